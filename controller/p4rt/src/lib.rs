@@ -1,0 +1,1 @@
+//! P4Runtime: messages, names and ids, canonical bytes, per-update errors.

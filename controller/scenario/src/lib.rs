@@ -1,0 +1,1 @@
+//! Fault scenarios: the YAML schema, topologies, resolution and planning. Pure.

@@ -1,0 +1,1 @@
+//! The aggregation protocol's state machines: worker, server, slot, quantisation. Pure.

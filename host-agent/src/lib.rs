@@ -1,0 +1,1 @@
+//! Workers and parameter servers over raw packets.

@@ -1,0 +1,1 @@
+//! The aggregation header: view of bytes and value.

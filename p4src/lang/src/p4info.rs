@@ -1,0 +1,285 @@
+//! P4Info as plain data: what a control plane may address in a program, with the ids that p4c gives.
+//!
+//! `p4rt` turns it into the P4Runtime message; nothing here depends on protobuf.
+//! Source: P4Runtime specification 1.4, section 6; ids: see [`ids`](self) and `prefix`.
+
+/// Everything that a control plane can address in one program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct P4Info {
+    /// Architecture name as p4c prints it: `psa`, `v1model`, `tna`.
+    pub arch: String,
+    /// Name of the package instance (`main`), if annotated otherwise.
+    pub name: String,
+    /// Tables, in id order of declaration as the sections below.
+    pub tables: Vec<Table>,
+    /// Actions.
+    pub actions: Vec<Action>,
+    /// Action profiles and selectors.
+    pub action_profiles: Vec<ActionProfile>,
+    /// Indirect counters.
+    pub counters: Vec<Counter>,
+    /// Direct counters.
+    pub direct_counters: Vec<DirectCounter>,
+    /// Indirect meters.
+    pub meters: Vec<Meter>,
+    /// Direct meters.
+    pub direct_meters: Vec<DirectMeter>,
+    /// Controller packet headers (`packet_in`, `packet_out`).
+    pub controller_packet_metadata: Vec<ControllerPacketMetadata>,
+    /// Parser value sets.
+    pub value_sets: Vec<ValueSet>,
+    /// Registers.
+    pub registers: Vec<Register>,
+    /// Digests.
+    pub digests: Vec<Digest>,
+}
+
+/// Id, name, alias and annotations that every object has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preamble {
+    /// `prefix << 24 | suffix`.
+    pub id: u32,
+    /// Fully qualified name.
+    pub name: String,
+    /// Shortest suffix of the name that is unique in the program.
+    pub alias: String,
+    /// Annotations as written, `@name(...)` and `@id(...)` left out.
+    pub annotations: Vec<String>,
+}
+
+/// How a key field is matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MatchType {
+    /// Equal.
+    Exact,
+    /// Longest prefix.
+    Lpm,
+    /// Value and mask; needs a priority.
+    Ternary,
+    /// Low and high; needs a priority.
+    Range,
+    /// Equal, or absent; needs a priority.
+    Optional,
+    /// A match kind of the architecture that P4Runtime does not name.
+    Other(String),
+}
+
+/// A key field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchField {
+    /// 1-based.
+    pub id: u32,
+    /// The expression's text, or `@name`.
+    pub name: String,
+    /// Width in bits.
+    pub bitwidth: u32,
+    /// How it matches.
+    pub match_type: MatchType,
+    /// Annotations.
+    pub annotations: Vec<String>,
+}
+
+/// Where an action may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionScope {
+    /// Entries and default.
+    TableAndDefault,
+    /// `@tableonly`.
+    TableOnly,
+    /// `@defaultonly`.
+    DefaultOnly,
+}
+
+/// An action that a table offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionRef {
+    /// Its id.
+    pub id: u32,
+    /// Where it may stand.
+    pub scope: ActionScope,
+    /// Annotations.
+    pub annotations: Vec<String>,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Key, in order.
+    pub match_fields: Vec<MatchField>,
+    /// Actions offered.
+    pub action_refs: Vec<ActionRef>,
+    /// Id of the default action if it is const, else 0.
+    pub const_default_action_id: u32,
+    /// Id of the initial default action (0 = NoAction implied).
+    pub initial_default_action_id: u32,
+    /// Action profile or selector, else 0.
+    pub implementation_id: u32,
+    /// Direct counters and meters.
+    pub direct_resource_ids: Vec<u32>,
+    /// Number of entries.
+    pub size: i64,
+    /// Has const entries: not writable.
+    pub is_const_table: bool,
+    /// Has `entries` that are written in the program.
+    pub has_initial_entries: bool,
+}
+
+/// A run-time parameter of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// 1-based.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// Width in bits.
+    pub bitwidth: u32,
+    /// Annotations.
+    pub annotations: Vec<String>,
+}
+
+/// An action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Directionless parameters.
+    pub params: Vec<Param>,
+}
+
+/// An action profile or selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionProfile {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Tables that use it.
+    pub table_ids: Vec<u32>,
+    /// Has groups.
+    pub with_selector: bool,
+    /// Number of members.
+    pub size: i64,
+}
+
+/// What a counter or meter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Packets.
+    Packets,
+    /// Both (counters only).
+    Both,
+}
+
+/// An indirect counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Unit.
+    pub unit: Unit,
+    /// Number of cells.
+    pub size: i64,
+}
+
+/// A direct counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectCounter {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Unit.
+    pub unit: Unit,
+    /// Its table.
+    pub table_id: u32,
+}
+
+/// An indirect meter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meter {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Unit.
+    pub unit: Unit,
+    /// Number of cells.
+    pub size: i64,
+}
+
+/// A direct meter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectMeter {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Unit.
+    pub unit: Unit,
+    /// Its table.
+    pub table_id: u32,
+}
+
+/// A field of a controller header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketMetadata {
+    /// 1-based.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// Width in bits.
+    pub bitwidth: u32,
+}
+
+/// `packet_in` or `packet_out`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControllerPacketMetadata {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Fields.
+    pub metadata: Vec<PacketMetadata>,
+}
+
+/// A parser value set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueSet {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Fields.
+    pub match_fields: Vec<MatchField>,
+    /// Number of members.
+    pub size: i64,
+}
+
+/// A register array. Elements that are structs are described field by field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Register {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Element: one unnamed scalar, or a struct's fields.
+    pub element: Vec<ElementField>,
+    /// Name of the element's struct type, if it is one.
+    pub struct_name: Option<String>,
+    /// Number of cells.
+    pub size: i64,
+}
+
+/// A scalar in a register's or digest's element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElementField {
+    /// Field name, empty for a bare scalar.
+    pub name: String,
+    /// Width in bits (bool = 1).
+    pub bitwidth: u32,
+    /// `int<W>` rather than `bit<W>`.
+    pub signed: bool,
+    /// `bool`.
+    pub boolean: bool,
+}
+
+/// A digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    /// Id and names.
+    pub preamble: Preamble,
+    /// Fields of the message.
+    pub element: Vec<ElementField>,
+    /// Name of the message's struct type.
+    pub struct_name: Option<String>,
+}

@@ -1,0 +1,1 @@
+//! Executes p4lang's IR under PSA. Pure.

@@ -1,0 +1,1 @@
+//! The embedded software switch: ports, packet loop, P4Runtime server.

@@ -1,0 +1,1 @@
+//! Namespaces, links, workloads and captures for experiments on one machine.
