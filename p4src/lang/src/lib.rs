@@ -1,4 +1,7 @@
 //! A P4_16 front end: preprocessor, parser, type checker, IR, P4Info.
 
+pub mod ast;
+pub mod ir;
 pub mod p4info;
 pub mod runtime;
+pub mod source;
