@@ -1,1 +1,106 @@
-//! The aggregation header: view of bytes and value.
+//! The aggregation header (`docs/protocol.md`): a view of bytes and a value.
+//!
+//! [`Packet`] reads and writes single fields of a buffer in place; [`Repr`] is the whole header as a
+//! value. Everything here begins at the aggregation header: Ethernet, IPv4 and UDP are the caller's.
+//!
+//! ```
+//! use wire::{Flags, Kind, Packet, Repr};
+//!
+//! let repr = Repr {
+//!     kind: Kind::Update,
+//!     flags: Flags::VERSION,
+//!     job: 1,
+//!     chunk: 7,
+//!     slot: 3,
+//!     worker: 2,
+//!     transmission: 0,
+//!     contributors: 1 << 2,
+//!     scale: 127,
+//!     next_scale: 0,
+//!     count: 2,
+//! };
+//! let mut bytes = vec![0; repr.buffer_len()];
+//! let mut packet = Packet::new_unchecked(&mut bytes[..]);
+//! repr.emit(&mut packet);
+//! packet.write_i32([-1, 5]);
+//!
+//! let packet = Packet::new_checked(&bytes[..])?;
+//! assert_eq!(Repr::parse(&packet), repr);
+//! assert!(packet.values_i32().eq([-1, 5]));
+//! # Ok::<(), wire::Error>(())
+//! ```
+
+mod flags;
+mod packet;
+mod repr;
+
+pub use flags::Flags;
+pub use packet::Packet;
+pub use repr::Repr;
+
+/// The UDP destination port of every frame: "WE".
+pub const UDP_PORT: u16 = 22_341;
+
+/// The protocol version that this crate speaks, in the high four bits of the first byte.
+pub const PROTOCOL_VERSION: u8 = 1;
+
+/// Bytes of the header, without values.
+pub const HEADER_LEN: usize = 20;
+
+/// Bytes of one value.
+pub const VALUE_LEN: usize = 4;
+
+/// Values in a packet of the shipped P4 programs. A job on software alone may choose another number.
+pub const VALUES_PER_PACKET: usize = 256;
+
+/// Bytes of a full packet of the shipped P4 programs, from the aggregation header on.
+pub const FULL_LEN: usize = HEADER_LEN + VALUES_PER_PACKET * VALUE_LEN;
+
+/// Ranks that fit the contributor bitmap.
+pub const MAX_WORKERS: u8 = 32;
+
+/// The addressee of a RESULT that is meant for every worker.
+pub const ALL_WORKERS: u8 = 0xFF;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// One worker's values, on their way to the server.
+    Update = 1,
+    /// The values of all workers, from the switch to the server.
+    Sum = 2,
+    /// The server's answer to a completed chunk; at once the acknowledgement.
+    Result = 3,
+}
+
+impl Kind {
+    /// The kind with this number.
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        match bits {
+            1 => Some(Self::Update),
+            2 => Some(Self::Sum),
+            3 => Some(Self::Result),
+            _ => None,
+        }
+    }
+}
+
+/// Why bytes are no frame of this protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Fewer bytes than the header, or than the values that it announces.
+    #[error("truncated: {have} bytes of {need}")]
+    Truncated {
+        /// Bytes that are there.
+        have: usize,
+        /// Bytes that should be.
+        need: usize,
+    },
+    /// A protocol version that this crate does not speak.
+    #[error("protocol version {0}, expected {PROTOCOL_VERSION}")]
+    Version(u8),
+    /// A kind that the protocol does not have.
+    #[error("unknown kind {0}")]
+    Kind(u8),
+}

@@ -1,0 +1,89 @@
+//! The header's flags.
+
+use std::fmt;
+use std::ops::{BitAnd, BitOr, BitOrAssign};
+
+/// The header's flag byte. Bits 3 to 6 are reserved: sent as 0, ignored on receipt, but kept by a
+/// parse and emit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// No flag.
+    pub const NONE: Self = Self(0);
+    /// A contributor's input held NaN or infinity.
+    pub const NON_FINITE: Self = Self(1 << 0);
+    /// UPDATE: a retransmission. SUM: the sum was sent before. RESULT: an answer to such a SUM.
+    pub const AGAIN: Self = Self(1 << 1);
+    /// No values: the chunk only agrees on the exponent of the chunk one window later.
+    pub const SCALE_ONLY: Self = Self(1 << 2);
+    /// The slot's version.
+    pub const VERSION: Self = Self(1 << 7);
+
+    const NAMES: [(Self, &'static str); 4] = [
+        (Self::NON_FINITE, "NON_FINITE"),
+        (Self::AGAIN, "AGAIN"),
+        (Self::SCALE_ONLY, "SCALE_ONLY"),
+        (Self::VERSION, "VERSION"),
+    ];
+
+    /// The flags in this byte.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// The byte.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether all of `other` are set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These flags with `other` set or cleared.
+    #[must_use]
+    pub const fn with(self, other: Self, set: bool) -> Self {
+        if set { Self(self.0 | other.0) } else { Self(self.0 & !other.0) }
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl BitAnd for Flags {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        let mut separator = "";
+        f.write_str("Flags(")?;
+        for (flag, name) in Self::NAMES {
+            if self.contains(flag) {
+                write!(f, "{separator}{name}")?;
+                separator = " | ";
+                rest &= !flag.0;
+            }
+        }
+        if rest != 0 {
+            write!(f, "{separator}{rest:#04x}")?;
+        }
+        f.write_str(")")
+    }
+}

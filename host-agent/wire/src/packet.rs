@@ -1,0 +1,260 @@
+//! The header as a view of bytes.
+
+use crate::{Error, Flags, HEADER_LEN, Kind, PROTOCOL_VERSION, VALUE_LEN};
+
+/// Where each field lies; `docs/protocol.md` is the table.
+mod field {
+    use std::ops::Range;
+
+    pub const VERSION_KIND: usize = 0;
+    pub const FLAGS: usize = 1;
+    pub const JOB: Range<usize> = 2..4;
+    pub const CHUNK: Range<usize> = 4..8;
+    pub const SLOT: Range<usize> = 8..10;
+    pub const WORKER: usize = 10;
+    pub const TRANSMISSION: usize = 11;
+    pub const CONTRIBUTORS: Range<usize> = 12..16;
+    pub const SCALE: usize = 16;
+    pub const NEXT_SCALE: usize = 17;
+    pub const COUNT: Range<usize> = 18..20;
+}
+
+/// A view of a frame, from the aggregation header on.
+///
+/// A `Packet` from [`new_checked`](Self::new_checked) is as long as it says, of this protocol's
+/// version and of a known kind, so no accessor panics. Bytes after the values (Ethernet's padding)
+/// are ignored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet<T: AsRef<[u8]>> {
+    buffer: T,
+}
+
+impl<T: AsRef<[u8]>> Packet<T> {
+    /// Wraps a buffer whose length and content the caller vouches for; accessors panic on one that
+    /// is too short. For buffers that one is about to fill.
+    pub fn new_unchecked(buffer: T) -> Self {
+        Self { buffer }
+    }
+
+    /// Wraps bytes from outside, after checking them.
+    pub fn new_checked(buffer: T) -> Result<Self, Error> {
+        let packet = Self { buffer };
+        packet.check()?;
+        Ok(packet)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let have = self.buffer.as_ref().len();
+        if have < HEADER_LEN {
+            return Err(Error::Truncated { have, need: HEADER_LEN });
+        }
+        if self.version() != PROTOCOL_VERSION {
+            return Err(Error::Version(self.version()));
+        }
+        if Kind::from_bits(self.kind_bits()).is_none() {
+            return Err(Error::Kind(self.kind_bits()));
+        }
+        let need = HEADER_LEN + usize::from(self.count()) * VALUE_LEN;
+        if have < need {
+            return Err(Error::Truncated { have, need });
+        }
+        Ok(())
+    }
+
+    /// The buffer.
+    pub fn into_inner(self) -> T {
+        self.buffer
+    }
+
+    fn u16_at(&self, range: std::ops::Range<usize>) -> u16 {
+        let bytes = &self.buffer.as_ref()[range];
+        u16::from_be_bytes([bytes[0], bytes[1]])
+    }
+
+    fn u32_at(&self, range: std::ops::Range<usize>) -> u32 {
+        let bytes = &self.buffer.as_ref()[range];
+        u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    }
+
+    fn u8_at(&self, at: usize) -> u8 {
+        self.buffer.as_ref()[at]
+    }
+
+    /// The protocol version.
+    pub fn version(&self) -> u8 {
+        self.u8_at(field::VERSION_KIND) >> 4
+    }
+
+    fn kind_bits(&self) -> u8 {
+        self.u8_at(field::VERSION_KIND) & 0x0F
+    }
+
+    /// What the frame is.
+    ///
+    /// # Panics
+    /// On an unchecked buffer of an unknown kind.
+    pub fn kind(&self) -> Kind {
+        Kind::from_bits(self.kind_bits()).expect("a checked packet has a known kind")
+    }
+
+    /// The flags.
+    pub fn flags(&self) -> Flags {
+        Flags::from_bits(self.u8_at(field::FLAGS))
+    }
+
+    /// The training job.
+    pub fn job(&self) -> u16 {
+        self.u16_at(field::JOB)
+    }
+
+    /// The chunk's sequence number within the job.
+    pub fn chunk(&self) -> u32 {
+        self.u32_at(field::CHUNK)
+    }
+
+    /// The slot.
+    pub fn slot(&self) -> u16 {
+        self.u16_at(field::SLOT)
+    }
+
+    /// UPDATE: the sender. SUM: who completed it or asked for it. RESULT: the addressee.
+    pub fn worker(&self) -> u8 {
+        self.u8_at(field::WORKER)
+    }
+
+    /// How often this frame was sent before, saturating.
+    pub fn transmission(&self) -> u8 {
+        self.u8_at(field::TRANSMISSION)
+    }
+
+    /// The ranks that the values include, a bitmap.
+    pub fn contributors(&self) -> u32 {
+        self.u32_at(field::CONTRIBUTORS)
+    }
+
+    /// The biased exponent of the values.
+    pub fn scale(&self) -> u8 {
+        self.u8_at(field::SCALE)
+    }
+
+    /// The biased exponent wanted for the chunk one window later.
+    pub fn next_scale(&self) -> u8 {
+        self.u8_at(field::NEXT_SCALE)
+    }
+
+    /// How many values follow.
+    pub fn count(&self) -> u16 {
+        self.u16_at(field::COUNT)
+    }
+
+    /// Bytes of header and values.
+    pub fn total_len(&self) -> usize {
+        HEADER_LEN + usize::from(self.count()) * VALUE_LEN
+    }
+
+    /// The values' bytes.
+    pub fn payload(&self) -> &[u8] {
+        &self.buffer.as_ref()[HEADER_LEN..self.total_len()]
+    }
+
+    /// The values as unsigned words (for a RESULT: whatever the job's server answers).
+    pub fn values_u32(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        words(self.payload()).map(u32::from_be_bytes)
+    }
+
+    /// The values as two's complement integers (UPDATE, SUM).
+    pub fn values_i32(&self) -> impl ExactSizeIterator<Item = i32> + '_ {
+        words(self.payload()).map(i32::from_be_bytes)
+    }
+}
+
+fn words(bytes: &[u8]) -> impl ExactSizeIterator<Item = [u8; VALUE_LEN]> + '_ {
+    bytes.as_chunks::<VALUE_LEN>().0.iter().copied()
+}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
+    fn put(&mut self, range: std::ops::Range<usize>, bytes: &[u8]) {
+        self.buffer.as_mut()[range].copy_from_slice(bytes);
+    }
+
+    /// Sets the kind, and with it this crate's protocol version.
+    pub fn set_kind(&mut self, kind: Kind) {
+        self.buffer.as_mut()[field::VERSION_KIND] = PROTOCOL_VERSION << 4 | kind as u8;
+    }
+
+    /// Sets the flags.
+    pub fn set_flags(&mut self, flags: Flags) {
+        self.buffer.as_mut()[field::FLAGS] = flags.bits();
+    }
+
+    /// Sets the job.
+    pub fn set_job(&mut self, job: u16) {
+        self.put(field::JOB, &job.to_be_bytes());
+    }
+
+    /// Sets the chunk.
+    pub fn set_chunk(&mut self, chunk: u32) {
+        self.put(field::CHUNK, &chunk.to_be_bytes());
+    }
+
+    /// Sets the slot.
+    pub fn set_slot(&mut self, slot: u16) {
+        self.put(field::SLOT, &slot.to_be_bytes());
+    }
+
+    /// Sets the worker.
+    pub fn set_worker(&mut self, worker: u8) {
+        self.buffer.as_mut()[field::WORKER] = worker;
+    }
+
+    /// Sets how often the frame was sent before.
+    pub fn set_transmission(&mut self, transmission: u8) {
+        self.buffer.as_mut()[field::TRANSMISSION] = transmission;
+    }
+
+    /// Sets the contributors.
+    pub fn set_contributors(&mut self, contributors: u32) {
+        self.put(field::CONTRIBUTORS, &contributors.to_be_bytes());
+    }
+
+    /// Sets the values' exponent.
+    pub fn set_scale(&mut self, scale: u8) {
+        self.buffer.as_mut()[field::SCALE] = scale;
+    }
+
+    /// Sets the exponent of the chunk one window later.
+    pub fn set_next_scale(&mut self, next_scale: u8) {
+        self.buffer.as_mut()[field::NEXT_SCALE] = next_scale;
+    }
+
+    /// Sets the number of values.
+    pub fn set_count(&mut self, count: u16) {
+        self.put(field::COUNT, &count.to_be_bytes());
+    }
+
+    /// The values' bytes, to be written.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        let end = self.total_len();
+        &mut self.buffer.as_mut()[HEADER_LEN..end]
+    }
+
+    /// Writes values until either they or the packet's count end; returns how many.
+    pub fn write_i32(&mut self, values: impl IntoIterator<Item = i32>) -> usize {
+        self.write(values.into_iter().map(i32::to_be_bytes))
+    }
+
+    /// Writes values until either they or the packet's count end; returns how many.
+    pub fn write_u32(&mut self, values: impl IntoIterator<Item = u32>) -> usize {
+        self.write(values.into_iter().map(u32::to_be_bytes))
+    }
+
+    fn write(&mut self, values: impl Iterator<Item = [u8; VALUE_LEN]>) -> usize {
+        let words = self.payload_mut().as_chunks_mut::<VALUE_LEN>().0;
+        let mut written = 0;
+        for (word, value) in words.iter_mut().zip(values) {
+            *word = value;
+            written += 1;
+        }
+        written
+    }
+}

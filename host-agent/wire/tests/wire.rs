@@ -1,0 +1,154 @@
+//! Bytes to values and back.
+
+use proptest::prelude::*;
+use wire::{Error, Flags, HEADER_LEN, Kind, Packet, Repr};
+
+fn repr() -> impl Strategy<Value = Repr> {
+    let head = (
+        prop::sample::select(vec![Kind::Update, Kind::Sum, Kind::Result]),
+        any::<u8>(),
+        any::<u16>(),
+        any::<u32>(),
+        any::<u16>(),
+    );
+    let tail = (any::<u8>(), any::<u8>(), any::<u32>(), any::<u8>(), any::<u8>(), 0..=300u16);
+    (head, tail).prop_map(|((kind, flags, job, chunk, slot), tail)| {
+        let (worker, transmission, contributors, scale, next_scale, count) = tail;
+        let flags = Flags::from_bits(flags);
+        Repr {
+            kind,
+            flags,
+            job,
+            chunk,
+            slot,
+            worker,
+            transmission,
+            contributors,
+            scale,
+            next_scale,
+            count,
+        }
+    })
+}
+
+/// The table of docs/protocol.md, byte by byte: a field that moves fails here.
+#[test]
+fn every_field_lies_where_the_protocol_says() {
+    let bytes = [
+        0x12, 0x83, // version 1, SUM; VERSION | AGAIN | NON_FINITE
+        0x01, 0x02, // job
+        0x03, 0x04, 0x05, 0x06, // chunk
+        0x07, 0x08, // slot
+        0x09, // worker
+        0x0A, // transmission
+        0x0B, 0x0C, 0x0D, 0x0E, // contributors
+        0x0F, // scale
+        0x10, // next_scale
+        0x00, 0x01, // count
+        0xFF, 0xFF, 0xFF, 0xFE, // -2
+        0x00, // padding
+    ];
+    let packet = Packet::new_checked(&bytes[..]).unwrap();
+    let repr = Repr {
+        kind: Kind::Sum,
+        flags: Flags::VERSION | Flags::AGAIN | Flags::NON_FINITE,
+        job: 0x0102,
+        chunk: 0x0304_0506,
+        slot: 0x0708,
+        worker: 9,
+        transmission: 10,
+        contributors: 0x0B0C_0D0E,
+        scale: 15,
+        next_scale: 16,
+        count: 1,
+    };
+    assert_eq!(Repr::parse(&packet), repr);
+    assert_eq!(packet.values_i32().collect::<Vec<_>>(), [-2]);
+    assert_eq!(packet.values_u32().collect::<Vec<_>>(), [0xFFFF_FFFE]);
+
+    let mut emitted = vec![0xAA; repr.buffer_len()];
+    let mut view = Packet::new_unchecked(&mut emitted[..]);
+    repr.emit(&mut view);
+    assert_eq!(view.write_i32([-2, 7]), 1, "values past the count are not written");
+    assert_eq!(emitted, bytes[..24]);
+}
+
+#[test]
+fn the_frame_sizes_are_the_documented_ones() {
+    let ethernet_ip_udp = 14 + 20 + 8;
+    assert_eq!(ethernet_ip_udp + wire::FULL_LEN, 1086);
+    assert_eq!(ethernet_ip_udp + HEADER_LEN, 62);
+    assert_eq!(wire::UDP_PORT.to_be_bytes(), *b"WE");
+}
+
+#[test]
+fn bad_bytes_are_named() {
+    assert_eq!(
+        Packet::new_checked([0x11; 19]).unwrap_err(),
+        Error::Truncated { have: 19, need: 20 }
+    );
+    let mut bytes = [0; 24];
+    bytes[0] = 0x21;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Version(2));
+    bytes[0] = 0x14;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(4));
+    bytes[0] = 0x10;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(0));
+    bytes[0] = 0x11;
+    bytes[19] = 2;
+    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Truncated { have: 24, need: 28 });
+}
+
+#[test]
+fn flags_read_as_names() {
+    let flags = Flags::AGAIN | Flags::VERSION | Flags::from_bits(0x40);
+    assert_eq!(format!("{flags:?}"), "Flags(AGAIN | VERSION | 0x40)");
+    assert!(!flags.with(Flags::AGAIN, false).contains(Flags::AGAIN));
+}
+
+proptest! {
+    #[test]
+    fn a_header_and_its_values_survive_the_wire(repr in repr(), seed in any::<i32>()) {
+        let values: Vec<i32> = (0..i32::from(repr.count)).map(|i| seed.wrapping_mul(i + 1)).collect();
+        let mut bytes = vec![0; repr.buffer_len()];
+        let mut packet = Packet::new_unchecked(&mut bytes[..]);
+        repr.emit(&mut packet);
+        prop_assert_eq!(packet.write_i32(values.iter().copied()), values.len());
+
+        let packet = Packet::new_checked(&bytes[..]).unwrap();
+        prop_assert_eq!(Repr::parse(&packet), repr);
+        prop_assert!(packet.values_i32().eq(values.iter().copied()));
+        prop_assert!(packet.values_u32().eq(values.iter().map(|v| *v as u32)));
+    }
+
+    #[test]
+    fn a_truncated_packet_is_refused(repr in repr(), cut in 1..64usize) {
+        let mut bytes = vec![0; repr.buffer_len()];
+        repr.emit(&mut Packet::new_unchecked(&mut bytes[..]));
+        let keep = bytes.len().saturating_sub(cut);
+        let refused = matches!(
+            Packet::new_checked(&bytes[..keep]),
+            Err(Error::Truncated { have, need }) if have == keep && need > keep
+        );
+        prop_assert!(refused);
+    }
+
+    #[test]
+    fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200), steer in any::<bool>()) {
+        // Pure noise rarely gets past the first byte.
+        if steer && !bytes.is_empty() {
+            bytes[0] = 0x10 | bytes[0] % 4;
+        }
+        if steer && bytes.len() > 19 {
+            bytes[18] = 0;
+        }
+        if let Ok(packet) = Packet::new_checked(&bytes[..]) {
+            let repr = Repr::parse(&packet);
+            let mut emitted = vec![0; repr.buffer_len()];
+            let mut copy = Packet::new_unchecked(&mut emitted[..]);
+            repr.emit(&mut copy);
+            copy.write_u32(packet.values_u32());
+            prop_assert_eq!(&emitted[..], &bytes[..packet.total_len()]);
+        }
+    }
+}
