@@ -1,0 +1,203 @@
+// weir on Tofino: common/ between TNA's parsers, deparsers and intrinsic metadata.
+// generated.p4 is written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser.
+
+#include <core.p4>
+#include <tna.p4>
+
+#ifndef NUM_SLOTS
+#define NUM_SLOTS 1024
+#endif
+
+#include "../common/types.p4"
+#include "../common/headers.p4"
+#include "../common/aggregate_types.p4"
+#include "externs.p4"
+#include "generated.p4"
+#include "../common/decide.p4"
+#include "../common/fault.p4"
+#include "../common/aggregate.p4"
+#include "../common/forward.p4"
+
+// Recirculation port of pipe 0.
+const PortId_t RECIRCULATION_PORT = 68;
+
+parser IngressParserImpl(
+    packet_in pkt,
+    out headers_t hdr,
+    out metadata_t meta,
+    out ingress_intrinsic_metadata_t ig_intr_md)
+{
+    FlowParser() flow_parser;
+    state start {
+        pkt.extract(ig_intr_md);
+        // Port metadata that we do not use.
+        pkt.advance(PORT_METADATA_SIZE);
+        meta.parse_note = 0;
+        transition select(ig_intr_md.ingress_port) {
+            RECIRCULATION_PORT: held;
+            default: headers;
+        }
+    }
+    state held {
+        pkt.extract(hdr.hold);
+        transition headers;
+    }
+    state headers {
+        flow_parser.apply(pkt, hdr, meta);
+        transition accept;
+    }
+}
+
+control Ingress(
+    inout headers_t hdr,
+    inout metadata_t meta,
+    in ingress_intrinsic_metadata_t ig_intr_md,
+    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md)
+{
+    HoldGate() gate;
+    Timeline() timeline;
+    Classify() classify;
+    FaultEngine() faults;
+    Detain() detain;
+    Aggregate() aggregate;
+    Forward() forward;
+
+    apply {
+        meta.verdict = VERDICT_FORWARD;
+        meta.now = ig_prsr_md.global_tstamp;
+        meta.port = (port_t) ig_intr_md.ingress_port;
+        meta.flows = 0;
+        meta.delay_ns = 0;
+        meta.duplicate = false;
+        meta.multicast_group = 0;
+
+        // A packet that the parser gave up on is dropped by TNA unless somebody looks at the error.
+        if (ig_prsr_md.parser_err != PARSER_ERROR_OK) {
+            meta.parse_note = meta.parse_note | 0x80;
+        }
+
+        if (hdr.hold.isValid()) {
+            meta.port = hdr.hold.port;
+            gate.apply(hdr, meta);
+        } else {
+            timeline.apply(meta);
+            if (meta.epoch != 0) {
+                classify.apply(hdr, meta);
+                faults.apply(meta);
+                detain.apply(hdr, meta);
+            }
+        }
+        if (meta.verdict == VERDICT_FORWARD) {
+            aggregate.apply(hdr, meta);
+        }
+        if (meta.verdict == VERDICT_FORWARD) {
+            forward.apply(hdr, meta);
+        }
+
+        if (meta.verdict == VERDICT_DROP) {
+            ig_dprsr_md.drop_ctl = 1;
+        } else if (meta.verdict == VERDICT_HOLD) {
+            if (meta.duplicate) {
+                ig_tm_md.mcast_grp_a = DUPLICATE_GROUP;
+            } else {
+                ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
+            }
+        } else if (meta.multicast_group != 0) {
+            ig_tm_md.mcast_grp_a = meta.multicast_group;
+        } else {
+            ig_tm_md.ucast_egress_port = (PortId_t) meta.egress_port;
+        }
+    }
+}
+
+control IngressDeparserImpl(
+    packet_out pkt,
+    inout headers_t hdr,
+    in metadata_t meta,
+    in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md)
+{
+    FlowDeparser() flow_deparser;
+    apply {
+        pkt.emit(hdr.hold);
+        flow_deparser.apply(pkt, hdr);
+    }
+}
+
+// What goes to the recirculation port passes egress as it is.
+parser EgressParserImpl(
+    packet_in pkt,
+    out headers_t hdr,
+    out metadata_t meta,
+    out egress_intrinsic_metadata_t eg_intr_md)
+{
+    FlowParserShort() flow_parser;
+    state start {
+        pkt.extract(eg_intr_md);
+        meta.parse_note = 0;
+        transition select(eg_intr_md.egress_port) {
+            RECIRCULATION_PORT: accept;
+            default: headers;
+        }
+    }
+    state headers {
+        flow_parser.apply(pkt, hdr, meta);
+        transition accept;
+    }
+}
+
+control Egress(
+    inout headers_t hdr,
+    inout metadata_t meta,
+    in egress_intrinsic_metadata_t eg_intr_md,
+    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md)
+{
+    Timeline() timeline;
+    Classify() classify;
+    FaultEngine() faults;
+
+    apply {
+        meta.verdict = VERDICT_FORWARD;
+        meta.now = eg_prsr_md.global_tstamp;
+        meta.port = (port_t) eg_intr_md.egress_port;
+        meta.flows = 0;
+        meta.delay_ns = 0;
+        meta.duplicate = false;
+
+        if (eg_intr_md.egress_port != RECIRCULATION_PORT) {
+            timeline.apply(meta);
+            if (meta.epoch != 0) {
+                classify.apply(hdr, meta);
+                faults.apply(meta);
+            }
+        }
+        if (meta.verdict == VERDICT_DROP) {
+            eg_dprsr_md.drop_ctl = 1;
+        }
+    }
+}
+
+control EgressDeparserImpl(
+    packet_out pkt,
+    inout headers_t hdr,
+    in metadata_t meta,
+    in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md)
+{
+    FlowDeparser() flow_deparser;
+    apply {
+        flow_deparser.apply(pkt, hdr);
+    }
+}
+
+Pipeline(
+    IngressParserImpl(),
+    Ingress(),
+    IngressDeparserImpl(),
+    EgressParserImpl(),
+    Egress(),
+    EgressDeparserImpl()) pipe;
+
+Switch(pipe) main;

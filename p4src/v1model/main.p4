@@ -1,0 +1,161 @@
+// weir on v1model, for BMv2's P4Runtime build (simple_switch_grpc): common/ between its parser and controls.
+// generated.p4 is written by parser-gen: headers_t, FlowParser, Classify, FlowDeparser.
+//
+// A held packet recirculates at the end of egress, with its hold header in front.
+
+#include <core.p4>
+#include <v1model.p4>
+
+#ifndef NUM_SLOTS
+#define NUM_SLOTS 1024
+#endif
+
+#include "../common/types.p4"
+#include "../common/headers.p4"
+#include "../common/aggregate_types.p4"
+#include "externs.p4"
+#include "generated.p4"
+#include "../common/decide.p4"
+#include "../common/fault.p4"
+#include "../common/aggregate.p4"
+#include "../common/forward.p4"
+
+// simple_switch's instance_type of a packet that came back (BMv2, simple_switch.h).
+const bit<32> INSTANCE_RECIRCULATED = 4;
+// The port that a held packet is nominally sent to; it never leaves by it.
+const bit<9> HOLD_PORT = 0;
+// simple_switch counts microseconds.
+const time_ns_t NS_PER_TICK = 1000;
+
+parser ParserImpl(
+    packet_in pkt,
+    out headers_t hdr,
+    inout metadata_t meta,
+    inout standard_metadata_t standard_metadata)
+{
+    FlowParser() flow_parser;
+    state start {
+        transition select(standard_metadata.instance_type) {
+            INSTANCE_RECIRCULATED: held;
+            default: headers;
+        }
+    }
+    state held {
+        pkt.extract(hdr.hold);
+        transition headers;
+    }
+    state headers {
+        flow_parser.apply(pkt, hdr, meta);
+        transition accept;
+    }
+}
+
+control VerifyChecksumImpl(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control Ingress(
+    inout headers_t hdr,
+    inout metadata_t meta,
+    inout standard_metadata_t standard_metadata)
+{
+    HoldGate() gate;
+    Timeline() timeline;
+    Classify() classify;
+    FaultEngine() faults;
+    Detain() detain;
+    Aggregate() aggregate;
+    Forward() forward;
+
+    apply {
+        meta.verdict = VERDICT_FORWARD;
+        meta.now = standard_metadata.ingress_global_timestamp * NS_PER_TICK;
+        meta.port = (port_t) standard_metadata.ingress_port;
+        meta.flows = 0;
+        meta.delay_ns = 0;
+        meta.duplicate = false;
+        meta.multicast_group = 0;
+
+        if (hdr.hold.isValid()) {
+            meta.port = hdr.hold.port;
+            gate.apply(hdr, meta);
+        } else {
+            timeline.apply(meta);
+            if (meta.epoch != 0) {
+                classify.apply(hdr, meta);
+                faults.apply(meta);
+                detain.apply(hdr, meta);
+            }
+        }
+        if (meta.verdict == VERDICT_FORWARD) {
+            aggregate.apply(hdr, meta);
+        }
+        if (meta.verdict == VERDICT_FORWARD) {
+            forward.apply(hdr, meta);
+        }
+
+        if (meta.verdict == VERDICT_DROP) {
+            mark_to_drop(standard_metadata);
+        } else if (meta.verdict == VERDICT_HOLD) {
+            standard_metadata.egress_spec = HOLD_PORT;
+            if (meta.duplicate) {
+                standard_metadata.mcast_grp = DUPLICATE_GROUP;
+            }
+        } else if (meta.multicast_group != 0) {
+            standard_metadata.mcast_grp = meta.multicast_group;
+        } else {
+            standard_metadata.egress_spec = (bit<9>) meta.egress_port;
+        }
+    }
+}
+
+control Egress(
+    inout headers_t hdr,
+    inout metadata_t meta,
+    inout standard_metadata_t standard_metadata)
+{
+    Timeline() timeline;
+    Classify() classify;
+    FaultEngine() faults;
+
+    apply {
+        if (hdr.hold.isValid()) {
+            recirculate_preserving_field_list(0);
+        } else {
+            meta.verdict = VERDICT_FORWARD;
+            meta.now = standard_metadata.egress_global_timestamp * NS_PER_TICK;
+            meta.port = (port_t) standard_metadata.egress_port;
+            meta.flows = 0;
+            meta.delay_ns = 0;
+            meta.duplicate = false;
+            timeline.apply(meta);
+            if (meta.epoch != 0) {
+                classify.apply(hdr, meta);
+                faults.apply(meta);
+            }
+            if (meta.verdict == VERDICT_DROP) {
+                mark_to_drop(standard_metadata);
+            }
+        }
+    }
+}
+
+control ComputeChecksumImpl(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control DeparserImpl(packet_out pkt, in headers_t hdr) {
+    FlowDeparser() flow_deparser;
+    apply {
+        pkt.emit(hdr.hold);
+        flow_deparser.apply(pkt, hdr);
+    }
+}
+
+V1Switch(
+    ParserImpl(),
+    VerifyChecksumImpl(),
+    Ingress(),
+    Egress(),
+    ComputeChecksumImpl(),
+    DeparserImpl()) main;
