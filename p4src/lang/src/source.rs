@@ -1,6 +1,8 @@
 //! Places in the source. The preprocessor writes one buffer; a [`Span`] is a byte range in it, and the
 //! [`SourceMap`] leads back to file, line and column.
 
+use std::fmt;
+
 /// A byte range of the preprocessed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Span {
@@ -11,6 +13,11 @@ pub struct Span {
 }
 
 impl Span {
+    /// From `start` to before `end`.
+    pub fn new(start: u32, end: u32) -> Span {
+        Span { start, end }
+    }
+
     /// From the start of `self` to the end of `other`.
     pub fn to(self, other: Span) -> Span {
         Span {
@@ -18,6 +25,23 @@ impl Span {
             end: self.end.max(other.end),
         }
     }
+
+    /// The empty span behind this one: where something is missing.
+    pub fn after(self) -> Span {
+        Span {
+            start: self.end,
+            end: self.end,
+        }
+    }
+}
+
+/// A piece of the preprocessed text that a macro call was replaced with, so that columns can be led back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expansion {
+    /// What was written instead.
+    pub output: Span,
+    /// Columns (1-based, in characters) of the call as the user wrote it, start and end.
+    pub columns: (u32, u32),
 }
 
 /// Leads spans back to what the user wrote.
@@ -29,4 +53,159 @@ pub struct SourceMap {
     pub lines: Vec<(u32, u32, u32)>,
     /// File names as included.
     pub files: Vec<String>,
+    /// Macro calls, by output offset.
+    pub expansions: Vec<Expansion>,
+}
+
+/// A place as a person reads it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location {
+    /// File name as included.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
+    /// 1-based, in characters.
+    pub column: u32,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Runs of empty lines longer than this become a marker in [`SourceMap::with_line_markers`].
+const MAX_BLANK_RUN: usize = 8;
+
+impl SourceMap {
+    /// A map of one text that no preprocessor has touched.
+    pub fn plain(file: &str, text: &str) -> SourceMap {
+        let mut lines = vec![(0, 0, 1)];
+        for (at, _) in text.match_indices('\n') {
+            lines.push((at as u32 + 1, 0, lines.len() as u32 + 1));
+        }
+        SourceMap {
+            text: text.to_owned(),
+            lines,
+            files: vec![file.to_owned()],
+            expansions: Vec::new(),
+        }
+    }
+
+    /// Where a span starts.
+    pub fn location(&self, span: Span) -> Location {
+        let index = self.line_index(span.start);
+        let Some(&(line_start, file, line)) = self.lines.get(index) else {
+            return Location {
+                file: self.files.first().cloned().unwrap_or_default(),
+                line: 1,
+                column: 1,
+            };
+        };
+        Location {
+            file: self.files.get(file as usize).cloned().unwrap_or_default(),
+            line,
+            column: self.column(line_start, span.start),
+        }
+    }
+
+    /// The text of a span.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// Index into `lines` of the line that holds this byte.
+    pub fn line_index(&self, offset: u32) -> usize {
+        self.lines
+            .partition_point(|&(start, _, _)| start <= offset)
+            .saturating_sub(1)
+    }
+
+    /// Text of a line of `lines`, without its end.
+    pub fn line_text(&self, index: usize) -> &str {
+        let start = self.lines.get(index).map_or(0, |l| l.0 as usize);
+        let end = self
+            .lines
+            .get(index + 1)
+            .map_or(self.text.len(), |l| l.0 as usize);
+        self.text
+            .get(start..end)
+            .unwrap_or_default()
+            .trim_end_matches(['\n', '\r'])
+    }
+
+    /// The preprocessed text as one file that stands alone: `#line` markers keep its places.
+    pub fn with_line_markers(&self) -> String {
+        let mut out = String::with_capacity(self.text.len() + 256);
+        let mut expected: Option<(u32, u32)> = None;
+        let mut blank = 0usize;
+        for (index, &(_, file, line)) in self.lines.iter().enumerate() {
+            let text = self.line_text(index);
+            if text.trim().is_empty() {
+                blank += 1;
+                continue;
+            }
+            let reachable = expected
+                .is_some_and(|(f, next)| f == file && next + blank as u32 == line)
+                && blank <= MAX_BLANK_RUN;
+            if reachable {
+                out.extend(std::iter::repeat_n('\n', blank));
+            } else {
+                let name = self.files.get(file as usize).map_or("", String::as_str);
+                let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+                out.push_str(&format!("#line {line} \"{name}\"\n"));
+            }
+            blank = 0;
+            out.push_str(text);
+            out.push('\n');
+            expected = Some((file, line + 1));
+        }
+        out
+    }
+
+    fn column(&self, line_start: u32, offset: u32) -> u32 {
+        let chars = |from: u32, to: u32| {
+            self.text
+                .get(from as usize..to as usize)
+                .map_or(0, |t| t.chars().count() as u32)
+        };
+        let last = self
+            .expansions
+            .partition_point(|e| e.output.start <= offset);
+        match last.checked_sub(1).and_then(|i| self.expansions.get(i)) {
+            Some(e) if e.output.start >= line_start && offset < e.output.end => e.columns.0,
+            Some(e) if e.output.start >= line_start => e.columns.1 + chars(e.output.end, offset),
+            _ => 1 + chars(line_start, offset),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_counts_lines_and_characters() {
+        let map = SourceMap::plain("a.p4", "é x\n  yy\n");
+        let at = |s| map.location(Span::new(s, s)).to_string();
+        assert_eq!(at(0), "a.p4:1:1");
+        assert_eq!(at(3), "a.p4:1:3");
+        assert_eq!(at(7), "a.p4:2:3");
+    }
+
+    #[test]
+    fn a_column_inside_an_expansion_is_the_calls() {
+        // `A + b` with A → 12345.
+        let mut map = SourceMap::plain("a.p4", "12345 + b\n");
+        map.expansions.push(Expansion {
+            output: Span::new(0, 5),
+            columns: (1, 2),
+        });
+        let column = |s| map.location(Span::new(s, s)).column;
+        assert_eq!(column(3), 1);
+        assert_eq!(column(6), 3);
+        assert_eq!(column(8), 5);
+    }
 }

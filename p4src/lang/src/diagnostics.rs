@@ -1,0 +1,389 @@
+//! Errors and warnings with places: collected in a [`Sink`], handed out as [`Diagnostics`].
+
+use crate::source::{SourceMap, Span};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use std::fmt;
+use std::sync::Arc;
+
+/// How bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// No program results.
+    Error,
+    /// The program is accepted.
+    Warning,
+}
+
+/// What kind of fault; match on this, never on the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Code {
+    /// A file that cannot be found, or files that include each other.
+    Include,
+    /// `#error`.
+    ErrorDirective,
+    /// A malformed or misplaced directive.
+    Directive,
+    /// A malformed macro or macro call.
+    Macro,
+    /// A limit: size, nesting, expansion.
+    Limit,
+    /// A malformed token.
+    Token,
+    /// Not in the grammar.
+    Syntax,
+    /// A name that is not declared.
+    UnknownName,
+    /// A name declared twice.
+    Duplicate,
+    /// Types do not fit.
+    Type,
+    /// Not a compile-time constant where one is needed, or a constant out of range.
+    Constant,
+    /// A thing in a place where P4 does not allow it.
+    Placement,
+    /// A recursion or cycle.
+    Cycle,
+    /// A rule of the architecture is broken.
+    Architecture,
+    /// Legal P4 that this compiler does not do.
+    Unsupported,
+    /// Declared but not used, or without effect.
+    Unused,
+    /// Suspicious.
+    Lint,
+}
+
+impl Code {
+    /// As printed: `error[syntax]: …`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::Include => "include",
+            Code::ErrorDirective => "error-directive",
+            Code::Directive => "directive",
+            Code::Macro => "macro",
+            Code::Limit => "limit",
+            Code::Token => "token",
+            Code::Syntax => "syntax",
+            Code::UnknownName => "unknown-name",
+            Code::Duplicate => "duplicate",
+            Code::Type => "type",
+            Code::Constant => "constant",
+            Code::Placement => "placement",
+            Code::Cycle => "cycle",
+            Code::Architecture => "architecture",
+            Code::Unsupported => "unsupported",
+            Code::Unused => "unused",
+            Code::Lint => "lint",
+        }
+    }
+}
+
+/// A second place that explains the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What.
+    pub text: String,
+}
+
+/// One error or warning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad.
+    pub severity: Severity,
+    /// Which kind.
+    pub code: Code,
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// Other places.
+    pub labels: Vec<Label>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            labels: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// A warning.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, span, message)
+        }
+    }
+
+    /// Adds a place.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    /// Adds advice.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Diagnostic {
+        self.hint = Some(text.into());
+        self
+    }
+}
+
+/// How many diagnostics a [`Sink`] keeps; the rest are counted.
+pub const MAX_DIAGNOSTICS: usize = 100;
+
+/// Collects diagnostics, up to [`MAX_DIAGNOSTICS`] of each severity.
+#[derive(Debug, Default)]
+pub struct Sink {
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+    suppressed: usize,
+}
+
+impl Sink {
+    /// Empty.
+    pub fn new() -> Sink {
+        Sink::default()
+    }
+
+    /// Keeps one. A second error of the same kind at the same place is noise and is dropped.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let kept = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if kept
+            .last()
+            .is_some_and(|d| d.span == diagnostic.span && d.code == diagnostic.code)
+        {
+            return;
+        }
+        if kept.len() < MAX_DIAGNOSTICS {
+            kept.push(diagnostic);
+        } else {
+            self.suppressed += 1;
+        }
+    }
+
+    /// Keeps an error.
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::error(code, span, message));
+    }
+
+    /// Keeps a warning.
+    pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::warning(code, span, message));
+    }
+
+    /// Whether an error was kept.
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Number of errors kept.
+    pub fn error_count(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Whether no further error would be kept: time to stop.
+    pub fn is_full(&self) -> bool {
+        self.errors.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// In source order, errors and warnings together.
+    pub fn finish(self, source: Arc<SourceMap>) -> Diagnostics {
+        let mut list = self.errors;
+        list.extend(self.warnings);
+        list.sort_by_key(|d| (d.span.start, d.severity));
+        Diagnostics {
+            list,
+            suppressed: self.suppressed,
+            source,
+        }
+    }
+}
+
+/// What a compilation had to say, in source order, with the source to show it in.
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    /// In source order.
+    pub list: Vec<Diagnostic>,
+    /// How many more there were.
+    pub suppressed: usize,
+    /// The source.
+    pub source: Arc<SourceMap>,
+}
+
+impl Diagnostics {
+    /// Nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether an error is among them.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// The errors.
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter().filter(|d| d.severity == Severity::Error)
+    }
+
+    /// One line each: `file:line:column: error[code]: message`.
+    pub fn short(&self) -> String {
+        let mut out = String::new();
+        for d in &self.list {
+            let level = match d.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            let at = self.source.location(d.span);
+            out.push_str(&format!(
+                "{at}: {level}[{}]: {}\n",
+                d.code.as_str(),
+                d.message
+            ));
+        }
+        out
+    }
+
+    /// With source excerpts, for a person.
+    pub fn render(&self, coloured: bool) -> String {
+        let renderer = if coloured {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let mut out = String::new();
+        for d in &self.list {
+            out.push_str(&self.render_one(d, &renderer));
+            out.push_str("\n\n");
+        }
+        if self.suppressed > 0 {
+            out.push_str(&format!("… and {} more\n", self.suppressed));
+        }
+        out
+    }
+
+    fn render_one(&self, d: &Diagnostic, renderer: &Renderer) -> String {
+        let level = match d.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title = level.primary_title(d.message.as_str()).id(d.code.as_str());
+        let excerpt = Excerpt::of(&self.source, d.span);
+        let elsewhere: Vec<(&Label, Excerpt)> = d
+            .labels
+            .iter()
+            .filter(|l| !excerpt.holds(l.span))
+            .map(|l| (l, Excerpt::of(&self.source, l.span)))
+            .collect();
+        let mut group: Group<'_> = title.element(
+            excerpt
+                .snippet(&self.source)
+                .annotation(AnnotationKind::Primary.span(excerpt.range(d.span)))
+                .annotations(d.labels.iter().filter(|l| excerpt.holds(l.span)).map(|l| {
+                    AnnotationKind::Context
+                        .span(excerpt.range(l.span))
+                        .label(l.text.as_str())
+                })),
+        );
+        for (label, other) in &elsewhere {
+            group = group.element(
+                other.snippet(&self.source).annotation(
+                    AnnotationKind::Context
+                        .span(other.range(label.span))
+                        .label(label.text.as_str()),
+                ),
+            );
+        }
+        if let Some(hint) = &d.hint {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        renderer.render(&[group])
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render(false).trim_end())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// The line of a span, cut to a bearable length, as an excerpt.
+struct Excerpt {
+    start: usize,
+    end: usize,
+    path: String,
+    line: usize,
+}
+
+/// Longest excerpt of a line, in bytes.
+const MAX_EXCERPT: usize = 400;
+
+impl Excerpt {
+    fn of(source: &SourceMap, span: Span) -> Excerpt {
+        let index = source.line_index(span.start);
+        let start = source.lines.get(index).map_or(0, |l| l.0 as usize);
+        let mut end = start + source.line_text(index).len();
+        let at = (span.start as usize).clamp(start, end);
+        let mut from = start;
+        if at - start > MAX_EXCERPT / 2 && end - start > MAX_EXCERPT {
+            from = floor_boundary(&source.text, at - MAX_EXCERPT / 2);
+        }
+        if end - from > MAX_EXCERPT {
+            end = floor_boundary(&source.text, from + MAX_EXCERPT);
+        }
+        let location = source.location(span);
+        Excerpt {
+            start: from,
+            end,
+            path: location.file,
+            line: location.line as usize,
+        }
+    }
+
+    fn snippet<'a, A: Clone>(&'a self, source: &'a SourceMap) -> Snippet<'a, A> {
+        let text = source.text.get(self.start..self.end).unwrap_or_default();
+        Snippet::source(text)
+            .path(self.path.as_str())
+            .line_start(self.line)
+            .fold(false)
+    }
+
+    fn holds(&self, span: Span) -> bool {
+        (self.start..=self.end).contains(&(span.start as usize))
+    }
+
+    fn range(&self, span: Span) -> std::ops::Range<usize> {
+        let start = (span.start as usize).clamp(self.start, self.end) - self.start;
+        let end = (span.end as usize).clamp(self.start, self.end) - self.start;
+        start..end.max(start)
+    }
+}
+
+fn floor_boundary(text: &str, mut at: usize) -> usize {
+    at = at.min(text.len());
+    while at > 0 && !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,445 @@
+//! Text → tokens. `>>` is two `>` that touch, so that `list<bit<8>>` needs no care (P4_16 1.2.5, appendix H).
+
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::source::Span;
+use num_bigint::BigInt;
+
+/// A token and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// Which.
+    pub kind: Tok,
+    /// Place.
+    pub span: Span,
+}
+
+macro_rules! tokens {
+    (keywords { $($kw:ident $kw_text:literal,)* } symbols { $($sym:ident $sym_text:literal,)* }) => {
+        /// Kinds of tokens. Words that are reserved only in some places (`apply`, `key`, `actions`, `state`, `entries`, `type`,
+        /// `priority`, `list`) are identifiers here.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)]
+        pub enum Tok {
+            /// A name.
+            Ident,
+            /// An integer literal.
+            Int,
+            /// A string literal.
+            Str,
+            /// Behind the last token.
+            Eof,
+            $($kw,)*
+            $($sym,)*
+        }
+
+        impl Tok {
+            /// As an error message names it.
+            pub fn describe(self) -> &'static str {
+                match self {
+                    Tok::Ident => "a name",
+                    Tok::Int => "an integer",
+                    Tok::Str => "a string",
+                    Tok::Eof => "the end of the file",
+                    $(Tok::$kw => concat!("`", $kw_text, "`"),)*
+                    $(Tok::$sym => concat!("`", $sym_text, "`"),)*
+                }
+            }
+
+            /// Whether it is a reserved word.
+            pub fn is_keyword(self) -> bool {
+                matches!(self, $(Tok::$kw)|*)
+            }
+        }
+
+        fn keyword(text: &str) -> Tok {
+            match text {
+                $($kw_text => Tok::$kw,)*
+                _ => Tok::Ident,
+            }
+        }
+
+        /// Longest first among those that share a prefix.
+        const SYMBOLS: &[(&str, Tok)] = &[$(($sym_text, Tok::$sym),)*];
+    };
+}
+
+tokens! {
+    keywords {
+        Abstract "abstract",
+        Action "action",
+        Bit "bit",
+        Bool "bool",
+        Break "break",
+        Const "const",
+        Continue "continue",
+        Control "control",
+        Default "default",
+        Else "else",
+        Enum "enum",
+        Error "error",
+        Exit "exit",
+        Extern "extern",
+        False "false",
+        For "for",
+        Header "header",
+        HeaderUnion "header_union",
+        If "if",
+        In "in",
+        InOut "inout",
+        IntType "int",
+        MatchKind "match_kind",
+        Out "out",
+        Package "package",
+        Parser "parser",
+        Return "return",
+        Select "select",
+        String "string",
+        Struct "struct",
+        Switch "switch",
+        Table "table",
+        This "this",
+        Transition "transition",
+        True "true",
+        Tuple "tuple",
+        Typedef "typedef",
+        ValueSet "value_set",
+        Varbit "varbit",
+        Void "void",
+        DontCare "_",
+    }
+    symbols {
+        Invalid "{#}",
+        Ellipsis "...",
+        Mask "&&&",
+        AddSatAssign "|+|=",
+        SubSatAssign "|-|=",
+        ShlAssign "<<=",
+        AddSat "|+|",
+        SubSat "|-|",
+        AndAnd "&&",
+        OrOr "||",
+        EqEq "==",
+        NotEq "!=",
+        Le "<=",
+        Ge ">=",
+        Shl "<<",
+        PlusPlus "++",
+        Range "..",
+        PlusAssign "+=",
+        MinusAssign "-=",
+        StarAssign "*=",
+        SlashAssign "/=",
+        PercentAssign "%=",
+        AndAssign "&=",
+        OrAssign "|=",
+        XorAssign "^=",
+        LParen "(",
+        RParen ")",
+        LBracket "[",
+        RBracket "]",
+        LBrace "{",
+        RBrace "}",
+        Lt "<",
+        Gt ">",
+        Semi ";",
+        Colon ":",
+        Comma ",",
+        Question "?",
+        Dot ".",
+        Assign "=",
+        Bang "!",
+        Tilde "~",
+        Amp "&",
+        Pipe "|",
+        Caret "^",
+        Plus "+",
+        Minus "-",
+        Star "*",
+        Slash "/",
+        Percent "%",
+        At "@",
+    }
+}
+
+/// A number as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntLiteral {
+    /// Value, not cut to the width.
+    pub value: BigInt,
+    /// `8w`, `8s`.
+    pub width: Option<u32>,
+    /// `8s`.
+    pub signed: bool,
+}
+
+/// Longest integer literal: decimal conversion is quadratic.
+const MAX_DIGITS: usize = 4096;
+
+/// All tokens of a text; the last is `Eof`. Comments and white space are skipped, faults go to the sink.
+pub fn lex(text: &str, sink: &mut Sink) -> Vec<Token> {
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        tokens: Vec::with_capacity(text.len() / 4),
+        sink,
+    };
+    lexer.run();
+    lexer.tokens
+}
+
+struct Lexer<'a, 's> {
+    text: &'a str,
+    at: usize,
+    tokens: Vec<Token>,
+    sink: &'s mut Sink,
+}
+
+impl Lexer<'_, '_> {
+    fn run(&mut self) {
+        while let Some(first) = self.peek() {
+            let start = self.at;
+            match first {
+                b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => self.at += 1,
+                b'\\' if self.line_continues() => self.at += 1,
+                b'/' if self.rest().starts_with("//") => self.line_comment(),
+                b'/' if self.rest().starts_with("/*") => self.block_comment(),
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                    self.skip_while(|b| b.is_ascii_alphanumeric() || b == b'_');
+                    let kind = keyword(&self.text[start..self.at]);
+                    self.emit(kind, start);
+                }
+                b'0'..=b'9' => self.number(),
+                b'"' => self.string(),
+                _ => self.symbol(),
+            }
+        }
+        self.emit(Tok::Eof, self.text.len());
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_while(&mut self, keep: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&keep) {
+            self.at += 1;
+        }
+    }
+
+    fn emit(&mut self, kind: Tok, start: usize) {
+        let span = Span::new(start as u32, self.at as u32);
+        self.tokens.push(Token { kind, span });
+    }
+
+    fn error(&mut self, start: usize, message: impl Into<String>) {
+        let span = Span::new(start as u32, self.at as u32);
+        self.sink.error(Code::Token, span, message);
+    }
+
+    /// A backslash that ends its line (a macro's remains).
+    fn line_continues(&self) -> bool {
+        let rest = self.rest()[1..].trim_start_matches([' ', '\t', '\r']);
+        rest.starts_with('\n')
+    }
+
+    fn line_comment(&mut self) {
+        self.at = self
+            .rest()
+            .find('\n')
+            .map_or(self.text.len(), |n| self.at + n);
+    }
+
+    fn block_comment(&mut self) {
+        let start = self.at;
+        match self.rest()[2..].find("*/") {
+            Some(n) => self.at += n + 4,
+            None => {
+                self.at = (start + 2).min(self.text.len());
+                self.error(start, "this comment is not closed");
+                self.at = self.text.len();
+            }
+        }
+    }
+
+    fn number(&mut self) {
+        let start = self.at;
+        self.skip_while(|b| b.is_ascii_alphanumeric() || b == b'_');
+        self.emit(Tok::Int, start);
+        if let Err(message) = parse_int(&self.text[start..self.at]) {
+            self.error(start, message);
+        }
+    }
+
+    fn string(&mut self) {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return self.emit(Tok::Str, start);
+                }
+                Some(b'\\') => self.at += 2,
+                Some(b'\n') | None => break,
+                Some(_) => self.at += 1,
+            }
+        }
+        self.at = self.at.min(self.text.len());
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        self.emit(Tok::Str, start);
+        self.error(start, "this string is not closed on its line");
+    }
+
+    fn symbol(&mut self) {
+        let start = self.at;
+        if let Some(&(text, kind)) = SYMBOLS.iter().find(|(s, _)| self.rest().starts_with(s)) {
+            self.at += text.len();
+            return self.emit(kind, start);
+        }
+        let unknown = self.rest().chars().next().unwrap_or(' ');
+        self.at += unknown.len_utf8();
+        let span = Span::new(start as u32, self.at as u32);
+        let mut diagnostic = Diagnostic::error(
+            Code::Token,
+            span,
+            format!("{unknown:?} does not belong to P4"),
+        );
+        if unknown == '#' {
+            diagnostic = diagnostic.hint("a preprocessor directive must be the first on its line");
+        } else if unknown == '\'' || unknown == '`' {
+            diagnostic = diagnostic.hint("strings are written between double quotes");
+        }
+        self.sink.push(diagnostic);
+    }
+}
+
+/// The value of an integer literal: `[width (w|s)] [0x|0o|0d|0b] digits`, underscores anywhere in the digits.
+pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
+    let (prefix, digits) = split_width(text);
+    let (width, signed) = match prefix {
+        None => (None, false),
+        Some((width, signed)) => {
+            let width: u32 = width
+                .replace('_', "")
+                .parse()
+                .map_err(|_| format!("the width in `{text}` is too large"))?;
+            (Some(width), signed)
+        }
+    };
+    let (radix, digits) = match digits.get(..2) {
+        Some("0x" | "0X") => (16, &digits[2..]),
+        Some("0b" | "0B") => (2, &digits[2..]),
+        Some("0o" | "0O") => (8, &digits[2..]),
+        Some("0d" | "0D") => (10, &digits[2..]),
+        _ => (10, digits),
+    };
+    if digits.len() > MAX_DIGITS {
+        return Err(format!("an integer has at most {MAX_DIGITS} digits"));
+    }
+    let digits = digits.replace('_', "");
+    if digits.is_empty() {
+        return Err(format!("`{text}` has no digits"));
+    }
+    if let Some(bad) = digits.chars().find(|c| !c.is_digit(radix)) {
+        return Err(format!(
+            "`{bad}` is not a digit in base {radix}, in `{text}`"
+        ));
+    }
+    let value = BigInt::parse_bytes(digits.as_bytes(), radix)
+        .ok_or_else(|| format!("`{text}` is not an integer"))?;
+    Ok(IntLiteral {
+        value,
+        width,
+        signed,
+    })
+}
+
+/// `8w5` → (`8`, unsigned), `5`.
+fn split_width(text: &str) -> (Option<(&str, bool)>, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '_')
+        .unwrap_or(text.len());
+    match text.as_bytes().get(end) {
+        Some(b'w') => (Some((&text[..end], false)), &text[end + 1..]),
+        Some(b's') => (Some((&text[..end], true)), &text[end + 1..]),
+        _ => (None, text),
+    }
+}
+
+/// A string literal's value: quotes off, escapes resolved.
+pub fn unescape(literal: &str) -> String {
+    let inner = literal.strip_prefix('"').unwrap_or(literal);
+    let inner = inner.strip_suffix('"').unwrap_or(inner);
+    let mut out = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('r') => out.push('\r'),
+            Some(other @ ('"' | '\\')) => out.push(other),
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Tok> {
+        let mut sink = Sink::new();
+        lex(text, &mut sink).iter().map(|t| t.kind).collect()
+    }
+
+    #[test]
+    fn integers_as_the_specification_lists_them() {
+        let int = |t| {
+            let i = parse_int(t).expect(t);
+            (i.value.to_string(), i.width, i.signed)
+        };
+        assert_eq!(int("42"), ("42".into(), None, false));
+        assert_eq!(int("0x2A"), ("42".into(), None, false));
+        assert_eq!(int("32w255"), ("255".into(), Some(32), false));
+        assert_eq!(int("8w0b10101010"), ("170".into(), Some(8), false));
+        assert_eq!(int("8s0b1010_1010"), ("170".into(), Some(8), true));
+        assert_eq!(int("16w0o377"), ("255".into(), Some(16), false));
+        assert_eq!(int("32w0d123"), ("123".into(), Some(32), false));
+        for bad in ["8w", "0x", "0b12", "12ab", "99999999999w1"] {
+            assert!(parse_int(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn closing_angles_stay_apart() {
+        use Tok::*;
+        assert_eq!(
+            kinds("list<bit<8>> x"),
+            [Ident, Lt, Bit, Lt, Int, Gt, Gt, Ident, Eof]
+        );
+        assert_eq!(kinds("a |+|= b"), [Ident, AddSatAssign, Ident, Eof]);
+        assert_eq!(kinds("{#} {"), [Invalid, LBrace, Eof]);
+        assert_eq!(kinds("1..2"), [Int, Range, Int, Eof]);
+    }
+
+    #[test]
+    fn faults_are_reported_and_lexing_goes_on() {
+        let mut sink = Sink::new();
+        let tokens = lex("a $ b \"x\n c 0x é /* d", &mut sink);
+        assert_eq!(sink.error_count(), 5);
+        let names = tokens.iter().filter(|t| t.kind == Tok::Ident).count();
+        assert_eq!(names, 3);
+    }
+}
