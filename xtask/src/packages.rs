@@ -1,0 +1,135 @@
+//! Programs of others that tests talk to: what they are for, how they are found, how they are installed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A program that some tests want.
+pub struct Wanted {
+    /// Executable looked up on PATH.
+    pub program: &'static str,
+    /// Debian package.
+    pub package: &'static str,
+    /// What is not tested without it.
+    pub purpose: &'static str,
+}
+
+/// What the tests want of Debian.
+pub const WANTED: &[Wanted] = &[
+    Wanted {
+        program: "redis-server",
+        package: "redis-server",
+        purpose: "faults on a real Redis",
+    },
+    Wanted {
+        program: "tshark",
+        package: "tshark",
+        purpose: "the Lua dissector of the aggregation header",
+    },
+    Wanted {
+        program: "python3",
+        package: "python3-venv",
+        purpose: "p4runtime-shell against our P4Runtime server",
+    },
+];
+
+/// Programs of the P4 world that no registry has: found, never installed.
+pub const OPTIONAL: &[Wanted] = &[
+    Wanted {
+        program: "p4c-bm2-psa",
+        package: "p4c",
+        purpose: "p4c's verdict on the PSA program",
+    },
+    Wanted {
+        program: "p4c-bm2-ss",
+        package: "p4c",
+        purpose: "p4c's verdict on the v1model program",
+    },
+    Wanted {
+        program: "p4test",
+        package: "p4c",
+        purpose: "p4c's verdict on the TNA program",
+    },
+];
+
+/// Is it on PATH?
+pub fn found(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|dir| is_executable(&dir.join(program)))
+    })
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Installs what is missing where that is possible: root, on a system with apt. Services are kept from starting.
+/// Failure is no error: the tests concerned are then skipped by name.
+pub fn install_missing() {
+    let missing: Vec<&str> = WANTED
+        .iter()
+        .filter(|w| !found(w.program))
+        .map(|w| w.package)
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    if !is_root() || !found("apt-get") {
+        println!("not installed (needs root and apt): {}", missing.join(", "));
+        return;
+    }
+    println!("installing {}", missing.join(", "));
+    let policy = ServicePolicy::forbid();
+    let apt = |args: &[&str]| {
+        Command::new("apt-get")
+            .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
+            .args(args)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    apt(&["update"]);
+    // One by one, so that one that cannot be had does not keep the others away.
+    for package in missing {
+        if !apt(&["install", "-y", "--no-install-recommends", package]) {
+            println!("could not install {package}");
+        }
+    }
+    drop(policy);
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|out| out.stdout.trim_ascii() == b"0")
+}
+
+/// Debian's hook that decides whether a package may start its service: 101 means no. An existing policy is left alone.
+struct ServicePolicy {
+    ours: Option<PathBuf>,
+}
+
+impl ServicePolicy {
+    fn forbid() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let path = PathBuf::from("/usr/sbin/policy-rc.d");
+        if path.exists() || std::fs::write(&path, "#!/bin/sh\nexit 101\n").is_err() {
+            return Self { ours: None };
+        }
+        let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
+        Self { ours: Some(path) }
+    }
+}
+
+impl Drop for ServicePolicy {
+    fn drop(&mut self) {
+        if let Some(path) = &self.ours {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
