@@ -1,0 +1,121 @@
+//! Drawings for the report, as SVG text.
+
+use plotters::prelude::*;
+
+const SIZE: (u32, u32) = (860, 320);
+const COLOURS: [RGBColor; 4] =
+    [RGBColor(9, 105, 218), RGBColor(207, 34, 46), RGBColor(26, 127, 55), RGBColor(130, 80, 223)];
+
+/// A drawing failed (plotters gives only text).
+#[derive(Debug, thiserror::Error)]
+#[error("cannot draw {what}: {reason}")]
+pub struct PlotError {
+    what: &'static str,
+    reason: String,
+}
+
+/// A curve: its name and its points.
+pub struct Curve<'a> {
+    /// In the legend.
+    pub name: &'a str,
+    /// x, y.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Curves over a common axis.
+pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<String, PlotError> {
+    let error = |e: &dyn std::fmt::Display| PlotError { what: "curves", reason: e.to_string() };
+    let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+    let x_max = points().map(|p| p.0).fold(1.0, f64::max);
+    let y_max = points().map(|p| p.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE).map_err(|e| error(&e))?;
+        let mut chart = ChartBuilder::on(&root)
+            .margin(12)
+            .x_label_area_size(40)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..x_max, 0.0..y_max)
+            .map_err(|e| error(&e))?;
+        chart.configure_mesh().x_desc(x_label).y_desc(y_label).light_line_style(TRANSPARENT).draw().map_err(|e| error(&e))?;
+        for (index, curve) in curves.iter().enumerate() {
+            let colour = COLOURS[index % COLOURS.len()];
+            chart
+                .draw_series(LineSeries::new(curve.points.iter().copied(), colour.stroke_width(2)))
+                .map_err(|e| error(&e))?
+                .label(curve.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(|e| error(&e))?;
+        root.present().map_err(|e| error(&e))?;
+    }
+    Ok(svg)
+}
+
+/// One horizontal bar per name.
+pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
+    let error = |e: &dyn std::fmt::Display| PlotError { what: "bars", reason: e.to_string() };
+    let max = bars.iter().map(|bar| bar.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
+    let count = bars.len() as i32;
+    let height = 70 + 46 * bars.len() as u32;
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
+        root.fill(&WHITE).map_err(|e| error(&e))?;
+        let mut chart = ChartBuilder::on(&root)
+            .margin(12)
+            .x_label_area_size(40)
+            .y_label_area_size(110)
+            .build_cartesian_2d(0.0..max, (0..count - 1).into_segmented())
+            .map_err(|e| error(&e))?;
+        let name = |value: &SegmentValue<i32>| match value {
+            SegmentValue::CenterOf(index) => {
+                bars.get((count - 1 - index) as usize).map_or(String::new(), |bar| bar.0.to_owned())
+            }
+            _ => String::new(),
+        };
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .light_line_style(TRANSPARENT)
+            .x_desc(x_label)
+            .y_label_formatter(&name)
+            .draw()
+            .map_err(|e| error(&e))?;
+        chart
+            .draw_series(bars.iter().enumerate().map(|(index, bar)| {
+                let row = count - 1 - index as i32;
+                let mut shape = Rectangle::new(
+                    [(0.0, SegmentValue::Exact(row)), (bar.1, SegmentValue::Exact(row + 1))],
+                    COLOURS[index % COLOURS.len()].filled(),
+                );
+                shape.set_margin(8, 8, 0, 0);
+                shape
+            }))
+            .map_err(|e| error(&e))?;
+        root.present().map_err(|e| error(&e))?;
+    }
+    Ok(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_and_a_curve_are_drawn_for_each_series() -> Result<(), PlotError> {
+        let svg = bars("bytes", &[("one", 1.0), ("two", 2.0)])?;
+        assert!(svg.starts_with("<svg") && svg.contains("one") && svg.contains("two"));
+        let points = vec![(0.0, 0.1), (1.0, 0.9)];
+        let svg = curves("round", "accuracy", &[Curve { name: "aggregated", points }])?;
+        assert!(svg.contains("aggregated") && svg.contains("<polyline"));
+        Ok(())
+    }
+}
