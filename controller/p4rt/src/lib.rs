@@ -1,1 +1,21 @@
-//! P4Runtime: messages, names and ids, canonical bytes, per-update errors.
+//! P4Runtime 1.4: messages, names and ids, canonical bytes, per-update errors.
+//!
+//! The control plane's vocabulary ([`p4lang::runtime`]) speaks of objects by name; the protocol by number.
+//! [`translate`] carries one into the other at the edge, with [`p4info::Index`] as its dictionary.
+//! [`client`] is a thin client for everybody who drives a switch.
+
+pub mod bytes;
+pub mod client;
+pub mod p4info;
+mod proto;
+pub mod status;
+pub mod text;
+pub mod translate;
+
+pub use proto::DESCRIPTORS;
+pub use proto::google::rpc;
+pub use proto::p4::config::v1 as config;
+pub use proto::p4::v1;
+
+/// The version that [`v1`] declares.
+pub const API_VERSION: &str = "1.4.1";

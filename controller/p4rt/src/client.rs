@@ -1,0 +1,351 @@
+//! A thin asynchronous client for one device: arbitration, pipeline, batches, reads, the stream.
+//!
+//! It speaks names ([`Item`]); ids come from the pipeline that it set or fetched.
+
+mod error;
+mod query;
+mod stream;
+
+pub use error::ClientError;
+pub use query::Query;
+pub use stream::{Event, Events};
+
+use crate::config;
+use crate::p4info::Index;
+use crate::rpc::Code;
+use crate::status::{self, UpdateResult};
+use crate::translate::{Item, Part, TranslateError, packet_metadata};
+use crate::v1;
+use crate::v1::p4_runtime_client::P4RuntimeClient;
+use p4lang::p4info::ControllerPacketMetadata;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout_at};
+use tonic::transport::{Channel, Endpoint};
+pub use v1::set_forwarding_pipeline_config_request::Action as PipelineAction;
+pub use v1::update::Type as UpdateType;
+pub use v1::write_request::Atomicity;
+
+type Result<T> = std::result::Result<T, ClientError>;
+
+/// A per-update error list of a large batch does not fit into the default limit on metadata (section 12.3).
+const METADATA_LIMIT: u32 = 1 << 20;
+/// Programs and read responses may be larger than tonic's default of 4 MiB.
+const MESSAGE_LIMIT: usize = 64 << 20;
+/// How soon a refused connection is tried again.
+const RETRY: Duration = Duration::from_millis(20);
+/// Stream messages in flight towards the switch.
+const STREAM_BACKLOG: usize = 256;
+
+/// A connection to one device.
+#[derive(Debug, Clone)]
+pub struct Client {
+    grpc: P4RuntimeClient<Channel>,
+    address: String,
+    device_id: u64,
+    timeout: Duration,
+    election_id: u128,
+    requests: Option<mpsc::Sender<v1::StreamMessageRequest>>,
+    index: Option<Arc<Index>>,
+}
+
+impl Client {
+    /// Connects to `host:port`, trying again until `timeout` has passed: a switch may still be starting. Every later
+    /// call waits as long for its answer.
+    pub async fn connect(address: &str, device_id: u64, timeout: Duration) -> Result<Self> {
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(|_| ClientError::Address {
+                address: address.to_owned(),
+            })?
+            .http2_max_header_list_size(METADATA_LIMIT);
+        let deadline = Instant::now() + timeout;
+        let channel = loop {
+            match timeout_at(deadline, endpoint.connect()).await {
+                Ok(Ok(channel)) => break channel,
+                Ok(Err(_)) if Instant::now() + RETRY < deadline => sleep(RETRY).await,
+                Ok(Err(error)) => {
+                    let reason = root_cause(&error);
+                    return Err(ClientError::Unreachable {
+                        address: address.to_owned(),
+                        waited: timeout,
+                        reason,
+                    });
+                }
+                Err(_) => {
+                    return Err(ClientError::NoAnswer {
+                        address: address.to_owned(),
+                        waited: timeout,
+                    });
+                }
+            }
+        };
+        Ok(Self {
+            grpc: P4RuntimeClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT),
+            address: address.to_owned(),
+            device_id,
+            timeout,
+            election_id: 0,
+            requests: None,
+            index: None,
+        })
+    }
+
+    /// Opens the stream and asks to be primary. An error if another client has a higher election id.
+    ///
+    /// This client is primary as long as it, or a clone of it, lives.
+    pub async fn become_primary(&mut self, election_id: u128) -> Result<Events> {
+        let (requests, outgoing) = mpsc::channel(STREAM_BACKLOG);
+        let arbitration = v1::MasterArbitrationUpdate {
+            device_id: self.device_id,
+            election_id: Some(uint128(election_id)),
+            ..Default::default()
+        };
+        let request = v1::StreamMessageRequest {
+            update: Some(v1::stream_message_request::Update::Arbitration(arbitration)),
+        };
+        // Queued before the call: some servers answer the call only once they have something to say.
+        let queued = requests.try_send(request);
+        debug_assert!(queued.is_ok(), "the channel is new");
+        let outgoing = tokio_stream::wrappers::ReceiverStream::new(outgoing);
+        let mut grpc = self.grpc.clone();
+        let response = self.answer(grpc.stream_channel(outgoing)).await?;
+        let mut events = Events::new(response.into_inner(), self.address.clone());
+        let first = tokio::time::timeout(self.timeout, events.next())
+            .await
+            .map_err(|_| ClientError::NoAnswer {
+                address: self.address.clone(),
+                waited: self.timeout,
+            })?;
+        match first? {
+            Some(Event::Arbitration { primary: true, .. }) => {
+                self.election_id = election_id;
+                self.requests = Some(requests);
+                Ok(events)
+            }
+            Some(Event::Arbitration {
+                election_id: highest,
+                ..
+            }) => Err(ClientError::NotPrimary {
+                address: self.address.clone(),
+                election_id,
+                highest,
+            }),
+            _ => Err(ClientError::StreamClosed {
+                address: self.address.clone(),
+            }),
+        }
+    }
+
+    /// Loads a program, and remembers its names.
+    pub async fn set_pipeline(
+        &mut self,
+        action: PipelineAction,
+        p4info: config::P4Info,
+        device_config: Vec<u8>,
+        cookie: u64,
+    ) -> Result<()> {
+        let index = Index::from_proto(&p4info)?;
+        let request = v1::SetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            election_id: Some(uint128(self.election_id)),
+            action: action.into(),
+            config: (action != PipelineAction::Commit).then(|| v1::ForwardingPipelineConfig {
+                p4info: Some(p4info),
+                p4_device_config: device_config,
+                cookie: Some(v1::forwarding_pipeline_config::Cookie { cookie }),
+            }),
+            ..Default::default()
+        };
+        let mut grpc = self.grpc.clone();
+        self.answer(grpc.set_forwarding_pipeline_config(request))
+            .await?;
+        if action != PipelineAction::Verify {
+            self.index = Some(Arc::new(index));
+        }
+        Ok(())
+    }
+
+    /// Asks for the program that is loaded, and remembers its names.
+    pub async fn fetch_pipeline(&mut self) -> Result<v1::ForwardingPipelineConfig> {
+        let request = v1::GetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            response_type: 0,
+        };
+        let mut grpc = self.grpc.clone();
+        let response = self
+            .answer(grpc.get_forwarding_pipeline_config(request))
+            .await?;
+        let config = response.into_inner().config.unwrap_or_default();
+        let p4info = config.p4info.as_ref().ok_or_else(|| self.no_pipeline())?;
+        self.index = Some(Arc::new(Index::from_proto(p4info)?));
+        Ok(config)
+    }
+
+    /// The names of the pipeline that was set or fetched.
+    pub fn index(&self) -> Result<&Index> {
+        self.index.as_deref().ok_or_else(|| self.no_pipeline())
+    }
+
+    /// Writes a batch, and says what became of each update.
+    pub async fn write(
+        &self,
+        updates: &[(UpdateType, Item)],
+        atomicity: Atomicity,
+    ) -> Result<Vec<UpdateResult>> {
+        let index = self.index()?;
+        let update = |(kind, item): &(UpdateType, Item)| {
+            Ok(v1::Update {
+                r#type: (*kind).into(),
+                entity: Some(item.to_entity(index)?),
+            })
+        };
+        let request = v1::WriteRequest {
+            device_id: self.device_id,
+            election_id: Some(uint128(self.election_id)),
+            updates: updates
+                .iter()
+                .map(update)
+                .collect::<std::result::Result<_, TranslateError>>()?,
+            atomicity: atomicity.into(),
+            ..Default::default()
+        };
+        let mut grpc = self.grpc.clone();
+        match self.answer_or_status(grpc.write(request)).await? {
+            Ok(_) => Ok(vec![Ok(()); updates.len()]),
+            Err(status) => {
+                status::results(&status, updates.len()).ok_or_else(|| self.refused(&status))
+            }
+        }
+    }
+
+    /// Writes a batch of which every update has to succeed; the first that does not is the error.
+    pub async fn apply(&self, updates: &[(UpdateType, Item)]) -> Result<()> {
+        let results = self.write(updates, Atomicity::ContinueOnError).await?;
+        for ((position, (_, item)), result) in updates.iter().enumerate().zip(results) {
+            result.map_err(|source| ClientError::Update {
+                address: self.address.clone(),
+                position,
+                item: Box::new(item.clone()),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the queries ask for, in the switch's order.
+    pub async fn read(&self, queries: &[Query]) -> Result<Vec<Item>> {
+        let index = self.index()?;
+        let request = v1::ReadRequest {
+            device_id: self.device_id,
+            entities: queries
+                .iter()
+                .map(|query| query.to_entity(index))
+                .collect::<std::result::Result<_, TranslateError>>()?,
+            ..Default::default()
+        };
+        let mut grpc = self.grpc.clone();
+        let mut responses = self.answer(grpc.read(request)).await?.into_inner();
+        let mut items = Vec::new();
+        while let Some(response) = self.answer(responses.message()).await? {
+            for entity in &response.entities {
+                items.push(Item::from_entity(entity, index, Part::Whole)?);
+            }
+        }
+        Ok(items)
+    }
+
+    /// Hands the switch a packet on its CPU port, under a `packet_out` header with these values (none if the program
+    /// declares no such header).
+    pub async fn send_packet(&self, payload: Vec<u8>, fields: &[u128]) -> Result<()> {
+        let metadata = match self.index()?.controller_headers.named("packet_out") {
+            Some(header) => packet_metadata(header, fields)?,
+            None => Vec::new(),
+        };
+        let packet = v1::PacketOut { payload, metadata };
+        let update = Some(v1::stream_message_request::Update::Packet(packet));
+        let closed = || ClientError::StreamClosed {
+            address: self.address.clone(),
+        };
+        let requests = self.requests.as_ref().ok_or_else(closed)?;
+        requests
+            .send(v1::StreamMessageRequest { update })
+            .await
+            .map_err(|_| closed())
+    }
+
+    /// The header under which packets from the switch arrive, if the program declares one.
+    pub fn packet_in_header(&self) -> Result<Option<&ControllerPacketMetadata>> {
+        Ok(self.index()?.controller_headers.named("packet_in"))
+    }
+
+    /// The P4Runtime version that the switch speaks.
+    pub async fn api_version(&self) -> Result<String> {
+        let mut grpc = self.grpc.clone();
+        let response = self
+            .answer(grpc.capabilities(v1::CapabilitiesRequest {}))
+            .await?;
+        Ok(response.into_inner().p4runtime_api_version)
+    }
+
+    /// `host:port` of the switch.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = std::result::Result<T, tonic::Status>>,
+    ) -> Result<T> {
+        self.answer_or_status(call)
+            .await?
+            .map_err(|status| self.refused(&status))
+    }
+
+    async fn answer_or_status<T>(
+        &self,
+        call: impl Future<Output = std::result::Result<T, tonic::Status>>,
+    ) -> Result<std::result::Result<T, tonic::Status>> {
+        tokio::time::timeout(self.timeout, call)
+            .await
+            .map_err(|_| ClientError::NoAnswer {
+                address: self.address.clone(),
+                waited: self.timeout,
+            })
+    }
+
+    fn refused(&self, status: &tonic::Status) -> ClientError {
+        ClientError::Rpc {
+            address: self.address.clone(),
+            code: Code::try_from(i32::from(status.code())).unwrap_or(Code::Unknown),
+            message: status.message().to_owned(),
+        }
+    }
+
+    fn no_pipeline(&self) -> ClientError {
+        ClientError::NoPipeline {
+            address: self.address.clone(),
+        }
+    }
+}
+
+fn uint128(value: u128) -> v1::Uint128 {
+    v1::Uint128 {
+        high: (value >> 64) as u64,
+        low: value as u64,
+    }
+}
+
+/// The innermost cause: tonic's own message is only "transport error".
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! What can be asked of a switch.
+
+use crate::p4info::{Index, Object, Section};
+use crate::translate::TranslateError;
+use crate::v1;
+use crate::v1::entity::Entity as Kind;
+use crate::v1::packet_replication_engine_entry::Type as Replication;
+
+/// A part of the switch's state. Names are fully qualified, or aliases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// The match entries of a table, or of all.
+    Entries {
+        /// None: every table.
+        table: Option<String>,
+    },
+    /// The default action of a table.
+    DefaultAction {
+        /// The table.
+        table: String,
+    },
+    /// A multicast group, or all.
+    MulticastGroups {
+        /// None: every group.
+        id: Option<u32>,
+    },
+    /// A clone session, or all.
+    CloneSessions {
+        /// None: every session.
+        id: Option<u32>,
+    },
+    /// Cells of a register.
+    Register {
+        /// The register.
+        name: String,
+        /// None: every cell.
+        index: Option<u64>,
+    },
+    /// Cells of a counter.
+    Counter {
+        /// The counter.
+        name: String,
+        /// None: every cell.
+        index: Option<u64>,
+    },
+}
+
+impl Query {
+    pub(super) fn to_entity(&self, index: &Index) -> Result<v1::Entity, TranslateError> {
+        let cell = |cell: &Option<u64>| {
+            cell.map(|cell| v1::Index {
+                index: i64::try_from(cell).unwrap_or(i64::MAX),
+            })
+        };
+        let replication = |entry| {
+            Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry {
+                r#type: Some(entry),
+            })
+        };
+        let entity = match self {
+            Self::Entries { table } => Kind::TableEntry(v1::TableEntry {
+                table_id: table
+                    .as_deref()
+                    .map_or(Ok(0), |name| id(&index.tables, name))?,
+                ..Default::default()
+            }),
+            Self::DefaultAction { table } => Kind::TableEntry(v1::TableEntry {
+                table_id: id(&index.tables, table)?,
+                is_default_action: true,
+                ..Default::default()
+            }),
+            Self::MulticastGroups { id } => {
+                replication(Replication::MulticastGroupEntry(v1::MulticastGroupEntry {
+                    multicast_group_id: id.unwrap_or(0),
+                    ..Default::default()
+                }))
+            }
+            Self::CloneSessions { id } => {
+                replication(Replication::CloneSessionEntry(v1::CloneSessionEntry {
+                    session_id: id.unwrap_or(0),
+                    ..Default::default()
+                }))
+            }
+            Self::Register { name, index: at } => Kind::RegisterEntry(v1::RegisterEntry {
+                register_id: id(&index.registers, name)?,
+                index: cell(at),
+                data: None,
+            }),
+            Self::Counter { name, index: at } => Kind::CounterEntry(v1::CounterEntry {
+                counter_id: id(&index.counters, name)?,
+                index: cell(at),
+                data: None,
+            }),
+        };
+        Ok(v1::Entity {
+            entity: Some(entity),
+        })
+    }
+}
+
+fn id<T: Object>(section: &Section<T>, name: &str) -> Result<u32, TranslateError> {
+    let unknown = || TranslateError::UnknownName {
+        kind: T::KIND,
+        name: name.to_owned(),
+    };
+    section
+        .named(name)
+        .map(|object| object.preamble().id)
+        .ok_or_else(unknown)
+}

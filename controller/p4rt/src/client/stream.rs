@@ -1,0 +1,78 @@
+//! What the switch says unasked.
+
+use super::ClientError;
+use crate::rpc::Code;
+use crate::v1;
+use crate::v1::stream_message_response::Update;
+
+/// A message from the switch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Who is primary has changed.
+    Arbitration {
+        /// This client is.
+        primary: bool,
+        /// The highest election id that the switch has seen.
+        election_id: Option<u128>,
+    },
+    /// A packet from the CPU port. [`crate::translate::packet_fields`] reads its metadata.
+    Packet(v1::PacketIn),
+    /// The switch could not process something that was sent on the stream.
+    Error {
+        /// Why.
+        code: Code,
+        /// In words.
+        message: String,
+    },
+    /// Digests, idle timeouts and the like, which nobody here asks for.
+    Other(Box<v1::StreamMessageResponse>),
+}
+
+/// The switch's side of the stream.
+#[derive(Debug)]
+pub struct Events {
+    responses: tonic::Streaming<v1::StreamMessageResponse>,
+    address: String,
+}
+
+impl Events {
+    pub(super) fn new(
+        responses: tonic::Streaming<v1::StreamMessageResponse>,
+        address: String,
+    ) -> Self {
+        Self { responses, address }
+    }
+
+    /// The next message; none when the switch has closed the stream.
+    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        let response = self
+            .responses
+            .message()
+            .await
+            .map_err(|status| ClientError::Rpc {
+                address: self.address.clone(),
+                code: Code::try_from(i32::from(status.code())).unwrap_or(Code::Unknown),
+                message: status.message().to_owned(),
+            })?;
+        Ok(response.map(event))
+    }
+}
+
+fn event(response: v1::StreamMessageResponse) -> Event {
+    match response.update {
+        Some(Update::Arbitration(arbitration)) => Event::Arbitration {
+            primary: arbitration
+                .status
+                .is_none_or(|status| status.code == Code::Ok as i32),
+            election_id: arbitration
+                .election_id
+                .map(|id| u128::from(id.high) << 64 | u128::from(id.low)),
+        },
+        Some(Update::Packet(packet)) => Event::Packet(packet),
+        Some(Update::Error(error)) => Event::Error {
+            code: Code::try_from(error.canonical_code).unwrap_or(Code::Unknown),
+            message: error.message,
+        },
+        update => Event::Other(Box::new(v1::StreamMessageResponse { update })),
+    }
+}

@@ -1,0 +1,12 @@
+//! P4Info, between p4lang's plain data and the protocol's message, and a dictionary over it.
+
+mod decode;
+mod encode;
+mod index;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use decode::{DecodeError, from_proto};
+pub use encode::to_proto;
+pub use index::{Index, Object, Section};
+pub use p4lang::p4info::P4Info;

@@ -1,0 +1,360 @@
+//! The protocol's P4Info message as p4lang's plain data, so that a program compiled elsewhere is understood.
+
+use crate::config;
+use p4lang::p4info as model;
+
+/// Why a P4Info message makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// An object has neither id nor name.
+    #[error("{section} {position} has no preamble")]
+    NoPreamble {
+        /// `table`, `action`, …
+        section: &'static str,
+        /// Position in its section, from 0.
+        position: usize,
+    },
+    /// A width is negative.
+    #[error("`{name}` has bit width {bitwidth}")]
+    Width {
+        /// The field, parameter or object.
+        name: String,
+        /// As sent.
+        bitwidth: i32,
+    },
+    /// A key field does not say how it matches.
+    #[error("key field `{field}` has no match type")]
+    NoMatchType {
+        /// The field.
+        field: String,
+    },
+    /// Two objects of one kind have the same id or name.
+    #[error("{section} `{name}` (id {id}) is declared twice")]
+    Duplicate {
+        /// `table`, `action`, …
+        section: &'static str,
+        /// Of the second.
+        name: String,
+        /// Of the second.
+        id: u32,
+    },
+}
+
+/// The program that a message describes.
+///
+/// What p4lang's model does not hold (documentation, externs of other architectures) is left out. A register or digest
+/// whose element is neither a scalar nor a flat struct of scalars has an empty `element`.
+pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
+    let package = info.pkg_info.clone().unwrap_or_default();
+    let types = info.type_info.clone().unwrap_or_default();
+    Ok(model::P4Info {
+        arch: package.arch,
+        name: package.name,
+        tables: each("table", &info.tables, |t| &t.preamble, table)?,
+        actions: each("action", &info.actions, |a| &a.preamble, action)?,
+        action_profiles: each(
+            "action profile",
+            &info.action_profiles,
+            |p| &p.preamble,
+            |p, preamble| {
+                Ok(model::ActionProfile {
+                    preamble,
+                    table_ids: p.table_ids.clone(),
+                    with_selector: p.with_selector,
+                    size: p.size,
+                })
+            },
+        )?,
+        counters: each(
+            "counter",
+            &info.counters,
+            |c| &c.preamble,
+            |c, preamble| {
+                Ok(model::Counter {
+                    preamble,
+                    unit: counter_unit(c.spec.as_ref()),
+                    size: c.size,
+                })
+            },
+        )?,
+        direct_counters: each(
+            "direct counter",
+            &info.direct_counters,
+            |c| &c.preamble,
+            |c, preamble| {
+                Ok(model::DirectCounter {
+                    preamble,
+                    unit: counter_unit(c.spec.as_ref()),
+                    table_id: c.direct_table_id,
+                })
+            },
+        )?,
+        meters: each(
+            "meter",
+            &info.meters,
+            |m| &m.preamble,
+            |m, preamble| {
+                Ok(model::Meter {
+                    preamble,
+                    unit: meter_unit(m.spec.as_ref()),
+                    size: m.size,
+                })
+            },
+        )?,
+        direct_meters: each(
+            "direct meter",
+            &info.direct_meters,
+            |m| &m.preamble,
+            |m, preamble| {
+                Ok(model::DirectMeter {
+                    preamble,
+                    unit: meter_unit(m.spec.as_ref()),
+                    table_id: m.direct_table_id,
+                })
+            },
+        )?,
+        controller_packet_metadata: each(
+            "controller header",
+            &info.controller_packet_metadata,
+            |h| &h.preamble,
+            controller_header,
+        )?,
+        value_sets: each(
+            "value set",
+            &info.value_sets,
+            |s| &s.preamble,
+            |s, preamble| {
+                Ok(model::ValueSet {
+                    preamble,
+                    match_fields: s
+                        .r#match
+                        .iter()
+                        .map(match_field)
+                        .collect::<Result<_, _>>()?,
+                    size: s.size.into(),
+                })
+            },
+        )?,
+        registers: each(
+            "register",
+            &info.registers,
+            |r| &r.preamble,
+            |r, preamble| {
+                let (struct_name, element) = element(r.type_spec.as_ref(), &types);
+                Ok(model::Register {
+                    preamble,
+                    element,
+                    struct_name,
+                    size: r.size.into(),
+                })
+            },
+        )?,
+        digests: each(
+            "digest",
+            &info.digests,
+            |d| &d.preamble,
+            |d, preamble| {
+                let (struct_name, element) = element(d.type_spec.as_ref(), &types);
+                Ok(model::Digest {
+                    preamble,
+                    element,
+                    struct_name,
+                })
+            },
+        )?,
+    })
+}
+
+fn each<P, M>(
+    section: &'static str,
+    objects: &[P],
+    preamble: impl Fn(&P) -> &Option<config::Preamble>,
+    decode: impl Fn(&P, model::Preamble) -> Result<M, DecodeError>,
+) -> Result<Vec<M>, DecodeError> {
+    let decode_one = |(position, object): (usize, &P)| {
+        let preamble = preamble(object)
+            .as_ref()
+            .ok_or(DecodeError::NoPreamble { section, position })?;
+        let preamble = model::Preamble {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            alias: preamble.alias.clone(),
+            annotations: preamble.annotations.clone(),
+        };
+        decode(object, preamble)
+    };
+    objects.iter().enumerate().map(decode_one).collect()
+}
+
+fn table(table: &config::Table, preamble: model::Preamble) -> Result<model::Table, DecodeError> {
+    Ok(model::Table {
+        preamble,
+        match_fields: table
+            .match_fields
+            .iter()
+            .map(match_field)
+            .collect::<Result<_, _>>()?,
+        action_refs: table.action_refs.iter().map(action_ref).collect(),
+        const_default_action_id: table.const_default_action_id,
+        initial_default_action_id: table
+            .initial_default_action
+            .as_ref()
+            .map_or(0, |call| call.action_id),
+        implementation_id: table.implementation_id,
+        direct_resource_ids: table.direct_resource_ids.clone(),
+        size: table.size,
+        is_const_table: table.is_const_table,
+        has_initial_entries: table.has_initial_entries,
+    })
+}
+
+fn match_field(field: &config::MatchField) -> Result<model::MatchField, DecodeError> {
+    use config::match_field::{Match, MatchType};
+    let unset = || DecodeError::NoMatchType {
+        field: field.name.clone(),
+    };
+    let match_type = match field.r#match.as_ref().ok_or_else(unset)? {
+        Match::OtherMatchType(name) => model::MatchType::Other(name.clone()),
+        Match::MatchType(number) => match MatchType::try_from(*number) {
+            Ok(MatchType::Exact) => model::MatchType::Exact,
+            Ok(MatchType::Lpm) => model::MatchType::Lpm,
+            Ok(MatchType::Ternary) => model::MatchType::Ternary,
+            Ok(MatchType::Range) => model::MatchType::Range,
+            Ok(MatchType::Optional) => model::MatchType::Optional,
+            Ok(MatchType::Unspecified) | Err(_) => return Err(unset()),
+        },
+    };
+    Ok(model::MatchField {
+        id: field.id,
+        name: field.name.clone(),
+        bitwidth: width(&field.name, field.bitwidth)?,
+        match_type,
+        annotations: field.annotations.clone(),
+    })
+}
+
+fn action_ref(action: &config::ActionRef) -> model::ActionRef {
+    use config::action_ref::Scope;
+    let scope = match action.scope() {
+        Scope::TableAndDefault => model::ActionScope::TableAndDefault,
+        Scope::TableOnly => model::ActionScope::TableOnly,
+        Scope::DefaultOnly => model::ActionScope::DefaultOnly,
+    };
+    model::ActionRef {
+        id: action.id,
+        scope,
+        annotations: action.annotations.clone(),
+    }
+}
+
+fn action(
+    action: &config::Action,
+    preamble: model::Preamble,
+) -> Result<model::Action, DecodeError> {
+    let param = |param: &config::action::Param| {
+        Ok(model::Param {
+            id: param.id,
+            name: param.name.clone(),
+            bitwidth: width(&param.name, param.bitwidth)?,
+            annotations: param.annotations.clone(),
+        })
+    };
+    Ok(model::Action {
+        preamble,
+        params: action.params.iter().map(param).collect::<Result<_, _>>()?,
+    })
+}
+
+fn controller_header(
+    header: &config::ControllerPacketMetadata,
+    preamble: model::Preamble,
+) -> Result<model::ControllerPacketMetadata, DecodeError> {
+    let field = |field: &config::controller_packet_metadata::Metadata| {
+        Ok(model::PacketMetadata {
+            id: field.id,
+            name: field.name.clone(),
+            bitwidth: width(&field.name, field.bitwidth)?,
+        })
+    };
+    let metadata = header
+        .metadata
+        .iter()
+        .map(field)
+        .collect::<Result<_, _>>()?;
+    Ok(model::ControllerPacketMetadata { preamble, metadata })
+}
+
+fn counter_unit(spec: Option<&config::CounterSpec>) -> model::Unit {
+    use config::counter_spec::Unit;
+    match spec.map(config::CounterSpec::unit) {
+        Some(Unit::Bytes) => model::Unit::Bytes,
+        Some(Unit::Packets) => model::Unit::Packets,
+        Some(Unit::Both | Unit::Unspecified) | None => model::Unit::Both,
+    }
+}
+
+fn meter_unit(spec: Option<&config::MeterSpec>) -> model::Unit {
+    use config::meter_spec::Unit;
+    match spec.map(config::MeterSpec::unit) {
+        Some(Unit::Bytes) => model::Unit::Bytes,
+        Some(Unit::Packets) => model::Unit::Packets,
+        Some(Unit::Unspecified) | None => model::Unit::Both,
+    }
+}
+
+fn element(
+    spec: Option<&config::P4DataTypeSpec>,
+    types: &config::P4TypeInfo,
+) -> (Option<String>, Vec<model::ElementField>) {
+    use config::p4_data_type_spec::TypeSpec;
+    let Some(spec) = spec else {
+        return (None, Vec::new());
+    };
+    match &spec.type_spec {
+        Some(TypeSpec::Struct(named)) => {
+            let members = types
+                .structs
+                .get(&named.name)
+                .map_or(&[][..], |spec| &spec.members);
+            let fields = members
+                .iter()
+                .map(|member| scalar(&member.name, member.type_spec.as_ref()));
+            (
+                Some(named.name.clone()),
+                fields.collect::<Option<_>>().unwrap_or_default(),
+            )
+        }
+        Some(TypeSpec::Tuple(tuple)) => {
+            let fields = tuple.members.iter().map(|member| scalar("", Some(member)));
+            (None, fields.collect::<Option<_>>().unwrap_or_default())
+        }
+        _ => (None, scalar("", Some(spec)).into_iter().collect()),
+    }
+}
+
+fn scalar(name: &str, spec: Option<&config::P4DataTypeSpec>) -> Option<model::ElementField> {
+    use config::p4_bitstring_like_type_spec::TypeSpec as Bits;
+    use config::p4_data_type_spec::TypeSpec;
+    let (bitwidth, signed, boolean) = match spec?.type_spec.as_ref()? {
+        TypeSpec::Bool(_) => (1, false, true),
+        TypeSpec::Bitstring(bits) => match bits.type_spec.as_ref()? {
+            Bits::Bit(bit) => (bit.bitwidth, false, false),
+            Bits::Int(int) => (int.bitwidth, true, false),
+            Bits::Varbit(_) => return None,
+        },
+        _ => return None,
+    };
+    Some(model::ElementField {
+        name: name.to_owned(),
+        bitwidth: u32::try_from(bitwidth).ok()?,
+        signed,
+        boolean,
+    })
+}
+
+fn width(name: &str, bitwidth: i32) -> Result<u32, DecodeError> {
+    u32::try_from(bitwidth).map_err(|_| DecodeError::Width {
+        name: name.to_owned(),
+        bitwidth,
+    })
+}

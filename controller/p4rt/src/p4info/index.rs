@@ -1,0 +1,149 @@
+//! Names and aliases ↔ ids.
+
+use super::{DecodeError, P4Info, from_proto};
+use crate::config;
+use p4lang::p4info::{
+    Action, ActionProfile, ControllerPacketMetadata, Counter, Digest, DirectCounter, DirectMeter,
+    Meter, Preamble, Register, Table, ValueSet,
+};
+use std::collections::BTreeMap;
+
+/// Something with an id and a name.
+pub trait Object {
+    /// What errors call it.
+    const KIND: &'static str;
+    /// Its id and names.
+    fn preamble(&self) -> &Preamble;
+}
+
+macro_rules! objects {
+    ($($object:ty: $kind:literal),* $(,)?) => {
+        $(impl Object for $object {
+            const KIND: &'static str = $kind;
+            fn preamble(&self) -> &Preamble {
+                &self.preamble
+            }
+        })*
+    };
+}
+
+objects! {
+    Table: "table",
+    Action: "action",
+    ActionProfile: "action profile",
+    Counter: "counter",
+    DirectCounter: "direct counter",
+    Meter: "meter",
+    DirectMeter: "direct meter",
+    ControllerPacketMetadata: "controller header",
+    ValueSet: "value set",
+    Register: "register",
+    Digest: "digest",
+}
+
+/// The objects of one kind.
+#[derive(Debug, Clone)]
+pub struct Section<T> {
+    objects: Vec<T>,
+    by_id: BTreeMap<u32, usize>,
+    by_name: BTreeMap<String, usize>,
+}
+
+impl<T: Object> Section<T> {
+    fn new(objects: Vec<T>) -> Result<Self, DecodeError> {
+        let (mut by_id, mut by_name) = (BTreeMap::new(), BTreeMap::new());
+        for (position, object) in objects.iter().enumerate() {
+            let Preamble { id, name, .. } = object.preamble();
+            let id_is_new = by_id.insert(*id, position).is_none();
+            let name_is_new = by_name.insert(name.clone(), position).is_none();
+            if !(id_is_new && name_is_new) {
+                return Err(DecodeError::Duplicate {
+                    section: T::KIND,
+                    name: name.clone(),
+                    id: *id,
+                });
+            }
+        }
+        // After all names, so that an alias never hides another object's name.
+        for (position, object) in objects.iter().enumerate() {
+            by_name
+                .entry(object.preamble().alias.clone())
+                .or_insert(position);
+        }
+        Ok(Self {
+            objects,
+            by_id,
+            by_name,
+        })
+    }
+
+    /// The object with this id.
+    #[must_use]
+    pub fn with_id(&self, id: u32) -> Option<&T> {
+        self.by_id.get(&id).map(|&position| &self.objects[position])
+    }
+
+    /// The object with this fully qualified name, else the one with this alias.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&T> {
+        self.by_name
+            .get(name)
+            .map(|&position| &self.objects[position])
+    }
+
+    /// All, in P4Info's order.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.objects.iter()
+    }
+}
+
+/// A program's objects by id, name and alias.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Tables.
+    pub tables: Section<Table>,
+    /// Actions.
+    pub actions: Section<Action>,
+    /// Action profiles and selectors.
+    pub action_profiles: Section<ActionProfile>,
+    /// Indirect counters.
+    pub counters: Section<Counter>,
+    /// Direct counters.
+    pub direct_counters: Section<DirectCounter>,
+    /// Indirect meters.
+    pub meters: Section<Meter>,
+    /// Direct meters.
+    pub direct_meters: Section<DirectMeter>,
+    /// `packet_in` and `packet_out`.
+    pub controller_headers: Section<ControllerPacketMetadata>,
+    /// Parser value sets.
+    pub value_sets: Section<ValueSet>,
+    /// Registers.
+    pub registers: Section<Register>,
+    /// Digests.
+    pub digests: Section<Digest>,
+}
+
+impl Index {
+    /// The dictionary of a program.
+    pub fn new(info: P4Info) -> Result<Self, DecodeError> {
+        Ok(Self {
+            tables: Section::new(info.tables)?,
+            actions: Section::new(info.actions)?,
+            action_profiles: Section::new(info.action_profiles)?,
+            counters: Section::new(info.counters)?,
+            direct_counters: Section::new(info.direct_counters)?,
+            meters: Section::new(info.meters)?,
+            direct_meters: Section::new(info.direct_meters)?,
+            controller_headers: Section::new(info.controller_packet_metadata)?,
+            value_sets: Section::new(info.value_sets)?,
+            registers: Section::new(info.registers)?,
+            digests: Section::new(info.digests)?,
+        })
+    }
+
+    /// The dictionary of a program that arrived as a message.
+    pub fn from_proto(info: &config::P4Info) -> Result<Self, DecodeError> {
+        Self::new(from_proto(info)?)
+    }
+}

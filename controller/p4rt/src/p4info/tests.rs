@@ -1,0 +1,195 @@
+use super::*;
+use p4lang::p4info::*;
+
+fn preamble(id: u32, name: &str, alias: &str) -> Preamble {
+    Preamble {
+        id,
+        name: name.into(),
+        alias: alias.into(),
+        annotations: vec![],
+    }
+}
+
+fn key(id: u32, name: &str, bitwidth: u32, match_type: MatchType) -> MatchField {
+    MatchField {
+        id,
+        name: name.into(),
+        bitwidth,
+        match_type,
+        annotations: vec![],
+    }
+}
+
+fn element(name: &str, bitwidth: u32, signed: bool, boolean: bool) -> ElementField {
+    ElementField {
+        name: name.into(),
+        bitwidth,
+        signed,
+        boolean,
+    }
+}
+
+/// A small program with one of everything that is translated.
+pub(crate) fn sample() -> P4Info {
+    let action = |id, name: &str, params: &[(&str, u32)]| Action {
+        preamble: preamble(id, name, name.rsplit('.').next().unwrap()),
+        params: params
+            .iter()
+            .zip(1..)
+            .map(|(&(name, bitwidth), id)| Param {
+                id,
+                name: name.into(),
+                bitwidth,
+                annotations: vec![],
+            })
+            .collect(),
+    };
+    let table = |id, name: &str, match_fields, actions: &[(u32, ActionScope)]| Table {
+        preamble: preamble(id, name, name.rsplit('.').next().unwrap()),
+        match_fields,
+        action_refs: actions
+            .iter()
+            .map(|&(id, scope)| ActionRef {
+                id,
+                scope,
+                annotations: vec![],
+            })
+            .collect(),
+        const_default_action_id: 0,
+        initial_default_action_id: 0x0100_0002,
+        implementation_id: 0,
+        direct_resource_ids: vec![],
+        size: 1024,
+        is_const_table: false,
+        has_initial_entries: false,
+    };
+    P4Info {
+        arch: "psa".into(),
+        tables: vec![
+            table(
+                0x0200_0001,
+                "Ingress.forward",
+                vec![key(1, "hdr.ethernet.dst", 48, MatchType::Exact)],
+                &[
+                    (0x0100_0001, ActionScope::TableAndDefault),
+                    (0x0100_0002, ActionScope::DefaultOnly),
+                ],
+            ),
+            table(
+                0x0200_0002,
+                "Ingress.acl",
+                vec![
+                    key(1, "hdr.ipv4.src", 32, MatchType::Ternary),
+                    key(2, "hdr.ipv4.dst", 32, MatchType::Lpm),
+                    key(3, "meta.epoch", 16, MatchType::Range),
+                    key(4, "hdr.ipv4.protocol", 8, MatchType::Optional),
+                ],
+                &[
+                    (0x0100_0001, ActionScope::TableOnly),
+                    (0x0100_0002, ActionScope::TableAndDefault),
+                ],
+            ),
+        ],
+        actions: vec![
+            action(0x0100_0001, "Ingress.send", &[("port", 9), ("class", 8)]),
+            action(0x0100_0002, "Ingress.drop", &[]),
+        ],
+        counters: vec![Counter {
+            preamble: preamble(0x1200_0001, "Ingress.fired", "fired"),
+            unit: Unit::Both,
+            size: 16,
+        }],
+        registers: vec![
+            Register {
+                preamble: preamble(0x1600_0001, "Ingress.last_seen", "last_seen"),
+                element: vec![element("", 48, false, false)],
+                struct_name: None,
+                size: 8,
+            },
+            Register {
+                preamble: preamble(0x1600_0002, "Ingress.cells", "cells"),
+                element: vec![
+                    element("sum", 32, true, false),
+                    element("bitmap", 32, false, false),
+                    element("full", 1, false, true),
+                ],
+                struct_name: Some("cell_t".into()),
+                size: 4,
+            },
+        ],
+        controller_packet_metadata: vec![ControllerPacketMetadata {
+            preamble: preamble(0x0400_0001, "packet_in", "packet_in"),
+            metadata: vec![PacketMetadata {
+                id: 1,
+                name: "ingress_port".into(),
+                bitwidth: 9,
+            }],
+        }],
+        ..P4Info::default()
+    }
+}
+
+#[test]
+fn the_message_says_the_same() {
+    assert_eq!(from_proto(&to_proto(&sample())), Ok(sample()));
+}
+
+#[test]
+fn objects_are_found_by_id_name_and_alias() {
+    let index = Index::from_proto(&to_proto(&sample())).unwrap();
+    assert_eq!(
+        index.tables.named("Ingress.acl"),
+        index.tables.with_id(0x0200_0002)
+    );
+    assert_eq!(index.tables.named("acl"), index.tables.with_id(0x0200_0002));
+    assert_eq!(index.tables.named("send"), None);
+    assert_eq!(index.actions.named("send").unwrap().params[0].bitwidth, 9);
+}
+
+#[test]
+fn an_alias_does_not_hide_a_name() {
+    let mut info = sample();
+    info.actions[0].preamble.alias = "Ingress.drop".into();
+    let index = Index::new(info).unwrap();
+    assert_eq!(
+        index.actions.named("Ingress.drop").unwrap().preamble.id,
+        0x0100_0002
+    );
+}
+
+#[test]
+fn broken_messages_are_refused() {
+    let mut twice = sample();
+    twice.actions[1].preamble.id = twice.actions[0].preamble.id;
+    assert!(matches!(
+        Index::new(twice),
+        Err(DecodeError::Duplicate {
+            section: "action",
+            ..
+        })
+    ));
+
+    let mut headless = to_proto(&sample());
+    headless.tables[1].preamble = None;
+    assert_eq!(
+        from_proto(&headless),
+        Err(DecodeError::NoPreamble {
+            section: "table",
+            position: 1
+        })
+    );
+
+    let mut negative = to_proto(&sample());
+    negative.actions[0].params[0].bitwidth = -1;
+    assert!(matches!(
+        from_proto(&negative),
+        Err(DecodeError::Width { bitwidth: -1, .. })
+    ));
+
+    let mut matchless = to_proto(&sample());
+    matchless.tables[0].match_fields[0].r#match = None;
+    assert!(matches!(
+        from_proto(&matchless),
+        Err(DecodeError::NoMatchType { .. })
+    ));
+}

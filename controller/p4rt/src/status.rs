@@ -1,0 +1,126 @@
+//! Errors of single updates (P4Runtime 1.4, section 12.3): in the trailer `grpc-status-details-bin`, a
+//! `google.rpc.Status` whose details are exactly one [`v1::Error`] per update, in order, successes included.
+
+use crate::rpc::{self, Code};
+use crate::v1;
+use prost::Message as _;
+
+const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
+
+/// Why one update of a batch was not applied, or one query of a read not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({})", .code.as_str_name())]
+pub struct UpdateError {
+    /// Never `Ok`.
+    pub code: Code,
+    /// For a person.
+    pub message: String,
+}
+
+/// What became of one update.
+pub type UpdateResult = Result<(), UpdateError>;
+
+impl UpdateError {
+    /// An error with this code and message.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// The status of a batch: none if every update succeeded.
+#[must_use]
+pub fn of_batch(results: &[UpdateResult]) -> Option<tonic::Status> {
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    if failed == 0 {
+        return None;
+    }
+    let message = format!("{failed} of {} updates failed", results.len());
+    let status = rpc::Status {
+        code: Code::Unknown.into(),
+        message: message.clone(),
+        details: results.iter().map(detail).collect(),
+    };
+    Some(tonic::Status::with_details(
+        tonic::Code::Unknown,
+        message,
+        status.encode_to_vec().into(),
+    ))
+}
+
+fn detail(result: &UpdateResult) -> prost_types::Any {
+    let error = match result {
+        Ok(()) => v1::Error::default(),
+        Err(error) => v1::Error {
+            canonical_code: error.code.into(),
+            message: error.message.clone(),
+            ..Default::default()
+        },
+    };
+    prost_types::Any {
+        type_url: ERROR_TYPE.to_owned(),
+        value: error.encode_to_vec(),
+    }
+}
+
+/// The results that a batch's status carries; none if it carries none for `updates` updates, so that the status itself
+/// is the answer.
+#[must_use]
+pub fn results(status: &tonic::Status, updates: usize) -> Option<Vec<UpdateResult>> {
+    if status.code() != tonic::Code::Unknown || status.details().is_empty() {
+        return None;
+    }
+    let details = rpc::Status::decode(status.details()).ok()?.details;
+    let result = |detail: &prost_types::Any| {
+        let type_name = detail.type_url.rsplit('/').next();
+        let error = (type_name == Some("p4.v1.Error"))
+            .then(|| v1::Error::decode(detail.value.as_slice()).ok());
+        let error = error.flatten()?;
+        let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
+        Some(match code {
+            Code::Ok => Ok(()),
+            code => Err(UpdateError::new(code, error.message)),
+        })
+    };
+    let results: Vec<_> = details.iter().map(result).collect::<Option<_>>()?;
+    (results.len() == updates).then_some(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_error_an_update_in_order() {
+        let batch = vec![
+            Ok(()),
+            Err(UpdateError::new(Code::AlreadyExists, "there")),
+            Ok(()),
+        ];
+        let status = of_batch(&batch).unwrap();
+        assert_eq!(status.code(), tonic::Code::Unknown);
+        assert_eq!(results(&status, 3), Some(batch));
+    }
+
+    #[test]
+    fn success_has_no_status() {
+        assert!(of_batch(&[Ok(()), Ok(())]).is_none());
+        assert!(of_batch(&[]).is_none());
+    }
+
+    #[test]
+    fn other_statuses_carry_no_results() {
+        assert_eq!(
+            results(&tonic::Status::permission_denied("backup"), 1),
+            None
+        );
+        assert_eq!(results(&tonic::Status::unknown("no details"), 1), None);
+        let status = of_batch(&[Err(UpdateError::new(Code::NotFound, "gone"))]).unwrap();
+        assert_eq!(results(&status, 2), None, "one result for two updates");
+        let garbage = tonic::Status::with_details(tonic::Code::Unknown, "", vec![0xff; 7].into());
+        assert_eq!(results(&garbage, 1), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! Metadata of packets from and to the control plane (P4Runtime 1.4, section 16.1).
+
+use super::TranslateError;
+use super::table::check_width;
+use crate::bytes;
+use crate::v1;
+use p4lang::p4info::ControllerPacketMetadata;
+
+/// A controller header's values, in its declared order, as the protocol's metadata.
+pub fn packet_metadata(
+    header: &ControllerPacketMetadata,
+    values: &[u128],
+) -> Result<Vec<v1::PacketMetadata>, TranslateError> {
+    if values.len() != header.metadata.len() {
+        let (name, declared) = (&header.preamble.name, header.metadata.len());
+        return Err(TranslateError::Malformed(format!(
+            "{name} has {declared} fields, not {}",
+            values.len()
+        )));
+    }
+    let field = |(field, &value): (&p4lang::p4info::PacketMetadata, &u128)| {
+        check_width(&field.name, value, field.bitwidth)?;
+        Ok(v1::PacketMetadata {
+            metadata_id: field.id,
+            value: bytes::encode(value),
+        })
+    };
+    header.metadata.iter().zip(values).map(field).collect()
+}
+
+/// The values of the protocol's metadata, in the header's declared order.
+pub fn packet_fields(
+    header: &ControllerPacketMetadata,
+    metadata: &[v1::PacketMetadata],
+) -> Result<Vec<u128>, TranslateError> {
+    let owner = || header.preamble.name.clone();
+    if let Some(stray) = metadata.iter().find(|m| {
+        header
+            .metadata
+            .iter()
+            .all(|field| field.id != m.metadata_id)
+    }) {
+        let field = stray.metadata_id.to_string();
+        return Err(TranslateError::UnknownField {
+            owner: owner(),
+            kind: "field",
+            field,
+        });
+    }
+    let value = |field: &p4lang::p4info::PacketMetadata| {
+        let name = || field.name.clone();
+        let mut given = metadata
+            .iter()
+            .filter(|given| given.metadata_id == field.id);
+        match (given.next(), given.next()) {
+            (Some(_), Some(_)) => Err(TranslateError::Twice {
+                owner: owner(),
+                kind: "field",
+                field: name(),
+            }),
+            (None, _) => Err(TranslateError::Missing {
+                owner: owner(),
+                kind: "field",
+                field: name(),
+            }),
+            (Some(given), None) => bytes::decode(&given.value, field.bitwidth).map_err(|source| {
+                TranslateError::Value {
+                    field: name(),
+                    source,
+                }
+            }),
+        }
+    };
+    header.metadata.iter().map(value).collect()
+}
