@@ -5,5 +5,6 @@ pub mod diagnostics;
 pub mod ir;
 pub mod lexer;
 pub mod p4info;
+pub mod parse;
 pub mod runtime;
 pub mod source;

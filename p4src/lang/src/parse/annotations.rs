@@ -1,0 +1,147 @@
+//! Annotations.
+
+use super::{Parsed, Parser};
+use crate::ast::{Annotation, AnnotationBody, Ident, Literal};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::lexer::{Tok, parse_int, unescape};
+use num_bigint::BigInt;
+
+impl Parser<'_, '_> {
+    /// Any number of annotations.
+    pub(super) fn annotations(&mut self) -> Parsed<Vec<Annotation>> {
+        let mut annotations = Vec::new();
+        while self.kind() == Tok::At {
+            annotations.push(self.annotation()?);
+        }
+        Ok(annotations)
+    }
+
+    fn annotation(&mut self) -> Parsed<Annotation> {
+        let start = self.expect(Tok::At, "before an annotation")?.span;
+        // Reserved words may name annotations.
+        let token = self.token();
+        if token.kind != Tok::Ident && !token.kind.is_keyword() {
+            return Err(self.unexpected("an annotation's name after `@`"));
+        }
+        self.bump();
+        let name = Ident {
+            name: self.slice(token.span).to_owned(),
+            span: token.span,
+        };
+        let body = match self.kind() {
+            Tok::LParen => self.unstructured()?,
+            Tok::LBracket => self.structured()?,
+            _ => AnnotationBody::None,
+        };
+        Ok(Annotation {
+            name,
+            body,
+            span: self.since(start),
+        })
+    }
+
+    /// `( tokens )`: any tokens with balanced parentheses.
+    fn unstructured(&mut self) -> Parsed<AnnotationBody> {
+        let open = self.bump();
+        let first = self.at;
+        let mut parentheses = 0u32;
+        loop {
+            match self.kind() {
+                Tok::LParen => parentheses += 1,
+                Tok::RParen if parentheses == 0 => break,
+                Tok::RParen => parentheses -= 1,
+                Tok::Eof => {
+                    return Err(self.fail(Diagnostic::error(
+                        Code::Syntax,
+                        open.span,
+                        "this annotation's parenthesis is not closed",
+                    )));
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+        let tokens = first..self.at;
+        self.bump();
+        Ok(AnnotationBody::Unstructured {
+            text: self.folded(tokens.clone()),
+            literals: self.literals(tokens).unwrap_or_default(),
+        })
+    }
+
+    /// The tokens' text, with one space where there was any.
+    fn folded(&self, tokens: std::ops::Range<usize>) -> String {
+        let mut text = String::new();
+        let mut end = None;
+        for token in &self.tokens[tokens] {
+            if end.is_some_and(|end| end < token.span.start) {
+                text.push(' ');
+            }
+            text.push_str(self.slice(token.span));
+            end = Some(token.span.end);
+        }
+        text
+    }
+
+    /// The literals, if there is nothing but literals and commas.
+    fn literals(&self, tokens: std::ops::Range<usize>) -> Option<Vec<Literal>> {
+        let mut literals = Vec::new();
+        let mut negative = false;
+        for token in &self.tokens[tokens] {
+            let text = self.slice(token.span);
+            match token.kind {
+                Tok::Comma => continue,
+                Tok::Minus if !negative => {
+                    negative = true;
+                    continue;
+                }
+                Tok::Int => {
+                    let value = parse_int(text).ok()?.value;
+                    let sign = if negative { -1 } else { 1 };
+                    literals.push(Literal::Int(value * BigInt::from(sign)));
+                }
+                Tok::Str if !negative => literals.push(Literal::Str(unescape(text))),
+                Tok::True | Tok::False if !negative => {
+                    literals.push(Literal::Bool(token.kind == Tok::True));
+                }
+                _ => return None,
+            }
+            negative = false;
+        }
+        (!negative).then_some(literals)
+    }
+
+    /// `[ e, … ]` or `[ k = e, … ]`
+    fn structured(&mut self) -> Parsed<AnnotationBody> {
+        self.bump();
+        let mut list = Vec::new();
+        let mut map = Vec::new();
+        while self.kind() != Tok::RBracket {
+            let keyed = self.nth(1) == Tok::Assign;
+            if keyed {
+                let key = self.name("a key")?;
+                self.bump();
+                map.push((key, self.expr()?));
+            } else {
+                list.push(self.expr()?);
+            }
+            if !list.is_empty() && !map.is_empty() {
+                let span = self.last_span();
+                return Err(self.fail(Diagnostic::error(
+                    Code::Syntax,
+                    span,
+                    "an annotation is either a list or a list of `key = value`, not both",
+                )));
+            }
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.expect(Tok::RBracket, "after the annotation")?;
+        Ok(if map.is_empty() {
+            AnnotationBody::List(list)
+        } else {
+            AnnotationBody::Map(map)
+        })
+    }
+}

@@ -1,0 +1,512 @@
+//! Declarations that stand at top level, and those that stand in several places.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{
+    Annotation, Decl, DeclKind, Direction, EnumMember, Field, FunctionProto, Ident, Method, Param,
+    Program, StructKind, Type, TypeOrDecl,
+};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::lexer::Tok;
+use crate::source::Span;
+
+impl Parser<'_, '_> {
+    /// The whole source.
+    pub(super) fn program(&mut self) -> Program {
+        let mut decls = Vec::new();
+        while self.kind() != Tok::Eof && !self.sink.is_full() {
+            if self.eat(Tok::Semi) {
+                continue;
+            }
+            let before = self.at;
+            match self.top_level() {
+                Ok(decl) => decls.push(decl),
+                Err(Failed) => {
+                    self.depth = 0;
+                    self.resync(before);
+                    // A brace that nothing opened: its fault has been reported.
+                    while self.eat(Tok::RBrace) {}
+                }
+            }
+        }
+        Program { decls }
+    }
+
+    fn top_level(&mut self) -> Parsed<Decl> {
+        let start = self.span();
+        let annotations = self.annotations()?;
+        let kind = self.top_level_kind()?;
+        Ok(Decl {
+            annotations,
+            kind,
+            span: self.since(start),
+        })
+    }
+
+    fn top_level_kind(&mut self) -> Parsed<DeclKind> {
+        match self.kind() {
+            Tok::Const => self.constant(),
+            Tok::Extern => self.extern_decl(),
+            Tok::Action => self.action(),
+            Tok::Parser => self.parser(),
+            Tok::Control => self.control(),
+            Tok::Package => self.package(),
+            Tok::Typedef => self.typedef(),
+            Tok::Header | Tok::Struct | Tok::HeaderUnion => self.structure(),
+            Tok::Enum => self.enumeration(),
+            Tok::Error if self.nth(1) == Tok::LBrace => {
+                self.bump();
+                Ok(DeclKind::Error(self.name_list("the errors")?))
+            }
+            Tok::MatchKind if self.nth(1) == Tok::LBrace => {
+                self.bump();
+                Ok(DeclKind::MatchKind(self.name_list("the match kinds")?))
+            }
+            Tok::Ident if self.is_word("type") && self.at_new_type() => self.new_type(),
+            _ if self.at_type() => self.function_or_instance(),
+            Tok::Table => Err(self.misplaced("a table", "inside a control")),
+            _ => Err(self.unexpected("a declaration")),
+        }
+    }
+
+    fn misplaced(&mut self, what: &str, place: &str) -> Failed {
+        let span = self.span();
+        self.fail(Diagnostic::error(
+            Code::Syntax,
+            span,
+            format!("{what} must be declared {place}"),
+        ))
+    }
+
+    /// `type T name;`, and not a type that is called `type`.
+    fn at_new_type(&self) -> bool {
+        self.skip_type(self.at + 1)
+            .is_some_and(|end| self.tokens.get(end).is_some_and(|t| t.kind == Tok::Ident))
+    }
+
+    /// `const T x = e;`
+    pub(super) fn constant(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        let ty = self.ty()?;
+        let name = self.name("the constant's name")?;
+        self.expect(Tok::Assign, "after the constant's name")?;
+        let init = self.expr()?;
+        self.declare_object(&name);
+        self.expect(Tok::Semi, "after the constant")?;
+        Ok(DeclKind::Const { ty, name, init })
+    }
+
+    /// `T x;`, `T x = e;`, `T(args) x;`, `T(args) x = { … };`
+    pub(super) fn variable_or_instance(&mut self) -> Parsed<DeclKind> {
+        let ty = self.ty()?;
+        if self.kind() == Tok::LParen {
+            return self.instance(ty);
+        }
+        let name = self.name("a name after the type")?;
+        self.variable(ty, name)
+    }
+
+    fn variable(&mut self, ty: Type, name: Ident) -> Parsed<DeclKind> {
+        let init = if self.eat(Tok::Assign) {
+            Some(self.expr()?)
+        } else {
+            None
+        };
+        self.declare_object(&name);
+        self.expect(Tok::Semi, "after the variable's declaration")?;
+        Ok(DeclKind::Var { ty, name, init })
+    }
+
+    fn instance(&mut self, ty: Type) -> Parsed<DeclKind> {
+        let args = self.args()?;
+        let name = self.name("the instance's name")?;
+        self.declare_object(&name);
+        let init = if self.eat(Tok::Assign) {
+            let open = self
+                .expect(Tok::LBrace, "before the instance's methods")?
+                .span;
+            Some(self.nested(|p| p.items(open, "the instance's methods", |p| p.object_decl()))?)
+        } else {
+            None
+        };
+        self.expect(Tok::Semi, "after the instance")?;
+        Ok(DeclKind::Instance {
+            ty,
+            args,
+            name,
+            init,
+        })
+    }
+
+    /// A method's implementation or an instance, in an instance's block.
+    fn object_decl(&mut self) -> Parsed<Decl> {
+        let start = self.span();
+        let annotations = self.annotations()?;
+        let kind = self.function_or_instance()?;
+        Ok(Decl {
+            annotations,
+            kind,
+            span: self.since(start),
+        })
+    }
+
+    /// What begins with a type at top level: a function or an instance.
+    fn function_or_instance(&mut self) -> Parsed<DeclKind> {
+        let start = self.span();
+        let first_word = self.slice(start);
+        let after_type = self.skip_type(self.at);
+        let named = after_type
+            .and_then(|end| self.tokens.get(end..end + 2))
+            .is_some_and(|t| t[0].kind == Tok::Ident && matches!(t[1].kind, Tok::LParen | Tok::Lt));
+        if named {
+            return self.function();
+        }
+        let ty = self.ty()?;
+        if self.kind() == Tok::LParen {
+            return self.instance(ty);
+        }
+        if self.kind() == Tok::Ident && matches!(self.nth(1), Tok::LBrace) {
+            return Err(self.unknown_declaration(start, first_word));
+        }
+        let name = self.name("a function's or an instance's name")?;
+        if matches!(self.kind(), Tok::Semi | Tok::Assign) {
+            let span = self.since(start);
+            self.fail(
+                Diagnostic::error(Code::Syntax, span, "a variable cannot stand at top level")
+                    .hint("make it a `const`, or move it into a parser or control"),
+            );
+            return self.variable(ty, name);
+        }
+        Err(self.unexpected("`(` after the name"))
+    }
+
+    fn unknown_declaration(&mut self, span: Span, word: &str) -> Failed {
+        let known = [
+            "header",
+            "struct",
+            "enum",
+            "control",
+            "parser",
+            "action",
+            "extern",
+            "package",
+            "header_union",
+            "match_kind",
+            "error",
+            "table",
+            "typedef",
+        ];
+        let mut diagnostic = Diagnostic::error(
+            Code::Syntax,
+            span,
+            format!("expected a declaration, found `{word}`"),
+        );
+        if let Some(near) = known.iter().find(|k| distance_is_small(k, word)) {
+            diagnostic = diagnostic.hint(format!("did you mean `{near}`?"));
+        }
+        self.fail(diagnostic)
+    }
+
+    fn function(&mut self) -> Parsed<DeclKind> {
+        self.scoped_function(|p, proto| {
+            let body = p.block(Vec::new(), "the function's body")?;
+            Ok(DeclKind::Function { proto, body })
+        })
+    }
+
+    /// `R f<T>(params)`, then `rest` in the scope of its type parameters and parameters.
+    fn scoped_function<T>(
+        &mut self,
+        rest: impl FnOnce(&mut Self, FunctionProto) -> Parsed<T>,
+    ) -> Parsed<T> {
+        // The return type may name a type parameter that comes after it; a name there is a type by its place.
+        let ret = self.ty()?;
+        let name = self.name("the function's name")?;
+        self.declare_object(&name);
+        self.scoped(|p| {
+            let type_params = p.type_params()?;
+            let params = p.params()?;
+            rest(
+                p,
+                FunctionProto {
+                    ret: Some(ret),
+                    name,
+                    type_params,
+                    params,
+                },
+            )
+        })
+    }
+
+    /// `action a(…) { … }`
+    pub(super) fn action(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        let name = self.name("the action's name")?;
+        self.declare_object(&name);
+        self.scoped(|p| {
+            let params = p.params()?;
+            let body = p.block(Vec::new(), "the action's body")?;
+            Ok(DeclKind::Action { name, params, body })
+        })
+    }
+
+    fn extern_decl(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        self.annotations()?;
+        let is_object = self.kind() == Tok::Ident
+            && match self.nth(1) {
+                Tok::LBrace | Tok::Semi => true,
+                Tok::Lt => self
+                    .skip_type_args(self.at + 1)
+                    .is_some_and(|end| self.tokens[end].kind == Tok::LBrace),
+                _ => false,
+            };
+        if !is_object {
+            return self.scoped_function(|p, proto| {
+                p.expect(Tok::Semi, "after the extern function")?;
+                Ok(DeclKind::ExternFunction(proto))
+            });
+        }
+        let name = self.name("the extern's name")?;
+        self.declare_type(&name);
+        self.scoped(|p| {
+            let type_params = p.type_params()?;
+            let methods = if p.eat(Tok::Semi) {
+                Vec::new()
+            } else {
+                let open = p.expect(Tok::LBrace, "before the extern's methods")?.span;
+                p.items(open, "the extern", |p| p.method(&name.name))?
+            };
+            Ok(DeclKind::Extern {
+                name,
+                type_params,
+                methods,
+            })
+        })
+    }
+
+    fn method(&mut self, extern_name: &str) -> Parsed<Method> {
+        let start = self.span();
+        let annotations = self.annotations()?;
+        let is_abstract = self.eat(Tok::Abstract);
+        let proto = if self.is_word(extern_name) && self.nth(1) == Tok::LParen {
+            let name = self.name("the constructor's name")?;
+            FunctionProto {
+                ret: None,
+                name,
+                type_params: Vec::new(),
+                params: self.scoped(|p| p.params())?,
+            }
+        } else {
+            self.scoped(|p| p.scoped_function(|_, proto| Ok(proto)))?
+        };
+        self.expect(Tok::Semi, "after the method")?;
+        Ok(Method {
+            annotations,
+            is_abstract,
+            proto,
+            span: self.since(start),
+        })
+    }
+
+    fn package(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        let name = self.name("the package's name")?;
+        self.declare_type(&name);
+        self.scoped(|p| {
+            let type_params = p.type_params()?;
+            let params = p.params()?;
+            p.expect(Tok::Semi, "after the package")?;
+            Ok(DeclKind::Package {
+                name,
+                type_params,
+                params,
+            })
+        })
+    }
+
+    fn typedef(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        let start = self.span();
+        let annotations = self.annotations()?;
+        let ty = match self.kind() {
+            Tok::Header | Tok::Struct | Tok::HeaderUnion | Tok::Enum => {
+                let kind = if self.kind() == Tok::Enum {
+                    self.enumeration()?
+                } else {
+                    self.structure()?
+                };
+                TypeOrDecl::Decl(Box::new(Decl {
+                    annotations,
+                    kind,
+                    span: self.since(start),
+                }))
+            }
+            _ => TypeOrDecl::Type(self.ty()?),
+        };
+        let name = self.name("the new name of the type")?;
+        self.declare_type(&name);
+        self.expect(Tok::Semi, "after the typedef")?;
+        Ok(DeclKind::Typedef { ty, name })
+    }
+
+    fn new_type(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        let ty = self.ty()?;
+        let name = self.name("the new type's name")?;
+        self.declare_type(&name);
+        self.expect(Tok::Semi, "after the type")?;
+        Ok(DeclKind::NewType { ty, name })
+    }
+
+    fn structure(&mut self) -> Parsed<DeclKind> {
+        let kind = match self.bump().kind {
+            Tok::Header => StructKind::Header,
+            Tok::HeaderUnion => StructKind::Union,
+            _ => StructKind::Struct,
+        };
+        let name = self.name("the type's name")?;
+        self.declare_type(&name);
+        self.scoped(|p| {
+            let type_params = p.type_params()?;
+            let open = p.expect(Tok::LBrace, "before the fields")?.span;
+            let fields = p.items(open, "the type", |p| p.field())?;
+            Ok(DeclKind::Struct {
+                kind,
+                name,
+                type_params,
+                fields,
+            })
+        })
+    }
+
+    fn field(&mut self) -> Parsed<Field> {
+        let annotations = self.annotations()?;
+        let ty = self.ty()?;
+        let name = self.name("the field's name")?;
+        self.expect(Tok::Semi, "after the field")?;
+        Ok(Field {
+            annotations,
+            ty,
+            name,
+        })
+    }
+
+    fn enumeration(&mut self) -> Parsed<DeclKind> {
+        self.bump();
+        let repr = if self.kind() == Tok::Ident && self.nth(1) == Tok::LBrace {
+            None
+        } else {
+            Some(self.ty()?)
+        };
+        let name = self.name("the enum's name")?;
+        self.declare_type(&name);
+        self.expect(Tok::LBrace, "before the enum's members")?;
+        let mut members = Vec::new();
+        while self.kind() != Tok::RBrace {
+            self.annotations()?;
+            let name = self.name("a member of the enum")?;
+            let value = if self.eat(Tok::Assign) {
+                Some(self.expr()?)
+            } else {
+                None
+            };
+            members.push(EnumMember { name, value });
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.close_list("the enum's members")?;
+        Ok(DeclKind::Enum {
+            repr,
+            name,
+            members,
+        })
+    }
+
+    fn name_list(&mut self, what: &str) -> Parsed<Vec<Ident>> {
+        self.expect(Tok::LBrace, &format!("before {what}"))?;
+        let mut names = Vec::new();
+        while self.kind() != Tok::RBrace {
+            names.push(self.name("a name")?);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.close_list(what)?;
+        Ok(names)
+    }
+
+    fn close_list(&mut self, what: &str) -> Parsed<()> {
+        if self.kind() != Tok::RBrace {
+            return Err(self.unexpected(&format!("`,` or `}}` after {what}")));
+        }
+        self.bump();
+        Ok(())
+    }
+
+    /// `( params )`; their names are objects in the scope that is open.
+    pub(super) fn params(&mut self) -> Parsed<Vec<Param>> {
+        self.expect(Tok::LParen, "before the parameters")?;
+        let mut params = Vec::new();
+        while self.kind() != Tok::RParen {
+            params.push(self.param()?);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        if self.kind() != Tok::RParen {
+            return Err(self.unexpected("`,` or `)` after the parameter"));
+        }
+        self.bump();
+        Ok(params)
+    }
+
+    fn param(&mut self) -> Parsed<Param> {
+        let start = self.span();
+        let annotations: Vec<Annotation> = self.annotations()?;
+        let direction = match self.kind() {
+            Tok::In => Direction::In,
+            Tok::Out => Direction::Out,
+            Tok::InOut => Direction::InOut,
+            _ => Direction::None,
+        };
+        if direction != Direction::None {
+            self.bump();
+        }
+        let ty = self.ty()?;
+        let name = self.name("the parameter's name")?;
+        self.declare_object(&name);
+        let default = if self.eat(Tok::Assign) {
+            Some(self.expr()?)
+        } else {
+            None
+        };
+        Ok(Param {
+            annotations,
+            direction,
+            ty,
+            name,
+            default,
+            span: self.since(start),
+        })
+    }
+}
+
+/// Whether two words differ by at most two edits, and are not just short.
+fn distance_is_small(a: &str, b: &str) -> bool {
+    if a.len().abs_diff(b.len()) > 2 || b.len() < 4 {
+        return false;
+    }
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()] <= 2
+}

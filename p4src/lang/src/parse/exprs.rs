@@ -1,0 +1,358 @@
+//! Expressions: precedence climbing over prefix, primary and postfix forms.
+
+use super::scope::Meaning;
+use super::{Failed, Parsed, Parser};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, Type, TypeKind, UnOp};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::lexer::{Tok, parse_int, unescape};
+use crate::source::Span;
+
+/// How tight a binary operator binds; the bitwise ones bind tighter than comparisons, unlike in C (P4_16 section 8).
+fn precedence(op: BinOp) -> u8 {
+    match op {
+        BinOp::LogOr => 1,
+        BinOp::LogAnd => 2,
+        BinOp::Eq | BinOp::Ne => 3,
+        BinOp::Lt | BinOp::Gt | BinOp::Le | BinOp::Ge => 4,
+        BinOp::Or => 5,
+        BinOp::Xor => 6,
+        BinOp::And => 7,
+        BinOp::Shl | BinOp::Shr => 8,
+        BinOp::Concat | BinOp::Add | BinOp::Sub | BinOp::AddSat | BinOp::SubSat => 9,
+        BinOp::Mul | BinOp::Div | BinOp::Mod => 10,
+    }
+}
+
+impl Parser<'_, '_> {
+    /// Any expression.
+    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+        self.nested(|p| {
+            let cond = p.binary(1)?;
+            if p.kind() != Tok::Question {
+                return Ok(cond);
+            }
+            p.bump();
+            let then = p.expr()?;
+            p.expect(Tok::Colon, "between the two values of `?:`")?;
+            let otherwise = p.expr()?;
+            Ok(Expr {
+                span: cond.span.to(otherwise.span),
+                kind: ExprKind::Mux {
+                    cond: Box::new(cond),
+                    then: Box::new(then),
+                    otherwise: Box::new(otherwise),
+                },
+            })
+        })
+    }
+
+    /// Binary operators that bind at least as tight as `min`, all to the left.
+    fn binary(&mut self, min: u8) -> Parsed<Expr> {
+        let mut lhs = self.unary()?;
+        let mut levels = 0;
+        while let Some((op, tokens)) = self.binary_operator() {
+            let tightness = precedence(op);
+            if tightness < min {
+                break;
+            }
+            // Each turn makes the tree one level deeper on the left.
+            self.deepen()?;
+            levels += 1;
+            self.at += tokens;
+            let rhs = self.binary(tightness + 1)?;
+            lhs = Expr {
+                span: lhs.span.to(rhs.span),
+                kind: ExprKind::Binary {
+                    op,
+                    lhs: Box::new(lhs),
+                    rhs: Box::new(rhs),
+                },
+            };
+        }
+        self.depth -= levels;
+        Ok(lhs)
+    }
+
+    /// The binary operator that stands here and the number of its tokens.
+    fn binary_operator(&self) -> Option<(BinOp, usize)> {
+        let op = match self.kind() {
+            Tok::Gt if self.touches_next() && self.nth(1) == Tok::Gt => {
+                return Some((BinOp::Shr, 2));
+            }
+            Tok::Gt if self.touches_next() && self.nth(1) == Tok::Ge => return None,
+            Tok::OrOr => BinOp::LogOr,
+            Tok::AndAnd => BinOp::LogAnd,
+            Tok::EqEq => BinOp::Eq,
+            Tok::NotEq => BinOp::Ne,
+            Tok::Lt => BinOp::Lt,
+            Tok::Gt => BinOp::Gt,
+            Tok::Le => BinOp::Le,
+            Tok::Ge => BinOp::Ge,
+            Tok::Pipe => BinOp::Or,
+            Tok::Caret => BinOp::Xor,
+            Tok::Amp => BinOp::And,
+            Tok::Shl => BinOp::Shl,
+            Tok::PlusPlus => BinOp::Concat,
+            Tok::Plus => BinOp::Add,
+            Tok::Minus => BinOp::Sub,
+            Tok::AddSat => BinOp::AddSat,
+            Tok::SubSat => BinOp::SubSat,
+            Tok::Star => BinOp::Mul,
+            Tok::Slash => BinOp::Div,
+            Tok::Percent => BinOp::Mod,
+            _ => return None,
+        };
+        Some((op, 1))
+    }
+
+    /// Whether no space stands between this token and the next.
+    pub(super) fn touches_next(&self) -> bool {
+        self.tokens
+            .get(self.at + 1)
+            .is_some_and(|next| next.span.start == self.span().end)
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let op = match self.kind() {
+            Tok::Bang => UnOp::Not,
+            Tok::Tilde => UnOp::BitNot,
+            Tok::Minus => UnOp::Neg,
+            Tok::Plus => UnOp::Plus,
+            Tok::LParen if self.at_cast() => {
+                self.bump();
+                let ty = self.nested(|p| p.ty())?;
+                self.expect(Tok::RParen, "after the type of a cast")?;
+                let expr = Box::new(self.nested(|p| p.unary())?);
+                return Ok(Expr {
+                    span: self.since(start),
+                    kind: ExprKind::Cast { ty, expr },
+                });
+            }
+            _ => return self.postfix(),
+        };
+        self.bump();
+        let expr = Box::new(self.nested(|p| p.unary())?);
+        Ok(Expr {
+            span: self.since(start),
+            kind: ExprKind::Unary { op, expr },
+        })
+    }
+
+    /// A primary expression with `.m`, `[i]`, `[h:l]`, `<T>(…)`, `(…)` behind it.
+    pub(super) fn postfix(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let mut expr = self.primary()?;
+        let mut levels = 0;
+        while matches!(
+            self.kind(),
+            Tok::Dot | Tok::LBracket | Tok::LParen | Tok::Lt
+        ) {
+            let next = match self.kind() {
+                Tok::Dot => {
+                    self.bump();
+                    let member = self.member_name()?;
+                    ExprKind::Member {
+                        base: Box::new(expr),
+                        member,
+                    }
+                }
+                Tok::LBracket => self.index(expr)?,
+                Tok::LParen => ExprKind::Call {
+                    callee: Box::new(expr),
+                    type_args: Vec::new(),
+                    args: self.args()?,
+                },
+                _ if !self.at_type_args(self.may_be_type(&expr)) => break,
+                _ => {
+                    let type_args = self.type_args()?;
+                    if self.kind() == Tok::LParen {
+                        ExprKind::Call {
+                            callee: Box::new(expr),
+                            type_args,
+                            args: self.args()?,
+                        }
+                    } else {
+                        self.specialized(expr, type_args)
+                    }
+                }
+            };
+            self.deepen()?;
+            levels += 1;
+            expr = Expr {
+                kind: next,
+                span: self.since(start),
+            };
+        }
+        self.depth -= levels;
+        Ok(expr)
+    }
+
+    fn may_be_type(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Name { name, .. } => self.scopes.meaning(&name.name) != Some(Meaning::Object),
+            _ => false,
+        }
+    }
+
+    /// `N<args>` before a `.`.
+    fn specialized(&self, base: Expr, args: Vec<Type>) -> ExprKind {
+        let span = self.since(base.span);
+        match base.kind {
+            ExprKind::Name { absolute, name } => ExprKind::Type(Type {
+                kind: TypeKind::Specialized {
+                    base: Box::new(Type {
+                        kind: TypeKind::Name { absolute, name },
+                        span: base.span,
+                    }),
+                    args,
+                },
+                span,
+            }),
+            // `may_be_type` lets only names through.
+            other => other,
+        }
+    }
+
+    /// The name behind a dot; `apply` and the like are plain names, and so are reserved words in `error.X`-like places.
+    fn member_name(&mut self) -> Parsed<crate::ast::Ident> {
+        self.name("a member's name after `.`")
+    }
+
+    fn index(&mut self, base: Expr) -> Parsed<ExprKind> {
+        self.expect(Tok::LBracket, "before the index")?;
+        let first = self.expr()?;
+        let kind = if self.eat(Tok::Colon) {
+            let lo = self.expr()?;
+            ExprKind::Slice {
+                base: Box::new(base),
+                hi: Box::new(first),
+                lo: Box::new(lo),
+            }
+        } else {
+            ExprKind::Index {
+                base: Box::new(base),
+                index: Box::new(first),
+            }
+        };
+        self.expect(Tok::RBracket, "after the index")?;
+        Ok(kind)
+    }
+
+    /// `( args )`
+    pub(super) fn args(&mut self) -> Parsed<Vec<Arg>> {
+        self.expect(Tok::LParen, "before the arguments")?;
+        self.list(Tok::RParen, "after the arguments")
+    }
+
+    /// Perhaps named expressions with commas between, up to and with `close`. A comma at the end is allowed.
+    fn list(&mut self, close: Tok, context: &str) -> Parsed<Vec<Arg>> {
+        let mut args = Vec::new();
+        while self.kind() != close {
+            let name = if self.kind() == Tok::Ident && self.nth(1) == Tok::Assign {
+                let name = self.name("an argument's name")?;
+                self.bump();
+                Some(name)
+            } else {
+                None
+            };
+            let value = self.expr()?;
+            args.push(Arg { name, value });
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        if self.kind() != close {
+            return Err(self.unexpected(&format!("`,` or {} {context}", close.describe())));
+        }
+        self.bump();
+        Ok(args)
+    }
+
+    /// A literal, a name, a list, an expression in parentheses, a type that a member is taken from.
+    pub(super) fn primary(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let kind = match self.kind() {
+            Tok::Int => self.int()?,
+            Tok::Str => {
+                let text = unescape(self.slice(start));
+                self.bump();
+                ExprKind::Str(text)
+            }
+            Tok::True => self.single(ExprKind::Bool(true)),
+            Tok::False => self.single(ExprKind::Bool(false)),
+            Tok::This => self.single(ExprKind::This),
+            Tok::Ellipsis => self.single(ExprKind::Ellipsis),
+            Tok::DontCare => self.single(ExprKind::DontCare),
+            Tok::Invalid => self.single(ExprKind::Invalid),
+            Tok::LBrace => {
+                self.bump();
+                ExprKind::List(self.list(Tok::RBrace, "after the list")?)
+            }
+            Tok::LParen => {
+                self.bump();
+                let inner = self.expr()?;
+                self.expect(Tok::RParen, "to close the parenthesis")?;
+                return Ok(inner);
+            }
+            Tok::Dot => {
+                self.bump();
+                let name = self.name("a name after `.`")?;
+                ExprKind::Name {
+                    absolute: true,
+                    name,
+                }
+            }
+            Tok::Ident => {
+                let name = self.name("a name")?;
+                ExprKind::Name {
+                    absolute: false,
+                    name,
+                }
+            }
+            Tok::Error
+            | Tok::MatchKind
+            | Tok::Bit
+            | Tok::IntType
+            | Tok::Varbit
+            | Tok::Bool
+            | Tok::Tuple
+            | Tok::String => {
+                let ty = self.ty()?;
+                if !matches!(self.kind(), Tok::Dot | Tok::LParen) {
+                    return Err(self.type_as_value(start));
+                }
+                ExprKind::Type(ty)
+            }
+            _ => return Err(self.unexpected("an expression")),
+        };
+        Ok(Expr {
+            kind,
+            span: self.since(start),
+        })
+    }
+
+    fn type_as_value(&mut self, start: Span) -> Failed {
+        let span = self.since(start);
+        self.fail(
+            Diagnostic::error(Code::Syntax, span, "expected an expression, found a type")
+                .hint("a cast puts the type in parentheses: `(bit<8>) x`"),
+        )
+    }
+
+    fn single(&mut self, kind: ExprKind) -> ExprKind {
+        self.bump();
+        kind
+    }
+
+    fn int(&mut self) -> Parsed<ExprKind> {
+        let token = self.bump();
+        // The lexer has reported a malformed one.
+        let literal = parse_int(self.slice(token.span)).map_err(|_| Failed)?;
+        Ok(ExprKind::Int {
+            value: literal.value,
+            width: literal.width,
+            signed: literal.signed,
+        })
+    }
+}

@@ -1,0 +1,369 @@
+//! Tokens → syntax tree, by recursive descent. Grammar: P4_16 1.2.5, appendix H.
+//!
+//! Three places of the grammar depend on whether a name is a type: `(T) e`, `f<T>(e)` and `T x;`. The last is decided by what
+//! follows; for the first two a scope of declared names is kept ([`scope`]), with the shape of what follows as the second
+//! opinion for names that nothing declares, so that a misspelt type is still reported as an unknown name and not as nonsense.
+//!
+//! A fault is pushed to the sink where it is found, and parsing goes on behind the next `;` or `}` of the same
+//! list. Nesting is bounded ([`MAX_DEPTH`]), so no input overflows the stack, here or in whoever walks the tree.
+
+mod annotations;
+mod decls;
+mod exprs;
+mod lookahead;
+mod parsers;
+mod scope;
+mod stmts;
+mod tables;
+mod types;
+
+use crate::ast::{Ident, Program};
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::lexer::{Tok, Token, lex};
+use crate::source::Span;
+use scope::{Meaning, Scopes};
+
+/// Deepest nesting of the tree: brackets, operators, `else if`, blocks.
+pub const MAX_DEPTH: u32 = 200;
+
+/// Parses a preprocessed text. The tree holds whatever was understood, also when there were errors.
+pub fn parse(text: &str, sink: &mut Sink) -> Program {
+    let tokens = lex(text, sink);
+    let partners = partners(&tokens);
+    let mut parser = Parser {
+        text,
+        tokens,
+        partners,
+        at: 0,
+        depth: 0,
+        stopped: false,
+        scopes: Scopes::default(),
+        sink,
+    };
+    parser.program()
+}
+
+/// The fault has been pushed to the sink.
+struct Failed;
+
+type Parsed<T> = Result<T, Failed>;
+
+struct Parser<'a, 's> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    /// For each opening bracket the index of its closing one, or `u32::MAX`.
+    partners: Vec<u32>,
+    at: usize,
+    depth: u32,
+    /// A limit was hit: what follows is not worth a message.
+    stopped: bool,
+    scopes: Scopes<'a>,
+    sink: &'s mut Sink,
+}
+
+/// Pairs `(`, `[`, `{`. A closing bracket of the wrong kind closes what is open inside its own.
+fn partners(tokens: &[Token]) -> Vec<u32> {
+    let mut partners = vec![u32::MAX; tokens.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let opener = match token.kind {
+            Tok::LParen | Tok::LBracket | Tok::LBrace => {
+                open.push(index);
+                continue;
+            }
+            Tok::RParen => Tok::LParen,
+            Tok::RBracket => Tok::LBracket,
+            Tok::RBrace => Tok::LBrace,
+            _ => continue,
+        };
+        // A `)` without its `(` must not reach over a `{`.
+        let reachable = open
+            .iter()
+            .rev()
+            .take_while(|&&o| opener == Tok::LBrace || tokens[o].kind != Tok::LBrace)
+            .position(|&o| tokens[o].kind == opener);
+        if let Some(back) = reachable {
+            open.truncate(open.len() - back);
+            if let Some(o) = open.pop() {
+                partners[o] = index as u32;
+            }
+        }
+    }
+    partners
+}
+
+impl<'a> Parser<'a, '_> {
+    fn token(&self) -> Token {
+        self.tokens[self.at]
+    }
+
+    fn kind(&self) -> Tok {
+        self.tokens[self.at].kind
+    }
+
+    /// The kind of the `n`th token from here.
+    fn nth(&self, n: usize) -> Tok {
+        self.tokens.get(self.at + n).map_or(Tok::Eof, |t| t.kind)
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    /// Place of the token before this one.
+    fn last_span(&self) -> Span {
+        self.at
+            .checked_sub(1)
+            .map_or(Span::default(), |i| self.tokens[i].span)
+    }
+
+    /// From `start` to the last token taken.
+    fn since(&self, start: Span) -> Span {
+        start.to(self.last_span())
+    }
+
+    fn slice(&self, span: Span) -> &'a str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// Whether this token is the word `text`, reserved or not.
+    fn is_word(&self, text: &str) -> bool {
+        self.kind() == Tok::Ident && self.slice(self.span()) == text
+    }
+
+    fn bump(&mut self) -> Token {
+        let token = self.token();
+        if token.kind != Tok::Eof {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn eat(&mut self, kind: Tok) -> bool {
+        let found = self.kind() == kind;
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn eat_word(&mut self, text: &str) -> bool {
+        let found = self.is_word(text);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// Takes a token of this kind; `context` completes "expected `;` …".
+    fn expect(&mut self, kind: Tok, context: &str) -> Parsed<Token> {
+        if self.kind() == kind {
+            return Ok(self.bump());
+        }
+        if kind == Tok::Semi {
+            return Err(self.missing_semicolon(context));
+        }
+        Err(self.unexpected(&format!("{} {context}", kind.describe())))
+    }
+
+    fn missing_semicolon(&mut self, context: &str) -> Failed {
+        let found = self.found();
+        self.fail(Diagnostic::error(
+            Code::Syntax,
+            self.last_span().after(),
+            format!("expected `;` {context}, found {found}"),
+        ))
+    }
+
+    /// What stands here, for a message.
+    fn found(&self) -> String {
+        let token = self.token();
+        match token.kind {
+            Tok::Ident | Tok::Int | Tok::Str => {
+                let text: String = self.slice(token.span).chars().take(40).collect();
+                format!("`{text}`")
+            }
+            kind if kind.is_keyword() => format!("the reserved word {}", kind.describe()),
+            kind => kind.describe().to_owned(),
+        }
+    }
+
+    fn unexpected(&mut self, expected: &str) -> Failed {
+        let message = format!("expected {}, found {}", expected.trim_end(), self.found());
+        self.fail(Diagnostic::error(Code::Syntax, self.span(), message))
+    }
+
+    fn fail(&mut self, diagnostic: Diagnostic) -> Failed {
+        if !self.stopped {
+            self.sink.push(diagnostic);
+        }
+        Failed
+    }
+
+    /// Runs `parse` one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.deepen()?;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// One level deeper; whoever calls it sets `depth` back.
+    fn deepen(&mut self) -> Parsed<()> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.span();
+            // Whatever is behind here would be reported in pieces: stop.
+            self.at = self.tokens.len() - 1;
+            let failed = self.fail(
+                Diagnostic::error(
+                    Code::Limit,
+                    span,
+                    format!("nested more than {MAX_DEPTH} levels deep"),
+                )
+                .hint("split the expression with constants or variables"),
+            );
+            self.stopped = true;
+            return Err(failed);
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// A name. Words that are reserved only in some places are names too.
+    fn name(&mut self, what: &str) -> Parsed<Ident> {
+        if self.kind() == Tok::Ident {
+            let span = self.bump().span;
+            return Ok(Ident {
+                name: self.slice(span).to_owned(),
+                span,
+            });
+        }
+        let kind = self.kind();
+        let message = format!("expected {what}, found {}", self.found());
+        let mut diagnostic = Diagnostic::error(Code::Syntax, self.span(), message);
+        if kind.is_keyword() && kind != Tok::DontCare {
+            diagnostic =
+                diagnostic.hint("a reserved word cannot be a name; add a suffix, as in `x_`");
+        }
+        Err(self.fail(diagnostic))
+    }
+
+    fn declare_type(&mut self, name: &Ident) {
+        let text = self.slice(name.span);
+        self.scopes.declare(text, Meaning::Type);
+    }
+
+    fn declare_object(&mut self, name: &Ident) {
+        let text = self.slice(name.span);
+        self.scopes.declare(text, Meaning::Object);
+    }
+
+    /// Runs `parse` in a scope of its own.
+    fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.scopes.push();
+        let result = parse(self);
+        self.scopes.pop();
+        result
+    }
+
+    /// Items of `{ … }`, until the closing brace; a failed item is skipped. The opening brace has been taken at `open`.
+    fn items<T>(
+        &mut self,
+        open: Span,
+        what: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        loop {
+            match self.kind() {
+                Tok::RBrace => {
+                    self.bump();
+                    return Ok(items);
+                }
+                Tok::Eof => return Err(self.unclosed(open, what)),
+                _ => {}
+            }
+            let (before, depth) = (self.at, self.depth);
+            match item(self) {
+                Ok(parsed) => items.push(parsed),
+                Err(Failed) => {
+                    self.depth = depth;
+                    self.resync(before);
+                }
+            }
+        }
+    }
+
+    fn unclosed(&mut self, open: Span, what: &str) -> Failed {
+        self.fail(
+            Diagnostic::error(
+                Code::Syntax,
+                self.span(),
+                format!("expected `}}` to close {what}, found {}", self.found()),
+            )
+            .label(open, "opened here"),
+        )
+    }
+
+    /// After a fault in an item that began at `before`: behind the next `;` or `{ … }`, or before the `}` of the list.
+    fn resync(&mut self, before: usize) {
+        if self.at > before && self.tokens[self.at - 1].kind == Tok::RBrace {
+            return;
+        }
+        while self.kind() != Tok::Eof {
+            match self.kind() {
+                Tok::Semi => {
+                    self.bump();
+                    return;
+                }
+                Tok::RBrace if self.at > before => return,
+                Tok::LBrace => {
+                    self.skip_brackets();
+                    if self.kind() == Tok::Semi {
+                        self.bump();
+                    }
+                    return;
+                }
+                Tok::LParen | Tok::LBracket => self.skip_brackets(),
+                kind if self.at > before && starts_declaration(kind) => return,
+                _ => {
+                    self.bump();
+                }
+            }
+        }
+    }
+
+    /// Behind the bracket that closes this one; only behind this one if nothing closes it.
+    fn skip_brackets(&mut self) {
+        match self.partners[self.at] {
+            u32::MAX => {
+                self.bump();
+            }
+            partner => self.at = partner as usize + 1,
+        }
+    }
+}
+
+/// Words that can only begin a declaration or statement: a good place to go on after a fault.
+fn starts_declaration(kind: Tok) -> bool {
+    matches!(
+        kind,
+        Tok::Action
+            | Tok::Const
+            | Tok::Control
+            | Tok::Enum
+            | Tok::Extern
+            | Tok::For
+            | Tok::Header
+            | Tok::HeaderUnion
+            | Tok::If
+            | Tok::Package
+            | Tok::Parser
+            | Tok::Return
+            | Tok::Struct
+            | Tok::Switch
+            | Tok::Table
+            | Tok::Transition
+            | Tok::Typedef
+    )
+}

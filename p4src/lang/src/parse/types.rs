@@ -1,0 +1,170 @@
+//! Types and their parameters.
+
+use super::{Parsed, Parser};
+use crate::ast::{Ident, Type, TypeKind};
+use crate::lexer::Tok;
+use crate::source::Span;
+
+impl Parser<'_, '_> {
+    /// Whether this token can begin a type.
+    pub(super) fn at_type(&self) -> bool {
+        matches!(
+            self.kind(),
+            Tok::Void
+                | Tok::Bool
+                | Tok::Error
+                | Tok::MatchKind
+                | Tok::String
+                | Tok::Bit
+                | Tok::IntType
+                | Tok::Varbit
+                | Tok::Tuple
+                | Tok::Ident
+                | Tok::Dot
+        )
+    }
+
+    /// A type, header stacks included.
+    pub(super) fn ty(&mut self) -> Parsed<Type> {
+        let start = self.span();
+        let mut ty = self.unindexed_type()?;
+        let mut levels = 0;
+        while self.eat(Tok::LBracket) {
+            self.deepen()?;
+            levels += 1;
+            let size = Box::new(self.expr()?);
+            self.expect(Tok::RBracket, "after the stack's size")?;
+            ty = Type {
+                kind: TypeKind::Stack {
+                    elem: Box::new(ty),
+                    size,
+                },
+                span: self.since(start),
+            };
+        }
+        self.depth -= levels;
+        Ok(ty)
+    }
+
+    /// A type without `[n]` behind it.
+    pub(super) fn unindexed_type(&mut self) -> Parsed<Type> {
+        let start = self.span();
+        let kind = match self.kind() {
+            Tok::Void => self.word(TypeKind::Void),
+            Tok::Bool => self.word(TypeKind::Bool),
+            Tok::Error => self.word(TypeKind::Error),
+            Tok::MatchKind => self.word(TypeKind::MatchKind),
+            Tok::String => self.word(TypeKind::String),
+            Tok::DontCare => self.word(TypeKind::DontCare),
+            Tok::Bit => {
+                self.bump();
+                TypeKind::Bit(self.width()?.map(Box::new))
+            }
+            Tok::IntType => {
+                self.bump();
+                match self.width()? {
+                    Some(width) => TypeKind::Int(Box::new(width)),
+                    None => TypeKind::Integer,
+                }
+            }
+            Tok::Varbit => {
+                self.bump();
+                match self.width()? {
+                    Some(width) => TypeKind::Varbit(Box::new(width)),
+                    None => return Err(self.unexpected("`<` and the largest width of the varbit")),
+                }
+            }
+            Tok::Tuple => {
+                self.bump();
+                if self.kind() != Tok::Lt {
+                    return Err(self.unexpected("`<` after `tuple`"));
+                }
+                TypeKind::Tuple(self.type_args()?)
+            }
+            Tok::Ident | Tok::Dot => return self.named_type(start),
+            _ => return Err(self.unexpected("a type")),
+        };
+        Ok(Type {
+            kind,
+            span: self.since(start),
+        })
+    }
+
+    fn word(&mut self, kind: TypeKind) -> TypeKind {
+        self.bump();
+        kind
+    }
+
+    fn named_type(&mut self, start: Span) -> Parsed<Type> {
+        let absolute = self.eat(Tok::Dot);
+        let name = self.name("a type's name")?;
+        let is_list = !absolute && name.name == "list";
+        let mut ty = Type {
+            kind: TypeKind::Name { absolute, name },
+            span: self.since(start),
+        };
+        if self.kind() == Tok::Lt {
+            let mut args = self.type_args()?;
+            let span = self.since(start);
+            let kind = match args.pop() {
+                Some(elem) if is_list && args.is_empty() => TypeKind::List(Box::new(elem)),
+                last => {
+                    args.extend(last);
+                    TypeKind::Specialized {
+                        base: Box::new(ty),
+                        args,
+                    }
+                }
+            };
+            ty = Type { kind, span };
+        }
+        Ok(ty)
+    }
+
+    /// `<w>`, where `w` is a literal, a name or an expression in parentheses.
+    fn width(&mut self) -> Parsed<Option<crate::ast::Expr>> {
+        if !self.eat(Tok::Lt) {
+            return Ok(None);
+        }
+        if !matches!(self.kind(), Tok::Int | Tok::LParen | Tok::Ident) {
+            return Err(
+                self.unexpected("a width: an integer, a constant, or an expression in parentheses")
+            );
+        }
+        let width = self.nested(|p| p.primary())?;
+        self.expect(Tok::Gt, "after the width")?;
+        Ok(Some(width))
+    }
+
+    /// `< types >`; `_` is allowed.
+    pub(super) fn type_args(&mut self) -> Parsed<Vec<Type>> {
+        self.expect(Tok::Lt, "before the type arguments")?;
+        let mut args = Vec::new();
+        while self.kind() != Tok::Gt {
+            args.push(self.nested(|p| p.ty())?);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.expect(Tok::Gt, "after the type arguments")?;
+        Ok(args)
+    }
+
+    /// `<A, B>`, or nothing. The names are types in the scope that is open.
+    pub(super) fn type_params(&mut self) -> Parsed<Vec<Ident>> {
+        let mut params = Vec::new();
+        if !self.eat(Tok::Lt) {
+            return Ok(params);
+        }
+        while self.kind() != Tok::Gt {
+            let name = self.name("a type parameter's name")?;
+            self.declare_type(&name);
+            params.push(name);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.expect(Tok::Gt, "after the type parameters")?;
+        Ok(params)
+    }
+}
