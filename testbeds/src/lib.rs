@@ -1,1 +1,21 @@
-//! Namespaces, links, workloads and captures for experiments on one machine.
+//! Everything an experiment on one machine stands on: a sandbox of namespaces, links between hosts, captures of what
+//! passed, and workloads.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`sandbox`] | the process re-executes itself in namespaces of its own, so that every ending removes everything |
+//! | [`host`] | a host is a network namespace; processes run in it |
+//! | [`net`] | veth pairs, addresses, offloads, rates, counters |
+//! | [`link`] | cables in memory, for machines that refuse namespaces |
+//! | [`capture`] | recordings of a link, pcap files, and what two recordings say about the switch between them |
+//! | [`redis`] | a real Redis server and clients that measure |
+//!
+//! Nothing here keeps state outside the process: interfaces live in namespaces, namespaces live as long as the
+//! processes and descriptors that refer to them, and the sandbox's first process takes all others with it.
+
+pub mod capture;
+pub mod host;
+pub mod link;
+pub mod net;
+pub mod redis;
+pub mod sandbox;

@@ -1,0 +1,243 @@
+//! What the tests of this crate run: a program that enters a sandbox, does one experiment there and prints what it saw.
+//! Exit status 77 means that this machine refuses the sandbox.
+
+use std::process::ExitCode;
+
+mod experiments {
+    use std::error::Error;
+    use std::io::Write;
+    use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use testbeds::capture::{Capture, Direction, Filter, Limits, match_frames, tcp_key};
+    use testbeds::host::{Host, Namespace, Output, Process};
+    use testbeds::net::{Interface, Netlink, Rate};
+    use testbeds::redis::{self, ClientArgs};
+
+    pub type Outcome = Result<(), Box<dyn Error>>;
+
+    /// Two hosts, `a` 10.0.0.1 and `b` 10.0.0.2, on one wire.
+    fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
+        let root = Netlink::open()?;
+        root.create_veth("va", "vb")?;
+        let mut hosts = Vec::new();
+        for (last, name) in [(1, "va"), (2, "vb")] {
+            let host = Host::new(&name[1..])?;
+            root.move_to(name, host.namespace())?;
+            let netlink = Netlink::open_in(host.namespace())?;
+            netlink.configure(&Interface {
+                name: name.into(),
+                mac: [2, 0, 0, 0, 0, last],
+                mtu: 1500,
+                address: Some((Ipv4Addr::new(10, 0, 0, last), 24)),
+                arp,
+            })?;
+            if !arp {
+                let peer = 3 - last;
+                netlink.add_neighbour(name, Ipv4Addr::new(10, 0, 0, peer), [2, 0, 0, 0, 0, peer])?;
+            }
+            hosts.push((host, netlink));
+        }
+        hosts.try_into().map_err(|_| "two hosts".into())
+    }
+
+    fn socket(namespace: &Namespace, last: u8) -> std::io::Result<UdpSocket> {
+        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::new(10, 0, 0, last), 9)))?;
+        socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+        Ok(socket)
+    }
+
+    /// Frames cross the wire; counters and captures on both ends agree; nothing else is on the wire.
+    pub fn exchange() -> Outcome {
+        let [(a, a_net), (b, b_net)] = two_hosts(false)?;
+        let capture =
+            |host: &Host, name| Capture::start(host.namespace(), name, Filter::Everything, Limits::WHOLE_FRAMES);
+        let (at_a, at_b) = (capture(&a, "va")?, capture(&b, "vb")?);
+        let (from, to) = (socket(a.namespace(), 1)?, socket(b.namespace(), 2)?);
+        let mut buffer = [0; 2000];
+        for number in 0..100_u8 {
+            from.send_to(&[number; 1000], (Ipv4Addr::new(10, 0, 0, 2), 9))?;
+            let (length, _) = to.recv_from(&mut buffer)?;
+            if buffer[..length] != [number; 1000] {
+                return Err("not what was sent".into());
+            }
+        }
+        let (at_a, at_b) = (at_a.stop()?, at_b.stop()?);
+        let (sent, received) = (a_net.counters("va")?, b_net.counters("vb")?);
+        println!("sent {} {} received {} {}", sent.tx_frames, sent.tx_bytes, received.rx_frames, received.rx_bytes);
+        let whole = |bytes: &[u8]| Some(bytes.to_vec());
+        let difference =
+            match_frames(&at_a.seen(Direction::Out, whole), &at_b.seen(Direction::In, whole), 1_000_000_000);
+        println!(
+            "complete {} matched {} missing {} extra {} late {} others {}",
+            at_a.is_complete() && at_b.is_complete(),
+            difference.matched,
+            difference.missing.len(),
+            difference.extra.len(),
+            difference.late.len(),
+            at_a.going(Direction::In).count(),
+        );
+        println!("interfaces {}", a_net.interfaces()?.join(","));
+        Ok(())
+    }
+
+    /// What a rate lets through in a second, as a fraction of the rate.
+    pub fn rate() -> Outcome {
+        const RATE_BPS: u64 = 8_000_000;
+        let [(a, a_net), (b, b_net)] = two_hosts(true)?;
+        a_net.limit_rate("va", Rate { rate_bps: RATE_BPS, burst_bytes: 10_000, limit_bytes: 40_000 })?;
+        let (from, _to) = (socket(a.namespace(), 1)?, socket(b.namespace(), 2)?);
+        from.set_nonblocking(true)?;
+        let before = b_net.counters("vb")?.rx_bytes;
+        let start = Instant::now();
+        let mut offered = 0_u64;
+        while start.elapsed() < Duration::from_secs(1) {
+            // Four times the rate; what the bucket refuses is dropped there.
+            let due = start.elapsed().as_secs_f64() * RATE_BPS as f64 / 8.0 * 4.0;
+            while (offered as f64) < due {
+                let _ = from.send_to(&[0; 1000], (Ipv4Addr::new(10, 0, 0, 2), 9));
+                offered += 1042;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let received = b_net.counters("vb")?.rx_bytes - before;
+        let ratio = received as f64 * 8.0 / start.elapsed().as_secs_f64() / RATE_BPS as f64;
+        println!("offered {offered} received {received} ratio {ratio:.3}");
+        Ok(())
+    }
+
+    /// A process in a host: its output, its standard input, its death.
+    pub fn processes() -> Outcome {
+        let host = Host::new("a")?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo ready; read line; echo \"got $line\"; echo trouble >&2; exit 3"]);
+        let mut process = host.spawn(shell)?;
+        println!("{:?}", process.next_line(Duration::from_secs(5)));
+        process.write_line("go")?;
+        println!("{:?}", process.next_line(Duration::from_secs(5)));
+        println!("{:?}", process.next_line(Duration::from_secs(5)));
+        let status = process.wait(Duration::from_secs(5))?.ok_or("it runs on")?;
+        println!("{:?} {:?}", status.code(), process.stderr());
+        let mut sleeper = Command::new("sh");
+        sleeper.args(["-c", "echo up; sleep 1000 & wait"]);
+        let mut sleeper = host.spawn(sleeper)?;
+        assert_eq!(sleeper.next_line(Duration::from_secs(5)), Output::Line("up".into()));
+        drop(sleeper);
+        println!("sleepers {}", count_processes("sleep"));
+        Ok(())
+    }
+
+    fn count_processes(name: &str) -> usize {
+        let Ok(folders) = std::fs::read_dir("/proc") else { return usize::MAX };
+        folders
+            .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok())
+            .filter(|comm| comm.trim() == name)
+            .count()
+    }
+
+    /// Stays, with an interface and a process, until it is killed.
+    pub fn stay() -> Outcome {
+        let _hosts = two_hosts(true)?;
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("1000");
+        let _sleeper = Process::spawn("here", sleeper)?;
+        println!("staying");
+        std::io::stdout().flush()?;
+        std::thread::sleep(Duration::from_secs(600));
+        Ok(())
+    }
+
+    /// A real server and a client of ours.
+    pub fn redis() -> Outcome {
+        let [(a, _), (b, _)] = two_hosts(false)?;
+        let address = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 6379);
+        let _server = match redis::Server::start(&b, address) {
+            Err(redis::ServerError::NotInstalled) => {
+                println!("redis-server is not installed");
+                return Ok(());
+            }
+            server => server?,
+        };
+        let capture = Capture::start(b.namespace(), "vb", Filter::Tcp, Limits::WHOLE_FRAMES)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["redis-client", "--name", "a", "--server", &address.to_string(), "--repeat", "20"]);
+        command.args(["--request", "SET cart:1 x", "--request", "get cart:1", "--request", "LPUSH cart:1 y"]);
+        command.args(["--rate", "500"]);
+        let mut client = a.spawn(command)?;
+        let Output::Line(line) = client.next_line(Duration::from_secs(20)) else {
+            return Err(client.stderr().into());
+        };
+        let status = client.wait(Duration::from_secs(5))?;
+        let report: redis::ClientReport = serde_json::from_str(&line)?;
+        let summary: Vec<_> =
+            report.commands.iter().map(|command| format!("{} {}", command.command, command.count)).collect();
+        println!("{:?} {} errors {}", status.and_then(|s| s.code()), summary.join(" "), report.errors);
+        let recording = capture.stop()?;
+        let requests: Vec<_> = recording.seen(Direction::In, tcp_key);
+        let gets = requests
+            .iter()
+            .filter_map(|seen| redis::parse_request(&seen.key.payload))
+            .filter(|(request, _)| request.command() == "GET" && request.key() == Some(b"cart:1"))
+            .count();
+        println!("captured GETs {gets}");
+        Ok(())
+    }
+
+    /// Forbids user namespaces here, where we may, and tries to enter a sandbox from a process that is not root.
+    pub fn refused() -> Outcome {
+        std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
+        // Without its capabilities even root is an ordinary user.
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(std::env::current_exe()?).arg("exchange");
+        command.env_remove("WEIR_SANDBOX");
+        let output = command.output()?;
+        println!("{:?}", output.status.code());
+        print!("{}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+
+    #[derive(clap::Parser)]
+    struct Client {
+        #[command(flatten)]
+        args: ClientArgs,
+    }
+
+    pub fn redis_client() -> Outcome {
+        let client: Client = clap::Parser::parse_from(std::env::args().skip(1));
+        let report = redis::run_client(&client.args)?;
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(())
+    }
+}
+
+/// What a test sees when the sandbox is refused.
+const REFUSED: u8 = 77;
+
+fn main() -> ExitCode {
+    let which = std::env::args().nth(1).unwrap_or_default();
+    if which != "redis-client"
+        && let Err(error) = testbeds::sandbox::enter()
+    {
+        eprintln!("{error}");
+        return ExitCode::from(REFUSED);
+    }
+    let outcome = match which.as_str() {
+        "exchange" => experiments::exchange(),
+        "rate" => experiments::rate(),
+        "processes" => experiments::processes(),
+        "stay" => experiments::stay(),
+        "refused" => experiments::refused(),
+        "redis" => experiments::redis(),
+        "redis-client" => experiments::redis_client(),
+        "status" => return ExitCode::from(std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0)),
+        other => Err(format!("no experiment {other:?}").into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

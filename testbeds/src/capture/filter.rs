@@ -1,0 +1,129 @@
+//! What to record, as a classic BPF program that the kernel runs (linux/filter.h).
+
+/// Which frames to record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// All.
+    Everything,
+    /// IPv4, UDP, not a later fragment, to this port.
+    UdpTo(u16),
+    /// IPv4, TCP.
+    Tcp,
+}
+
+const LOAD_HALF: u16 = 0x28;
+const LOAD_BYTE: u16 = 0x30;
+/// X := 4 · (byte & 15): the length of an IPv4 header.
+const LOAD_X_HEADER: u16 = 0xb1;
+const LOAD_HALF_AT_X: u16 = 0x48;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_SET: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+const ETHERTYPE: u32 = 12;
+const IP: u32 = 14;
+const IPV4: u32 = 0x0800;
+
+impl Filter {
+    /// The program; it accepts `keep` bytes of a frame.
+    pub(super) fn program(self, keep: u32) -> Vec<libc::sock_filter> {
+        match self {
+            Filter::Everything => vec![op(RETURN, keep)],
+            Filter::UdpTo(port) => vec![
+                op(LOAD_HALF, ETHERTYPE),
+                jump(JUMP_EQUAL, IPV4, 0, 8),
+                op(LOAD_BYTE, IP + 9),
+                jump(JUMP_EQUAL, 17, 0, 6),
+                op(LOAD_HALF, IP + 6),
+                jump(JUMP_SET, 0x1fff, 4, 0),
+                op(LOAD_X_HEADER, IP),
+                op(LOAD_HALF_AT_X, IP + 2),
+                jump(JUMP_EQUAL, port.into(), 0, 1),
+                op(RETURN, keep),
+                op(RETURN, 0),
+            ],
+            Filter::Tcp => vec![
+                op(LOAD_HALF, ETHERTYPE),
+                jump(JUMP_EQUAL, IPV4, 0, 3),
+                op(LOAD_BYTE, IP + 9),
+                jump(JUMP_EQUAL, 6, 0, 1),
+                op(RETURN, keep),
+                op(RETURN, 0),
+            ],
+        }
+    }
+}
+
+fn op(code: u16, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt: 0, jf: 0, k }
+}
+
+fn jump(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The instructions above, and no others.
+    fn accepts(filter: Filter, frame: &[u8]) -> u32 {
+        let program = filter.program(100);
+        let half = |at: usize| frame.get(at..at + 2).map(|b| u32::from(b[0]) << 8 | u32::from(b[1]));
+        let (mut at, mut a, mut x) = (0, 0, 0);
+        loop {
+            let step = &program[at];
+            at += 1;
+            let k = step.k as usize;
+            let loaded = match step.code {
+                RETURN => return step.k,
+                LOAD_HALF => half(k),
+                LOAD_HALF_AT_X => half(x + k),
+                LOAD_BYTE => frame.get(k).map(|&b| b.into()),
+                LOAD_X_HEADER => {
+                    x = frame.get(k).map_or(0, |b| 4 * usize::from(b & 15));
+                    Some(a)
+                }
+                JUMP_EQUAL => {
+                    at += usize::from(if a == step.k { step.jt } else { step.jf });
+                    Some(a)
+                }
+                JUMP_SET => {
+                    at += usize::from(if a & step.k != 0 { step.jt } else { step.jf });
+                    Some(a)
+                }
+                other => panic!("{other:#x}"),
+            };
+            match loaded {
+                Some(value) => a = value,
+                None => return 0,
+            }
+        }
+    }
+
+    fn frame(protocol: u8, port: u16) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x46; // one word of options
+        frame[23] = protocol;
+        frame[14 + 24 + 2..][..2].copy_from_slice(&port.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn filters_accept_what_they_name() {
+        assert_eq!(accepts(Filter::Everything, &[]), 100);
+        assert_eq!(accepts(Filter::UdpTo(22341), &frame(17, 22341)), 100);
+        assert_eq!(accepts(Filter::UdpTo(22341), &frame(17, 22342)), 0);
+        assert_eq!(accepts(Filter::UdpTo(22341), &frame(6, 22341)), 0);
+        assert_eq!(accepts(Filter::Tcp, &frame(6, 1)), 100);
+        assert_eq!(accepts(Filter::Tcp, &frame(17, 1)), 0);
+        let mut fragment = frame(17, 22341);
+        fragment[21] = 1;
+        assert_eq!(accepts(Filter::UdpTo(22341), &fragment), 0);
+        let mut arp = frame(17, 22341);
+        arp[13] = 6;
+        assert_eq!(accepts(Filter::UdpTo(22341), &arp), 0);
+        assert_eq!(accepts(Filter::UdpTo(22341), &[0; 10]), 0);
+    }
+}

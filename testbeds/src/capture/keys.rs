@@ -1,0 +1,190 @@
+//! What makes two frames on two sides of a switch the same frame.
+
+use std::net::Ipv4Addr;
+
+use pnet::packet::Packet as _;
+use pnet::packet::ethernet::{EtherTypes, EthernetPacket};
+use pnet::packet::ip::{IpNextHeaderProtocol, IpNextHeaderProtocols};
+use pnet::packet::ipv4::Ipv4Packet;
+use pnet::packet::tcp::TcpPacket;
+use pnet::packet::udp::UdpPacket;
+use wire::{Flags, HEADER_LEN, Kind, PROTOCOL_VERSION, Packet};
+
+/// Identifies one transmission of an aggregation frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AggregationKey {
+    /// UPDATE, SUM or RESULT.
+    pub kind: Kind,
+    /// The training job.
+    pub job: u16,
+    /// The chunk's number.
+    pub chunk: u32,
+    /// The slot's version.
+    pub version: bool,
+    /// The worker that the frame is from or to.
+    pub worker: u8,
+    /// How often the frame was sent before.
+    pub transmission: u8,
+}
+
+/// Recognises an aggregation frame by its headers; its values may have been cut off.
+pub fn aggregation_key(frame: &[u8]) -> Option<AggregationKey> {
+    let ip = ipv4(frame, IpNextHeaderProtocols::Udp)?;
+    let udp = UdpPacket::new(ip.payload())?;
+    let header = udp.payload();
+    let &first = header.first()?;
+    if udp.get_destination() != wire::UDP_PORT
+        || header.len() < HEADER_LEN
+        || first >> 4 != PROTOCOL_VERSION
+        || Kind::from_bits(first & 0x0f).is_none()
+    {
+        return None;
+    }
+    let packet = Packet::new_unchecked(header);
+    Some(AggregationKey {
+        kind: packet.kind(),
+        job: packet.job(),
+        chunk: packet.chunk(),
+        version: packet.flags().contains(Flags::VERSION),
+        worker: packet.worker(),
+        transmission: packet.transmission(),
+    })
+}
+
+/// Identifies one transmission of a TCP segment, and keeps what it carried.
+///
+/// A retransmitted segment has a new IP identification, so it is another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TcpKey {
+    /// Source address and port.
+    pub source: (Ipv4Addr, u16),
+    /// Destination address and port.
+    pub destination: (Ipv4Addr, u16),
+    /// IPv4 identification.
+    pub ip_id: u16,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub acknowledgement: u32,
+    /// Flags.
+    pub flags: u8,
+    /// What it carries.
+    pub payload: Box<[u8]>,
+}
+
+/// Recognises a TCP segment over IPv4.
+pub fn tcp_key(frame: &[u8]) -> Option<TcpKey> {
+    let ip = ipv4(frame, IpNextHeaderProtocols::Tcp)?;
+    let tcp = TcpPacket::new(ip.payload())?;
+    Some(TcpKey {
+        source: (ip.get_source(), tcp.get_source()),
+        destination: (ip.get_destination(), tcp.get_destination()),
+        ip_id: ip.get_identification(),
+        sequence: tcp.get_sequence(),
+        acknowledgement: tcp.get_acknowledgement(),
+        flags: tcp.get_flags(),
+        payload: tcp.payload().into(),
+    })
+}
+
+/// The IPv4 packet of a frame, if it is the first fragment of one of this protocol and has a header of legal length.
+fn ipv4(frame: &[u8], protocol: IpNextHeaderProtocol) -> Option<Ipv4Packet<'_>> {
+    let ethernet = EthernetPacket::new(frame)?;
+    if ethernet.get_ethertype() != EtherTypes::Ipv4 {
+        return None;
+    }
+    let bytes = frame.get(EthernetPacket::minimum_packet_size()..)?;
+    let ip = Ipv4Packet::new(bytes)?;
+    let header = usize::from(ip.get_header_length()) * 4;
+    let legal = ip.get_version() == 4
+        && header >= Ipv4Packet::minimum_packet_size()
+        && header <= bytes.len()
+        && header <= usize::from(ip.get_total_length());
+    (legal && ip.get_next_level_protocol() == protocol && ip.get_fragment_offset() == 0).then_some(ip)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use wire::Repr;
+
+    use super::*;
+
+    /// A frame with Ethernet, IPv4 and what follows.
+    fn ip_frame(protocol: u8, identification: u16, body: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        frame.extend([0x45, 0]);
+        frame.extend((20 + body.len() as u16).to_be_bytes());
+        frame.extend(identification.to_be_bytes());
+        frame.extend([0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend(body);
+        frame
+    }
+
+    fn aggregation_frame(repr: Repr) -> Vec<u8> {
+        let mut body = vec![0x57, 0x45, 0x57, 0x45];
+        body.extend((8 + repr.buffer_len() as u16).to_be_bytes());
+        body.extend([0, 0]);
+        let start = body.len();
+        body.resize(start + repr.buffer_len(), 0);
+        repr.emit(&mut Packet::new_unchecked(&mut body[start..]));
+        ip_frame(17, 0, &body)
+    }
+
+    fn repr() -> Repr {
+        Repr {
+            kind: Kind::Update,
+            flags: Flags::VERSION | Flags::AGAIN,
+            job: 7,
+            chunk: 99,
+            slot: 3,
+            worker: 5,
+            transmission: 2,
+            contributors: 1 << 5,
+            scale: 1,
+            next_scale: 1,
+            count: 256,
+        }
+    }
+
+    #[test]
+    fn an_aggregation_frame_is_known_by_its_headers_alone() {
+        let frame = aggregation_frame(repr());
+        let expected = AggregationKey {
+            kind: Kind::Update,
+            job: 7,
+            chunk: 99,
+            version: true,
+            worker: 5,
+            transmission: 2,
+        };
+        assert_eq!(aggregation_key(&frame), Some(expected));
+        assert_eq!(aggregation_key(&frame[..62]), Some(expected));
+        for short in 0..62 {
+            assert_eq!(aggregation_key(&frame[..short]), None, "{short}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_aggregation_frame_is_none() {
+        let good = aggregation_frame(repr());
+        for (at, value) in [(12, 0x86), (14, 0x65), (14, 0x4f), (20, 0x01), (23, 6), (36, 0), (42, 0x21), (42, 0x17)] {
+            let mut frame = good[..62].to_vec();
+            frame[at] = value;
+            assert_eq!(aggregation_key(&frame), None, "byte {at} = {value:#x}");
+        }
+    }
+
+    #[test]
+    fn a_retransmitted_segment_is_another_and_padding_is_not_payload() {
+        let mut segment = vec![0; 20];
+        segment[..4].copy_from_slice(&[0, 80, 0x18, 0xeb]);
+        segment[12] = 0x50;
+        segment.extend(b"hi");
+        let mut first = ip_frame(6, 1, &segment);
+        let again = ip_frame(6, 2, &segment);
+        first.extend([0; 18]); // Ethernet's padding
+        let key = tcp_key(&first).unwrap();
+        assert_eq!((key.source.1, key.destination.1, &*key.payload), (80, 6379, &b"hi"[..]));
+        assert_ne!(Some(key), tcp_key(&again));
+    }
+}

@@ -1,0 +1,334 @@
+//! A host is a network namespace. Processes run in it and end with the [`Process`] that stands for them.
+//!
+//! A namespace is held by a descriptor, not by a process: there is nothing to start, nothing that can die, and
+//! nothing to leave behind.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getpid, gettid};
+
+use crate::net;
+
+/// A network namespace.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    fd: Arc<OwnedFd>,
+}
+
+impl Namespace {
+    /// Makes a new one, with its loopback interface up.
+    pub fn new() -> io::Result<Namespace> {
+        on_scratch_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            net::loopback_up()?;
+            Namespace::current()
+        })
+    }
+
+    /// The calling thread's.
+    pub fn current() -> io::Result<Namespace> {
+        Ok(Namespace { fd: Arc::new(File::open("/proc/thread-self/ns/net")?.into()) })
+    }
+
+    /// Runs `work` inside, on a thread of its own, so that the calling thread stays where it is. Sockets that `work`
+    /// opens and returns keep belonging to this namespace.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        on_scratch_thread(|| {
+            setns(&self.fd, CloneFlags::CLONE_NEWNET)?;
+            work()
+        })
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn on_scratch_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name("namespace".into()).spawn_scoped(scope, work)?;
+        worker.join().unwrap_or_else(|_| Err(io::Error::other("the work in a namespace panicked")))
+    })
+}
+
+/// A host: a name and a network namespace.
+#[derive(Debug, Clone)]
+pub struct Host {
+    name: String,
+    namespace: Namespace,
+}
+
+impl Host {
+    /// Makes a host with nothing but a loopback interface.
+    pub fn new(name: impl Into<String>) -> io::Result<Host> {
+        Ok(Host { name: name.into(), namespace: Namespace::new()? })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its network namespace.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Starts a process in this host.
+    pub fn spawn(&self, mut command: Command) -> Result<Process, ProcessError> {
+        let fd = Arc::clone(&self.namespace.fd);
+        // SAFETY: setns(2) is async-signal-safe, and the closure only reads a descriptor that it keeps open.
+        unsafe {
+            command.pre_exec(move || setns(&fd, CloneFlags::CLONE_NEWNET).map_err(io::Error::from));
+        }
+        Process::spawn(&self.name, command)
+    }
+}
+
+/// What can go wrong with a process of a host.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It could not be started.
+    #[error("{host}: cannot start {program}: {source}")]
+    Spawn {
+        /// Where.
+        host: String,
+        /// What.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It could not be waited for or written to.
+    #[error("{host}: {what}: {source}")]
+    Io {
+        /// Where.
+        host: String,
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What arrives on a process's standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// A line, without its end. What is longer than [`LINE_LIMIT`] comes in pieces.
+    Line(String),
+    /// Nothing yet.
+    TimedOut,
+    /// Nothing any more.
+    End,
+}
+
+/// The longest line that is kept in one piece.
+pub const LINE_LIMIT: u64 = 1 << 20;
+/// How many lines may wait to be read; then the process waits in its write.
+const LINES_WAITING: usize = 1024;
+/// How much of the standard error is kept: its end.
+const STDERR_LIMIT: usize = 64 << 10;
+
+/// A running process. Dropping it kills it, and with it what it started in its process group.
+#[derive(Debug)]
+pub struct Process {
+    host: String,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
+    stderr_reader: Option<thread::JoinHandle<()>>,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts a process where the calling thread is; [`Host::spawn`] starts it in a host.
+    ///
+    /// Start processes from the main thread, or inside a sandbox: only then they also die when this process is killed.
+    /// (The kernel ties a child to the *thread* that started it.)
+    pub fn spawn(host: &str, mut command: Command) -> Result<Process, ProcessError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        if getpid() == gettid() {
+            // SAFETY: prctl(2) is async-signal-safe and the closure touches nothing else.
+            unsafe {
+                command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from));
+            }
+        }
+        let mut child = command.spawn().map_err(|source| ProcessError::Spawn {
+            host: host.into(),
+            program: command.get_program().to_string_lossy().into_owned(),
+            source,
+        })?;
+        let (sender, lines) = mpsc::sync_channel(LINES_WAITING);
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || read_lines(stdout, &sender));
+        }
+        let stderr = Arc::new(Mutex::new(VecDeque::new()));
+        let stderr_reader = child.stderr.take().map(|source| {
+            let tail = Arc::clone(&stderr);
+            thread::spawn(move || read_tail(source, &tail))
+        });
+        let stdin = child.stdin.take();
+        Ok(Process { host: host.into(), child, stdin, lines, stderr, stderr_reader, status: None })
+    }
+
+    /// The host it runs in.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of its standard output.
+    pub fn next_line(&mut self, timeout: Duration) -> Output {
+        match self.lines.recv_timeout(timeout) {
+            Ok(line) => Output::Line(line),
+            Err(RecvTimeoutError::Timeout) => Output::TimedOut,
+            Err(RecvTimeoutError::Disconnected) => Output::End,
+        }
+    }
+
+    /// Writes a line to its standard input.
+    pub fn write_line(&mut self, line: &str) -> Result<(), ProcessError> {
+        let result = match &mut self.stdin {
+            Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        result.map_err(|source| ProcessError::Io { host: self.host.clone(), what: "cannot write to a process", source })
+    }
+
+    /// Closes its standard input.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Its status, if it has ended.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().map_err(|source| ProcessError::Io {
+                host: self.host.clone(),
+                what: "cannot wait for a process",
+                source,
+            })?;
+        }
+        Ok(self.status)
+    }
+
+    /// Waits for its end; `None` if that has not come in time. Its output is discarded meanwhile.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<ExitStatus>, ProcessError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            // A process that waits for somebody to read its output would never end.
+            while self.lines.try_recv().is_ok() {}
+            if let Some(status) = self.try_wait()? {
+                return Ok(Some(status));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            thread::sleep(left.min(Duration::from_millis(5)));
+        }
+    }
+
+    /// The end of what it wrote to its standard error; complete once it has ended.
+    pub fn stderr(&mut self) -> String {
+        if self.status.is_some()
+            && let Some(reader) = self.stderr_reader.take()
+        {
+            let deadline = Instant::now() + Duration::from_millis(500);
+            // A grandchild may still hold the pipe; then what is there must do.
+            while !reader.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let mut tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(tail.make_contiguous()).into_owned()
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        if self.status.is_none() {
+            self.signal(Signal::SIGKILL);
+            self.status = self.child.wait().ok();
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Once it has been waited for, its number may be somebody else's.
+        if self.status.is_none() {
+            let _ = killpg(Pid::from_raw(self.child.id() as libc::pid_t), signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn read_lines(source: impl Read, to: &SyncSender<String>) {
+    let mut source = BufReader::new(source);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match source.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_tail(mut source: impl Read, tail: &Mutex<VecDeque<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = source.read(&mut buffer) {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(&buffer[..count]);
+        let excess = tail.len().saturating_sub(STDERR_LIMIT);
+        tail.drain(..excess);
+    }
+}
+
+/// Lets a child process inherit a descriptor, under the number that this returns.
+///
+/// For [`crate::link`]: `command.arg("--link-fd").arg(inherit(&mut command, fd).to_string())`.
+pub fn inherit(command: &mut Command, fd: OwnedFd) -> i32 {
+    let number = fd.as_raw_fd();
+    // SAFETY: fcntl(2) is async-signal-safe; the closure owns the descriptor, so it is open until the command is dropped.
+    unsafe {
+        command.pre_exec(move || {
+            nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))?;
+            Ok(())
+        });
+    }
+    number
+}

@@ -1,0 +1,345 @@
+//! Cables in memory, for machines that refuse namespaces: the same agents and the same switch, without a kernel's network
+//! between them.
+//!
+//! A cable has two ends, each a `SOCK_SEQPACKET` socket: one `send` is one frame, one `recv` is one frame, and a
+//! recv of nothing means that the cable was unplugged. A thread carries frames between the ends, counts them, and records
+//! them where that was asked for; so a run over cables has the same counters and the same evidence as one over veths.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socketpair, sockopt};
+use nix::unistd::pipe2;
+
+use crate::capture::{Direction, Limits, Recorder, Recording};
+use crate::net::Counters;
+
+/// The longest frame that a cable carries.
+pub const FRAME_LIMIT: usize = 65_536;
+/// How many frames may wait in the middle of a cable, each way; what comes on top is dropped and counted.
+const QUEUE_LIMIT: usize = 1024;
+/// Asked for as each socket's buffer; the kernel gives what net.core.wmem_max allows.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Which cable of a [`Hub`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CableId(usize);
+
+/// The ends of a cable, to be given to whoever is connected.
+#[derive(Debug)]
+pub struct Ends {
+    /// One end; what enters here counts as received.
+    pub a: OwnedFd,
+    /// The other end.
+    pub b: OwnedFd,
+}
+
+/// Cables, before any frame runs.
+#[derive(Debug, Default)]
+pub struct HubBuilder {
+    cables: Vec<Cable>,
+}
+
+impl HubBuilder {
+    /// No cable yet.
+    pub fn new() -> HubBuilder {
+        HubBuilder::default()
+    }
+
+    /// Adds a cable, recorded within `limits` if they are given.
+    pub fn cable(&mut self, record: Option<Limits>) -> io::Result<(CableId, Ends)> {
+        let (a, inner_a) = seqpacket_pair()?;
+        let (b, inner_b) = seqpacket_pair()?;
+        let counts = Arc::default();
+        let recorder = record.map(|limits| Arc::new(Mutex::new(Some(Recorder::new(limits)))));
+        self.cables.push(Cable {
+            lanes: [Lane::new(Direction::In), Lane::new(Direction::Out)],
+            sockets: [inner_a, inner_b],
+            shared: Shared { counts, recorder },
+        });
+        Ok((CableId(self.cables.len() - 1), Ends { a, b }))
+    }
+
+    /// Starts to carry frames.
+    pub fn start(self) -> io::Result<Hub> {
+        let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)?;
+        let shared = self.cables.iter().map(|cable| cable.shared.clone()).collect();
+        let thread =
+            thread::Builder::new().name("cables".into()).spawn(move || carry(self.cables, &stopped))?;
+        Ok(Hub { shared, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// Cables that carry frames. Dropping it unplugs all.
+#[derive(Debug)]
+pub struct Hub {
+    shared: Vec<Shared>,
+    stop: Option<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hub {
+    /// What a cable has counted; "received" is what entered at end A, "sent" what left there.
+    pub fn counters(&self, cable: CableId) -> Option<Counters> {
+        let counts = &self.shared.get(cable.0)?.counts;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Some(Counters {
+            rx_bytes: read(&counts[0].bytes),
+            rx_frames: read(&counts[0].frames),
+            rx_dropped: read(&counts[0].dropped),
+            tx_bytes: read(&counts[1].bytes),
+            tx_frames: read(&counts[1].frames),
+            tx_dropped: read(&counts[1].dropped),
+        })
+    }
+
+    /// Ends the recording of a cable and returns it; `None` if it is not recorded.
+    pub fn recording(&self, cable: CableId) -> Option<Recording> {
+        let shared = self.shared.get(cable.0)?;
+        let recorder = shared.recorder.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        // A cable records what enters it, so what it drops afterwards is in the recording.
+        Some(recorder.finish(0))
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A cable without a middle, for two ends that need neither counters nor recordings.
+pub fn direct() -> io::Result<Ends> {
+    let (a, b) = seqpacket_pair()?;
+    Ok(Ends { a, b })
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: AtomicU64,
+    frames: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Debug, Clone)]
+struct Shared {
+    counts: Arc<[Counts; 2]>,
+    recorder: Option<Arc<Mutex<Option<Recorder>>>>,
+}
+
+/// One direction of a cable.
+#[derive(Debug)]
+struct Lane {
+    direction: Direction,
+    waiting: VecDeque<Box<[u8]>>,
+    /// An end is gone.
+    closed: bool,
+}
+
+impl Lane {
+    fn new(direction: Direction) -> Lane {
+        Lane { direction, waiting: VecDeque::new(), closed: false }
+    }
+}
+
+#[derive(Debug)]
+struct Cable {
+    /// Lane 0 goes from socket 0 to socket 1, lane 1 back.
+    lanes: [Lane; 2],
+    sockets: [OwnedFd; 2],
+    shared: Shared,
+}
+
+impl Cable {
+    fn is_open(&self) -> bool {
+        !self.lanes[0].closed
+    }
+
+    fn interest(&self, socket: usize) -> PollFlags {
+        let mut flags = PollFlags::POLLIN;
+        flags.set(PollFlags::POLLOUT, !self.lanes[1 - socket].waiting.is_empty());
+        flags
+    }
+
+    /// Takes what has arrived at one socket and passes on what can be passed.
+    fn serve(&mut self, socket: usize, buffer: &mut [u8]) {
+        // Bounded, so that one busy end does not keep the others waiting.
+        for _ in 0..64 {
+            match recv(self.sockets[socket].as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
+                Ok(0) => return self.unplug(),
+                Ok(length) => self.accept(socket, &buffer[..length]),
+                Err(Errno::EAGAIN) => break,
+                Err(Errno::EINTR) => {}
+                Err(_) => return self.unplug(),
+            }
+        }
+        self.flush(socket);
+        self.flush(1 - socket);
+    }
+
+    fn accept(&mut self, lane: usize, frame: &[u8]) {
+        let counts = &self.shared.counts[lane];
+        counts.frames.fetch_add(1, Ordering::Relaxed);
+        counts.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        let direction = self.lanes[lane].direction;
+        if let Some(recorder) = &self.shared.recorder
+            && let Some(recorder) = &mut *recorder.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            recorder.record(now_ns(), direction, frame.len() as u32, frame);
+        }
+        if self.lanes[lane].waiting.len() < QUEUE_LIMIT {
+            self.lanes[lane].waiting.push_back(frame.into());
+        } else {
+            counts.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn flush(&mut self, lane: usize) {
+        let to = self.sockets[1 - lane].as_raw_fd();
+        while let Some(frame) = self.lanes[lane].waiting.front() {
+            match send(to, frame, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL) {
+                Ok(_) => {
+                    self.lanes[lane].waiting.pop_front();
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => return,
+                Err(_) => return self.unplug(),
+            }
+        }
+    }
+
+    /// Both directions end when either end is gone, as when a veth's peer is deleted.
+    fn unplug(&mut self) {
+        for lane in &mut self.lanes {
+            lane.closed = true;
+            lane.waiting.clear();
+        }
+        for socket in &self.sockets {
+            let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
+        }
+    }
+}
+
+fn carry(mut cables: Vec<Cable>, stopped: &OwnedFd) {
+    let mut buffer = vec![0; FRAME_LIMIT];
+    loop {
+        let mut ready: Vec<(usize, usize)> = Vec::new();
+        {
+            let mut places = Vec::new();
+            let mut sources = vec![PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
+            for (index, cable) in cables.iter().enumerate().filter(|(_, cable)| cable.is_open()) {
+                for socket in 0..2 {
+                    sources.push(PollFd::new(cable.sockets[socket].as_fd(), cable.interest(socket)));
+                    places.push((index, socket));
+                }
+            }
+            match poll(&mut sources, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => return,
+            }
+            let happened = |source: &PollFd| source.revents().is_some_and(|events| !events.is_empty());
+            if happened(&sources[0]) {
+                return;
+            }
+            ready.extend(sources[1..].iter().zip(places).filter(|(source, _)| happened(source)).map(|(_, p)| p));
+        }
+        for (index, socket) in ready {
+            cables[index].serve(socket, &mut buffer);
+        }
+    }
+}
+
+fn seqpacket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (a, b) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    for end in [&a, &b] {
+        setsockopt(end, sockopt::SndBuf, &SOCKET_BUFFER)?;
+    }
+    Ok((a, b))
+}
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn receive(end: &OwnedFd) -> Vec<u8> {
+        let mut sources = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+        poll(&mut sources, PollTimeout::try_from(Duration::from_secs(5)).unwrap()).unwrap();
+        let mut buffer = vec![0; FRAME_LIMIT];
+        let length = recv(end.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    fn send_frame(end: &OwnedFd, frame: &[u8]) {
+        send(end.as_raw_fd(), frame, MsgFlags::MSG_NOSIGNAL).unwrap();
+    }
+
+    #[test]
+    fn frames_keep_their_boundaries_and_are_counted_and_recorded() {
+        let mut builder = HubBuilder::new();
+        let (cable, ends) = builder.cable(Some(Limits::WHOLE_FRAMES)).unwrap();
+        let (other, _other_ends) = builder.cable(None).unwrap();
+        let hub = builder.start().unwrap();
+        send_frame(&ends.a, b"one");
+        send_frame(&ends.a, b"three");
+        assert_eq!(receive(&ends.b), b"one");
+        assert_eq!(receive(&ends.b), b"three");
+        send_frame(&ends.b, b"back");
+        assert_eq!(receive(&ends.a), b"back");
+        let counters = hub.counters(cable).unwrap();
+        assert_eq!((counters.rx_frames, counters.rx_bytes, counters.tx_frames, counters.tx_bytes), (2, 8, 1, 4));
+        assert_eq!(hub.counters(other), Some(Counters::default()));
+        let recording = hub.recording(cable).unwrap();
+        let seen: Vec<_> = recording.frames.iter().map(|frame| (frame.direction, &*frame.bytes)).collect();
+        assert_eq!(
+            seen,
+            [(Direction::In, &b"one"[..]), (Direction::In, b"three"), (Direction::Out, b"back")]
+        );
+        assert!(recording.is_complete());
+        assert!(hub.recording(other).is_none());
+    }
+
+    #[test]
+    fn a_cable_that_nobody_reads_drops_and_counts() {
+        let mut builder = HubBuilder::new();
+        let (cable, ends) = builder.cable(None).unwrap();
+        let hub = builder.start().unwrap();
+        for _ in 0..20_000 {
+            send_frame(&ends.a, &[0; 1000]);
+        }
+        let deadline = std::time::Instant::now() + Duration::from_secs(5);
+        while hub.counters(cable).unwrap().rx_frames < 20_000 && std::time::Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let counters = hub.counters(cable).unwrap();
+        assert_eq!(counters.rx_frames, 20_000);
+        assert!(counters.rx_dropped > 0);
+    }
+
+    #[test]
+    fn an_end_that_goes_unplugs_the_other() {
+        let mut builder = HubBuilder::new();
+        let (_, ends) = builder.cable(None).unwrap();
+        let _hub = builder.start().unwrap();
+        drop(ends.a);
+        assert_eq!(receive(&ends.b), b"");
+    }
+}

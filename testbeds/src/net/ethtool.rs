@@ -1,0 +1,73 @@
+//! What rtnetlink cannot do, by ioctl in the namespace of the calling thread: offloads, and the loopback interface
+//! before there is anything to run netlink on.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+const ETHTOOL_SRXCSUM: u32 = 0x15;
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_SSG: u32 = 0x19;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGSO: u32 = 0x24;
+const ETHTOOL_SGRO: u32 = 0x2c;
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+/// Switches off what would hand a switch in user space frames that no wire carries: without checksum, or longer
+/// than the MTU.
+pub(super) fn offloads_off(name: &str) -> io::Result<()> {
+    let socket = control_socket()?;
+    // Segmentation first: it depends on checksums and scatter-gather.
+    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_SSG, ETHTOOL_STXCSUM, ETHTOOL_SRXCSUM] {
+        let mut value = EthtoolValue { command, data: 0 };
+        let mut request = interface_request(name)?;
+        request.ifr_ifru.ifru_data = (&raw mut value).cast();
+        // SAFETY: SIOCETHTOOL takes an ifreq whose data points to a structure that begins with the command; for these
+        // commands it is an ethtool_value, which outlives the call.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        match Errno::result(result) {
+            Ok(_) => {}
+            // The interface has no such offload.
+            Err(Errno::EOPNOTSUPP) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Brings the loopback interface of the current namespace up.
+pub fn loopback_up() -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut request = interface_request("lo")?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads the name and the flags of an ifreq, both set.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) };
+    Errno::result(result)?;
+    Ok(())
+}
+
+fn control_socket() -> io::Result<OwnedFd> {
+    Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
+}
+
+fn interface_request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: ifreq is plain data, for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte stays zero, as the end.
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}

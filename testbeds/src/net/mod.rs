@@ -1,0 +1,324 @@
+//! Interfaces, through rtnetlink: veth pairs, addresses, offloads, rates, counters.
+//!
+//! The calls block. They do their work on a thread of their own, so they may be made from anywhere, also from inside an
+//! asynchronous runtime; setting up is not a hot path.
+
+mod ethtool;
+mod tbf;
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use futures::{StreamExt, TryStreamExt};
+use rtnetlink::packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use rtnetlink::packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkMessage, Stats64,
+};
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::{LinkUnspec, LinkVeth};
+use tokio::runtime::Runtime;
+
+pub use ethtool::loopback_up;
+
+use crate::host::Namespace;
+
+/// An Ethernet address.
+pub type Mac = [u8; 6];
+
+/// The longest name of an interface.
+pub const NAME_LIMIT: usize = 15;
+
+/// Why an interface could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The kernel refused.
+    #[error("{what} {interface}: {source}")]
+    Interface {
+        /// What was tried.
+        what: &'static str,
+        /// On which interface.
+        interface: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The channel to the kernel failed.
+    #[error("netlink: {0}")]
+    Channel(#[source] io::Error),
+    /// A name that no interface can have.
+    #[error("`{0}` cannot be the name of an interface: 1 to {NAME_LIMIT} characters, no `/`, no space")]
+    Name(String),
+}
+
+/// How an interface is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// The largest packet, without the Ethernet header.
+    pub mtu: u32,
+    /// Its address and prefix length. Without one, the kernel's own stack answers nothing there.
+    pub address: Option<(Ipv4Addr, u8)>,
+    /// Whether ARP runs. Without it the peers' addresses must be given with [`Netlink::add_neighbour`].
+    pub arp: bool,
+}
+
+/// A rate, kept by a token bucket in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Bits per second, Ethernet header included, FCS not.
+    pub rate_bps: u64,
+    /// What may go out at once.
+    pub burst_bytes: u32,
+    /// What may wait; what comes on top is dropped.
+    pub limit_bytes: u32,
+}
+
+/// Counters of an interface. Frames count without FCS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Frames received.
+    pub rx_frames: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Frames sent.
+    pub tx_frames: u64,
+    /// Frames not received for want of room.
+    pub rx_dropped: u64,
+    /// Frames not sent.
+    pub tx_dropped: u64,
+}
+
+/// A channel to the kernel's interfaces of one network namespace.
+pub struct Netlink {
+    namespace: Namespace,
+    /// Locked for each request: one at a time.
+    channel: Mutex<(Runtime, rtnetlink::Handle)>,
+}
+
+impl Netlink {
+    /// Opens a channel to the namespace of the calling thread.
+    pub fn open() -> Result<Netlink, NetError> {
+        let namespace = Namespace::current().map_err(NetError::Channel)?;
+        Netlink::open_in(&namespace)
+    }
+
+    /// Opens a channel to another namespace. It stays there.
+    pub fn open_in(namespace: &Namespace) -> Result<Netlink, NetError> {
+        let channel = namespace
+            .run(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+                let (connection, handle, _) = {
+                    let _guard = runtime.enter();
+                    rtnetlink::new_connection()?
+                };
+                runtime.spawn(connection);
+                Ok((runtime, handle))
+            })
+            .map_err(NetError::Channel)?;
+        Ok(Netlink { namespace: namespace.clone(), channel: Mutex::new(channel) })
+    }
+
+    /// Makes a pair of connected interfaces, down, both in this namespace.
+    pub fn create_veth(&self, name: &str, peer: &str) -> Result<(), NetError> {
+        check_name(name)?;
+        check_name(peer)?;
+        let message = LinkVeth::new(name, peer).build();
+        self.request("cannot create", name, |handle| async move { handle.link().add(message).execute().await })
+    }
+
+    /// Moves an interface into another namespace. It arrives down and without addresses.
+    pub fn move_to(&self, name: &str, namespace: &Namespace) -> Result<(), NetError> {
+        use std::os::fd::{AsFd, AsRawFd};
+        let index = self.index(name)?;
+        let fd = namespace.as_fd().as_raw_fd();
+        let message = LinkUnspec::new_with_index(index).setns_by_fd(fd).build();
+        self.request("cannot move", name, |handle| async move { handle.link().set(message).execute().await })
+    }
+
+    /// Gives an interface its addresses, switches off what would make frames of its own accord or change them
+    /// (IPv6, checksum and segmentation offloads), and brings it up.
+    pub fn configure(&self, interface: &Interface) -> Result<(), NetError> {
+        let name = &interface.name;
+        let index = self.index(name)?;
+        let message = LinkUnspec::new_with_index(index)
+            .address(interface.mac.to_vec())
+            .mtu(interface.mtu)
+            .arp(interface.arp)
+            .append_extra_attribute(no_ipv6_address())
+            .build();
+        self.request("cannot configure", name, |handle| async move { handle.link().set(message).execute().await })?;
+        self.disable_ipv6(name)?;
+        self.namespace
+            .run(|| ethtool::offloads_off(name))
+            .map_err(|source| failure("cannot switch the offloads off of", name, source))?;
+        if let Some((address, prefix)) = interface.address {
+            self.request("cannot give an address to", name, |handle| async move {
+                handle.address().add(index, IpAddr::V4(address), prefix).execute().await
+            })?;
+        }
+        let up = LinkUnspec::new_with_index(index).up().build();
+        self.request("cannot bring up", name, |handle| async move { handle.link().set(up).execute().await })
+    }
+
+    /// Says, for ever, which Ethernet address an IP address has: no ARP is sent for it.
+    pub fn add_neighbour(&self, name: &str, address: Ipv4Addr, mac: Mac) -> Result<(), NetError> {
+        let index = self.index(name)?;
+        self.request("cannot add a neighbour on", name, |handle| async move {
+            handle.neighbours().add(index, IpAddr::V4(address)).link_layer_address(&mac).replace().execute().await
+        })
+    }
+
+    /// Limits what an interface sends.
+    pub fn limit_rate(&self, name: &str, rate: Rate) -> Result<(), NetError> {
+        let index = self.index(name)?;
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(tbf::message(index, rate)));
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        self.request("cannot limit the rate of", name, |mut handle| async move {
+            let mut answers = handle.request(request)?;
+            while let Some(answer) = answers.next().await {
+                if let NetlinkPayload::Error(error) = answer.payload
+                    && error.raw_code() != 0
+                {
+                    return Err(rtnetlink::Error::NetlinkError(error));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes an interface, and with it its peer.
+    pub fn remove(&self, name: &str) -> Result<(), NetError> {
+        let index = self.index(name)?;
+        self.request("cannot remove", name, |handle| async move { handle.link().del(index).execute().await })
+    }
+
+    /// What an interface has counted.
+    pub fn counters(&self, name: &str) -> Result<Counters, NetError> {
+        let statistics = self.link(name)?.attributes.into_iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(statistics) => Some(statistics),
+            _ => None,
+        });
+        match statistics {
+            Some(Stats64 { rx_bytes, rx_packets, tx_bytes, tx_packets, rx_dropped, tx_dropped, .. }) => Ok(Counters {
+                rx_bytes,
+                rx_frames: rx_packets,
+                tx_bytes,
+                tx_frames: tx_packets,
+                rx_dropped,
+                tx_dropped,
+            }),
+            None => Err(failure("no counters of", name, io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    /// The names of all interfaces.
+    pub fn interfaces(&self) -> Result<Vec<String>, NetError> {
+        let links: Vec<LinkMessage> =
+            self.request("cannot list", "interfaces", |handle| async move {
+                handle.link().get().execute().try_collect().await
+            })?;
+        let name = |link: LinkMessage| {
+            link.attributes.into_iter().find_map(|attribute| match attribute {
+                LinkAttribute::IfName(name) => Some(name),
+                _ => None,
+            })
+        };
+        Ok(links.into_iter().filter_map(name).collect())
+    }
+
+    fn index(&self, name: &str) -> Result<u32, NetError> {
+        Ok(self.link(name)?.header.index)
+    }
+
+    fn link(&self, name: &str) -> Result<LinkMessage, NetError> {
+        check_name(name)?;
+        let wanted = name.to_owned();
+        let link = self.request("cannot find", name, |handle| async move {
+            handle.link().get().match_name(wanted).execute().try_next().await
+        })?;
+        link.ok_or_else(|| failure("cannot find", name, io::ErrorKind::NotFound.into()))
+    }
+
+    /// The netlink attribute has kept addresses away; this keeps the rest of IPv6 away too, where /proc/sys is writable.
+    fn disable_ipv6(&self, name: &str) -> Result<(), NetError> {
+        let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+        let result = self.namespace.run(|| fs::write(path, "1"));
+        match result.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(()) => Ok(()),
+            // A kernel without IPv6; a container whose /proc/sys is read-only.
+            Err((Some(libc::ENOENT | libc::EROFS | libc::EACCES | libc::EPERM), _)) => Ok(()),
+            Err((_, source)) => Err(failure("cannot disable IPv6 on", name, source)),
+        }
+    }
+
+    fn request<T, F>(
+        &self,
+        what: &'static str,
+        interface: &str,
+        work: impl FnOnce(rtnetlink::Handle) -> F + Send,
+    ) -> Result<T, NetError>
+    where
+        T: Send,
+        F: Future<Output = Result<T, rtnetlink::Error>>,
+    {
+        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let (runtime, handle) = &*channel;
+        let result = std::thread::scope(|scope| {
+            scope
+                .spawn(|| runtime.block_on(work(handle.clone())))
+                .join()
+                .unwrap_or(Err(rtnetlink::Error::RequestFailed))
+        });
+        result.map_err(|error| failure(what, interface, io_error(error)))
+    }
+}
+
+fn failure(what: &'static str, interface: &str, source: io::Error) -> NetError {
+    NetError::Interface { what, interface: interface.into(), source }
+}
+
+fn io_error(error: rtnetlink::Error) -> io::Error {
+    match error {
+        rtnetlink::Error::NetlinkError(message) => message.to_io(),
+        other => io::Error::other(other.to_string()),
+    }
+}
+
+/// No link-local address, hence no duplicate address detection and no router solicitation.
+fn no_ipv6_address() -> LinkAttribute {
+    LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)])])
+}
+
+fn check_name(name: &str) -> Result<(), NetError> {
+    let bad = name.is_empty()
+        || name.len() > NAME_LIMIT
+        || name == "."
+        || name == ".."
+        || name.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
+    if bad { Err(NetError::Name(name.into())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_the_kernel_would_refuse_or_cut() {
+        for name in ["", ".", "..", "a b", "a/b", "a:b", "sixteen-letters-", "tab\t"] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["w0", "fifteen-letters", "s1-p3"] {
+            assert!(check_name(name).is_ok(), "{name:?}");
+        }
+    }
+}

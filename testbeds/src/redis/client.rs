@@ -1,0 +1,248 @@
+//! A client that sends one request at a time, at a rate, and measures how long each took.
+//!
+//! One request, one answer, one packet each way: nothing is pipelined, so a request that a switch drops is one packet,
+//! and what the client measures is that packet's fate.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddrV4, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::resp::{Reply, ReplyError, encode_request, parse_reply};
+
+/// What a client does. Also the arguments of the hidden command that runs one in a host.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct ClientArgs {
+    /// The client's name in the report.
+    #[arg(long)]
+    pub name: String,
+    /// Where the server listens.
+    #[arg(long, value_name = "IP:PORT")]
+    pub server: SocketAddrV4,
+    /// A request, words separated by spaces; repeat for a sequence.
+    #[arg(long = "request", value_name = "WORDS", required = true)]
+    pub requests: Vec<String>,
+    /// How often the sequence is run through.
+    #[arg(long, default_value_t = 1)]
+    pub repeat: u32,
+    /// Requests per second; 0 = each as soon as the one before was answered.
+    #[arg(long, default_value_t = 0)]
+    pub rate: u32,
+    /// How long to wait for an answer.
+    #[arg(long, default_value_t = 5_000)]
+    pub timeout_ms: u64,
+}
+
+/// One request and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// The command, in capital letters.
+    pub command: String,
+    /// The first argument.
+    pub key: String,
+    /// When it was sent, in nanoseconds since the client's first request.
+    pub at_ns: u64,
+    /// How long the answer took.
+    pub latency_ns: u64,
+    /// The error that the server answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Latencies of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandSummary {
+    /// The command.
+    pub command: String,
+    /// How many.
+    pub count: u64,
+    /// Half took no longer.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// What a client did and measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientReport {
+    /// The client's name.
+    pub name: String,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+    /// By command, in alphabetical order.
+    pub commands: Vec<CommandSummary>,
+    /// Each request, in order.
+    pub operations: Vec<Operation>,
+}
+
+/// Why a client ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A request without words.
+    #[error("request {0} is empty")]
+    EmptyRequest(usize),
+    /// The server cannot be reached.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Where.
+        address: SocketAddrV4,
+        /// Why.
+        source: io::Error,
+    },
+    /// No answer in time, or a broken connection.
+    #[error("request {index} ({command}): {source}")]
+    Request {
+        /// Which, from 0.
+        index: usize,
+        /// Its command.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Runs a client to its end.
+pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
+    let sequence: Vec<Vec<&str>> =
+        args.requests.iter().map(|request| request.split_whitespace().collect()).collect();
+    if let Some(index) = sequence.iter().position(Vec::is_empty) {
+        return Err(ClientError::EmptyRequest(index));
+    }
+    let timeout = Duration::from_millis(args.timeout_ms.max(1));
+    let mut connection = Connection::open(args.server, timeout)
+        .map_err(|source| ClientError::Connect { address: args.server, source })?;
+    let interval = match args.rate {
+        0 => Duration::ZERO,
+        rate => Duration::from_secs(1) / rate,
+    };
+    let mut operations: Vec<Operation> = Vec::new();
+    let start = Instant::now();
+    let mut due = start;
+    for words in (0..args.repeat).flat_map(|_| &sequence) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        due += interval;
+        let command = words[0].to_ascii_uppercase();
+        let sent = Instant::now();
+        let error = connection.request(words).map_err(|source| ClientError::Request {
+            index: operations.len(),
+            command: command.clone(),
+            source,
+        })?;
+        operations.push(Operation {
+            command,
+            key: words.get(1).copied().unwrap_or_default().to_owned(),
+            at_ns: (sent - start).as_nanos() as u64,
+            latency_ns: sent.elapsed().as_nanos() as u64,
+            error,
+        });
+    }
+    Ok(report(&args.name, operations))
+}
+
+struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    fn open(address: SocketAddrV4, timeout: Duration) -> io::Result<Connection> {
+        let stream = TcpStream::connect_timeout(&address.into(), timeout)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        Ok(Connection { stream, buffer: Vec::new() })
+    }
+
+    /// Sends a request and waits for its answer; the result is the server's error, if it answered one.
+    fn request(&mut self, words: &[&str]) -> io::Result<Option<String>> {
+        self.stream.write_all(&encode_request(words))?;
+        loop {
+            let outcome = match parse_reply(&self.buffer) {
+                Ok((Reply::Error(text), length)) => Some((Some(String::from_utf8_lossy(text).into_owned()), length)),
+                Ok((_, length)) => Some((None, length)),
+                Err(ReplyError::Incomplete) => None,
+                Err(error @ ReplyError::Malformed) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            };
+            if let Some((error, length)) = outcome {
+                self.buffer.drain(..length);
+                return Ok(error);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let mut chunk = [0; 4096];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => {
+                self.buffer.extend(&chunk[..length]);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn report(name: &str, operations: Vec<Operation>) -> ClientReport {
+    let mut latencies: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
+    for operation in &operations {
+        latencies.entry(&operation.command).or_default().push(operation.latency_ns);
+    }
+    let commands = latencies
+        .into_iter()
+        .map(|(command, mut latencies)| {
+            latencies.sort_unstable();
+            CommandSummary {
+                command: command.to_owned(),
+                count: latencies.len() as u64,
+                p50_ns: percentile(&latencies, 50),
+                p99_ns: percentile(&latencies, 99),
+                max_ns: percentile(&latencies, 100),
+            }
+        })
+        .collect();
+    let errors = operations.iter().filter(|operation| operation.error.is_some()).count() as u64;
+    ClientReport { name: name.to_owned(), errors, commands, operations }
+}
+
+/// Nearest rank: the smallest value that `percent` of all do not exceed.
+fn percentile(sorted: &[u64], percent: usize) -> u64 {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_by_nearest_rank() {
+        let sorted: Vec<u64> = (1..=10).collect();
+        assert_eq!([50, 99, 100].map(|percent| percentile(&sorted, percent)), [5, 10, 10]);
+        assert_eq!(percentile(&[7], 50), 7);
+        assert_eq!(percentile(&[], 50), 0);
+    }
+
+    #[test]
+    fn a_summary_per_command() {
+        let operation = |command: &str, latency_ns, error: Option<&str>| Operation {
+            command: command.into(),
+            key: "k".into(),
+            at_ns: 0,
+            latency_ns,
+            error: error.map(str::to_owned),
+        };
+        let report =
+            report("a", vec![operation("SET", 5, None), operation("GET", 3, Some("ERR")), operation("GET", 1, None)]);
+        assert_eq!(report.errors, 1);
+        let summary: Vec<_> = report.commands.iter().map(|c| (c.command.as_str(), c.count, c.max_ns)).collect();
+        assert_eq!(summary, [("GET", 2, 3), ("SET", 1, 5)]);
+    }
+}

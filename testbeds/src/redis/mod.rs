@@ -1,0 +1,107 @@
+//! A real Redis server, and clients of our own that measure it.
+
+mod client;
+mod resp;
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddrV4, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub use client::{ClientArgs, ClientError, ClientReport, CommandSummary, Operation, run_client};
+pub use resp::{Request, Reply, ReplyError, encode_request, parse_reply, parse_request};
+
+use crate::host::{Host, Process, ProcessError};
+
+/// Why there is no Redis server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It is not installed.
+    #[error("redis-server is not on the PATH: install the package redis-server (Debian, Ubuntu) or redis (Fedora, Arch, Alpine)")]
+    NotInstalled,
+    /// It could not be started.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// It ended at once.
+    #[error("redis-server ended at once: {0}")]
+    Ended(String),
+    /// It does not answer.
+    #[error("redis-server does not answer at {0}")]
+    Silent(SocketAddrV4),
+}
+
+/// A Redis server that keeps nothing on disk. Dropping it ends it.
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    address: SocketAddrV4,
+}
+
+impl Server {
+    /// Starts one in a host and waits until it answers there.
+    pub fn start(host: &Host, address: SocketAddrV4) -> Result<Server, ServerError> {
+        let program = find_program("redis-server").ok_or(ServerError::NotInstalled)?;
+        let mut command = Command::new(program);
+        command.args(["--port", &address.port().to_string(), "--bind", &address.ip().to_string()]);
+        // Beside the loopback, nobody but the hosts of this experiment reaches it.
+        command.args(["--protected-mode", "no", "--daemonize", "no", "--save", "", "--appendonly", "no"]);
+        command.args(["--loglevel", "warning"]).current_dir(Path::new("/"));
+        let mut server = Server { process: host.spawn(command)?, address };
+        server.await_answer(host, Duration::from_secs(10))?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddrV4 {
+        self.address
+    }
+
+    fn await_answer(&mut self, host: &Host, timeout: Duration) -> Result<(), ServerError> {
+        let deadline = Instant::now() + timeout;
+        while Instant::now() < deadline {
+            if let Some(status) = self.process.try_wait()? {
+                let said = self.last_words();
+                return Err(ServerError::Ended(format!("{status}: {said}")));
+            }
+            if host.namespace().run(|| ping(self.address)).is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(ServerError::Silent(self.address))
+    }
+
+    /// The last line it wrote; it writes its errors to the standard output too.
+    fn last_words(&mut self) -> String {
+        let mut last = String::new();
+        while let crate::host::Output::Line(line) = self.process.next_line(Duration::from_millis(100)) {
+            if !line.trim().is_empty() {
+                last = line;
+            }
+        }
+        self.process.stderr().lines().rfind(|line| !line.trim().is_empty()).map_or(last, str::to_owned)
+    }
+}
+
+fn ping(address: SocketAddrV4) -> io::Result<()> {
+    let timeout = Duration::from_secs(1);
+    let mut stream = TcpStream::connect_timeout(&address.into(), timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.write_all(&encode_request(&["PING"]))?;
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer)?;
+    // While it loads it answers -LOADING.
+    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// Looks a program up on the PATH.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let runnable = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runnable)
+}
+

@@ -1,0 +1,189 @@
+//! PID 1 of the sandbox: sets the namespaces up, starts the program, reaps, forwards, and ends with the program.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::{MARK, Step};
+use crate::net;
+
+/// Who we are outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Identity {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// Status of the sandbox when PID 1 itself could not do its work.
+const INIT_FAILED: i32 = 2;
+
+/// The pipes between the outer process and PID 1. Each side drops the ends that it does not use.
+pub(super) struct Handshake {
+    /// One byte: the outer process is still there.
+    pub go: OwnedFd,
+    pub go_writer: OwnedFd,
+    /// What failed; end of file if nothing did.
+    pub report: OwnedFd,
+}
+
+/// fork(2) into new namespaces. `child` runs in the copy, which ends with the status that it returns; `context` comes
+/// back to the original.
+///
+/// Unlike unshare(2), this makes the copy itself PID 1 of the new PID namespace.
+pub(super) fn clone<T>(
+    user_namespace: bool,
+    context: T,
+    child: impl FnOnce(T) -> i32,
+) -> Result<(Pid, T), Errno> {
+    let mut flags = libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::SIGCHLD;
+    if user_namespace {
+        flags |= libc::CLONE_NEWUSER;
+    }
+    let none: libc::c_ulong = 0;
+    // SAFETY: without CLONE_VM and with no stack this is fork(2): the copy has its own memory and goes on from here.
+    // The caller has made sure that there is one thread, so no lock can be held by a thread that the copy lacks.
+    // All arguments but the flags are zero, so their order, which differs between architectures, does not matter.
+    let result = unsafe { libc::syscall(libc::SYS_clone, flags as libc::c_ulong, none, none, none, none) };
+    match Errno::result(result)? {
+        0 => {
+            let status = child(context);
+            // SAFETY: no destructor of the original's state, and no flush of what it had buffered, may run in the copy.
+            unsafe { libc::_exit(status) }
+        }
+        pid => Ok((Pid::from_raw(pid as libc::pid_t), context)),
+    }
+}
+
+/// The life of PID 1. The result is its exit status.
+pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake) -> i32 {
+    let Handshake { go, go_writer, report } = handshake;
+    // Kept open, it would make this process wait for a parent that has died.
+    drop(go_writer);
+    match set_up(identity, user_namespace, &go) {
+        Ok(program) => {
+            drop(report);
+            live(program).unwrap_or(INIT_FAILED)
+        }
+        Err((step, errno)) => {
+            let _ = nix::unistd::write(&report, &encode_report(step, errno));
+            INIT_FAILED
+        }
+    }
+}
+
+fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid, (Step, Errno)> {
+    let at = |step: Step| move |errno: Errno| (step, errno);
+    // From here on, PID 1 dies with the outer process. If that had died before, reading gives end of file.
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(at(Step::Namespaces))?;
+    let mut byte = [0];
+    if nix::unistd::read(go, &mut byte) != Ok(1) {
+        return Err((Step::Namespaces, Errno::ECANCELED));
+    }
+    if user_namespace {
+        map_identity(identity).map_err(at(Step::Identity))?;
+    }
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(at(Step::Mounts))?;
+    // Where the container masks parts of /proc the kernel refuses a fresh one (EPERM). Nothing here depends on it: the
+    // old one still shows each process itself, which is all that is asked of it.
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
+    net::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
+    start_program().map_err(|error| (Step::Execute, errno_of(&error)))
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// We are root inside; files still see the user outside.
+fn map_identity(identity: Identity) -> Result<(), Errno> {
+    let write = |path: &str, text: String| fs::write(path, text).map_err(|error| errno_of(&error));
+    match write("/proc/self/setgroups", "deny".into()) {
+        // Kernels before 3.19 have no such file and need none.
+        Ok(()) | Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    write("/proc/self/uid_map", format!("0 {} 1", identity.uid))?;
+    write("/proc/self/gid_map", format!("0 {} 1", identity.gid))
+}
+
+fn start_program() -> io::Result<Pid> {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_else(|| "weir".into());
+    // Not by path: the file may have been replaced since we started.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(name).args(args).env(MARK, "1");
+    let watched = super::watched_signals();
+    // SAFETY: sigprocmask(2) is async-signal-safe, and the closure touches nothing else.
+    unsafe {
+        command.pre_exec(move || {
+            sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&watched), None).map_err(io::Error::from)
+        });
+    }
+    Ok(Pid::from_raw(command.spawn()?.id() as libc::pid_t))
+}
+
+/// Waits for the program, reaping whatever orphan ends meanwhile. The result is the program's status.
+fn live(program: Pid) -> Result<i32, Errno> {
+    // The outer process blocked these before the copy was made; only SIGKILL interrupts this loop.
+    let watched: SigSet = super::watched_signals();
+    let signals = SignalFd::new(&watched)?;
+    loop {
+        // First the dead, then the signals: the program may have ended before the descriptor was there.
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) if pid == program => return Ok(code),
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => return Ok(128 + signal as i32),
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => break,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        if let Some(info) = signals.read_signal()?
+            && info.ssi_signo != Signal::SIGCHLD as u32
+        {
+            super::forward(&info, program);
+        }
+    }
+}
+
+fn encode_report(step: Step, errno: Errno) -> [u8; 5] {
+    let mut message = [0; 5];
+    message[0] = step as u8;
+    message[1..].copy_from_slice(&(errno as i32).to_le_bytes());
+    message
+}
+
+/// `None` for an empty report, which means success.
+pub(super) fn decode_report(message: &[u8]) -> Option<(Step, Errno)> {
+    let (&step, errno) = message.split_first()?;
+    let step = Step::ALL.get(usize::from(step)).copied().unwrap_or(Step::Namespaces);
+    let errno = errno.try_into().map(i32::from_le_bytes).map_or(Errno::UnknownErrno, Errno::from_raw);
+    Some((step, errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_round_trip() {
+        for step in Step::ALL {
+            assert_eq!(decode_report(&encode_report(step, Errno::EPERM)), Some((step, Errno::EPERM)));
+        }
+        assert_eq!(decode_report(&[]), None);
+        assert_eq!(decode_report(&[200]), Some((Step::Namespaces, Errno::UnknownErrno)));
+    }
+}

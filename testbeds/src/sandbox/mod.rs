@@ -1,0 +1,174 @@
+//! The process re-executes itself as the only inhabitant of new namespaces.
+//!
+//! ```text
+//! weir demo (outer)            outside: waits, forwards signals, exits with the inner status
+//!   └─ PID 1 (init)            inside: new user, network, mount and PID namespace; reaps; dies with the outer process
+//!        └─ weir demo (PID 2)  the program itself, which finds itself inside and goes on
+//!             └─ agents, switches, redis …
+//! ```
+//!
+//! When PID 1 ends, for whatever reason, the kernel kills every process of its PID namespace; with the last process
+//! the network namespaces go, and with them all interfaces. So exit, Ctrl-C and `kill -9` of the outer process all
+//! clean up the same way: by lifetime, not by code that has to run.
+
+mod init;
+mod refusal;
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::parent_id;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getegid, geteuid, pipe2};
+
+pub use refusal::{Refusal, Step};
+
+/// Set, for the program inside, by the sandbox's PID 1.
+const MARK: &str = "WEIR_SANDBOX";
+
+/// Why the sandbox could not be entered.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The kernel, or a policy of this machine, refuses the namespaces.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// A process that has threads cannot be copied safely.
+    #[error("the sandbox must be entered before any thread is started; this process has {0} threads")]
+    Threads(usize),
+    /// Something else failed.
+    #[error("cannot enter a sandbox: {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+/// Proof that this process is inside.
+#[derive(Debug)]
+pub struct Sandbox {
+    _private: (),
+}
+
+/// Is this process the program inside a sandbox?
+///
+/// The mark alone would also be seen by a program that merely inherited the environment.
+pub fn is_inside() -> bool {
+    std::env::var_os(MARK).is_some() && parent_id() == 1
+}
+
+/// Enters the sandbox: returns only inside it, or with an error outside.
+///
+/// Call it first thing in `main`. The outer process never returns from here unless the namespaces were refused: it
+/// waits for the program inside, which is the same program with the same arguments, and exits with its status.
+pub fn enter() -> Result<Sandbox, SandboxError> {
+    if is_inside() {
+        return Ok(Sandbox { _private: () });
+    }
+    let status = supervise()?;
+    std::process::exit(status)
+}
+
+fn io_error(what: &'static str) -> impl Fn(Errno) -> SandboxError {
+    move |errno| SandboxError::Io { what, source: errno.into() }
+}
+
+/// Starts PID 1 and waits for it. The result is an exit status.
+fn supervise() -> Result<i32, SandboxError> {
+    let threads = thread_count();
+    if threads > 1 {
+        return Err(SandboxError::Threads(threads));
+    }
+    let identity = init::Identity { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+    let watched = watched_signals();
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before)).map_err(io_error("block signals"))?;
+    let result = start_and_wait(identity, &watched);
+    // Only after a refusal does the caller go on in this process; it must find its signals as they were.
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).map_err(io_error("unblock signals"))?;
+    result
+}
+
+fn start_and_wait(identity: init::Identity, watched: &SigSet) -> Result<i32, SandboxError> {
+    let signals = SignalFd::new(watched).map_err(io_error("open a signal descriptor"))?;
+    let (child, report) = start_init(identity)?;
+    await_setup(child, report)?;
+    loop {
+        let Some(info) = signals.read_signal().map_err(io_error("wait for a signal"))? else { continue };
+        if info.ssi_signo == Signal::SIGCHLD as u32 {
+            match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(_, code)) => return Ok(code),
+                Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(128 + signal as i32),
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(io_error("wait for the sandbox")(errno)),
+            }
+        } else {
+            forward(&info, child);
+        }
+    }
+}
+
+/// Passes on a signal that somebody sent to this process alone. What the terminal sends (Ctrl-C) comes from the kernel
+/// and has reached the processes inside already, as they are in the same process group.
+fn forward(info: &nix::libc::signalfd_siginfo, to: Pid) {
+    if info.ssi_code == nix::libc::SI_KERNEL {
+        return;
+    }
+    if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
+        // ESRCH: it has just ended, and its SIGCHLD is the next thing read.
+        let _ = kill(to, signal);
+    }
+}
+
+fn watched_signals() -> SigSet {
+    [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect()
+}
+
+/// Starts PID 1; tries to do without a user namespace where only that is refused and we are root anyway.
+fn start_init(identity: init::Identity) -> Result<(Pid, OwnedFd), SandboxError> {
+    let mut refused = match try_start(identity, true) {
+        Ok(started) => return Ok(started),
+        Err(errno) => errno,
+    };
+    if identity.uid == 0 {
+        match try_start(identity, false) {
+            Ok(started) => return Ok(started),
+            Err(errno) => refused = errno,
+        }
+    }
+    Err(SandboxError::Refused(Refusal::explain(Step::Namespaces, refused, refusal::read_setting)))
+}
+
+fn try_start(identity: init::Identity, user_namespace: bool) -> Result<(Pid, OwnedFd), Errno> {
+    let (go, go_writer) = pipe2(OFlag::O_CLOEXEC)?;
+    let (report_reader, report) = pipe2(OFlag::O_CLOEXEC)?;
+    let handshake = init::Handshake { go, go_writer, report };
+    let (child, handshake) = init::clone(user_namespace, handshake, |handshake| {
+        init::run(identity, user_namespace, handshake)
+    })?;
+    // EPIPE: the child has failed, and says why in its report.
+    let _ = nix::unistd::write(&handshake.go_writer, b"g");
+    Ok((child, report_reader))
+}
+
+/// Reads what PID 1 reports of its set-up: nothing if all went well, else the step and the error number.
+fn await_setup(child: Pid, report: OwnedFd) -> Result<(), SandboxError> {
+    let mut message = Vec::new();
+    fs::File::from(report)
+        .take(64)
+        .read_to_end(&mut message)
+        .map_err(|source| SandboxError::Io { what: "read the sandbox's report", source })?;
+    let Some((step, errno)) = init::decode_report(&message) else { return Ok(()) };
+    let _ = waitpid(child, None);
+    Err(SandboxError::Refused(Refusal::explain(step, errno, refusal::read_setting)))
+}
+
+fn thread_count() -> usize {
+    fs::read_dir("/proc/self/task").map(|tasks| tasks.count()).unwrap_or(1)
+}

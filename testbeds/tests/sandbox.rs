@@ -1,0 +1,191 @@
+//! The sandbox and what runs in it, seen from outside, with real namespaces.
+//!
+//! Where the machine refuses them, each test says so and passes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PROBE: &str = env!("CARGO_BIN_EXE_testbeds-probe");
+
+/// Runs an experiment; `None` if namespaces are refused here.
+fn probe(arguments: &[&str]) -> Option<Output> {
+    ran(Command::new(PROBE).args(arguments).output().unwrap())
+}
+
+fn ran(output: Output) -> Option<Output> {
+    if output.status.code() == Some(77) {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return None;
+    }
+    Some(output)
+}
+
+/// The lines that a successful experiment printed.
+fn lines(output: &Output) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{:?}: {}{}", output.status, text(&output.stdout), text(&output.stderr));
+    text(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn two_hosts_exchange_frames_and_nothing_else_is_on_the_wire() {
+    let Some(output) = probe(&["exchange"]) else { return };
+    // 100 frames of 14 + 20 + 8 + 1000 bytes.
+    assert_eq!(
+        lines(&output),
+        [
+            "sent 100 104200 received 100 104200",
+            "complete true matched 100 missing 0 extra 0 late 0 others 0",
+            "interfaces lo,va",
+        ]
+    );
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let Some(output) = probe(&["rate"]) else { return };
+    let lines = lines(&output);
+    let ratio: f64 = lines[0].rsplit(' ').next().unwrap().parse().unwrap();
+    // A busy machine sends less; the bucket adds what it holds at the start.
+    assert!((0.5..=1.15).contains(&ratio), "{lines:?}");
+}
+
+#[test]
+fn a_process_in_a_host_talks_and_dies_with_its_handle() {
+    let Some(output) = probe(&["processes"]) else { return };
+    assert_eq!(
+        lines(&output),
+        ["Line(\"ready\")", "Line(\"got go\")", "End", "Some(3) \"trouble\\n\"", "sleepers 0"]
+    );
+}
+
+#[test]
+fn a_real_redis_answers_a_client_in_another_host() {
+    let Some(output) = probe(&["redis"]) else { return };
+    let lines = lines(&output);
+    if lines == ["redis-server is not installed"] {
+        eprintln!("skipped: redis-server is not installed");
+        return;
+    }
+    assert_eq!(lines, ["Some(0) GET 20 LPUSH 20 SET 20 errors 20", "captured GETs 20"]);
+}
+
+#[test]
+fn the_status_of_the_program_inside_is_the_status_outside() {
+    for status in ["0", "1", "42"] {
+        let Some(output) = probe(&["status", status]) else { return };
+        assert_eq!(output.status.code(), status.parse().ok());
+    }
+}
+
+#[test]
+fn an_ordinary_user_needs_no_root() {
+    let me = Command::new("id").arg("-u").output().unwrap();
+    if String::from_utf8_lossy(&me.stdout).trim() != "0" {
+        // Then every other test here has shown it.
+        return;
+    }
+    // The build folder may be closed to others.
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("probe");
+    fs::copy(PROBE, &copy).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .arg("exchange")
+        .current_dir("/")
+        .output();
+    let output = match output {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("skipped: setpriv is not installed");
+            return;
+        }
+        output => output.unwrap(),
+    };
+    let Some(output) = ran(output) else { return };
+    assert_eq!(lines(&output)[2], "interfaces lo,va");
+}
+
+/// Starts the experiment that stays, and waits until it is up; `None` if namespaces are refused here.
+fn staying() -> Option<(std::process::Child, Vec<PathBuf>)> {
+    let mut child = Command::new(PROBE).arg("stay").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "staying\n" {
+        ran(child.wait_with_output().unwrap());
+        return None;
+    }
+    let family = descendants(child.id());
+    // PID 1 of the sandbox, the program, the process that it started.
+    assert_eq!(family.len(), 3, "{family:?}");
+    Some((child, family))
+}
+
+/// The /proc folders of everything that a process started.
+fn descendants(id: u32) -> Vec<PathBuf> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let mut all = Vec::new();
+    for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+        all.push(PathBuf::from(format!("/proc/{child}")));
+        all.extend(descendants(child));
+    }
+    all
+}
+
+fn await_end(family: &[PathBuf]) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    // A zombie that nobody has waited for yet is dead: it has no command line.
+    let alive = |folder: &Path| fs::read(folder.join("cmdline")).is_ok_and(|line| !line.is_empty());
+    while family.iter().any(|folder| alive(folder)) {
+        assert!(Instant::now() < deadline, "still alive: {family:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Every network namespace that a process of this machine is in.
+fn namespaces_of(family: &[PathBuf]) -> Vec<PathBuf> {
+    family.iter().filter_map(|folder| fs::read_link(folder.join("ns/net")).ok()).collect()
+}
+
+#[test]
+fn kill_9_of_the_outer_process_leaves_nothing() {
+    let Some((mut child, family)) = staying() else { return };
+    let namespaces = namespaces_of(&family);
+    assert!(!namespaces.is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    await_end(&family);
+    let everybody: Vec<PathBuf> = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).collect();
+    let left = namespaces_of(&everybody);
+    assert!(namespaces.iter().all(|namespace| !left.contains(namespace)), "{namespaces:?}");
+}
+
+#[test]
+fn a_signal_to_the_outer_process_ends_the_program_inside() {
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let Some((mut child, family)) = staying() else { return };
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+        await_end(&family);
+    }
+}
+
+#[test]
+fn a_refusal_is_one_line_that_says_what_was_refused() {
+    // Inside this sandbox no further one is allowed.
+    let output = Command::new(PROBE)
+        .args(["refused"])
+        .output()
+        .unwrap();
+    let Some(output) = ran(output) else { return };
+    let lines = lines(&output);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[0], "Some(77)");
+    assert!(lines[1].contains("user.max_user_namespaces"), "{lines:?}");
+}
