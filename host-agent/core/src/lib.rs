@@ -1,1 +1,61 @@
-//! The aggregation protocol's state machines: worker, server, slot, quantisation. Pure.
+//! The aggregation protocol's state machines, without I/O.
+//!
+//! ```text
+//!  Worker ──UPDATE──▶ switch (SlotTable) ──SUM──▶ Server      the switch sums
+//!  Worker ──UPDATE──▶ Server (SlotTable)                      the server sums
+//!  Worker ◀──RESULT── (switch multicasts) ◀────── Server
+//! ```
+//!
+//! [`worker::Worker`] and [`server::Server`] take time and bytes as arguments and give bytes, events and
+//! the next point in time back; whoever drives them owns sockets and clocks. Bytes begin at the
+//! aggregation header. Time is nanoseconds from an origin that the caller chooses.
+//!
+//! [`slot::SlotTable`] is `docs/protocol.md`'s rule for slots, the reference that the P4 `Aggregate` is
+//! compared with. [`cluster`] runs workers, a server and any switch in virtual time over a network
+//! that loses, duplicates and reorders.
+
+pub mod cluster;
+pub mod job;
+pub mod quantise;
+pub mod rto;
+pub mod server;
+pub mod slot;
+pub mod worker;
+
+pub use job::{CellIndex, ChunkId, Job, JobId, Position, SlotIndex, Version, WorkerId, WorkerSet};
+pub use rto::Retransmission;
+
+/// Whom a frame goes to; addresses are the driver's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Destination {
+    /// The parameter server.
+    Server,
+    /// Every worker; a switch multicasts it.
+    All,
+    /// One worker.
+    Worker(WorkerId),
+}
+
+/// What was sent. Bytes count from the aggregation header on; a driver adds its own headers per frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames whose chunk had been sent before to the same destination.
+    pub retransmitted_frames: u64,
+    /// Their bytes.
+    pub retransmitted_bytes: u64,
+}
+
+impl Sent {
+    pub(crate) fn count(&mut self, bytes: usize, retransmission: bool) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+        if retransmission {
+            self.retransmitted_frames += 1;
+            self.retransmitted_bytes += bytes as u64;
+        }
+    }
+}

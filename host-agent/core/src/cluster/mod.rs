@@ -1,0 +1,30 @@
+//! A cluster in virtual time: workers, a server, any switch, and a network that misbehaves by seed.
+//!
+//! Everything that happens follows from a [`Config`] and its seed, so a failing run is replayed by its
+//! number. The switch is whatever implements [`SwitchModel`]: [`SlotSwitch`] runs the reference slots,
+//! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet.
+
+mod config;
+mod network;
+pub mod oracle;
+mod report;
+mod run;
+mod switch;
+
+pub use config::{Config, Death, Faults};
+pub use network::NetworkCounters;
+pub use oracle::{Violation, check};
+pub use report::{Report, ServerEnd, ServerReport, WorkerEnd, WorkerReport};
+pub use run::{answer_with_sums, run};
+pub use switch::{CellState, Compare, Forwarder, SlotSwitch, SwitchModel};
+
+use crate::job::WorkerId;
+
+/// An end of the network; the switch is between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// The parameter server.
+    Server,
+    /// A worker.
+    Worker(WorkerId),
+}

@@ -1,0 +1,89 @@
+//! Links that lose, duplicate and reorder.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::RngCore;
+
+use crate::cluster::Faults;
+
+/// What the network did to frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetworkCounters {
+    /// Frames given to a link.
+    pub sent: u64,
+    /// Frames lost.
+    pub dropped: u64,
+    /// Frames that arrived twice.
+    pub duplicated: u64,
+    /// Frames that arrived before one sent earlier on the same link.
+    pub reordered: u64,
+    /// Frames that arrived at a dead node.
+    pub at_the_dead: u64,
+}
+
+impl NetworkCounters {
+    /// Adds another run's counters.
+    pub fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.dropped += other.dropped;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.at_the_dead += other.at_the_dead;
+    }
+}
+
+/// One direction of one link.
+#[derive(Debug, Clone)]
+pub struct Link {
+    faults: Faults,
+    delay_ns: u64,
+    /// The latest arrival so far.
+    latest_ns: u64,
+}
+
+impl Link {
+    pub fn new(faults: Faults, delay_ns: u64) -> Self {
+        Self { faults, delay_ns, latest_ns: 0 }
+    }
+
+    /// When the copies of a frame arrive: none, one or two.
+    pub fn send(
+        &mut self,
+        now_ns: u64,
+        rng: &mut ChaCha8Rng,
+        counters: &mut NetworkCounters,
+    ) -> [Option<u64>; 2] {
+        counters.sent += 1;
+        if chance(rng, self.faults.loss) {
+            counters.dropped += 1;
+            return [None, None];
+        }
+        let first = self.arrival(now_ns, rng, counters);
+        let copy = chance(rng, self.faults.duplicate).then(|| {
+            counters.duplicated += 1;
+            self.arrival(now_ns, rng, counters)
+        });
+        [Some(first), copy]
+    }
+
+    fn arrival(&mut self, now_ns: u64, rng: &mut ChaCha8Rng, counters: &mut NetworkCounters) -> u64 {
+        let mut arrival = now_ns + self.delay_ns;
+        if chance(rng, self.faults.reorder) {
+            arrival += below(rng, self.faults.reorder_ns);
+        }
+        if arrival < self.latest_ns {
+            counters.reordered += 1;
+        }
+        self.latest_ns = self.latest_ns.max(arrival);
+        arrival
+    }
+}
+
+/// True with probability `p`; draws nothing where nothing can happen.
+fn chance(rng: &mut ChaCha8Rng, p: f64) -> bool {
+    p > 0.0 && f64::from(rng.next_u32()) < p * 2f64.powi(32)
+}
+
+/// A number up to and including `max`.
+pub fn below(rng: &mut ChaCha8Rng, max: u64) -> u64 {
+    if max == 0 { 0 } else { rng.next_u64() % (max + 1) }
+}

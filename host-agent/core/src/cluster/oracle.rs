@@ -1,0 +1,127 @@
+//! Whether a run came to a right end, judged by arithmetic that shares nothing with the protocol's code.
+
+use std::fmt;
+
+use crate::cluster::{Config, Report, ServerEnd, WorkerEnd};
+use crate::job::WorkerId;
+use crate::worker::WorkerError;
+
+/// What must not happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Violation {
+    /// A worker completed a round with other values than the sums.
+    WrongSum {
+        /// Who.
+        worker: WorkerId,
+        /// The round.
+        round: usize,
+        /// The first value that is wrong.
+        index: usize,
+        /// What it must be.
+        expected: i32,
+        /// What it is.
+        got: i32,
+    },
+    /// A worker finished without all its rounds.
+    RoundsMissing(WorkerId),
+    /// A worker was still waiting at the end.
+    WorkerHung(WorkerId),
+    /// The server was still waiting at the end.
+    ServerHung,
+    /// Nobody died, and still a worker gave up.
+    NeedlessFailure(WorkerId, WorkerError),
+    /// Nobody died, and still the server gave up.
+    NeedlessServerFailure(ServerEnd),
+    /// A worker gave up before or after the stated number of timeouts.
+    Timeouts(WorkerId, WorkerError),
+    /// A worker gave up later than the stated number of timeouts can last.
+    Late(WorkerId, u64),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// The sums of one round, value by value, from every worker's input: exponents by doubling, rounding by
+/// the standard library, a plain sum of 64-bit integers.
+pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
+    let limit = (i64::from(i32::MAX) / inputs.len() as i64) as f64;
+    let length = inputs.first().map_or(0, Vec::len);
+    let mut sums = Vec::with_capacity(length);
+    for from in (0..length).step_by(values_per_packet.max(1)) {
+        let block = from..(from + values_per_packet).min(length);
+        let largest = inputs
+            .iter()
+            .flat_map(|input| &input[block.clone()])
+            .fold(0f64, |max, value| max.max(f64::from(*value).abs()));
+        let mut bound = 2f64.powi(-126);
+        while bound < largest {
+            bound *= 2.0;
+        }
+        for index in block {
+            let quantised = inputs.iter().map(|input| {
+                (f64::from(input[index]) * limit / bound).round_ties_even() as i64
+            });
+            sums.push(i32::try_from(quantised.sum::<i64>()).expect("no sum can wrap"));
+        }
+    }
+    sums
+}
+
+/// Checks a run whose server answers each sum with itself ([`answer_with_sums`](super::answer_with_sums)).
+pub fn check(
+    config: &Config,
+    inputs: impl Fn(u64, WorkerId) -> Vec<f32>,
+    report: &Report,
+) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let expected: Vec<Vec<i32>> = (0..config.rounds)
+        .map(|round| {
+            let of_round: Vec<_> =
+                (0..config.job.workers).map(|rank| inputs(round, WorkerId(rank))).collect();
+            sums(&of_round, usize::from(config.job.values_per_packet))
+        })
+        .collect();
+    let limit_ns = config.last_death_ns().map(|death| death + config.mourning_ns());
+
+    for worker in &report.workers {
+        let rank = worker.rank;
+        for (round, got) in worker.rounds.iter().enumerate() {
+            let wrong = (got.iter().zip(&expected[round]).enumerate())
+                .find(|(_, (got, expected))| **got as i32 != **expected);
+            if let Some((index, (got, expected))) = wrong {
+                let (expected, got) = (*expected, *got as i32);
+                violations.push(Violation::WrongSum { worker: rank, round, index, expected, got });
+            }
+        }
+        match worker.end {
+            WorkerEnd::Finished if worker.rounds.len() as u64 != config.rounds => {
+                violations.push(Violation::RoundsMissing(rank));
+            }
+            WorkerEnd::Finished | WorkerEnd::Died => {}
+            WorkerEnd::Hung => violations.push(Violation::WorkerHung(rank)),
+            WorkerEnd::Failed(error) => {
+                if report.deaths == 0 {
+                    violations.push(Violation::NeedlessFailure(rank, error));
+                }
+                let stated = config.retransmission.max_timeouts;
+                if !matches!(error, WorkerError::Unanswered { timeouts, .. } if timeouts == stated) {
+                    violations.push(Violation::Timeouts(rank, error));
+                }
+                if let Some(limit_ns) = limit_ns.filter(|limit_ns| worker.ended_ns > *limit_ns) {
+                    violations.push(Violation::Late(rank, worker.ended_ns - limit_ns));
+                }
+            }
+        }
+    }
+    match report.server.end {
+        ServerEnd::Hung => violations.push(Violation::ServerHung),
+        ServerEnd::Failed(_) if report.deaths == 0 => {
+            violations.push(Violation::NeedlessServerFailure(report.server.end));
+        }
+        _ => {}
+    }
+    violations
+}

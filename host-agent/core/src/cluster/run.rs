@@ -1,0 +1,342 @@
+//! The event loop.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::Destination;
+use crate::cluster::network::{Link, below};
+use crate::cluster::{
+    Config, NetworkCounters, Node, Report, ServerEnd, ServerReport, SwitchModel, WorkerEnd,
+    WorkerReport,
+};
+use crate::job::{Job, JobError, WorkerId};
+use crate::server::{self, Apply, Completed, Server};
+use crate::worker::{self, Worker};
+
+/// The answer that [`check`](super::check) expects: each sum as it is.
+pub fn answer_with_sums(chunk: Completed<'_>, answer: &mut [u32]) {
+    for (word, sum) in answer.iter_mut().zip(chunk.sums) {
+        *word = *sum as u32;
+    }
+}
+
+/// Runs a cluster to its end. `inputs` gives a worker's values of a round.
+pub fn run<S: SwitchModel, A: Apply>(
+    config: &Config,
+    switch: &mut S,
+    apply: A,
+    inputs: impl Fn(u64, WorkerId) -> Vec<f32>,
+) -> Result<Report, JobError> {
+    Ok(Run::new(config, config.checked_job()?, switch, apply, inputs).to_the_end())
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    AtSwitch { from: Node, frame: Vec<u8> },
+    AtNode { to: Node, frame: Vec<u8> },
+    Wake(Node),
+    /// A worker has computed its values.
+    Computed(WorkerId),
+    Death(Node),
+}
+
+/// Ordered by time, then by when it was scheduled: runs repeat exactly.
+type Scheduled = Reverse<(u64, u64, Event)>;
+
+struct Member<M> {
+    machine: M,
+    ended_ns: Option<u64>,
+    /// The next wake-up that is scheduled.
+    wake_ns: Option<u64>,
+    to_switch: Link,
+    from_switch: Link,
+}
+
+impl<M> Member<M> {
+    fn new(machine: M, config: &Config, node: Node) -> Self {
+        let link = Link::new(config.faults_of(node), config.delay_ns);
+        Self { machine, ended_ns: None, wake_ns: None, to_switch: link.clone(), from_switch: link }
+    }
+
+    /// Whether a wake-up must be scheduled, for a machine that wants to be called then.
+    fn wants_wake(&mut self, at_ns: Option<u64>) -> Option<u64> {
+        let at_ns = at_ns.filter(|at_ns| self.wake_ns.is_none_or(|wake_ns| *at_ns < wake_ns))?;
+        self.wake_ns = Some(at_ns);
+        Some(at_ns)
+    }
+}
+
+struct Run<'a, S, A, I> {
+    config: &'a Config,
+    switch: &'a mut S,
+    inputs: I,
+    rng: ChaCha8Rng,
+    now_ns: u64,
+    events: BinaryHeap<Scheduled>,
+    scheduled: u64,
+    workers: Vec<Member<Worker>>,
+    worker_ends: Vec<WorkerEnd>,
+    rounds: Vec<Vec<Vec<u32>>>,
+    server: Member<Server<A>>,
+    server_end: ServerEnd,
+    network: NetworkCounters,
+    deaths: u64,
+    buffer: Vec<u8>,
+    switched: Vec<(Node, Vec<u8>)>,
+}
+
+impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, A, I> {
+    fn new(config: &'a Config, job: Job, switch: &'a mut S, apply: A, inputs: I) -> Self {
+        let retransmission = config.retransmission;
+        let server = Server::new(job, config.mode, retransmission, Some(config.rounds), apply, 0);
+        let workers: Vec<_> = (0..job.workers())
+            .map(WorkerId)
+            .map(|rank| {
+                let machine = Worker::new(job, rank, retransmission);
+                Member::new(machine, config, Node::Worker(rank))
+            })
+            .collect();
+        let count = workers.len();
+        Self {
+            config,
+            switch,
+            inputs,
+            rng: ChaCha8Rng::seed_from_u64(config.seed),
+            now_ns: 0,
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            workers,
+            worker_ends: vec![WorkerEnd::Hung; count],
+            rounds: vec![Vec::new(); count],
+            server: Member::new(server, config, Node::Server),
+            server_end: ServerEnd::Hung,
+            network: NetworkCounters::default(),
+            deaths: 0,
+            buffer: Vec::new(),
+            switched: Vec::new(),
+        }
+    }
+
+    fn to_the_end(mut self) -> Report {
+        for death in &self.config.deaths {
+            self.schedule(death.at_ns, Event::Death(death.node));
+        }
+        for rank in 0..self.workers.len() {
+            self.compute(WorkerId(rank as u8));
+        }
+        self.pump_server();
+        let deadline_ns = self.config.deadline_ns();
+        while !self.is_over()
+            && let Some(Reverse((at_ns, _, event))) = self.events.pop()
+            && at_ns <= deadline_ns
+        {
+            self.now_ns = at_ns;
+            self.handle(event);
+        }
+        self.report()
+    }
+
+    fn is_over(&self) -> bool {
+        self.server.ended_ns.is_some() && self.workers.iter().all(|w| w.ended_ns.is_some())
+    }
+
+    fn schedule(&mut self, at_ns: u64, event: Event) {
+        self.events.push(Reverse((at_ns, self.scheduled, event)));
+        self.scheduled += 1;
+    }
+
+    /// A worker computes before each round.
+    fn compute(&mut self, rank: WorkerId) {
+        let takes_ns = below(&mut self.rng, self.config.compute_ns);
+        self.schedule(self.now_ns + takes_ns, Event::Computed(rank));
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now_ns = self.now_ns;
+        match event {
+            Event::AtSwitch { from, frame } => {
+                let mut switched = std::mem::take(&mut self.switched);
+                self.switch.handle(now_ns, from, &frame, &mut switched);
+                for (to, frame) in switched.drain(..) {
+                    self.leave_switch(to, frame);
+                }
+                self.switched = switched;
+            }
+            Event::AtNode { to: Node::Server, .. } if self.server_end == ServerEnd::Died => {
+                self.network.at_the_dead += 1;
+            }
+            Event::AtNode { to: Node::Server, frame } => {
+                self.server.machine.handle_packet(now_ns, &frame);
+                self.pump_server();
+            }
+            Event::AtNode { to: Node::Worker(rank), frame } => {
+                let index = usize::from(rank.0);
+                if self.worker_ends[index] == WorkerEnd::Died {
+                    self.network.at_the_dead += 1;
+                    return;
+                }
+                self.workers[index].machine.handle_packet(now_ns, &frame);
+                self.pump_worker(rank);
+            }
+            // A wake-up that an earlier one has replaced comes too soon, which no machine minds.
+            Event::Wake(Node::Server) => {
+                self.server.wake_ns = None;
+                if self.server_end != ServerEnd::Died {
+                    self.server.machine.handle_timeout(now_ns);
+                    self.pump_server();
+                }
+            }
+            Event::Wake(Node::Worker(rank)) => {
+                let worker = &mut self.workers[usize::from(rank.0)];
+                worker.wake_ns = None;
+                if worker.ended_ns.is_none() {
+                    worker.machine.handle_timeout(now_ns);
+                    self.pump_worker(rank);
+                }
+            }
+            Event::Computed(rank) => self.begin_round(rank),
+            Event::Death(node) => self.die(node),
+        }
+    }
+
+    fn begin_round(&mut self, rank: WorkerId) {
+        let index = usize::from(rank.0);
+        if self.workers[index].ended_ns.is_some() {
+            return;
+        }
+        let round = self.rounds[index].len() as u64;
+        let worker = &mut self.workers[index].machine;
+        let started = if round < self.config.rounds {
+            worker.start_round(&(self.inputs)(round, rank))
+        } else {
+            worker.close()
+        };
+        debug_assert_eq!(started, Ok(()));
+        self.pump_worker(rank);
+    }
+
+    fn die(&mut self, node: Node) {
+        let now_ns = self.now_ns;
+        match node {
+            Node::Server if self.server.ended_ns.is_none() => {
+                self.server.ended_ns = Some(now_ns);
+                self.server_end = ServerEnd::Died;
+                self.deaths += 1;
+            }
+            Node::Worker(rank) => {
+                let index = usize::from(rank.0);
+                if let Some(worker) = self.workers.get_mut(index)
+                    && worker.ended_ns.is_none()
+                {
+                    worker.ended_ns = Some(now_ns);
+                    self.worker_ends[index] = WorkerEnd::Died;
+                    self.deaths += 1;
+                }
+            }
+            Node::Server => {}
+        }
+    }
+
+    fn pump_worker(&mut self, rank: WorkerId) {
+        let index = usize::from(rank.0);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while self.workers[index].machine.poll_transmit(self.now_ns, &mut buffer).is_some() {
+            self.enter_switch(Node::Worker(rank), &buffer);
+        }
+        self.buffer = buffer;
+        if let Some(event) = self.workers[index].machine.poll_event() {
+            let end = match event {
+                worker::Event::RoundDone { .. } => {
+                    let results = self.workers[index].machine.results().to_vec();
+                    self.rounds[index].push(results);
+                    self.compute(rank);
+                    None
+                }
+                worker::Event::Closed => Some(WorkerEnd::Finished),
+                worker::Event::Failed(error) => Some(WorkerEnd::Failed(error)),
+            };
+            if let Some(end) = end {
+                self.worker_ends[index] = end;
+                self.workers[index].ended_ns = Some(self.now_ns);
+            }
+        }
+        let worker = &mut self.workers[index];
+        if let Some(at_ns) = worker.wants_wake(worker.machine.poll_timeout()) {
+            self.schedule(at_ns, Event::Wake(Node::Worker(rank)));
+        }
+    }
+
+    fn pump_server(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some(to) = self.server.machine.poll_transmit(self.now_ns, &mut buffer) {
+            debug_assert_ne!(to, Destination::Server);
+            self.enter_switch(Node::Server, &buffer);
+        }
+        self.buffer = buffer;
+        if let Some(event) = self.server.machine.poll_event() {
+            self.server.ended_ns = Some(self.now_ns);
+            self.server_end = match event {
+                server::Event::Finished => ServerEnd::Finished,
+                server::Event::Failed(error) => ServerEnd::Failed(error),
+            };
+        }
+        if let Some(at_ns) = self.server.wants_wake(self.server.machine.poll_timeout()) {
+            self.schedule(at_ns, Event::Wake(Node::Server));
+        }
+    }
+
+    fn enter_switch(&mut self, from: Node, frame: &[u8]) {
+        let link = match from {
+            Node::Server => &mut self.server.to_switch,
+            Node::Worker(rank) => &mut self.workers[usize::from(rank.0)].to_switch,
+        };
+        let arrivals = link.send(self.now_ns, &mut self.rng, &mut self.network);
+        for at_ns in arrivals.into_iter().flatten() {
+            self.schedule(at_ns, Event::AtSwitch { from, frame: frame.to_vec() });
+        }
+    }
+
+    fn leave_switch(&mut self, to: Node, frame: Vec<u8>) {
+        let link = match to {
+            Node::Server => &mut self.server.from_switch,
+            Node::Worker(rank) => match self.workers.get_mut(usize::from(rank.0)) {
+                Some(worker) => &mut worker.from_switch,
+                None => return,
+            },
+        };
+        let [first, copy] = link.send(self.now_ns, &mut self.rng, &mut self.network);
+        if let Some(at_ns) = copy {
+            self.schedule(at_ns, Event::AtNode { to, frame: frame.clone() });
+        }
+        if let Some(at_ns) = first {
+            self.schedule(at_ns, Event::AtNode { to, frame });
+        }
+    }
+
+    fn report(self) -> Report {
+        let now_ns = self.now_ns;
+        let workers = (self.workers.into_iter().zip(self.worker_ends).zip(self.rounds))
+            .map(|((worker, end), rounds)| WorkerReport {
+                rank: worker.machine.rank(),
+                rounds,
+                end,
+                ended_ns: worker.ended_ns.unwrap_or(now_ns),
+                counters: worker.machine.counters(),
+            })
+            .collect();
+        Report {
+            workers,
+            server: ServerReport {
+                end: self.server_end,
+                ended_ns: self.server.ended_ns.unwrap_or(now_ns),
+                counters: self.server.machine.counters(),
+            },
+            network: self.network,
+            deaths: self.deaths,
+            ended_ns: now_ns,
+        }
+    }
+}

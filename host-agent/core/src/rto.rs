@@ -1,0 +1,166 @@
+//! The retransmission timeout: RFC 6298's estimator, Karn's rule, and how often one tries.
+
+/// How a worker or a server retransmits and when it gives up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retransmission {
+    /// The timeout is never shorter. Workers that share few cores reach a chunk at different times, and
+    /// an answer waits for the last of them, so this covers their skew.
+    pub floor_ns: u64,
+    /// The timeout before the first round trip was measured (RFC 6298: 1 s).
+    pub initial_ns: u64,
+    /// Doubling ends here.
+    pub ceiling_ns: u64,
+    /// A worker gives up at this many timeouts of one chunk; a server when nothing has completed for
+    /// longer than any worker tries.
+    pub max_timeouts: u32,
+    /// As `max_timeouts`, for the scale-only chunks that close a job.
+    pub max_closing_timeouts: u32,
+    /// So many chunks sent later must be answered before a chunk is sent again ahead of its timeout; 0
+    /// turns this off.
+    pub fast_threshold: u32,
+}
+
+impl Default for Retransmission {
+    fn default() -> Self {
+        Self {
+            floor_ns: 200_000_000,
+            initial_ns: 1_000_000_000,
+            ceiling_ns: 2_000_000_000,
+            max_timeouts: 10,
+            max_closing_timeouts: 4,
+            fast_threshold: 8,
+        }
+    }
+}
+
+impl Retransmission {
+    /// The longest that a worker waits for one chunk: its timeouts, and the part of one that a fast
+    /// retransmission adds.
+    pub fn patience_ns(&self) -> u64 {
+        self.ceiling_ns.saturating_mul(u64::from(self.max_timeouts) + 1)
+    }
+}
+
+/// Estimates the round trip (RFC 6298, section 2; clock granularity 0).
+#[derive(Debug, Clone)]
+pub struct RttEstimator {
+    config: Retransmission,
+    /// Smoothed round trip and its variation.
+    smoothed: Option<(u64, u64)>,
+    /// How often the timeout has doubled since the last sample (section 5.5).
+    backoff: u32,
+    backed_off_at_ns: u64,
+}
+
+impl RttEstimator {
+    /// Without any sample.
+    pub fn new(config: Retransmission) -> Self {
+        Self { config, smoothed: None, backoff: 0, backed_off_at_ns: 0 }
+    }
+
+    /// Takes the round trip of a chunk that was sent once. By Karn's rule (section 3) that of a
+    /// retransmitted chunk says nothing: which transmission was answered?
+    pub fn sample(&mut self, rtt_ns: u64) {
+        let rtt_ns = rtt_ns.min(1 << 60); // keeps the sums below from overflowing
+        self.smoothed = Some(match self.smoothed {
+            None => (rtt_ns, rtt_ns / 2),
+            Some((srtt, rttvar)) => {
+                ((7 * srtt + rtt_ns) / 8, (3 * rttvar + srtt.abs_diff(rtt_ns)) / 4)
+            }
+        });
+        self.backoff = 0;
+    }
+
+    /// Takes note that a chunk sent at `sent_at_ns` timed out.
+    ///
+    /// Doubling must outlive the chunk, or a round trip longer than the timeout would never be sampled: every
+    /// chunk would be retransmitted, and every sample ambiguous. A window of chunks that time out together doubles
+    /// once.
+    pub fn timed_out(&mut self, now_ns: u64, sent_at_ns: u64) {
+        if self.backoff == 0 || sent_at_ns >= self.backed_off_at_ns {
+            self.backoff += 1;
+            self.backed_off_at_ns = now_ns;
+        }
+    }
+
+    /// The timeout of a chunk that has timed out `timeouts` times.
+    pub fn timeout_ns(&self, timeouts: u32) -> u64 {
+        let Retransmission { floor_ns, initial_ns, ceiling_ns, .. } = self.config;
+        let base = match self.smoothed {
+            None => initial_ns,
+            Some((srtt, rttvar)) => srtt.saturating_add(rttvar.saturating_mul(4)),
+        };
+        let doublings = timeouts.max(self.backoff).min(63);
+        let doubled = u128::from(base.max(floor_ns)) << doublings;
+        u64::try_from(doubled).unwrap_or(u64::MAX).min(ceiling_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn config() -> Retransmission {
+        Retransmission {
+            floor_ns: MS,
+            initial_ns: 1000 * MS,
+            ceiling_ns: 60_000 * MS,
+            ..Retransmission::default()
+        }
+    }
+
+    #[test]
+    fn the_first_samples_follow_the_rfc() {
+        let mut rtt = RttEstimator::new(config());
+        assert_eq!(rtt.timeout_ns(0), 1000 * MS);
+        rtt.sample(100 * MS); // SRTT 100, RTTVAR 50
+        assert_eq!(rtt.timeout_ns(0), 300 * MS);
+        rtt.sample(180 * MS); // RTTVAR = 3/4·50 + 1/4·80 = 57.5, SRTT = 7/8·100 + 1/8·180 = 110
+        assert_eq!(rtt.timeout_ns(0), 340 * MS);
+    }
+
+    #[test]
+    fn floor_and_ceiling_hold() {
+        let mut rtt = RttEstimator::new(config());
+        rtt.sample(1000);
+        assert_eq!(rtt.timeout_ns(0), MS);
+        assert_eq!(rtt.timeout_ns(3), 8 * MS);
+        assert_eq!(rtt.timeout_ns(500), 60_000 * MS);
+        rtt.sample(u64::MAX / 16);
+        assert_eq!(rtt.timeout_ns(0), 60_000 * MS);
+    }
+
+    #[test]
+    fn a_window_that_times_out_together_doubles_once() {
+        let mut rtt = RttEstimator::new(config());
+        for _ in 0..64 {
+            rtt.timed_out(1000 * MS, 0);
+        }
+        assert_eq!(rtt.timeout_ns(0), 2000 * MS);
+        rtt.timed_out(3000 * MS, 1000 * MS);
+        assert_eq!(rtt.timeout_ns(0), 4000 * MS);
+        rtt.sample(10 * MS);
+        assert_eq!(rtt.timeout_ns(0), 30 * MS, "a sample ends the doubling");
+    }
+
+    /// Karn's rule alone would never learn a round trip above the timeout.
+    #[test]
+    fn a_round_trip_longer_than_the_timeout_is_learnt() {
+        let mut rtt = RttEstimator::new(Retransmission { initial_ns: MS, ..config() });
+        let rtt_ns = 50 * MS;
+        let mut now = 0;
+        for _ in 0..20 {
+            let timeout = rtt.timeout_ns(0);
+            if timeout >= rtt_ns {
+                rtt.sample(rtt_ns);
+                assert!(rtt.timeout_ns(0) > rtt_ns);
+                return;
+            }
+            rtt.timed_out(now + timeout, now);
+            now += rtt_ns;
+        }
+        panic!("never learnt");
+    }
+}

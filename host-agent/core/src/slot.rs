@@ -1,0 +1,201 @@
+//! The slots of one job: `docs/protocol.md`, "What a slot does with an UPDATE".
+//!
+//! This is the reference for the P4 `Aggregate`, and what a server uses where no switch aggregates.
+
+use wire::{Flags, Kind, Packet, Repr};
+
+use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+
+/// What became of an UPDATE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not for these slots; no cell was touched.
+    Refused(Refusal),
+    /// Older than the cell's owner: a delayed duplicate.
+    Stale,
+    /// The first of its chunk; others are missing.
+    TakenOver(CellIndex),
+    /// Added; others are missing.
+    Absorbed(CellIndex),
+    /// Added, and nobody is missing: the cell holds the sum.
+    Completed(CellIndex),
+    /// Contributed before, and nobody is missing: the sum is asked for again.
+    Again(CellIndex),
+    /// Contributed before; others are missing.
+    DuplicateIncomplete(CellIndex),
+}
+
+impl Outcome {
+    /// The cell whose sum goes on to the server.
+    pub fn sum(self) -> Option<CellIndex> {
+        match self {
+            Self::Completed(cell) | Self::Again(cell) => Some(cell),
+            _ => None,
+        }
+    }
+}
+
+/// Why a frame touches no cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// SUMs and RESULTs pass through a switch.
+    Kind,
+    /// Another job.
+    Job,
+    /// Slot, version or number of values do not belong to the chunk.
+    Malformed,
+    /// A rank that the job does not have.
+    Worker,
+}
+
+/// What a cell holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellView<'a> {
+    /// The chunk that owns the cell.
+    pub owner: ChunkId,
+    /// Who contributed.
+    pub contributors: WorkerSet,
+    /// `NON_FINITE`, ORed over the contributors; no other flag is kept.
+    pub flags: Flags,
+    /// The largest `next_scale` of the contributors.
+    pub next_scale: u8,
+    /// The sums. Frames without values leave them as they are.
+    pub values: &'a [i32],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    owner: ChunkId,
+    contributors: WorkerSet,
+    flags: Flags,
+    next_scale: u8,
+}
+
+/// The cells of one job.
+#[derive(Debug, Clone)]
+pub struct SlotTable {
+    job: Job,
+    cells: Vec<Cell>,
+    values: Vec<i32>,
+}
+
+impl SlotTable {
+    /// Admits a job: no cell has a contributor, and every owner is older than the job's first chunk.
+    pub fn new(job: Job) -> Self {
+        let owner = job.first_chunk().plus(u32::MAX);
+        let cell =
+            Cell { owner, contributors: WorkerSet::EMPTY, flags: Flags::NONE, next_scale: 0 };
+        Self {
+            job,
+            cells: vec![cell; job.cells()],
+            values: vec![0; job.cells() * job.values_per_packet()],
+        }
+    }
+
+    /// What the cell holds; `None` beyond the job's cells.
+    pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
+        let Cell { owner, contributors, flags, next_scale } = *self.cells.get(cell.index())?;
+        let values = &self.values[self.range(cell)];
+        Some(CellView { owner, contributors, flags, next_scale, values })
+    }
+
+    /// Every cell's index.
+    pub fn cells(&self) -> impl Iterator<Item = CellIndex> + use<> {
+        (0..self.cells.len() as u32).map(CellIndex)
+    }
+
+    fn range(&self, cell: CellIndex) -> std::ops::Range<usize> {
+        let values = self.job.values_per_packet();
+        cell.index() * values..(cell.index() + 1) * values
+    }
+
+    /// Takes an UPDATE in.
+    pub fn update<T: AsRef<[u8]>>(&mut self, packet: &Packet<T>) -> Outcome {
+        if packet.kind() != Kind::Update {
+            return Outcome::Refused(Refusal::Kind);
+        }
+        if packet.job() != self.job.id().0 {
+            return Outcome::Refused(Refusal::Job);
+        }
+        if !self.job.is_well_formed(packet) {
+            return Outcome::Refused(Refusal::Malformed);
+        }
+        if packet.worker() >= self.job.workers() {
+            return Outcome::Refused(Refusal::Worker);
+        }
+
+        let chunk = ChunkId(packet.chunk());
+        let index = self.job.cell(chunk);
+        let sender = WorkerId(packet.worker());
+        let range = self.range(index);
+        let cell = &mut self.cells[index.index()];
+
+        if chunk.is_older_than(cell.owner) {
+            return Outcome::Stale;
+        }
+        if chunk == cell.owner && cell.contributors.contains(sender) {
+            return if cell.contributors == self.job.everyone() {
+                Outcome::Again(index)
+            } else {
+                Outcome::DuplicateIncomplete(index)
+            };
+        }
+
+        let non_finite = packet.flags() & Flags::NON_FINITE;
+        // A cell without contributors holds nothing: whatever is left in it is never added to.
+        let is_first = chunk != cell.owner || cell.contributors.is_empty();
+        if is_first {
+            *cell = Cell {
+                owner: chunk,
+                contributors: WorkerSet::only(sender),
+                flags: non_finite,
+                next_scale: packet.next_scale(),
+            };
+        } else {
+            cell.contributors = cell.contributors.union(WorkerSet::only(sender));
+            cell.flags |= non_finite;
+            cell.next_scale = cell.next_scale.max(packet.next_scale());
+        }
+        let complete = cell.contributors == self.job.everyone();
+
+        // A frame without values ends the zip at once.
+        let sums = self.values[range].iter_mut().zip(packet.values_i32());
+        if is_first {
+            sums.for_each(|(sum, value)| *sum = value);
+        } else {
+            sums.for_each(|(sum, value)| *sum = sum.wrapping_add(value));
+        }
+
+        match (complete, is_first) {
+            (true, _) => Outcome::Completed(index),
+            (false, true) => Outcome::TakenOver(index),
+            (false, false) => Outcome::Absorbed(index),
+        }
+    }
+
+    /// The SUM that a switch makes of an UPDATE after this outcome, in place: the frame keeps its length
+    /// and whatever the slot does not know (worker, transmission, scale). Returns whether there is one.
+    pub fn make_sum<T: AsRef<[u8]> + AsMut<[u8]>>(
+        &self,
+        outcome: Outcome,
+        packet: &mut Packet<T>,
+    ) -> bool {
+        let Some((index, cell)) = outcome.sum().and_then(|index| Some((index, self.cell(index)?)))
+        else {
+            return false;
+        };
+        let again = matches!(outcome, Outcome::Again(_));
+        let from_chunk = packet.flags() & (Flags::SCALE_ONLY | Flags::VERSION);
+        debug_assert_eq!(index, self.job.cell(ChunkId(packet.chunk())));
+        let sum = Repr {
+            kind: Kind::Sum,
+            flags: (cell.flags | from_chunk).with(Flags::AGAIN, again),
+            contributors: cell.contributors.0,
+            next_scale: cell.next_scale,
+            ..Repr::parse(packet)
+        };
+        sum.emit(packet);
+        packet.write_i32(cell.values.iter().copied());
+        true
+    }
+}

@@ -1,0 +1,551 @@
+//! A worker: one rank's side of the protocol, for a switch that sums and a server that sums alike.
+//!
+//! ```text
+//!             start_round              all answered
+//!   Idle ───────────────────▶ Running ───────────────▶ Idle ──close──▶ Closing ──▶ Closed
+//!                                │
+//!                                └── too many timeouts, or NON_FINITE ──▶ Failed
+//! ```
+//!
+//! Each slot of the window is a *lane*: chunk k, then k + W once k is answered, and so on to the end of
+//! the round. The answer to k carries the exponent of k + W.
+
+use std::collections::VecDeque;
+
+use wire::{Flags, Kind, Packet, Repr};
+
+use crate::job::{ChunkId, Job, Part, Position, WorkerId, WorkerSet};
+use crate::quantise::{Exponent, quantise};
+use crate::rto::{Retransmission, RttEstimator};
+use crate::{Destination, Sent};
+
+/// What a worker has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Every chunk of the round is answered: [`Worker::results`] holds the answers.
+    RoundDone {
+        /// The round, from 0.
+        round: u64,
+    },
+    /// The job has ended: the server knows that every worker has every answer, or was not heard any more.
+    Closed,
+    /// The worker has given up; nothing more happens.
+    Failed(WorkerError),
+}
+
+/// Why a worker gave up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WorkerError {
+    /// No answer came for a chunk.
+    #[error("{position} ({chunk}) was not answered within {timeouts} timeouts")]
+    Unanswered {
+        /// Where the chunk lies.
+        position: Position,
+        /// Its number on the wire.
+        chunk: ChunkId,
+        /// How often it timed out.
+        timeouts: u32,
+    },
+    /// Some worker's input held NaN or infinity.
+    #[error("{position} ({chunk}) holds a value that is not finite")]
+    NonFinite {
+        /// Where the chunk lies.
+        position: Position,
+        /// Its number on the wire.
+        chunk: ChunkId,
+    },
+}
+
+/// Why a round cannot start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// Another round is under way, or the worker has closed or failed.
+    #[error("the worker is not idle")]
+    NotIdle,
+    /// The job's rounds have another length.
+    #[error("{got} values, but the job's rounds have {expected}")]
+    Length {
+        /// Values given.
+        got: usize,
+        /// Values of the job.
+        expected: usize,
+    },
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// It answered a chunk.
+    Answer,
+    /// It answered a chunk that was answered before.
+    Duplicate,
+    /// Another job's, another worker's, or not a RESULT.
+    NotOurs,
+    /// No frame of the protocol, or not what the chunk's answer can be.
+    Malformed,
+}
+
+/// What a worker has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkerCounters {
+    /// Frames and bytes sent.
+    pub sent: Sent,
+    /// Answers to chunks that were answered before.
+    pub duplicates: u64,
+    /// Frames of others.
+    pub not_ours: u64,
+    /// Frames that are no answer.
+    pub malformed: u64,
+    /// Chunks that timed out.
+    pub timeouts: u64,
+    /// Chunks sent again because later ones were answered.
+    pub fast_retransmits: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Running,
+    Closing,
+    Closed,
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LaneState {
+    /// Nothing to send before the next round.
+    Idle,
+    /// The chunk waits for its first transmission.
+    Waiting,
+    /// The chunk was sent and not answered.
+    InFlight,
+}
+
+/// One slot's chunk.
+#[derive(Debug, Clone)]
+struct Lane {
+    state: LaneState,
+    sequence: u64,
+    scale: Exponent,
+    /// Whether the lane is in the transmit queue.
+    queued: bool,
+    transmissions: u32,
+    timeouts: u32,
+    sent_at_ns: u64,
+    deadline_ns: u64,
+    /// Positions of the first and the last transmission among all of this worker's.
+    first_order: u64,
+    last_order: u64,
+    /// Chunks sent after the last transmission and answered before this one.
+    overtaken: u32,
+    fast_retransmitted: bool,
+}
+
+impl Lane {
+    fn idle() -> Self {
+        Self::waiting(0, Exponent::ZERO, LaneState::Idle)
+    }
+
+    fn waiting(sequence: u64, scale: Exponent, state: LaneState) -> Self {
+        Self {
+            state,
+            sequence,
+            scale,
+            queued: false,
+            transmissions: 0,
+            timeouts: 0,
+            sent_at_ns: 0,
+            deadline_ns: u64::MAX,
+            first_order: 0,
+            last_order: 0,
+            overtaken: 0,
+            fast_retransmitted: false,
+        }
+    }
+}
+
+/// One rank of a job.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    job: Job,
+    rank: WorkerId,
+    config: Retransmission,
+    rtt: RttEstimator,
+    phase: Phase,
+    /// The round under way, or to come.
+    round: u64,
+    /// Sequence numbers of the round: scale-only chunks from `start`, values from `start + W`, up to `end`.
+    start: u64,
+    end: u64,
+    unanswered: u64,
+    values: Vec<f32>,
+    /// Each chunk's exponent; `None` where a value is not finite.
+    exponents: Vec<Option<Exponent>>,
+    results: Vec<u32>,
+    /// By slot.
+    lanes: Vec<Lane>,
+    queue: VecDeque<u16>,
+    next_order: u64,
+    /// No lane times out before.
+    earliest_ns: u64,
+    event: Option<Event>,
+    counters: WorkerCounters,
+}
+
+impl Worker {
+    /// A worker that has not started. `rank` must be below the job's number of workers.
+    pub fn new(job: Job, rank: WorkerId, config: Retransmission) -> Self {
+        debug_assert!(rank.0 < job.workers());
+        Self {
+            job,
+            rank,
+            config,
+            rtt: RttEstimator::new(config),
+            phase: Phase::Idle,
+            round: 0,
+            start: 0,
+            end: 0,
+            unanswered: 0,
+            values: Vec::new(),
+            exponents: Vec::new(),
+            results: vec![0; job.values_per_round()],
+            lanes: vec![Lane::idle(); job.window() as usize],
+            queue: VecDeque::with_capacity(job.window() as usize),
+            next_order: 0,
+            earliest_ns: u64::MAX,
+            event: None,
+            counters: WorkerCounters::default(),
+        }
+    }
+
+    /// This worker's rank.
+    pub fn rank(&self) -> WorkerId {
+        self.rank
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> WorkerCounters {
+        self.counters
+    }
+
+    /// The server's answers, value by value, of the round that was done last; for training, binary32.
+    pub fn results(&self) -> &[u32] {
+        &self.results
+    }
+
+    /// Begins a round. Values are copied; nothing is sent before [`poll_transmit`](Self::poll_transmit).
+    pub fn start_round(&mut self, values: &[f32]) -> Result<(), StartError> {
+        if self.phase != Phase::Idle {
+            return Err(StartError::NotIdle);
+        }
+        if values.len() != self.job.values_per_round() {
+            return Err(StartError::Length {
+                got: values.len(),
+                expected: self.job.values_per_round(),
+            });
+        }
+        self.values.clear();
+        self.values.extend_from_slice(values);
+        self.exponents.clear();
+        self.exponents.extend(values.chunks(self.job.values_per_packet()).map(Exponent::of));
+        self.phase = Phase::Running;
+        self.open_window();
+        Ok(())
+    }
+
+    /// Ends the job: sends one last window of scale-only chunks. When they complete, the server knows that
+    /// every worker has every answer. No answer to them is no error.
+    pub fn close(&mut self) -> Result<(), StartError> {
+        if self.phase != Phase::Idle {
+            return Err(StartError::NotIdle);
+        }
+        self.values.clear();
+        self.exponents.clear();
+        self.phase = Phase::Closing;
+        self.open_window();
+        Ok(())
+    }
+
+    fn open_window(&mut self) {
+        self.start = self.end;
+        self.unanswered = u64::from(self.job.window()) + self.exponents.len() as u64;
+        self.end = self.start + self.unanswered;
+        for sequence in self.start..self.start + u64::from(self.job.window()) {
+            self.begin(sequence, Exponent::ZERO);
+        }
+    }
+
+    /// Queues a chunk's first transmission.
+    fn begin(&mut self, sequence: u64, scale: Exponent) {
+        let slot = self.job.slot(self.job.chunk(sequence)).0;
+        let lane = &mut self.lanes[usize::from(slot)];
+        // The queue may still hold the lane for a retransmission that an answer made needless.
+        let queued = lane.queued;
+        *lane = Lane { queued, ..Lane::waiting(sequence, scale, LaneState::Waiting) };
+        self.enqueue(slot);
+    }
+
+    fn enqueue(&mut self, slot: u16) {
+        let lane = &mut self.lanes[usize::from(slot)];
+        if !lane.queued {
+            lane.queued = true;
+            self.queue.push_back(slot);
+        }
+    }
+
+    /// The index among the round's chunks of values; `None` for a scale-only chunk.
+    fn index_in_round(&self, sequence: u64) -> Option<usize> {
+        (sequence - self.start).checked_sub(u64::from(self.job.window())).map(|index| index as usize)
+    }
+
+    /// The exponent that this worker wants for a chunk; zero beyond the round.
+    fn wanted(&self, sequence: u64) -> Exponent {
+        self.index_in_round(sequence)
+            .and_then(|index| *self.exponents.get(index)?)
+            .unwrap_or_default()
+    }
+
+    fn position(&self, sequence: u64) -> Position {
+        let part = match self.index_in_round(sequence) {
+            None => Part::ScaleOnly((sequence - self.start) as u32),
+            Some(index) => Part::Values(index as u32),
+        };
+        Position { round: self.round, part }
+    }
+
+    /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
+    pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
+        while let Some(slot) = self.queue.pop_front() {
+            let lane = &mut self.lanes[usize::from(slot)];
+            lane.queued = false;
+            if lane.state == LaneState::Idle {
+                continue; // answered while its retransmission was queued
+            }
+            let retransmission = lane.transmissions > 0;
+            let previous = lane.transmissions;
+            lane.state = LaneState::InFlight;
+            lane.transmissions = lane.transmissions.saturating_add(1);
+            lane.sent_at_ns = now_ns;
+            lane.deadline_ns = now_ns.saturating_add(self.rtt.timeout_ns(lane.timeouts));
+            lane.last_order = self.next_order;
+            if !retransmission {
+                lane.first_order = self.next_order;
+            }
+            lane.overtaken = 0;
+            self.next_order += 1;
+            self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+
+            self.write_update(usize::from(slot), previous, buffer);
+            self.counters.sent.count(buffer.len(), retransmission);
+            return Some(Destination::Server);
+        }
+        None
+    }
+
+    fn write_update(&self, slot: usize, previous: u32, buffer: &mut Vec<u8>) {
+        let Lane { sequence, scale, .. } = self.lanes[slot];
+        let index = self.index_in_round(sequence);
+        let non_finite = index.is_some_and(|index| self.exponents[index].is_none());
+        let mut repr = self.job.header(Kind::Update, sequence, index.is_none());
+        repr.flags =
+            repr.flags.with(Flags::NON_FINITE, non_finite).with(Flags::AGAIN, previous > 0);
+        repr.worker = self.rank.0;
+        repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
+        repr.contributors = WorkerSet::only(self.rank).0;
+        repr.scale = scale.bits();
+        repr.next_scale = self.wanted(sequence + u64::from(self.job.window())).bits();
+
+        buffer.clear();
+        buffer.resize(repr.buffer_len(), 0);
+        let mut packet = Packet::new_unchecked(&mut buffer[..]);
+        repr.emit(&mut packet);
+        if let (Some(index), false) = (index, non_finite) {
+            let size = self.job.values_per_packet();
+            let from = index * size;
+            let to = (from + size).min(self.values.len());
+            // The last chunk is filled up with zeros.
+            packet.write_i32(quantise(&self.values[from..to], scale, self.job.workers()));
+        }
+    }
+
+    /// Takes a frame in, from the aggregation header on.
+    pub fn handle_packet(&mut self, now_ns: u64, bytes: &[u8]) -> Received {
+        let received = match Packet::new_checked(bytes) {
+            Ok(packet) => self.receive(now_ns, &packet),
+            Err(_) => Received::Malformed,
+        };
+        match received {
+            Received::Answer => {}
+            Received::Duplicate => self.counters.duplicates += 1,
+            Received::NotOurs => self.counters.not_ours += 1,
+            Received::Malformed => self.counters.malformed += 1,
+        }
+        received
+    }
+
+    fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
+        let repr = Repr::parse(packet);
+        let for_us = repr.worker == self.rank.0 || repr.worker == wire::ALL_WORKERS;
+        if repr.kind != Kind::Result || repr.job != self.job.id().0 || !for_us {
+            return Received::NotOurs;
+        }
+        let chunk = ChunkId(repr.chunk);
+        let slot = self.job.slot(chunk);
+        let lane = &self.lanes[usize::from(slot.0)];
+        let Some(sequence) = self.job.sequence_near(lane.sequence, chunk) else {
+            return Received::Malformed;
+        };
+        if sequence < lane.sequence || sequence == lane.sequence && lane.state == LaneState::Idle {
+            return Received::Duplicate;
+        }
+        // No chunk completes before this worker has sent it.
+        if sequence > lane.sequence || lane.state != LaneState::InFlight {
+            return Received::Malformed;
+        }
+        let index = self.index_in_round(sequence);
+        let non_finite = index.is_some() && repr.flags.contains(Flags::NON_FINITE);
+        let next = sequence + u64::from(self.job.window());
+        let next_scale = Exponent::from_bits(repr.next_scale);
+        let is_answer = repr.slot == slot.0
+            && repr.flags.contains(Flags::VERSION) == self.job.version(chunk).0
+            && repr.flags.contains(Flags::SCALE_ONLY) == index.is_none()
+            && (non_finite
+                || usize::from(repr.count) == index.map_or(0, |_| self.job.values_per_packet()))
+            && repr.scale == lane.scale.bits()
+            && next_scale >= self.wanted(next);
+        if !is_answer {
+            return Received::Malformed;
+        }
+
+        if lane.transmissions == 1 {
+            self.rtt.sample(now_ns.saturating_sub(lane.sent_at_ns));
+        }
+        let first_order = lane.first_order;
+        if non_finite {
+            let position = self.position(sequence);
+            self.fail(WorkerError::NonFinite { position, chunk });
+            return Received::Answer;
+        }
+        if let Some(index) = index {
+            let from = index * self.job.values_per_packet();
+            self.results[from..].iter_mut().zip(packet.values_u32()).for_each(|(r, v)| *r = v);
+        }
+        self.advance(usize::from(slot.0), next, next_scale);
+        self.count_overtaken(first_order);
+        Received::Answer
+    }
+
+    /// The chunk of a lane is answered: the lane goes on to the next.
+    fn advance(&mut self, slot: usize, next: u64, next_scale: Exponent) {
+        self.lanes[slot].state = LaneState::Idle;
+        if next < self.end {
+            self.begin(next, next_scale);
+        }
+        self.unanswered -= 1;
+        if self.unanswered == 0 {
+            if self.phase == Phase::Closing {
+                self.phase = Phase::Closed;
+                self.event = Some(Event::Closed);
+            } else {
+                self.phase = Phase::Idle;
+                self.event = Some(Event::RoundDone { round: self.round });
+                self.round += 1;
+            }
+        }
+    }
+
+    /// A chunk sent first at `order` is answered: every chunk whose last transmission is older was
+    /// overtaken. Retransmitted chunks say nothing, by Karn's argument, unless even their first came later.
+    fn count_overtaken(&mut self, order: u64) {
+        let threshold = self.config.fast_threshold;
+        if threshold == 0 {
+            return;
+        }
+        for slot in 0..self.lanes.len() {
+            let lane = &mut self.lanes[slot];
+            if lane.state != LaneState::InFlight || lane.queued || lane.last_order >= order {
+                continue;
+            }
+            lane.overtaken += 1;
+            if lane.overtaken >= threshold && !lane.fast_retransmitted {
+                lane.fast_retransmitted = true;
+                self.counters.fast_retransmits += 1;
+                self.enqueue(slot as u16);
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called. May be early, never late.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Running | Phase::Closing => {
+                Some(self.earliest_ns).filter(|earliest| *earliest != u64::MAX)
+            }
+            _ => None,
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if now_ns < self.earliest_ns || !matches!(self.phase, Phase::Running | Phase::Closing) {
+            return;
+        }
+        let max_timeouts = match self.phase {
+            Phase::Closing => self.config.max_closing_timeouts,
+            _ => self.config.max_timeouts,
+        };
+        self.earliest_ns = u64::MAX;
+        let mut exhausted: Option<u64> = None;
+        for slot in 0..self.lanes.len() {
+            let lane = &mut self.lanes[slot];
+            if lane.state != LaneState::InFlight || lane.queued {
+                continue;
+            }
+            if lane.deadline_ns > now_ns {
+                self.earliest_ns = self.earliest_ns.min(lane.deadline_ns);
+                continue;
+            }
+            lane.timeouts += 1;
+            self.counters.timeouts += 1;
+            self.rtt.timed_out(now_ns, lane.sent_at_ns);
+            if lane.timeouts >= max_timeouts {
+                let oldest = exhausted.map_or(lane.sequence, |other| other.min(lane.sequence));
+                exhausted = Some(oldest);
+            } else {
+                self.enqueue(slot as u16);
+            }
+        }
+        if let Some(sequence) = exhausted {
+            self.give_up(sequence, max_timeouts);
+        }
+    }
+
+    fn give_up(&mut self, sequence: u64, timeouts: u32) {
+        if self.phase == Phase::Closing {
+            self.stop(Phase::Closed, Event::Closed);
+            return;
+        }
+        let chunk = self.job.chunk(sequence);
+        let position = self.position(sequence);
+        self.fail(WorkerError::Unanswered { position, chunk, timeouts });
+    }
+
+    fn fail(&mut self, error: WorkerError) {
+        self.stop(Phase::Failed, Event::Failed(error));
+    }
+
+    fn stop(&mut self, phase: Phase, event: Event) {
+        self.phase = phase;
+        self.event = Some(event);
+        self.queue.clear();
+        for lane in &mut self.lanes {
+            lane.state = LaneState::Idle;
+            lane.queued = false;
+        }
+    }
+
+    /// What has happened since the last call.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.event.take()
+    }
+}
