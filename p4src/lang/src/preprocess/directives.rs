@@ -1,0 +1,361 @@
+//! What begins with `#`.
+
+use super::condition;
+use super::loader::{self, BUILTIN_DIR};
+use super::macros::{CallSite, Defined};
+use super::tokens::{self, Kind, Token, tokens};
+use super::{Cursor, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::lexer::unescape;
+
+/// An `#if` that is open.
+pub(super) struct Conditional {
+    /// As written: `if`, `ifdef`, `ifndef`.
+    pub(super) directive: String,
+    pub(super) line: u32,
+    /// This branch is read.
+    pub(super) live: bool,
+    /// A branch has been or is being read, or none may be.
+    done: bool,
+    seen_else: bool,
+}
+
+impl Preprocessor<'_, '_> {
+    /// A directive's line; `lead` bytes of white space before the `#`.
+    pub(super) fn directive(&mut self, cursor: &mut Cursor<'_>, lead: usize) {
+        let raw = logical_line(cursor.rest());
+        let (shown, first_line) = (raw.trim_end(), cursor.line);
+        let body = joined(&raw[lead + 1..]);
+        let body = body.trim();
+        let word_end = body
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(body.len());
+        let (word, args) = body.split_at(word_end);
+        let args = args.trim();
+        cursor.at += raw.len();
+        let shown = shown.lines().next().unwrap_or("");
+        if self.conditional(cursor, word, args, shown, first_line) || !cursor.live() {
+            return self.end_directive(cursor, raw);
+        }
+        match word {
+            "include" => return self.include(cursor, args, shown, raw),
+            "define" => match self.macros.define(args) {
+                Ok(Defined::New) => {}
+                Ok(Defined::Changed) => {
+                    let span = self.show(&format!("// {}", shown.trim_start()));
+                    let name: String = args.chars().take_while(|c| is_word(*c)).collect();
+                    self.sink.push(Diagnostic::warning(
+                        Code::Macro,
+                        span,
+                        format!("macro `{name}` is redefined with another meaning"),
+                    ));
+                }
+                Err(message) => self.fault(Code::Macro, shown, message),
+            },
+            "undef" => match args {
+                name if !name.is_empty() && name.chars().all(is_word) => {
+                    self.macros.undefine(name);
+                }
+                _ => self.fault(Code::Directive, shown, "expected a name after `#undef`"),
+            },
+            "error" => {
+                let message = if args.is_empty() { "#error" } else { args };
+                self.fault(Code::ErrorDirective, shown, message);
+            }
+            "warning" => {
+                let span = self.show(&format!("// {}", shown.trim_start()));
+                self.sink
+                    .push(Diagnostic::warning(Code::ErrorDirective, span, args));
+            }
+            "line" => {
+                self.end_directive(cursor, raw);
+                return self.line_directive(cursor, args, shown);
+            }
+            // `# 12 "file" 2`: what other preprocessors write.
+            "" if args.is_empty() => {}
+            _ if word.bytes().all(|b| b.is_ascii_digit()) => {
+                self.end_directive(cursor, raw);
+                return self.line_directive(cursor, &format!("{word} {args}"), shown);
+            }
+            "pragma" => {
+                if args == "once"
+                    && let Some(path) = self.stack.last()
+                {
+                    self.once.insert(path.clone());
+                }
+            }
+            _ => self.fault(
+                Code::Directive,
+                shown,
+                format!("`#{word}` is not a directive"),
+            ),
+        }
+        self.end_directive(cursor, raw);
+    }
+
+    /// Empty lines for the directive's lines.
+    fn end_directive(&mut self, cursor: &mut Cursor<'_>, raw: &str) {
+        if raw.ends_with('\n') {
+            self.blank_lines(cursor, raw);
+        } else {
+            self.blank_lines(cursor, raw);
+            self.newline(cursor);
+        }
+    }
+
+    /// Whether the directive was one of the conditionals.
+    fn conditional(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        word: &str,
+        args: &str,
+        shown: &str,
+        line: u32,
+    ) -> bool {
+        match word {
+            "if" | "ifdef" | "ifndef" => {
+                let outer = cursor.live();
+                let live = outer && self.test(cursor, word, args, shown);
+                cursor.conditionals.push(Conditional {
+                    directive: word.to_owned(),
+                    line,
+                    live,
+                    done: live || !outer,
+                    seen_else: false,
+                });
+            }
+            "elif" | "else" | "endif" => {
+                let Some(mut open) = cursor.conditionals.pop() else {
+                    self.fault(Code::Directive, shown, format!("`#{word}` without `#if`"));
+                    return true;
+                };
+                if word == "endif" {
+                    return true;
+                }
+                if open.seen_else {
+                    let message = format!("`#{word}` behind `#else`");
+                    self.fault(Code::Directive, shown, message);
+                }
+                open.seen_else |= word == "else";
+                open.live = !open.done && (word == "else" || self.test(cursor, "if", args, shown));
+                open.done |= open.live;
+                cursor.conditionals.push(open);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn test(&mut self, cursor: &Cursor<'_>, word: &str, args: &str, shown: &str) -> bool {
+        if word != "if" {
+            let name: String = args.chars().take_while(|c| is_word(*c)).collect();
+            if name.is_empty() {
+                self.fault(
+                    Code::Directive,
+                    shown,
+                    format!("expected a name after `#{word}`"),
+                );
+            }
+            return self.macros.is_defined(&name) == (word == "ifdef");
+        }
+        let value = self
+            .replace_defined(tokens(args))
+            .and_then(|tokens| {
+                let file = self.map.files.get(cursor.file as usize).cloned();
+                let site = CallSite {
+                    file: &file.unwrap_or_default(),
+                    line: cursor.line,
+                };
+                self.macros.expand(tokens, site)
+            })
+            .and_then(|tokens| condition::evaluate(&tokens::render(&tokens)));
+        match value {
+            Ok(value) => value != 0,
+            Err(message) => {
+                self.fault(Code::Directive, shown, message);
+                false
+            }
+        }
+    }
+
+    /// `defined X` and `defined(X)` → 1 or 0.
+    fn replace_defined(&self, tokens: Vec<Token>) -> Result<Vec<Token>, String> {
+        let mut out = Vec::new();
+        let mut rest = tokens.into_iter().peekable();
+        while let Some(token) = rest.next() {
+            if !token.is("defined") {
+                out.push(token);
+                continue;
+            }
+            let mut next = || rest.find(|t| !t.is_blank());
+            let mut name = next();
+            let parenthesised = name.as_ref().is_some_and(|t| t.is("("));
+            if parenthesised {
+                name = next();
+            }
+            let Some(name) = name.filter(|t| t.kind == Kind::Ident) else {
+                return Err("expected a name after `defined`".to_owned());
+            };
+            if parenthesised && !next().is_some_and(|t| t.is(")")) {
+                return Err("expected `)` after the name".to_owned());
+            }
+            let value = if self.macros.is_defined(&name.text) {
+                "1"
+            } else {
+                "0"
+            };
+            out.push(Token::new(Kind::Number, value));
+        }
+        Ok(out)
+    }
+
+    /// `#line 12 "file"`: places of the lines behind it.
+    fn line_directive(&mut self, cursor: &mut Cursor<'_>, args: &str, shown: &str) {
+        let parts = tokens(args);
+        let mut parts = parts.iter().filter(|t| !t.is_blank());
+        let number = parts.next().and_then(|t| t.text.parse::<u32>().ok());
+        let file = parts.next();
+        match (number, file) {
+            (Some(number), None) => cursor.line = number,
+            (Some(number), Some(file)) if file.kind == Kind::Str => {
+                cursor.line = number;
+                cursor.file = self.file_index(&unescape(&file.text));
+            }
+            _ => {
+                let message = "expected a line number and perhaps a file name after `#line`";
+                self.fault(Code::Directive, shown, message);
+            }
+        }
+        self.mark_line(cursor);
+    }
+
+    fn include(&mut self, cursor: &mut Cursor<'_>, args: &str, shown: &str, raw: &str) {
+        let target = match self.include_target(cursor, args) {
+            Some(target) => target,
+            None => {
+                let message = "expected `\"file\"` or `<file>` after `#include`";
+                self.fault(Code::Directive, shown, message);
+                return self.end_directive(cursor, raw);
+            }
+        };
+        self.includes += 1;
+        if self.stack.len() >= MAX_INCLUDE_DEPTH || self.includes > MAX_INCLUDES {
+            let message = format!(
+                "`{}` is included too deep or too often; does it include itself?",
+                target.0
+            );
+            self.fault_hint(
+                Code::Include,
+                shown,
+                message,
+                Some("guard it with `#ifndef` or `#pragma once`".to_owned()),
+            );
+            self.stopped = true;
+            return self.end_directive(cursor, raw);
+        }
+        match self.find(&target.0, target.1) {
+            Ok((path, _)) if self.once.contains(&path) => self.end_directive(cursor, raw),
+            Ok((path, text)) => {
+                self.file(&path, &text);
+                cursor.line = cursor.line.saturating_add(raw.matches('\n').count() as u32);
+                self.mark_line(cursor);
+            }
+            Err(tried) => {
+                let message = format!("there is no file `{}`", target.0);
+                let hint = format!("looked for {}", tried.join(", "));
+                self.fault_hint(Code::Include, shown, message, Some(hint));
+                self.end_directive(cursor, raw);
+            }
+        }
+    }
+
+    /// Name, and whether it is in quotes. Macros are expanded if it is neither form.
+    fn include_target(&mut self, cursor: &Cursor<'_>, args: &str) -> Option<(String, bool)> {
+        if let Some(target) = quoted(args) {
+            return Some(target);
+        }
+        let file = self.map.files.get(cursor.file as usize).cloned();
+        let site = CallSite {
+            file: &file.unwrap_or_default(),
+            line: cursor.line,
+        };
+        let expanded = self.macros.expand(tokens(args), site).ok()?;
+        quoted(tokens::render(&expanded).trim())
+    }
+
+    /// Path and text of an included file, or the paths that were tried.
+    fn find(&self, name: &str, in_quotes: bool) -> Result<(String, String), Vec<String>> {
+        let mut tried = Vec::new();
+        let mut folders: Vec<String> = Vec::new();
+        let here = self.stack.last().map_or("", |path| loader::directory(path));
+        if in_quotes && !here.starts_with(BUILTIN_DIR) {
+            folders.push(here.to_owned());
+        }
+        folders.extend(self.options.include_dirs.iter().map(|d| format!("{d}/")));
+        for folder in folders {
+            let path = if name.starts_with('/') {
+                name.to_owned()
+            } else {
+                format!("{folder}{name}")
+            };
+            let path = loader::normalised(&path);
+            if let Some(text) = self.loader.load(&path) {
+                return Ok((path, text));
+            }
+            if !tried.contains(&path) {
+                tried.push(path);
+            }
+        }
+        let path = format!("{BUILTIN_DIR}/{name}");
+        match loader::builtin(name) {
+            Some(text) => Ok((path, text.to_owned())),
+            None => {
+                tried.push(path);
+                Err(tried)
+            }
+        }
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn quoted(args: &str) -> Option<(String, bool)> {
+    let (close, in_quotes) = match args.chars().next()? {
+        '"' => ('"', true),
+        '<' => ('>', false),
+        _ => return None,
+    };
+    let name = args[1..].split(close).next()?;
+    let closed = args[1..].len() > name.len();
+    (closed && !name.is_empty()).then(|| (name.to_owned(), in_quotes))
+}
+
+/// The line at the start of `text` with those that continue it, by a backslash or a comment, and its line end.
+fn logical_line(text: &str) -> &str {
+    let mut at = 0;
+    while at < text.len() {
+        let (kind, length) = tokens::first(&text[at..]);
+        at += length;
+        if kind == Kind::Newline {
+            break;
+        }
+    }
+    &text[..at]
+}
+
+/// A logical line as one: continuations and comments become spaces.
+fn joined(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let (kind, length) = tokens::first(&text[at..]);
+        match kind {
+            Kind::Newline | Kind::LineComment | Kind::LongComment | Kind::Space => out.push(' '),
+            _ => out.push_str(&text[at..at + length]),
+        }
+        at += length;
+    }
+    out
+}

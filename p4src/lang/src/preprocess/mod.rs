@@ -1,0 +1,412 @@
+//! The C preprocessor's part of P4 (P4_16 1.2.5, section 5.3): `#include`, `#define` and `#undef`, conditionals, `#line`,
+//! `#error`; function-like macros too, as every P4 compiler that calls `cpp` has them.
+//!
+//! Lines stay lines: a directive leaves an empty line, so the output's line map has one entry per line. Comments stay where
+//! they are. A directive at fault is put into the output as written, so that its error can show it.
+
+mod condition;
+mod directives;
+mod loader;
+mod macros;
+mod tokens;
+
+pub use loader::{BUILTIN_DIR, Files, Loader, builtin};
+
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::source::{Expansion, SourceMap, Span};
+use directives::Conditional;
+use macros::{CallSite, Macros};
+use std::collections::BTreeSet;
+use tokens::{Kind, Token};
+
+/// Files inside files.
+const MAX_INCLUDE_DEPTH: usize = 64;
+/// Files read in all.
+const MAX_INCLUDES: u32 = 4096;
+/// Text read, and text written, in all.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What is set from outside.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Macros: name and body (`("N", "8")`), as by `-DN=8`; a name may have parameters.
+    pub defines: Vec<(String, String)>,
+    /// Searched in this order, behind the including file's own folder and before the built-in files.
+    pub include_dirs: Vec<String>,
+}
+
+/// Reads `path` and all that it includes into one text. Faults go to the sink; their spans are in the map.
+pub fn preprocess(
+    loader: &dyn Loader,
+    path: &str,
+    options: &Options,
+    sink: &mut Sink,
+) -> SourceMap {
+    let mut pre = Preprocessor {
+        loader,
+        options,
+        macros: Macros::default(),
+        once: BTreeSet::new(),
+        includes: 0,
+        bytes_read: 0,
+        stack: Vec::new(),
+        map: SourceMap::default(),
+        sink,
+        stopped: false,
+    };
+    let path = loader::normalised(path);
+    pre.map.files.push(path.clone());
+    pre.map.lines.push((0, 0, 1));
+    for (name, body) in &options.defines {
+        if let Err(message) = pre.macros.define(&format!("{name} {body}")) {
+            pre.fault(
+                Code::Macro,
+                &format!("{name}={body}"),
+                format!("in a macro set from outside: {message}"),
+            );
+        }
+    }
+    match loader.load(&path) {
+        Some(text) => pre.file(&path, &text),
+        None => pre.fault(Code::Include, "", format!("there is no file `{path}`")),
+    }
+    pre.map
+}
+
+struct Preprocessor<'o, 's> {
+    loader: &'o dyn Loader,
+    options: &'o Options,
+    macros: Macros,
+    /// Files with `#pragma once`.
+    once: BTreeSet<String>,
+    includes: u32,
+    bytes_read: usize,
+    /// Paths of the files that are open.
+    stack: Vec<String>,
+    map: SourceMap,
+    sink: &'s mut Sink,
+    /// A limit was hit.
+    stopped: bool,
+}
+
+/// How far one file has been read.
+struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+    /// As `#line` wants it.
+    line: u32,
+    file: u32,
+    conditionals: Vec<Conditional>,
+    /// Byte up to which `column` has been counted, and that column.
+    counted: (usize, u32),
+}
+
+impl<'t> Cursor<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn live(&self) -> bool {
+        self.conditionals.last().is_none_or(|c| c.live)
+    }
+
+    /// Column of `at`, which must not be before an earlier one of the same line.
+    fn column(&mut self) -> u32 {
+        let (from, column) = self.counted;
+        let between = self.text.get(from..self.at).unwrap_or_default();
+        let column = match between.rfind('\n') {
+            Some(n) => between[n + 1..].chars().count() as u32 + 1,
+            None => column + between.chars().count() as u32,
+        };
+        self.counted = (self.at, column);
+        column
+    }
+}
+
+impl Preprocessor<'_, '_> {
+    /// One file, from its first line; ends at a line's start.
+    fn file(&mut self, path: &str, text: &str) {
+        self.bytes_read += text.len();
+        if self.bytes_read > MAX_BYTES {
+            self.stop(format!("more than {} MiB of source", MAX_BYTES >> 20));
+            return;
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let file = self.file_index(path);
+        self.stack.push(path.to_owned());
+        let mut cursor = Cursor {
+            text,
+            at: 0,
+            line: 1,
+            file,
+            conditionals: Vec::new(),
+            counted: (0, 1),
+        };
+        self.mark_line(&cursor);
+        while cursor.at < text.len() && !self.stopped {
+            self.line(&mut cursor);
+        }
+        if !self.map.text.is_empty() && !self.map.text.ends_with('\n') {
+            self.newline(&mut cursor);
+        }
+        for open in std::mem::take(&mut cursor.conditionals) {
+            let message = format!(
+                "the `#{}` on line {} is not closed",
+                open.directive, open.line
+            );
+            self.fault(Code::Directive, "", message);
+        }
+        self.stack.pop();
+    }
+
+    /// One line of input, with the lines that its comments or macro calls run into.
+    fn line(&mut self, cursor: &mut Cursor<'_>) {
+        let lead = leading_blank(cursor.rest());
+        if cursor.rest()[lead..].starts_with('#') {
+            return self.directive(cursor, lead);
+        }
+        while cursor.at < cursor.text.len() && !self.stopped {
+            let (kind, length) = tokens::first(cursor.rest());
+            let text = &cursor.rest()[..length];
+            if kind == Kind::Newline {
+                cursor.at += length;
+                self.newline(cursor);
+                return;
+            }
+            if !cursor.live() {
+                cursor.at += length;
+                self.blank_lines(cursor, text);
+                continue;
+            }
+            if kind == Kind::Ident
+                && (self.macros.called(text).is_some() || macros::is_builtin(text))
+            {
+                self.call(cursor, kind, length);
+                continue;
+            }
+            cursor.at += length;
+            self.copy(cursor, text);
+        }
+    }
+
+    /// Text that stays as it is.
+    fn copy(&mut self, cursor: &mut Cursor<'_>, text: &str) {
+        let behind_expansion = self
+            .map
+            .expansions
+            .last()
+            .is_some_and(|e| e.output.end as usize == self.map.text.len());
+        if behind_expansion && tokens::would_glue(&self.map.text, text) {
+            self.map.text.push(' ');
+            if let Some(last) = self.map.expansions.last_mut() {
+                last.output.end += 1;
+            }
+        }
+        let mut parts = text.split('\n');
+        if let Some(first) = parts.next() {
+            self.push(first);
+        }
+        for part in parts {
+            self.newline(cursor);
+            self.push(part);
+        }
+    }
+
+    /// The line ends in `text` and nothing else.
+    fn blank_lines(&mut self, cursor: &mut Cursor<'_>, text: &str) {
+        for _ in text.matches('\n') {
+            self.newline(cursor);
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.map.text.push_str(text);
+        if self.map.text.len() > MAX_BYTES {
+            self.stop(format!("more than {} MiB of output", MAX_BYTES >> 20));
+        }
+    }
+
+    fn newline(&mut self, cursor: &mut Cursor<'_>) {
+        self.map.text.push('\n');
+        cursor.line = cursor.line.saturating_add(1);
+        self.mark_line(cursor);
+    }
+
+    /// The output's line that begins here is the cursor's.
+    fn mark_line(&mut self, cursor: &Cursor<'_>) {
+        let entry = (self.map.text.len() as u32, cursor.file, cursor.line);
+        match self.map.lines.last_mut() {
+            Some(last) if last.0 == entry.0 => *last = entry,
+            _ => self.map.lines.push(entry),
+        }
+    }
+
+    fn file_index(&mut self, name: &str) -> u32 {
+        let found = self.map.files.iter().position(|f| f == name);
+        found.unwrap_or_else(|| {
+            self.map.files.push(name.to_owned());
+            self.map.files.len() - 1
+        }) as u32
+    }
+
+    /// A macro's name stands here: replaces it, with its arguments if it takes them.
+    fn call(&mut self, cursor: &mut Cursor<'_>, kind: Kind, length: usize) {
+        let start = cursor.at;
+        let first_column = cursor.column();
+        let line = cursor.line;
+        let name = &cursor.rest()[..length];
+        cursor.at += length;
+        let mut input = vec![Token::new(kind, name)];
+        let is_function = self.macros.called(name).is_some_and(|m| m.is_function());
+        if is_function && !self.gather_arguments(cursor, &mut input) {
+            return self.copy(cursor, name);
+        }
+        let file_name = self
+            .map
+            .files
+            .get(cursor.file as usize)
+            .cloned()
+            .unwrap_or_default();
+        let site = CallSite {
+            file: &file_name,
+            line,
+        };
+        let mut result = self.macros.expand(input, site);
+        // An expansion may end in the name of another macro, whose arguments follow in the file.
+        while let Ok(tokens) = &mut result {
+            let Some(last) = tokens.pop_if(|last| self.macros.awaits_arguments(last)) else {
+                break;
+            };
+            let mut more = vec![last.clone()];
+            if !self.gather_arguments(cursor, &mut more) {
+                tokens.push(last);
+                break;
+            }
+            let before = std::mem::take(tokens);
+            result = self.macros.expand(more, site).map(|after| {
+                let mut all = before;
+                all.extend(after);
+                all
+            });
+        }
+        let written = &cursor.text[start..cursor.at];
+        let last_column = cursor.column();
+        match result {
+            Ok(tokens) => self.push_expansion(&tokens, (first_column, last_column)),
+            Err(message) => {
+                let limit = message.contains("MiB");
+                self.fault(Code::Macro, written.lines().next().unwrap_or(""), message);
+                self.stopped |= limit;
+            }
+        }
+        if written.contains('\n') {
+            self.blank_lines(cursor, written);
+            let here = self.map.text.len() as u32;
+            self.map.expansions.push(Expansion {
+                output: Span::new(here, here),
+                columns: (last_column, last_column),
+            });
+        }
+    }
+
+    fn push_expansion(&mut self, tokens: &[Token], columns: (u32, u32)) {
+        let text = tokens::render(tokens);
+        if tokens::would_glue(&self.map.text, &text) {
+            self.map.text.push(' ');
+        }
+        let start = self.map.text.len() as u32;
+        self.push(&text.replace(['\n', '\r'], " "));
+        self.map.expansions.push(Expansion {
+            output: Span::new(start, self.map.text.len() as u32),
+            columns,
+        });
+    }
+
+    /// Takes `( … )` from the file, over line ends too. False, with nothing taken: no `(` follows.
+    fn gather_arguments(&mut self, cursor: &mut Cursor<'_>, input: &mut Vec<Token>) -> bool {
+        let rest = cursor.rest();
+        let mut at = 0;
+        let mut parentheses = 0u32;
+        let mut gathered = Vec::new();
+        while at < rest.len() {
+            let (kind, length) = tokens::first(&rest[at..]);
+            let mut token = Token::new(kind, &rest[at..at + length]);
+            at += length;
+            if token.is_blank() {
+                token = Token::new(Kind::Space, " ");
+            } else if token.is("(") {
+                parentheses += 1;
+            } else if parentheses == 0 {
+                return false;
+            } else if token.is(")") {
+                parentheses -= 1;
+            }
+            gathered.push(token);
+            if parentheses == 0 && gathered.last().is_some_and(|t| t.is(")")) {
+                break;
+            }
+        }
+        if parentheses > 0 {
+            let name = input.first().map_or("", |t| &*t.text);
+            let message = format!("the call of macro `{name}` is not closed");
+            self.fault(Code::Macro, name.to_owned().as_str(), message);
+            self.stopped = true;
+            return false;
+        }
+        if gathered.last().is_none_or(|t| !t.is(")")) {
+            return false;
+        }
+        input.extend(gathered);
+        cursor.at += at;
+        true
+    }
+
+    /// An error; `shown` goes into the output as a line of its own, to be pointed at.
+    fn fault(&mut self, code: Code, shown: &str, message: impl Into<String>) {
+        self.fault_hint(code, shown, message, None);
+    }
+
+    fn fault_hint(
+        &mut self,
+        code: Code,
+        shown: &str,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let span = self.show(shown);
+        let mut diagnostic = Diagnostic::error(code, span, message);
+        diagnostic.hint = hint;
+        self.sink.push(diagnostic);
+    }
+
+    /// Puts text at fault into the output.
+    fn show(&mut self, text: &str) -> Span {
+        let start = self.map.text.len() as u32;
+        self.push(text);
+        Span::new(start, self.map.text.len() as u32)
+    }
+
+    fn stop(&mut self, message: String) {
+        if !self.stopped {
+            self.stopped = true;
+            let here = self.map.text.len() as u32;
+            self.sink.error(Code::Limit, Span::new(here, here), message);
+        }
+    }
+}
+
+/// Bytes of white space and one-line comments at the start of a line.
+fn leading_blank(text: &str) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        let (kind, length) = tokens::first(&text[at..]);
+        if kind != Kind::Space {
+            break;
+        }
+        at += length;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests;

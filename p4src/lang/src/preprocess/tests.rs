@@ -1,0 +1,244 @@
+use super::*;
+use crate::diagnostics::Diagnostics;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn run(files: Files, options: &Options) -> (SourceMap, Diagnostics) {
+    let mut sink = Sink::new();
+    let map = preprocess(&files, "main.p4", options, &mut sink);
+    let diagnostics = sink.finish(Arc::new(map.clone()));
+    (map, diagnostics)
+}
+
+/// Output without empty lines.
+fn text(source: &str) -> String {
+    let (map, diagnostics) = run(Files::new().with("main.p4", source), &Options::default());
+    assert!(!diagnostics.has_errors(), "{diagnostics}");
+    squeezed(&map.text)
+}
+
+fn squeezed(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn errors(source: &str) -> Vec<(Code, String)> {
+    let (_, diagnostics) = run(Files::new().with("main.p4", source), &Options::default());
+    let found = diagnostics.errors();
+    found.map(|d| (d.code, d.message.clone())).collect()
+}
+
+#[test]
+fn object_and_function_macros() {
+    assert_eq!(text("#define N 8\nbit<N> x;"), "bit<8> x;");
+    assert_eq!(
+        text("#define F(a, b) a + b\nF(1, (2, 3)) F"),
+        "1 + (2, 3) F"
+    );
+    assert_eq!(text("#define F() z\nF() F( )"), "z z");
+    assert_eq!(text("#define A B\n#define B A\nA B"), "A B");
+    assert_eq!(text("#define N 1\n#undef N\nN"), "N");
+    assert_eq!(
+        text("#define V(a, ...) f(a, __VA_ARGS__)\nV(1, 2, 3)"),
+        "f(1, 2, 3)"
+    );
+    assert_eq!(
+        text("#define F(x) [x]\n#define G F\nG(1) G\n(2)"),
+        "[1] [2]"
+    );
+}
+
+/// The example of the C standard, 6.10.3.5, that every expansion algorithm is tried on.
+#[test]
+fn rescanning_as_the_c_standard_shows_it() {
+    let source = "#define x 3\n#define f(a) f(x * (a))\n#undef x\n#define x 2\n#define g f\n#define z z[0]\n\
+        #define m(a) a(w)\n#define w 0,1\n#define t(a) a\n\
+        f(y+1) + f(f(z)) % t(t(g)(0) + t)(1);\ng(x+(3,4)-w) & m\n(f)^m(m);";
+    assert_eq!(
+        text(source),
+        "f(2 * (y+1)) + f(2 * (f(2 * (z[0])))) % f(2 * (0)) + t(1);\n\
+         f(2 * (2+(3,4)-0,1)) & f(2 * (0,1))\n^m(0,1);"
+    );
+}
+
+#[test]
+fn stringify_and_paste() {
+    assert_eq!(text("#define S(x) #x\nS(a  +  \"q\")"), "\"a + \\\"q\\\"\"");
+    assert_eq!(
+        text("#define P(a, b) a##b\nP(x, 1) P(,y) P(<, <)"),
+        "x1 y <<"
+    );
+    assert_eq!(
+        text("#define P(a, b) a ## b\n#define AB ok\n#define A no\nP(A, B)"),
+        "ok"
+    );
+    assert_eq!(text("#define N -1\nx = -N;"), "x = - -1;");
+}
+
+#[test]
+fn strings_and_comments_are_left_alone() {
+    assert_eq!(
+        text("#define N 8\n\"N\" // N\n/* N\nN */ N"),
+        "\"N\" // N\n/* N\nN */ 8"
+    );
+    assert_eq!(
+        text("#define N 1 /* one\n still */ + 2 // three\nN"),
+        "1 + 2"
+    );
+    assert_eq!(text("#define N 1 \\\n + 2\nN"), "1 + 2");
+}
+
+#[test]
+fn conditionals() {
+    let pick = |defines: &str| {
+        text(&format!(
+            "{defines}\n#if defined(A) && A > 1\none\n#elif defined B\ntwo\n#ifdef C\nthree\n#endif\n#else\nfour\n#endif"
+        ))
+    };
+    assert_eq!(pick("#define A 2"), "one");
+    assert_eq!(pick("#define A 1\n#define B"), "two");
+    assert_eq!(pick("#define B\n#define C"), "two\nthree");
+    assert_eq!(pick(""), "four");
+    assert_eq!(
+        text("#if 0\n#error no\n#include \"none\"\n#if 1\nx\n#endif\n#endif\ny"),
+        "y"
+    );
+    assert_eq!(
+        text("#ifndef G\n#define G\na\n#endif\n#ifndef G\nb\n#endif"),
+        "a"
+    );
+}
+
+#[test]
+fn includes_are_found_in_order() {
+    let files = Files::new()
+        .with(
+            "main.p4",
+            "#include \"sub/a.p4\"\n#include <b.p4>\n#define C <c.p4>\n#include C\nmain",
+        )
+        .with("sub/a.p4", "a\n#include \"b.p4\"")
+        .with("sub/b.p4", "sub b")
+        .with("inc/b.p4", "inc b")
+        .with("inc/c.p4", "#pragma once\n#include \"c.p4\"\ninc c");
+    let options = Options {
+        include_dirs: vec!["./inc/".into()],
+        ..Options::default()
+    };
+    let (map, diagnostics) = run(files, &options);
+    assert!(diagnostics.is_empty(), "{diagnostics}");
+    assert_eq!(squeezed(&map.text), "a\nsub b\ninc b\ninc c\nmain");
+    let at = |needle: &str| {
+        let start = map.text.find(needle).expect(needle) as u32;
+        map.location(Span::new(start, start)).to_string()
+    };
+    assert_eq!(at("sub b"), "sub/b.p4:1:1");
+    assert_eq!(at("inc c"), "inc/c.p4:3:1");
+    assert_eq!(at("main"), "main.p4:5:1");
+}
+
+#[test]
+fn places_survive_macros_and_markers() {
+    let source = "#define LONG 123456\n#define F(a) a\nx LONG y\nF(1\n) z\n#line 50 \"other.p4\"\nq\n__LINE__ __FILE__";
+    let (map, diagnostics) = run(Files::new().with("main.p4", source), &Options::default());
+    assert!(diagnostics.is_empty(), "{diagnostics}");
+    let at = |map: &SourceMap, needle: &str| {
+        let start = map.text.find(needle).expect(needle) as u32;
+        map.location(Span::new(start, start)).to_string()
+    };
+    assert_eq!(at(&map, "3456"), "main.p4:3:3");
+    assert_eq!(at(&map, "y"), "main.p4:3:8");
+    assert_eq!(at(&map, "z"), "main.p4:5:3");
+    assert_eq!(at(&map, "q"), "other.p4:50:1");
+    assert!(map.text.contains("51 \"other.p4\""));
+
+    // The marked text, read again, has the same places.
+    let marked = map.with_line_markers();
+    let (again, _) = run(Files::new().with("main.p4", marked), &Options::default());
+    for needle in ["123456", "z", "q"] {
+        let line = |map: &SourceMap| {
+            let place = at(map, needle);
+            place[..place.rfind(':').unwrap_or(0)].to_owned()
+        };
+        assert_eq!(line(&map), line(&again), "{needle}");
+    }
+}
+
+#[test]
+fn defines_from_outside() {
+    let options = Options {
+        defines: vec![("N".into(), "8".into()), ("F(x)".into(), "x+N".into())],
+        ..Options::default()
+    };
+    let (map, _) = run(Files::new().with("main.p4", "F(1)"), &options);
+    assert_eq!(squeezed(&map.text), "1+8");
+}
+
+#[test]
+fn faults_have_places_and_kinds() {
+    for (source, code) in [
+        ("#include \"none.p4\"", Code::Include),
+        ("#include none", Code::Directive),
+        ("#error stop", Code::ErrorDirective),
+        ("#if 1", Code::Directive),
+        ("#if 1 +\n#endif", Code::Directive),
+        ("#endif", Code::Directive),
+        ("#else", Code::Directive),
+        ("#if 1\n#else\n#else\n#endif", Code::Directive),
+        ("#frobnicate", Code::Directive),
+        ("#define", Code::Macro),
+        ("#define F(a, a) a", Code::Macro),
+        ("#define F(a", Code::Macro),
+        ("#define F ## x", Code::Macro),
+        ("#define F(a) a\nF(1, 2)", Code::Macro),
+        ("#define F(a) a\nF(1", Code::Macro),
+        ("#line x", Code::Directive),
+    ] {
+        let found = errors(source);
+        assert_eq!(found.len(), 1, "{source}: {found:?}");
+        assert_eq!(found[0].0, code, "{source}");
+    }
+    let (_, diagnostics) = run(
+        Files::new().with("main.p4", "a\n  #error here\nb"),
+        &Options::default(),
+    );
+    assert_eq!(
+        diagnostics.short(),
+        "main.p4:2:1: error[error-directive]: here\n"
+    );
+}
+
+/// Sources that would take for ever, or all memory.
+#[test]
+fn hostile_sources_end_soon() {
+    let mut doubling = String::from("#define M0 x x\n");
+    let mut pasting = String::from("#define CAT(a, b) a ## b\n#define D0(x) x\n");
+    for i in 1..64 {
+        doubling += &format!("#define M{i} M{p} M{p}\n", p = i - 1);
+        pasting += &format!(
+            "#define E{i}(x) CAT(x, x)\n#define D{i}(x) D{p}(E{i}(x))\n",
+            p = i - 1
+        );
+    }
+    let nested = "F(".repeat(200_000);
+    let sources = [
+        format!("{doubling}M63"),
+        format!("{pasting}D63(abc)"),
+        "#include \"main.p4\"\n#include \"main.p4\"\n".to_owned(),
+        format!("#define F(x) x\n{nested}"),
+        format!("#define F(x) x x\n{nested}1{}", ")".repeat(200_000)),
+        "#if 1\n".repeat(100_000),
+        format!("#if {}", "(".repeat(100_000)),
+        "#define A A A\n".to_owned() + &"A ".repeat(100_000),
+    ];
+    for (index, source) in sources.into_iter().enumerate() {
+        let start = Instant::now();
+        let (map, diagnostics) = run(Files::new().with("main.p4", source), &Options::default());
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "{index}: {:?}",
+            start.elapsed()
+        );
+        assert!(map.text.len() <= 3 * MAX_BYTES, "{index}");
+        assert!(diagnostics.has_errors() || index == 7, "{index}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Preprocessing tokens: coarser than P4's, with white space and comments kept.
+
+use std::rc::Rc;
+
+/// Kinds that the preprocessor tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name or reserved word.
+    Ident,
+    /// Anything that starts with a digit.
+    Number,
+    /// `"…"` or `'…'`, closed or cut off by the end of the line.
+    Str,
+    /// White space within a line, continued lines, block comments without a line end.
+    Space,
+    /// A block comment over several lines.
+    LongComment,
+    /// `// …`
+    LineComment,
+    /// The end of a line.
+    Newline,
+    /// One other character.
+    Punct,
+}
+
+/// The token at the start of `text`, as (kind, length). `text` is not empty.
+pub(super) fn first(text: &str) -> (Kind, usize) {
+    let bytes = text.as_bytes();
+    let run = |keep: fn(u8) -> bool| bytes.iter().position(|&b| !keep(b)).unwrap_or(bytes.len());
+    match bytes[0] {
+        b'\n' => (Kind::Newline, 1),
+        b'\r' if bytes.get(1) == Some(&b'\n') => (Kind::Newline, 2),
+        b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c' => (
+            Kind::Space,
+            run(|b| matches!(b, b' ' | b'\t' | b'\x0b' | b'\x0c')).max(1),
+        ),
+        b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+            (Kind::Ident, run(|b| b.is_ascii_alphanumeric() || b == b'_'))
+        }
+        b'0'..=b'9' => (
+            Kind::Number,
+            run(|b| b.is_ascii_alphanumeric() || b == b'_'),
+        ),
+        b'"' => (Kind::Str, string(bytes)),
+        b'/' if text.starts_with("//") => {
+            (Kind::LineComment, text.find('\n').unwrap_or(text.len()))
+        }
+        b'/' if text.starts_with("/*") => {
+            let end = text[2..].find("*/").map_or(text.len(), |n| n + 4);
+            if text[..end].contains('\n') {
+                (Kind::LongComment, end)
+            } else {
+                (Kind::Space, end)
+            }
+        }
+        b'\\' if text[1..].starts_with('\n') => (Kind::LongComment, 2),
+        b'\\' if text[1..].starts_with("\r\n") => (Kind::LongComment, 3),
+        _ => (Kind::Punct, text.chars().next().map_or(1, char::len_utf8)),
+    }
+}
+
+/// Length of a string literal; an unclosed one ends with its line.
+fn string(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\n' => return at,
+            b'\\'
+                if bytes
+                    .get(at + 1)
+                    .is_some_and(|&b| b != b'\n' && b.is_ascii()) =>
+            {
+                at += 2
+            }
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Macros in whose expansion a token came to be, sorted.
+pub(super) type HideSet = Rc<[u32]>;
+
+/// A token that takes part in macro expansion.
+#[derive(Debug, Clone)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) text: Rc<str>,
+    pub(super) hide: HideSet,
+    /// Stood right behind its predecessor where it was written, so that no space may come between.
+    pub(super) joined: bool,
+}
+
+impl Token {
+    pub(super) fn new(kind: Kind, text: &str) -> Token {
+        Token {
+            kind,
+            text: text.into(),
+            hide: Rc::new([]),
+            joined: true,
+        }
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        &*self.text == text
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Space | Kind::LongComment | Kind::LineComment | Kind::Newline
+        )
+    }
+}
+
+/// Tokens of a piece of text; each run of white space and comments becomes one space, none at either end.
+pub(super) fn tokens(mut text: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut blank = false;
+    while !text.is_empty() {
+        let (kind, length) = first(text);
+        let (head, tail) = text.split_at(length);
+        let token = Token::new(kind, head);
+        if token.is_blank() {
+            blank = !tokens.is_empty();
+        } else {
+            if std::mem::take(&mut blank) {
+                tokens.push(Token::new(Kind::Space, " "));
+            }
+            tokens.push(token);
+        }
+        text = tail;
+    }
+    tokens
+}
+
+/// Text of tokens; a space is put where two tokens that did not touch would become another one.
+pub(super) fn render(tokens: &[Token]) -> String {
+    let mut text = String::new();
+    for token in tokens {
+        if !token.joined && would_glue(&text, &token.text) {
+            text.push(' ');
+        }
+        text.push_str(&token.text);
+    }
+    text
+}
+
+/// Whether `next` right behind `text` would read as one token.
+pub(super) fn would_glue(text: &str, next: &str) -> bool {
+    let (Some(a), Some(b)) = (text.chars().next_back(), next.chars().next()) else {
+        return false;
+    };
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let operator = |c: char| "+-*/%<>=!&|^.#".contains(c);
+    (word(a) && word(b)) || (operator(a) && operator(b))
+}
