@@ -1,1 +1,28 @@
 //! Protocol library and filter language, compiled to P4 parsers, match tables and entries.
+//!
+//! ```
+//! use parser_gen::{Filter, Flow, Library, Options, generate};
+//!
+//! let library = Library::builtin();
+//! let filter = Filter::parse(&library, r#"ip.src == 10.0.0.1 && redis.command == "GET""#)?;
+//! let flows = [Flow { name: "gets".to_owned(), filter }];
+//! let generated = generate(&library, &flows, &Options { aggregate: true })?;
+//! assert!(generated.p4.contains("table flow_gets"));
+//! assert_eq!(generated.entries_for("Ingress.classify").len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! docs/filters.md is the users' view: the language, the fields, what cannot be seen.
+
+mod dissect;
+pub mod filter;
+mod generate;
+pub mod library;
+mod program;
+mod slice;
+mod terms;
+
+pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
+pub use generate::{Flow, GenerateError, Generated, MAX_FLOWS, Options, generate};
+pub use library::{Library, LibraryError, Note};
+pub use program::{Arch, program};

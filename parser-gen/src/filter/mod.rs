@@ -1,0 +1,252 @@
+//! The filter language: which packets a flow consists of, written like a display filter.
+//!
+//! `ip.src == 10.0.0.1 && tcp.dport == 6379 && redis.command == "GET"`. docs/filters.md describes it for users. Text
+//! becomes tokens ([`lex`], with nom), syntax ([`syntax`]) and, by the protocol library, a typed [`Filter`]
+//! ([`typing`]). [`Filter::matches`] is the meaning of a filter; generated tables are held against it.
+
+mod error;
+mod lex;
+mod syntax;
+pub(crate) mod typing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
+
+pub use error::{FilterError, FilterErrorKind};
+
+use crate::library::Library;
+
+/// Filters are short; this bounds what a file can make the parser do.
+const MAX_LENGTH: usize = 4096;
+
+/// A filter that names only known fields and compares them with values of their types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    text: String,
+    root: Node,
+}
+
+/// An expression and where it stands in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// What it says.
+    pub expr: Expr,
+    /// Bytes of the filter's text.
+    pub span: Range<usize>,
+}
+
+/// A typed expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expr {
+    /// At least one holds.
+    Or(Vec<Node>),
+    /// All hold.
+    And(Vec<Node>),
+    /// It does not hold.
+    Not(Box<Node>),
+    /// The packet has this protocol.
+    Present {
+        /// The protocol's name in filters.
+        protocol: String,
+    },
+    /// The packet has this field, and its value is in the set.
+    Test(Test),
+}
+
+/// A comparison of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// The field's name in filters.
+    pub field: String,
+    /// ASCII letters are equal in both cases.
+    pub ignore_case: bool,
+    /// `!=`: the field is there, and its value is not in the set.
+    pub negated: bool,
+    /// Values.
+    pub set: ValueSet,
+}
+
+/// Values that a field may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueSet {
+    /// Sorted, disjoint ranges.
+    Numbers(Vec<RangeInclusive<u128>>),
+    /// Any of these.
+    Texts(Vec<TextPattern>),
+}
+
+/// A text, or all texts with this beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextPattern {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Only the beginning is compared.
+    pub prefix: bool,
+}
+
+/// Parses a filter against the embedded library.
+pub fn parse(text: &str) -> Result<Filter, FilterError> {
+    Filter::parse(&Library::builtin(), text)
+}
+
+impl Filter {
+    /// Parses a filter against a protocol library.
+    pub fn parse(library: &Library, text: &str) -> Result<Filter, FilterError> {
+        if text.len() > MAX_LENGTH {
+            return Err(FilterError::new(
+                FilterErrorKind::TooLong { limit: MAX_LENGTH },
+                0..text.len(),
+            ));
+        }
+        let tokens = lex::tokens(text)?;
+        let root = typing::node(library, &syntax::parse(&tokens)?)?;
+        Ok(Filter {
+            text: text.to_owned(),
+            root,
+        })
+    }
+
+    /// As written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The expression.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// Whether a packet with these values is in the flow: what the language means, in plain Rust.
+    pub fn matches(&self, values: &FieldValues) -> bool {
+        self.root.expr.matches(values)
+    }
+
+    /// The fields that the filter compares, sorted.
+    pub fn fields(&self) -> BTreeSet<&str> {
+        let mut fields = BTreeSet::new();
+        self.root.expr.visit(&mut |expr| {
+            if let Expr::Test(test) = expr {
+                fields.insert(test.field.as_str());
+            }
+        });
+        fields
+    }
+}
+
+impl Expr {
+    fn visit<'a>(&'a self, see: &mut impl FnMut(&'a Expr)) {
+        see(self);
+        match self {
+            Expr::Or(parts) | Expr::And(parts) => {
+                parts.iter().for_each(|part| part.expr.visit(see))
+            }
+            Expr::Not(inner) => inner.expr.visit(see),
+            Expr::Present { .. } | Expr::Test(_) => {}
+        }
+    }
+
+    fn matches(&self, values: &FieldValues) -> bool {
+        match self {
+            Expr::Or(parts) => parts.iter().any(|part| part.expr.matches(values)),
+            Expr::And(parts) => parts.iter().all(|part| part.expr.matches(values)),
+            Expr::Not(inner) => !inner.expr.matches(values),
+            Expr::Present { protocol } => values.protocols.contains(protocol),
+            Expr::Test(test) => test.matches(values),
+        }
+    }
+}
+
+impl Test {
+    fn matches(&self, values: &FieldValues) -> bool {
+        // An absent field passes no comparison, `!=` included.
+        let within = match (values.values.get(&self.field), &self.set) {
+            (Some(Value::Number(value)), ValueSet::Numbers(ranges)) => {
+                ranges.iter().any(|range| range.contains(value))
+            }
+            (Some(Value::Text { bytes, length }), ValueSet::Texts(patterns)) => patterns
+                .iter()
+                .any(|pattern| pattern.matches(bytes, *length, self.ignore_case)),
+            _ => return false,
+        };
+        within != self.negated
+    }
+}
+
+impl TextPattern {
+    fn matches(&self, bytes: &[u8], length: usize, ignore_case: bool) -> bool {
+        let Some(head) = bytes.get(..self.bytes.len()) else {
+            return false;
+        };
+        let equal = if ignore_case {
+            head.eq_ignore_ascii_case(&self.bytes)
+        } else {
+            head == self.bytes
+        };
+        equal && (self.prefix || length == self.bytes.len())
+    }
+}
+
+/// What one packet holds, in the filters' names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldValues {
+    pub(crate) protocols: BTreeSet<String>,
+    pub(crate) values: BTreeMap<String, Value>,
+}
+
+/// A field's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Of any type but text.
+    Number(u128),
+    /// A text, which may be cut.
+    Text {
+        /// The bytes that the packet holds.
+        bytes: Vec<u8>,
+        /// How long the text is by its own account.
+        length: usize,
+    },
+}
+
+impl FieldValues {
+    /// A packet with nothing in it.
+    pub fn new() -> FieldValues {
+        FieldValues::default()
+    }
+
+    /// Says that the packet has a protocol.
+    pub fn add_protocol(&mut self, filter_name: &str) {
+        self.protocols.insert(filter_name.to_owned());
+    }
+
+    /// Sets a field, and says that the packet has the field's protocol: the part of its name before the first dot.
+    pub fn set(&mut self, field: &str, value: Value) {
+        self.add_protocol(field.split('.').next().unwrap_or(field));
+        self.values.insert(field.to_owned(), value);
+    }
+
+    /// As [`set`](Self::set), for a number.
+    pub fn set_number(&mut self, field: &str, value: u128) {
+        self.set(field, Value::Number(value));
+    }
+
+    /// As [`set`](Self::set), for a whole text.
+    pub fn set_text(&mut self, field: &str, text: &[u8]) {
+        self.set(
+            field,
+            Value::Text {
+                bytes: text.to_vec(),
+                length: text.len(),
+            },
+        );
+    }
+
+    /// A field's value, if the packet has it.
+    pub fn value(&self, field: &str) -> Option<&Value> {
+        self.values.get(field)
+    }
+
+    /// Whether the packet has the protocol.
+    pub fn has_protocol(&self, filter_name: &str) -> bool {
+        self.protocols.contains(filter_name)
+    }
+}

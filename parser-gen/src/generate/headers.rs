@@ -1,0 +1,119 @@
+//! Header types, `headers_t`, and the deparser, which emits it in wire order.
+
+use super::Program;
+use super::writer::Writer;
+use crate::library::{Body, Protocol, ProtocolId};
+
+/// p4src/common names these instances, so they are there even if nothing parses them.
+const COMMON_INSTANCES: &[&str] = &["ethernet", "ipv4", "udp", "agg"];
+pub(super) const NUM_VALUE_BLOCKS: usize = 8;
+
+impl Program<'_> {
+    fn declared(&self, id: ProtocolId, protocol: &Protocol) -> bool {
+        self.slice.nodes.contains(&id) || COMMON_INSTANCES.contains(&protocol.name.as_str())
+    }
+
+    /// Options are skipped by unrolled states if a filter looks at what follows them.
+    pub(super) fn skips_options(&self, id: ProtocolId) -> bool {
+        self.library.protocols[id].options().is_some() && self.slice.filters_look_beyond(id)
+    }
+
+    pub(super) fn reads_resp(&self) -> bool {
+        self.slice
+            .nodes
+            .iter()
+            .any(|id| matches!(self.library.protocols[*id].body, Body::Resp(_)))
+    }
+
+    /// Type and instance of every header behind the Ethernet header and before the payload, in wire order.
+    fn instances(&self) -> Vec<(String, String)> {
+        let mut instances = Vec::new();
+        for (id, protocol) in self.library.protocols.iter().enumerate() {
+            match &protocol.body {
+                Body::Header {
+                    type_name, options, ..
+                } if self.declared(id, protocol) => {
+                    instances.push((type_name.clone(), protocol.name.clone()));
+                    if let Some(options) = options.filter(|_| self.skips_options(id)) {
+                        let words = options.max - options.first_word;
+                        instances.push((
+                            format!("option_word_h[{words}]"),
+                            format!("{}_options", protocol.name),
+                        ));
+                    }
+                    if protocol.name == "agg" {
+                        instances.extend(
+                            (0..NUM_VALUE_BLOCKS)
+                                .map(|n| ("values32_h".to_owned(), format!("values{n}"))),
+                        );
+                    }
+                }
+                Body::Resp(resp) if self.slice.nodes.contains(&id) => {
+                    instances.extend(super::resp::instances(*resp, &self.reads));
+                }
+                _ => {}
+            }
+        }
+        instances
+    }
+}
+
+pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
+    let mut types: Vec<&str> = Vec::new();
+    for &id in &program.slice.nodes {
+        let protocol = &program.library.protocols[id];
+        let Body::Header {
+            type_name,
+            common: false,
+            ..
+        } = &protocol.body
+        else {
+            continue;
+        };
+        if types.contains(&type_name.as_str()) {
+            continue;
+        }
+        types.push(type_name);
+        w.open(format!("header {type_name}"));
+        for field in &protocol.fields {
+            w.line(format!("bit<{}> {};", field.bits, field.name));
+        }
+        w.close();
+        w.blank();
+    }
+    if program
+        .slice
+        .nodes
+        .iter()
+        .any(|id| program.skips_options(*id))
+    {
+        w.line("// IPv4 and TCP options are skipped, a word at a time.");
+        w.open("header option_word_h");
+        w.line("bit<32> word;");
+        w.close();
+        w.blank();
+    }
+    if program.reads_resp() {
+        super::resp::write_types(program, w);
+    }
+    w.line("// In the order in which they stand in a packet.");
+    w.open("struct headers_t");
+    w.line("hold_h hold;");
+    for (ty, instance) in program.instances() {
+        w.line(format!("{ty} {instance};"));
+    }
+    w.close();
+    w.blank();
+}
+
+pub(super) fn write_deparser(program: &Program<'_>, w: &mut Writer) {
+    w.line("// Everything but the hold header, which each architecture puts in front itself.");
+    w.open("control FlowDeparser(packet_out pkt, in headers_t hdr)");
+    w.open("apply");
+    for (_, instance) in program.instances() {
+        w.line(format!("pkt.emit(hdr.{instance});"));
+    }
+    w.close();
+    w.close();
+    w.blank();
+}

@@ -1,0 +1,68 @@
+//! `meta.parse_note`: which codes a program sets, and their names in P4.
+
+use super::Program;
+use super::writer::Writer;
+use crate::library::{Body, Note, Target};
+
+/// The codes that the program's parser or classifier can set, in order.
+pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
+    let library = program.library;
+    let mut codes = Vec::new();
+    codes.extend(library.note_code("truncated"));
+    for &id in &program.slice.nodes {
+        let protocol = &library.protocols[id];
+        if program.slice.filters_look_beyond(id) {
+            codes.extend(protocol.options().map(|options| options.malformed));
+            codes.extend(protocol.next.iter().filter_map(|edge| match edge.to {
+                Target::Note(code) => Some(code),
+                _ => None,
+            }));
+        }
+        if let Body::Resp(_) = protocol.body {
+            codes.extend(
+                library
+                    .notes
+                    .iter()
+                    .filter(|n| n.name.starts_with("redis_"))
+                    .map(|n| n.code),
+            );
+        }
+    }
+    library
+        .notes
+        .iter()
+        .filter(|note| codes.contains(&note.code))
+        .cloned()
+        .collect()
+}
+
+/// The P4 name of a code.
+pub(super) fn constant(name: &str) -> String {
+    format!("NOTE_{}", name.to_ascii_uppercase())
+}
+
+/// The state that sets a code and gives up.
+pub(super) fn state(name: &str) -> String {
+    format!("note_{name}")
+}
+
+pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
+    w.line("// Values of meta.parse_note.");
+    w.line("const bit<8> NOTE_NONE = 0;");
+    for note in used(program) {
+        w.line(format!("// {}.", capitalised(&note.about)));
+        w.line(format!(
+            "const bit<8> {} = {};",
+            constant(&note.name),
+            note.code
+        ));
+    }
+    w.blank();
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}

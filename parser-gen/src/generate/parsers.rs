@@ -1,0 +1,327 @@
+//! `FlowParser` and `FlowParserShort`: one state per header of the slice, and what its options need.
+
+use super::Program;
+use super::headers::NUM_VALUE_BLOCKS;
+use super::notes;
+use super::writer::{Transition, Writer, extract};
+use crate::library::{Body, Edge, Options, PayloadLength, ProtocolId, Target};
+
+/// Accepts a packet that was read as deep as the filters ask.
+pub(super) const COMPLETE: &str = "complete";
+
+pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
+    w.line("// Reads a packet as deep as the flows need; meta.parse_note says why where it could not. A packet that ends");
+    w.line("// inside a header leaves through the parser error PacketTooShort, with the note set before and with the headers");
+    w.line("// that were complete: later ones stay invalid, so no flow that needs them matches.");
+    parser(program, "FlowParser", true, w);
+    w.line("// The same without the values of aggregation frames, which egress has no use for.");
+    parser(program, "FlowParserShort", false, w);
+}
+
+fn parser(program: &Program<'_>, name: &str, values: bool, w: &mut Writer) {
+    w.open(format!(
+        "parser {name}(packet_in pkt, inout headers_t hdr, inout metadata_t meta)"
+    ));
+    let root = &program.library.protocols[program.library.root].name;
+    w.state(
+        "start",
+        &["meta.parse_note = NOTE_TRUNCATED;".to_owned()],
+        &Transition::To(format!("parse_{root}")),
+    );
+    for &id in &program.slice.nodes {
+        match program.library.protocols[id].body {
+            Body::Metadata { .. } => {}
+            Body::Resp(resp) => super::resp::write_states(resp, &program.reads, w),
+            Body::Header { .. } => {
+                for lane in program.lanes(id) {
+                    header_states(program, id, lane, values, w);
+                }
+            }
+        }
+    }
+    for note in notes::used(program) {
+        // The others are set where they are found.
+        let has_state = !matches!(
+            note.name.as_str(),
+            "truncated" | "redis_truncated" | "redis_pipelined" | "redis_split"
+        );
+        if has_state {
+            w.state(
+                &notes::state(&note.name),
+                &[format!(
+                    "meta.parse_note = {};",
+                    notes::constant(&note.name)
+                )],
+                &Transition::to("accept"),
+            );
+        }
+    }
+    w.state(
+        COMPLETE,
+        &["meta.parse_note = NOTE_NONE;".to_owned()],
+        &Transition::to("accept"),
+    );
+    w.close();
+    w.blank();
+}
+
+impl Program<'_> {
+    /// A header is parsed by one set of states, or by one per network header if what follows depends on the network
+    /// header's length.
+    fn lanes(&self, id: ProtocolId) -> Vec<Option<ProtocolId>> {
+        let carriers = self.slice.carriers(id);
+        if self.kept(id).any(|edge| edge.needs_payload) && carriers.len() > 1 {
+            carriers.into_iter().map(Some).collect()
+        } else {
+            vec![None]
+        }
+    }
+
+    fn suffix(&self, lane: Option<ProtocolId>) -> String {
+        lane.map_or(String::new(), |carrier| {
+            format!("_over_{}", self.library.protocols[carrier].name)
+        })
+    }
+
+    /// The state that parses `to` coming from `from`.
+    fn entry_state(&self, from: ProtocolId, to: ProtocolId) -> String {
+        let lane = self
+            .lanes(to)
+            .into_iter()
+            .find(|lane| *lane == Some(from))
+            .flatten();
+        format!(
+            "parse_{}{}",
+            self.library.protocols[to].name,
+            self.suffix(lane)
+        )
+    }
+
+    /// The edges that the program follows, in the library's order. Notes and ends count only where a filter looks
+    /// beyond, since they say that it could not.
+    fn kept(&self, id: ProtocolId) -> impl Iterator<Item = &Edge> {
+        self.library.protocols[id]
+            .next
+            .iter()
+            .filter(move |edge| match edge.to {
+                Target::Protocol(to) => self.slice.follows(id, to),
+                Target::Note(_) | Target::End => self.slice.filters_look_beyond(id),
+            })
+    }
+
+    fn note_state(&self, code: u8) -> String {
+        let name = self
+            .library
+            .notes
+            .iter()
+            .find(|note| note.code == code)
+            .map_or("truncated", |note| &note.name);
+        notes::state(name)
+    }
+}
+
+fn header_states(
+    program: &Program<'_>,
+    id: ProtocolId,
+    lane: Option<ProtocolId>,
+    values: bool,
+    w: &mut Writer,
+) {
+    let protocol = &program.library.protocols[id];
+    let name = &protocol.name;
+    let suffix = program.suffix(lane);
+    let state = format!("parse_{name}{suffix}");
+    let extracted = [extract(name)];
+    if name == "agg" && program.options.aggregate && values {
+        values_states(&state, &extracted, w);
+        return;
+    }
+    let next = next_transition(program, id, &suffix);
+    match protocol.options() {
+        Some(options) if program.skips_options(id) => {
+            let after = format!("parse_{name}_next{suffix}");
+            option_states(program, id, options, &state, &after, &suffix, w);
+            w.state(&after, &[], &next);
+        }
+        _ => w.state(&state, &extracted, &next),
+    }
+    for edge in program.kept(id).filter(|edge| edge.needs_payload) {
+        if let Target::Protocol(to) = edge.to {
+            payload_state(program, id, to, lane, &suffix, w);
+        }
+    }
+}
+
+/// The select on what follows a header.
+fn next_transition(program: &Program<'_>, id: ProtocolId, suffix: &str) -> Transition {
+    let protocol = &program.library.protocols[id];
+    let hdr = |index: usize| format!("hdr.{}.{}", protocol.name, protocol.fields[index].name);
+    let mut on: Vec<String> = protocol.select.iter().map(|index| hdr(*index)).collect();
+    // Without states for options, only a header without options leads on.
+    let plain = protocol.options().filter(|_| !program.skips_options(id));
+    if let Some(options) = plain {
+        on.insert(0, hdr(options.length));
+    }
+    let mut cases = Vec::new();
+    let mut default = COMPLETE.to_owned();
+    for edge in program.kept(id) {
+        let state = match edge.to {
+            Target::Protocol(to) if edge.needs_payload => if_any_state(program, to, suffix),
+            Target::Protocol(to) => program.entry_state(id, to),
+            Target::Note(code) => program.note_state(code),
+            Target::End => COMPLETE.to_owned(),
+        };
+        if edge.when.iter().all(Option::is_none) && plain.is_none() {
+            default = state;
+            break;
+        }
+        let mut keys: Vec<String> = edge
+            .when
+            .iter()
+            .zip(&protocol.select)
+            .map(|(when, index)| match when {
+                None => "_".to_owned(),
+                Some(value) => select_value(*value, &protocol.fields[*index].name),
+            })
+            .collect();
+        if let Some(options) = plain {
+            keys.insert(0, options.first_word.to_string());
+        }
+        cases.push((keys, state));
+    }
+    if cases.is_empty() {
+        return Transition::To(default);
+    }
+    Transition::select(
+        &on.iter().map(String::as_str).collect::<Vec<_>>(),
+        cases,
+        &default,
+    )
+}
+
+/// EtherTypes are known in hexadecimal, ports and protocol numbers in decimal.
+fn select_value(value: u128, field: &str) -> String {
+    if field == "ether_type" {
+        format!("{value:#06x}")
+    } else {
+        value.to_string()
+    }
+}
+
+/// The chain of states that skips options: with k words to go, take one, and k - 1 are to go.
+fn option_states(
+    program: &Program<'_>,
+    id: ProtocolId,
+    options: Options,
+    state: &str,
+    after: &str,
+    suffix: &str,
+    w: &mut Writer,
+) {
+    let protocol = &program.library.protocols[id];
+    let name = &protocol.name;
+    let skip = |words: u32| {
+        if words == 0 {
+            after.to_owned()
+        } else {
+            format!("skip_{name}_options_{words}{suffix}")
+        }
+    };
+    let cases = (options.first_word..=options.max)
+        .map(|length| (vec![length.to_string()], skip(length - options.first_word)))
+        .collect();
+    let length = format!("hdr.{name}.{}", protocol.fields[options.length].name);
+    w.state(
+        state,
+        &[extract(name)],
+        &Transition::select(&[&length], cases, &program.note_state(options.malformed)),
+    );
+    for words in (1..=options.max - options.first_word).rev() {
+        w.state(
+            &skip(words),
+            &[extract(&format!("{name}_options.next"))],
+            &Transition::To(skip(words - 1)),
+        );
+    }
+}
+
+fn if_any_state(program: &Program<'_>, to: ProtocolId, suffix: &str) -> String {
+    format!(
+        "parse_{}_if_any{suffix}",
+        program.library.protocols[to].name
+    )
+}
+
+/// A segment without payload, such as a bare acknowledgement, ends here. The parser cannot add, so the lengths at which
+/// that is so are listed. An IPv4 header with options is not: its empty segments run into the parser error, and
+/// RedisSegment clears the note.
+fn payload_state(
+    program: &Program<'_>,
+    id: ProtocolId,
+    to: ProtocolId,
+    lane: Option<ProtocolId>,
+    suffix: &str,
+    w: &mut Writer,
+) {
+    let protocol = &program.library.protocols[id];
+    let carrier = lane.or_else(|| program.slice.carriers(id).first().copied());
+    let mut on = Vec::new();
+    let mut cases = Vec::new();
+    if let (Some(carrier), Some(own)) = (carrier, protocol.options()) {
+        let network = &program.library.protocols[carrier];
+        let hdr = |index: usize| format!("hdr.{}.{}", network.name, network.fields[index].name);
+        let own_length = format!("hdr.{}.{}", protocol.name, protocol.fields[own.length].name);
+        match (network.payload_length(), network.options()) {
+            (Some(PayloadLength::Total(total)), Some(options)) => {
+                on = vec![hdr(options.length), own_length, hdr(total)];
+                for words in own.first_word..=own.max {
+                    let bytes = 4 * (options.first_word + words);
+                    let keys = vec![
+                        options.first_word.to_string(),
+                        words.to_string(),
+                        bytes.to_string(),
+                    ];
+                    cases.push((keys, COMPLETE.to_owned()));
+                }
+            }
+            (Some(PayloadLength::AfterHeader(length)), _) => {
+                on = vec![own_length, hdr(length)];
+                for words in own.first_word..=own.max {
+                    cases.push((
+                        vec![words.to_string(), (4 * words).to_string()],
+                        COMPLETE.to_owned(),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    let target = program.entry_state(id, to);
+    let transition = if cases.is_empty() {
+        Transition::To(target)
+    } else {
+        Transition::select(
+            &on.iter().map(String::as_str).collect::<Vec<_>>(),
+            cases,
+            &target,
+        )
+    };
+    w.line("// Length fields that leave no payload.");
+    w.state(&if_any_state(program, to, suffix), &[], &transition);
+}
+
+fn values_states(state: &str, extracted: &[String], w: &mut Writer) {
+    let cases = vec![(
+        vec!["AGG_VERSION".to_owned(), "AGG_NUM_VALUES".to_owned()],
+        "parse_values".to_owned(),
+    )];
+    w.state(
+        state,
+        extracted,
+        &Transition::select(&["hdr.agg.version", "hdr.agg.count"], cases, COMPLETE),
+    );
+    let values: Vec<String> = (0..NUM_VALUE_BLOCKS)
+        .map(|n| extract(&format!("values{n}")))
+        .collect();
+    w.state("parse_values", &values, &Transition::to(COMPLETE));
+}

@@ -1,0 +1,158 @@
+//! Which part of the protocol library a set of filters needs: paths from Ethernet to the headers that they name.
+
+use std::collections::BTreeSet;
+
+use crate::library::{Body, Library, ProtocolId, Target};
+use crate::terms::{Constraint, Key, Term};
+
+/// The headers and edges to parse.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub nodes: BTreeSet<ProtocolId>,
+    pub edges: BTreeSet<(ProtocolId, ProtocolId)>,
+    /// Edges that a filter needs. The others serve aggregation, whose frames have no options (docs/protocol.md).
+    filter_edges: BTreeSet<(ProtocolId, ProtocolId)>,
+}
+
+impl Slice {
+    /// The slice of some flows' terms. Terms that no packet can meet are removed, and so are constraints that every
+    /// packet of a term meets.
+    pub fn new<'a>(
+        library: &Library,
+        flows: impl Iterator<Item = &'a mut Vec<Term>>,
+        aggregate: bool,
+    ) -> Slice {
+        let chains = chains(library);
+        let mut slice = Slice::default();
+        slice.nodes.insert(library.root);
+        if aggregate {
+            slice.add(&aggregation_chain(library));
+        }
+        for terms in flows {
+            terms.retain_mut(|term| slice.add_term(library, &chains, term));
+        }
+        slice
+    }
+
+    pub fn follows(&self, from: ProtocolId, to: ProtocolId) -> bool {
+        self.edges.contains(&(from, to))
+    }
+
+    /// Some filter looks beyond this header.
+    pub fn filters_look_beyond(&self, from: ProtocolId) -> bool {
+        self.filter_edges.iter().any(|(a, _)| *a == from)
+    }
+
+    /// The protocols that lead to this one, in wire order.
+    pub fn carriers(&self, to: ProtocolId) -> Vec<ProtocolId> {
+        self.edges
+            .iter()
+            .filter(|(_, b)| *b == to)
+            .map(|(a, _)| *a)
+            .collect()
+    }
+
+    fn add(&mut self, chain: &[ProtocolId]) {
+        self.nodes.extend(chain);
+        self.edges
+            .extend(chain.windows(2).map(|pair| (pair[0], pair[1])));
+    }
+
+    /// Adds the paths on which the term can be decided; false if no path meets it.
+    fn add_term(&mut self, library: &Library, chains: &[Vec<ProtocolId>], term: &mut Term) -> bool {
+        let resp = library
+            .protocols
+            .iter()
+            .position(|p| matches!(p.body, Body::Resp(_)));
+        let owner = |key: &Key| match key {
+            Key::Present(id) => Some(*id),
+            Key::Field(id, _) => {
+                (!matches!(library.protocols[*id].body, Body::Metadata { .. })).then_some(*id)
+            }
+            _ => resp,
+        };
+        let required: BTreeSet<ProtocolId> = term
+            .iter()
+            .filter_map(|(key, constraint)| match (key, constraint) {
+                (Key::Present(id), Constraint::Ternary { value: 1, .. }) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let absent: BTreeSet<ProtocolId> = term
+            .iter()
+            .filter_map(|(key, constraint)| match (key, constraint) {
+                (Key::Present(id), Constraint::Ternary { value: 0, mask: 1 }) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let possible = |chain: &&Vec<ProtocolId>| {
+            required.iter().all(|id| chain.contains(id))
+                && !chain.iter().any(|id| absent.contains(id))
+        };
+        // Without required headers, the packet may be too short for any.
+        if !required.is_empty() && !chains.iter().any(|chain| possible(&chain)) {
+            return false;
+        }
+        let mut chosen = Vec::new();
+        for id in term.keys().filter_map(owner).collect::<BTreeSet<_>>() {
+            let before = chosen.len();
+            chosen.extend(chains.iter().filter(|chain| {
+                let ends_in_need = chain
+                    .last()
+                    .is_some_and(|last| required.contains(last) || *last == id);
+                ends_in_need && chain.contains(&id) && required.iter().all(|id| chain.contains(id))
+            }));
+            if chosen.len() == before {
+                if required.contains(&id) {
+                    return false;
+                }
+                // With the required headers there, this one never is.
+                term.retain(|key, _| owner(key) != Some(id));
+            }
+        }
+        for chain in chosen {
+            self.add(chain);
+            self.filter_edges
+                .extend(chain.windows(2).map(|pair| (pair[0], pair[1])));
+        }
+        true
+    }
+}
+
+/// Every path from the root to every protocol.
+fn chains(library: &Library) -> Vec<Vec<ProtocolId>> {
+    let mut chains = vec![vec![library.root]];
+    let mut at = 0;
+    // Edges lead forward in wire order, so this ends.
+    while at < chains.len() {
+        let chain = chains[at].clone();
+        let mut targets = BTreeSet::new();
+        if let Some(last) = chain.last() {
+            for edge in &library.protocols[*last].next {
+                if let Target::Protocol(to) = edge.to {
+                    targets.insert(to);
+                }
+            }
+        }
+        chains.extend(
+            targets
+                .into_iter()
+                .map(|to| [chain.as_slice(), &[to]].concat()),
+        );
+        at += 1;
+    }
+    chains
+}
+
+/// Ethernet, IPv4, UDP, aggregation header: as docs/protocol.md lays a frame out.
+fn aggregation_chain(library: &Library) -> Vec<ProtocolId> {
+    ["ethernet", "ipv4", "udp", "agg"]
+        .iter()
+        .filter_map(|name| {
+            library
+                .protocols
+                .iter()
+                .position(|protocol| protocol.name == *name)
+        })
+        .collect()
+}

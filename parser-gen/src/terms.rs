@@ -1,0 +1,521 @@
+//! Filters as table entries: a disjunction of terms, each a conjunction of one constraint per match key.
+//!
+//! Negations are pushed down to comparisons, every comparison and every complement of one becomes a list of terms,
+//! `and` multiplies lists, `or` joins them. All entries of a flow do the same, so no term depends on another's
+//! priority.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use crate::filter::typing::{max_value, merged};
+use crate::filter::{Expr, Node, Test, TextPattern, ValueSet};
+use crate::library::{Library, ProtocolId, RESP_COMMAND};
+
+/// Most terms that a filter may have, in the end and on the way.
+pub(crate) const MAX_TERMS: usize = 512;
+
+/// Fields up to this width are matched by ranges (Tofino's limit is 20 bits); wider ones by prefixes.
+const MAX_RANGE_BITS: u32 = 16;
+
+/// What a term may constrain. The order is the order of a table's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// The protocol is there. One bit.
+    Present(ProtocolId),
+    /// A field of a header or of the metadata.
+    Field(ProtocolId, usize),
+    /// The command name has this many bytes. One bit.
+    CommandLength(usize),
+    /// The command name, if it has this many bytes.
+    Command(usize),
+    /// The command has a key. One bit.
+    KeyPresent,
+    /// The key has at least this many bytes. One bit.
+    KeyAtLeast(usize),
+    /// First, second and third byte of the key's length as it is written.
+    KeyLengthByte(usize),
+    /// A byte of the key.
+    KeyByte(usize),
+    /// Bytes of the key that are extracted together: begin and end.
+    KeySegment(usize, usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Constraint {
+    /// Bits outside the mask are 0 in the value.
+    Ternary {
+        value: u128,
+        mask: u128,
+    },
+    Range {
+        low: u128,
+        high: u128,
+    },
+}
+
+pub(crate) type Term = BTreeMap<Key, Constraint>;
+
+/// Why a filter has no terms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TermError {
+    /// More than [`MAX_TERMS`].
+    TooMany,
+    /// The filter was typed against another library.
+    Unknown(String),
+}
+
+/// The terms of a filter: it holds if one of them does.
+pub(crate) fn terms(library: &Library, root: &Node) -> Result<Vec<Term>, TermError> {
+    Lowering { library }.node(root, true)
+}
+
+struct Lowering<'a> {
+    library: &'a Library,
+}
+
+impl Lowering<'_> {
+    fn node(&self, node: &Node, holds: bool) -> Result<Vec<Term>, TermError> {
+        match (&node.expr, holds) {
+            (Expr::Not(inner), _) => self.node(inner, !holds),
+            (Expr::Or(parts), true) | (Expr::And(parts), false) => {
+                let mut terms = Vec::new();
+                for part in parts {
+                    terms.extend(self.node(part, holds)?);
+                    terms = without_subsumed(terms)?;
+                }
+                Ok(terms)
+            }
+            (Expr::And(parts), true) | (Expr::Or(parts), false) => {
+                let mut terms = vec![Term::new()];
+                for part in parts {
+                    terms = product(&terms, &self.node(part, holds)?)?;
+                }
+                Ok(terms)
+            }
+            (Expr::Present { protocol }, _) => {
+                let id = self
+                    .library
+                    .protocol_by_filter(protocol)
+                    .ok_or_else(|| TermError::Unknown(protocol.clone()))?;
+                Ok(vec![Term::from([bit(Key::Present(id), holds)])])
+            }
+            (Expr::Test(test), _) => self.test(test, holds),
+        }
+    }
+
+    /// `!=` and a negation both ask for the complement; they differ for a packet without the field.
+    fn test(&self, test: &Test, holds: bool) -> Result<Vec<Term>, TermError> {
+        let field = self
+            .library
+            .field(&test.field)
+            .ok_or_else(|| TermError::Unknown(test.field.clone()))?;
+        let within = holds != test.negated;
+        let mut terms = match &test.set {
+            ValueSet::Numbers(ranges) => {
+                let ranges = if within {
+                    ranges.clone()
+                } else {
+                    complement(ranges, field.bits)
+                };
+                let key = Key::Field(field.protocol, field.index);
+                let present = self.present(field.protocol);
+                let constraints = ranges
+                    .iter()
+                    .flat_map(|range| constraints(range, field.bits));
+                constraints
+                    .map(|constraint| present.iter().copied().chain([(key, constraint)]).collect())
+                    .collect()
+            }
+            ValueSet::Texts(patterns) if field.index == RESP_COMMAND => self.texts(
+                patterns,
+                within,
+                &Command {
+                    protocol: field.protocol,
+                    max: field.max_bytes,
+                    test,
+                },
+            )?,
+            ValueSet::Texts(patterns) => self.texts(
+                patterns,
+                within,
+                &RespKey {
+                    protocol: field.protocol,
+                },
+            )?,
+        };
+        if !holds {
+            // A packet without the field passes no comparison, so it passes the negation of every comparison.
+            if field.ty.is_text() && field.index != RESP_COMMAND {
+                terms.push(Term::from([bit(Key::KeyPresent, false)]));
+            }
+            terms.extend(
+                self.present(field.protocol)
+                    .map(|(key, _)| Term::from([bit(key, false)])),
+            );
+        }
+        without_subsumed(terms)
+    }
+
+    /// The constraint that a header is there; metadata always is.
+    fn present(&self, protocol: ProtocolId) -> Option<(Key, Constraint)> {
+        let filter = &self.library.protocols[protocol].filter;
+        self.library
+            .protocol_by_filter(filter)
+            .map(|id| bit(Key::Present(id), true))
+    }
+
+    fn texts(
+        &self,
+        patterns: &[TextPattern],
+        within: bool,
+        text: &dyn TextKeys,
+    ) -> Result<Vec<Term>, TermError> {
+        let present = vec![text.present()];
+        if within {
+            let terms = patterns
+                .iter()
+                .flat_map(|pattern| text.equal(pattern))
+                .collect();
+            return product(&present, &without_subsumed(terms)?);
+        }
+        let mut terms = present;
+        for pattern in patterns {
+            terms = product(&terms, &text.differs(pattern))?;
+        }
+        Ok(terms)
+    }
+}
+
+/// How a text field's patterns become terms.
+trait TextKeys {
+    /// The field is there.
+    fn present(&self) -> Term;
+    /// The text is the pattern's.
+    fn equal(&self, pattern: &TextPattern) -> Vec<Term>;
+    /// Given that the field is there, the text is not the pattern's.
+    fn differs(&self, pattern: &TextPattern) -> Vec<Term>;
+}
+
+/// Command names: one header per length.
+struct Command<'a> {
+    protocol: ProtocolId,
+    max: usize,
+    test: &'a Test,
+}
+
+impl Command<'_> {
+    fn lengths(&self, pattern: &TextPattern) -> RangeInclusive<usize> {
+        let length = pattern.bytes.len();
+        // No command name is empty.
+        length.max(1)..=if pattern.prefix { self.max } else { length }
+    }
+
+    /// Value and mask of the pattern in a text of `length` bytes.
+    fn bits(&self, pattern: &TextPattern, length: usize) -> (u128, u128) {
+        let (mut value, mut mask) = (0, 0);
+        for index in 0..length {
+            let (byte, bits) = match pattern.bytes.get(index) {
+                None => (0, 0u8),
+                // The bit that tells ASCII letters' cases apart.
+                Some(byte) if self.test.ignore_case && byte.is_ascii_alphabetic() => {
+                    (byte & 0xdf, 0xdf)
+                }
+                Some(byte) => (*byte, 0xff),
+            };
+            value = value << 8 | u128::from(byte);
+            mask = mask << 8 | u128::from(bits);
+        }
+        (value, mask)
+    }
+}
+
+impl TextKeys for Command<'_> {
+    fn present(&self) -> Term {
+        Term::from([bit(Key::Present(self.protocol), true)])
+    }
+
+    fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
+        self.lengths(pattern)
+            .map(|length| {
+                let (value, mask) = self.bits(pattern, length);
+                let mut term = Term::from([bit(Key::CommandLength(length), true)]);
+                if mask != 0 {
+                    term.insert(Key::Command(length), Constraint::Ternary { value, mask });
+                }
+                term
+            })
+            .collect()
+    }
+
+    fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
+        let mut other_length = Term::new();
+        let mut terms = Vec::new();
+        for length in self.lengths(pattern) {
+            let (key, absent) = bit(Key::CommandLength(length), false);
+            other_length.insert(key, absent);
+            let (value, mask) = self.bits(pattern, length);
+            for constraint in ternary_complement(value, mask) {
+                terms.push(Term::from([
+                    bit(Key::CommandLength(length), true),
+                    (Key::Command(length), constraint),
+                ]));
+            }
+        }
+        terms.insert(0, other_length);
+        terms
+    }
+}
+
+/// Keys: as many bytes as a pattern has, and the length as it is written.
+struct RespKey {
+    protocol: ProtocolId,
+}
+
+impl RespKey {
+    fn long_enough(length: usize) -> (Key, Constraint) {
+        bit(
+            if length == 0 {
+                Key::KeyPresent
+            } else {
+                Key::KeyAtLeast(length)
+            },
+            true,
+        )
+    }
+}
+
+/// The bytes after the marker: the digits and, as far as there is room in three bytes, CR LF.
+fn length_bytes(length: usize) -> Vec<u8> {
+    let mut bytes = format!("{length}\r\n").into_bytes();
+    bytes.truncate(3);
+    bytes
+}
+
+impl TextKeys for RespKey {
+    fn present(&self) -> Term {
+        Term::from([
+            bit(Key::Present(self.protocol), true),
+            bit(Key::KeyPresent, true),
+        ])
+    }
+
+    fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
+        let length = pattern.bytes.len();
+        let mut term = Term::from([Self::long_enough(length)]);
+        for (index, byte) in pattern.bytes.iter().enumerate() {
+            term.insert(
+                Key::KeyByte(index),
+                Constraint::Ternary {
+                    value: u128::from(*byte),
+                    mask: 0xff,
+                },
+            );
+        }
+        if !pattern.prefix {
+            for (index, byte) in length_bytes(length).into_iter().enumerate() {
+                term.insert(Key::KeyLengthByte(index), single(u128::from(byte)));
+            }
+        }
+        vec![term]
+    }
+
+    fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
+        let length = pattern.bytes.len();
+        let mut terms = Vec::new();
+        if length > 0 {
+            terms.push(Term::from([bit(Key::KeyAtLeast(length), false)]));
+        }
+        if !pattern.prefix {
+            let bytes = length_bytes(length);
+            for (index, byte) in bytes.iter().enumerate() {
+                let value = u128::from(*byte);
+                for range in complement(&[value..=value], 8) {
+                    let mut term: Term = bytes[..index]
+                        .iter()
+                        .enumerate()
+                        .map(|(index, byte)| (Key::KeyLengthByte(index), single(u128::from(*byte))))
+                        .collect();
+                    term.insert(
+                        Key::KeyLengthByte(index),
+                        Constraint::Range {
+                            low: *range.start(),
+                            high: *range.end(),
+                        },
+                    );
+                    term.extend([bit(Key::KeyPresent, true)]);
+                    terms.push(term);
+                }
+            }
+        }
+        for (index, byte) in pattern.bytes.iter().enumerate() {
+            for constraint in ternary_complement(u128::from(*byte), 0xff) {
+                let mut term: Term = pattern.bytes[..index]
+                    .iter()
+                    .enumerate()
+                    .map(|(index, byte)| {
+                        (
+                            Key::KeyByte(index),
+                            Constraint::Ternary {
+                                value: u128::from(*byte),
+                                mask: 0xff,
+                            },
+                        )
+                    })
+                    .collect();
+                term.insert(Key::KeyByte(index), constraint);
+                term.extend([Self::long_enough(length)]);
+                terms.push(term);
+            }
+        }
+        terms
+    }
+}
+
+fn bit(key: Key, set: bool) -> (Key, Constraint) {
+    (
+        key,
+        Constraint::Ternary {
+            value: u128::from(set),
+            mask: 1,
+        },
+    )
+}
+
+fn single(value: u128) -> Constraint {
+    Constraint::Range {
+        low: value,
+        high: value,
+    }
+}
+
+/// The values outside sorted, disjoint ranges.
+fn complement(ranges: &[RangeInclusive<u128>], bits: u32) -> Vec<RangeInclusive<u128>> {
+    let mut outside = Vec::new();
+    let mut from = Some(0);
+    for range in merged(ranges.to_vec()) {
+        if let Some(from) = from.filter(|from| from < range.start()) {
+            outside.push(from..=range.start() - 1);
+        }
+        from = range
+            .end()
+            .checked_add(1)
+            .filter(|next| *next <= max_value(bits));
+    }
+    outside.extend(from.map(|from| from..=max_value(bits)));
+    outside
+}
+
+/// A range as one constraint, or as the prefixes that cover it: at most 2·bits − 2.
+fn constraints(range: &RangeInclusive<u128>, bits: u32) -> Vec<Constraint> {
+    if bits <= MAX_RANGE_BITS {
+        return vec![Constraint::Range {
+            low: *range.start(),
+            high: *range.end(),
+        }];
+    }
+    let mut prefixes = Vec::new();
+    let mut low = *range.start();
+    loop {
+        // The largest block that begins at `low` and ends within the range.
+        let mut free = low.trailing_zeros().min(bits);
+        while free > 0 && max_value(free) > range.end() - low {
+            free -= 1;
+        }
+        let hosts = if free == 0 { 0 } else { max_value(free) };
+        prefixes.push(Constraint::Ternary {
+            value: low,
+            mask: max_value(bits) & !hosts,
+        });
+        match low.checked_add(hosts).and_then(|last| last.checked_add(1)) {
+            Some(next) if next <= *range.end() => low = next,
+            _ => return prefixes,
+        }
+    }
+}
+
+/// Everything outside one ternary value: for each masked bit, equal above it and different at it.
+fn ternary_complement(value: u128, mask: u128) -> Vec<Constraint> {
+    (0..128u32)
+        .rev()
+        .map(|position| 1u128 << position)
+        .filter(|bit| mask & bit != 0)
+        .map(|bit| {
+            let above = mask & !(bit | (bit - 1));
+            Constraint::Ternary {
+                value: (value & above) | (!value & bit),
+                mask: above | bit,
+            }
+        })
+        .collect()
+}
+
+impl Constraint {
+    /// Both, or `None` if nothing passes both.
+    fn and(self, other: Constraint) -> Option<Constraint> {
+        match (self, other) {
+            (
+                Constraint::Ternary { value: a, mask: m },
+                Constraint::Ternary { value: b, mask: n },
+            ) => ((a ^ b) & m & n == 0).then_some(Constraint::Ternary {
+                value: a | b,
+                mask: m | n,
+            }),
+            (Constraint::Range { low: a, high: b }, Constraint::Range { low: c, high: d }) => {
+                let (low, high) = (a.max(c), b.min(d));
+                (low <= high).then_some(Constraint::Range { low, high })
+            }
+            // A key is constrained in one way only: by its width.
+            _ => None,
+        }
+    }
+
+    /// Everything that passes `self` passes `other`.
+    fn implies(self, other: Constraint) -> bool {
+        self.and(other) == Some(self)
+    }
+}
+
+fn intersect(a: &Term, b: &Term) -> Option<Term> {
+    let mut both = a.clone();
+    for (key, constraint) in b {
+        let merged = match both.get(key) {
+            None => *constraint,
+            Some(other) => other.and(*constraint)?,
+        };
+        both.insert(*key, merged);
+    }
+    Some(both)
+}
+
+fn product(a: &[Term], b: &[Term]) -> Result<Vec<Term>, TermError> {
+    // 4 · MAX_TERMS² intersections at most: both lists are bounded.
+    let mut terms = Vec::new();
+    for a in a {
+        terms.extend(b.iter().filter_map(|b| intersect(a, b)));
+        if terms.len() > 8 * MAX_TERMS {
+            return Err(TermError::TooMany);
+        }
+    }
+    without_subsumed(terms)
+}
+
+/// Drops every term that implies another one; order is kept.
+fn without_subsumed(terms: Vec<Term>) -> Result<Vec<Term>, TermError> {
+    let mut kept: Vec<Term> = Vec::new();
+    for term in terms {
+        if kept.iter().any(|other| implies(&term, other)) {
+            continue;
+        }
+        kept.retain(|other| !implies(other, &term));
+        kept.push(term);
+        if kept.len() > MAX_TERMS {
+            return Err(TermError::TooMany);
+        }
+    }
+    Ok(kept)
+}
+
+fn implies(a: &Term, b: &Term) -> bool {
+    b.iter()
+        .all(|(key, wide)| a.get(key).is_some_and(|narrow| narrow.implies(*wide)))
+}
