@@ -26,7 +26,11 @@ impl WorkerSet {
 
     /// The ranks below `workers` (at most 32).
     pub const fn first(workers: u8) -> Self {
-        if workers >= 32 { Self(u32::MAX) } else { Self((1 << workers) - 1) }
+        if workers >= 32 {
+            Self(u32::MAX)
+        } else {
+            Self((1 << workers) - 1)
+        }
     }
 
     /// This worker alone.
@@ -58,7 +62,9 @@ impl WorkerSet {
 
     /// The ranks, ascending.
     pub fn iter(self) -> impl Iterator<Item = WorkerId> {
-        (0..32).map(WorkerId).filter(move |worker| self.contains(*worker))
+        (0..32)
+            .map(WorkerId)
+            .filter(move |worker| self.contains(*worker))
     }
 }
 
@@ -181,12 +187,17 @@ impl Job {
         if config.values_per_packet == 0 {
             return Err(JobError::ValuesPerPacket);
         }
-        let chunks = config.values_per_round.div_ceil(usize::from(config.values_per_packet));
+        let chunks = config
+            .values_per_round
+            .div_ceil(usize::from(config.values_per_packet));
         let chunks_per_round = u32::try_from(chunks)
             .ok()
             .filter(|chunks| *chunks <= 1 << 30)
             .ok_or(JobError::ValuesPerRound(config.values_per_round))?;
-        Ok(Self { config, chunks_per_round })
+        Ok(Self {
+            config,
+            chunks_per_round,
+        })
     }
 
     /// The job's number.
@@ -299,7 +310,11 @@ impl Job {
             contributors: 0,
             scale: 0,
             next_scale: 0,
-            count: if scale_only { 0 } else { self.config.values_per_packet },
+            count: if scale_only {
+                0
+            } else {
+                self.config.values_per_packet
+            },
         }
     }
 

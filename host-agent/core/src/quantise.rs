@@ -31,7 +31,9 @@ impl Exponent {
     /// The exponent of a block; `None` if it holds NaN or infinity.
     pub fn of(values: &[f32]) -> Option<Self> {
         // Without its sign, binary32 orders like an integer, and NaN and infinity are the largest.
-        let largest = values.iter().fold(0, |max, value| (value.to_bits() << 1 >> 1).max(max));
+        let largest = values
+            .iter()
+            .fold(0, |max, value| (value.to_bits() << 1 >> 1).max(max));
         let (biased, fraction) = (largest >> 23, largest & ((1 << 23) - 1));
         if biased == 0xFF {
             return None;
@@ -67,9 +69,15 @@ pub fn quantise(
     workers: u8,
 ) -> impl ExactSizeIterator<Item = i32> + '_ {
     // A block of zeros divides by one.
-    let scale = if exponent == Exponent::ZERO { 1.0 } else { exponent.scale() };
+    let scale = if exponent == Exponent::ZERO {
+        1.0
+    } else {
+        exponent.scale()
+    };
     let factor = f64::from(limit(workers)) / scale; // exact: scale is a power of two
-    values.iter().map(move |value| round_ties_even(f64::from(*value) * factor))
+    values
+        .iter()
+        .map(move |value| round_ties_even(f64::from(*value) * factor))
 }
 
 /// Rounds |x| < 2³¹ to the nearest integer, ties to even, without a libm call, so that a loop over a block
@@ -131,7 +139,9 @@ mod tests {
     }
 
     fn finite() -> impl Strategy<Value = f32> {
-        any::<u32>().prop_map(f32::from_bits).prop_filter("finite", |value| value.is_finite())
+        any::<u32>()
+            .prop_map(f32::from_bits)
+            .prop_filter("finite", |value| value.is_finite())
     }
 
     proptest! {

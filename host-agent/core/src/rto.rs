@@ -37,7 +37,8 @@ impl Retransmission {
     /// The longest that a worker waits for one chunk: its timeouts, and the part of one that a fast
     /// retransmission adds.
     pub fn patience_ns(&self) -> u64 {
-        self.ceiling_ns.saturating_mul(u64::from(self.max_timeouts) + 1)
+        self.ceiling_ns
+            .saturating_mul(u64::from(self.max_timeouts) + 1)
     }
 }
 
@@ -55,7 +56,12 @@ pub struct RttEstimator {
 impl RttEstimator {
     /// Without any sample.
     pub fn new(config: Retransmission) -> Self {
-        Self { config, smoothed: None, backoff: 0, backed_off_at_ns: 0 }
+        Self {
+            config,
+            smoothed: None,
+            backoff: 0,
+            backed_off_at_ns: 0,
+        }
     }
 
     /// Takes the round trip of a chunk that was sent once. By Karn's rule (section 3) that of a
@@ -64,9 +70,10 @@ impl RttEstimator {
         let rtt_ns = rtt_ns.min(1 << 60); // keeps the sums below from overflowing
         self.smoothed = Some(match self.smoothed {
             None => (rtt_ns, rtt_ns / 2),
-            Some((srtt, rttvar)) => {
-                ((7 * srtt + rtt_ns) / 8, (3 * rttvar + srtt.abs_diff(rtt_ns)) / 4)
-            }
+            Some((srtt, rttvar)) => (
+                (7 * srtt + rtt_ns) / 8,
+                (3 * rttvar + srtt.abs_diff(rtt_ns)) / 4,
+            ),
         });
         self.backoff = 0;
     }
@@ -85,7 +92,12 @@ impl RttEstimator {
 
     /// The timeout of a chunk that has timed out `timeouts` times.
     pub fn timeout_ns(&self, timeouts: u32) -> u64 {
-        let Retransmission { floor_ns, initial_ns, ceiling_ns, .. } = self.config;
+        let Retransmission {
+            floor_ns,
+            initial_ns,
+            ceiling_ns,
+            ..
+        } = self.config;
         let base = match self.smoothed {
             None => initial_ns,
             Some((srtt, rttvar)) => srtt.saturating_add(rttvar.saturating_mul(4)),
@@ -148,7 +160,10 @@ mod tests {
     /// Karn's rule alone would never learn a round trip above the timeout.
     #[test]
     fn a_round_trip_longer_than_the_timeout_is_learnt() {
-        let mut rtt = RttEstimator::new(Retransmission { initial_ns: MS, ..config() });
+        let mut rtt = RttEstimator::new(Retransmission {
+            initial_ns: MS,
+            ..config()
+        });
         let rtt_ns = 50 * MS;
         let mut now = 0;
         for _ in 0..20 {

@@ -83,8 +83,12 @@ impl SlotTable {
     /// Admits a job: no cell has a contributor, and every owner is older than the job's first chunk.
     pub fn new(job: Job) -> Self {
         let owner = job.first_chunk().plus(u32::MAX);
-        let cell =
-            Cell { owner, contributors: WorkerSet::EMPTY, flags: Flags::NONE, next_scale: 0 };
+        let cell = Cell {
+            owner,
+            contributors: WorkerSet::EMPTY,
+            flags: Flags::NONE,
+            next_scale: 0,
+        };
         Self {
             job,
             cells: vec![cell; job.cells()],
@@ -94,9 +98,20 @@ impl SlotTable {
 
     /// What the cell holds; `None` beyond the job's cells.
     pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
-        let Cell { owner, contributors, flags, next_scale } = *self.cells.get(cell.index())?;
+        let Cell {
+            owner,
+            contributors,
+            flags,
+            next_scale,
+        } = *self.cells.get(cell.index())?;
         let values = &self.values[self.range(cell)];
-        Some(CellView { owner, contributors, flags, next_scale, values })
+        Some(CellView {
+            owner,
+            contributors,
+            flags,
+            next_scale,
+            values,
+        })
     }
 
     /// Every cell's index.
@@ -180,7 +195,9 @@ impl SlotTable {
         outcome: Outcome,
         packet: &mut Packet<T>,
     ) -> bool {
-        let Some((index, cell)) = outcome.sum().and_then(|index| Some((index, self.cell(index)?)))
+        let Some((index, cell)) = outcome
+            .sum()
+            .and_then(|index| Some((index, self.cell(index)?)))
         else {
             return false;
         };

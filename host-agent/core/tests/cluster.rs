@@ -3,13 +3,15 @@
 mod common;
 
 use aggregation::cluster::{
-    Compare, Config, Death, Faults, NetworkCounters, Node, Report, ServerEnd, SlotSwitch, WorkerEnd,
+    CellState, Compare, Config, Death, Faults, Forwarder, NetworkCounters, Node, Report, ServerEnd,
+    SlotSwitch, SwitchModel, Violation, WorkerEnd,
 };
-use aggregation::job::ChunkId;
+use aggregation::job::{CellIndex, ChunkId};
 use aggregation::server::Mode;
 use aggregation::{Job, WorkerId};
 use common::mutant::{Defect, Mutant};
 use common::{expect_right, mix, run_reference, run_with, violations};
+use wire::{Kind, Packet};
 
 /// Every choice of a run follows from its seed.
 fn chaotic(seed: u64) -> Config {
@@ -20,7 +22,11 @@ fn chaotic(seed: u64) -> Config {
         93..=97 => 9 + pick(2, 8) as u8,
         _ => 17 + pick(2, 16) as u8,
     };
-    let mode = if pick(3, 3) == 0 { Mode::Direct } else { Mode::Switch };
+    let mode = if pick(3, 3) == 0 {
+        Mode::Direct
+    } else {
+        Mode::Switch
+    };
     let mut config = Config::new(seed, workers, mode);
     config.job.window = 1 << pick(4, 5);
     config.job.values_per_packet = 1 + pick(5, 4) as u16;
@@ -35,7 +41,9 @@ fn chaotic(seed: u64) -> Config {
         2 => ChunkId((1 << 31) - pick(10, 40) as u32),
         _ => ChunkId(pick(10, 1 << 32) as u32),
     };
-    let share = |what: u64, percent: u64| (pick(what, 4) != 0) as u64 as f64 * pick(what + 1, percent + 1) as f64 / 100.0;
+    let share = |what: u64, percent: u64| {
+        (pick(what, 4) != 0) as u64 as f64 * pick(what + 1, percent + 1) as f64 / 100.0
+    };
     config.faults = Faults {
         loss: share(20, 30),
         duplicate: share(22, 20),
@@ -105,9 +113,19 @@ impl Totals {
             "{name}: {} runs, {} complete, {} named errors; {} frames, {} dropped, {} duplicated, \
              {} reordered, {} deaths; {} timeouts, {} fast retransmits, {} retransmissions, \
              {} stale or duplicate; longest from death to error {} us",
-            self.runs, self.complete, self.failed_workers, n.sent, n.dropped, n.duplicated, n.reordered,
-            self.deaths, self.timeouts, self.fast_retransmits, self.retransmitted,
-            self.stale_or_duplicate, self.longest_to_error_ns / 1000,
+            self.runs,
+            self.complete,
+            self.failed_workers,
+            n.sent,
+            n.dropped,
+            n.duplicated,
+            n.reordered,
+            self.deaths,
+            self.timeouts,
+            self.fast_retransmits,
+            self.retransmitted,
+            self.stale_or_duplicate,
+            self.longest_to_error_ns / 1000,
         );
     }
 }
@@ -125,7 +143,10 @@ fn suite(name: &str, configs: impl Iterator<Item = Config>) -> Totals {
 #[test]
 fn loss_duplication_and_reordering_leave_the_sums_exact() {
     let totals = suite("chaos", (0..7000).map(chaotic));
-    assert_eq!(totals.complete, totals.runs, "nobody died, so everybody finishes");
+    assert_eq!(
+        totals.complete, totals.runs,
+        "nobody died, so everybody finishes"
+    );
     assert!(totals.network.dropped > 100_000);
     assert!(totals.network.duplicated > 100_000);
     assert!(totals.network.reordered > 100_000);
@@ -135,7 +156,11 @@ fn loss_duplication_and_reordering_leave_the_sums_exact() {
 #[test]
 fn a_death_leaves_exact_sums_or_named_errors() {
     let totals = suite("death", (100_000..102_500).map(chaotic).map(with_death));
-    assert!(totals.deaths > 1500, "{} deaths came too late to matter", totals.deaths);
+    assert!(
+        totals.deaths > 1500,
+        "{} deaths came too late to matter",
+        totals.deaths
+    );
     assert!(totals.failed_workers > 2000);
 }
 
@@ -155,7 +180,11 @@ fn a_cluster_without_faults_retransmits_nothing() {
                 assert_eq!(worker.counters.sent.frames, chunks);
                 assert_eq!(worker.counters.sent.retransmitted_frames, 0);
             }
-            let answers = if mode == Mode::Switch { chunks } else { chunks * workers };
+            let answers = if mode == Mode::Switch {
+                chunks
+            } else {
+                chunks * workers
+            };
             assert_eq!(report.server.counters.sent.frames, answers);
             assert_eq!(report.server.end, ServerEnd::Finished);
         }
@@ -171,13 +200,156 @@ fn a_run_follows_from_its_seed() {
     assert_ne!(format!("{a:?}"), format!("{other:?}"));
 }
 
-/// How many of the seeds show the defect.
-fn caught(defect: Defect, seeds: std::ops::Range<u64>) -> usize {
-    let runs = seeds.map(|seed| Config { mode: Mode::Switch, ..chaotic(seed) }).filter(|config| {
-        let mut config = config.clone();
+/// A switch that forgets everything after a number of frames.
+struct Forgetful {
+    job: Job,
+    switch: SlotSwitch,
+    frames_left: u64,
+}
+
+impl SwitchModel for Forgetful {
+    fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        if self.frames_left == 0 {
+            self.switch = SlotSwitch::new(self.job);
+        }
+        self.frames_left = self.frames_left.wrapping_sub(1);
+        self.switch.handle(now_ns, from, payload, out);
+    }
+
+    fn cell(&self, cell: CellIndex) -> Option<CellState> {
+        self.switch.cell(cell)
+    }
+}
+
+#[test]
+fn a_switch_that_restarts_sums_nothing_twice() {
+    let mut survived = 0;
+    for seed in 0..500 {
+        let mut config = Config {
+            mode: Mode::Switch,
+            ..chaotic(seed)
+        };
         config.retransmission.max_timeouts = 30;
-        // Thirty timeouts are enough only where little is lost.
-        config.faults.loss = config.faults.loss.min(0.05);
+        let job = Job::new(config.job).unwrap();
+        let frames_left = mix(seed, 1, 1) % 300;
+        let mut switch = Forgetful {
+            job,
+            switch: SlotSwitch::new(job),
+            frames_left,
+        };
+        let report = run_with(&config, &mut switch);
+        let violations = violations(&config, &report);
+        survived += u64::from(violations.is_empty());
+        let bad = violations.iter().find(|violation| {
+            !matches!(
+                violation,
+                Violation::NeedlessFailure(..) | Violation::NeedlessServerFailure(_)
+            )
+        });
+        assert_eq!(bad, None, "{config:#?}");
+    }
+    println!("{survived} of 500 runs survived the restart");
+    assert!(survived > 100);
+}
+
+/// A switch that sends every node, besides what it should, noise, cut frames, frames of another job, and
+/// well-formed frames of the kind that the node wants, from beyond the job's end.
+struct Noisy<S> {
+    switch: S,
+    job: Job,
+    to_server: Kind,
+    beyond: u32,
+    heard: u64,
+}
+
+impl<S: SwitchModel> Noisy<S> {
+    fn new(config: &Config, switch: S) -> Self {
+        let job = Job::new(config.job).unwrap();
+        let to_server = match config.mode {
+            Mode::Switch => Kind::Sum,
+            Mode::Direct => Kind::Update,
+        };
+        // As many numbers as leave slot and version as they are.
+        let numbers = (config.rounds + 1) * job.numbers_per_round();
+        let beyond = (numbers as u32).next_multiple_of(2 * job.window());
+        Self {
+            switch,
+            job,
+            to_server,
+            beyond,
+            heard: 0,
+        }
+    }
+}
+
+impl<S: SwitchModel> SwitchModel for Noisy<S> {
+    fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        self.switch.handle(now_ns, from, payload, out);
+        self.heard += 1;
+        let heard = self.heard;
+        let noise: Vec<u8> = (0..heard % 40).map(|i| mix(heard, i, 9) as u8).collect();
+        let cut = payload[..heard as usize % payload.len()].to_vec();
+        let mut foreign = payload.to_vec();
+        Packet::new_unchecked(&mut foreign[..]).set_job(8);
+
+        let rank = (heard % u64::from(self.job.workers())) as u8;
+        for (to, kind) in [
+            (Node::Server, self.to_server),
+            (Node::Worker(WorkerId(rank)), Kind::Result),
+        ] {
+            let mut wild = payload.to_vec();
+            let mut packet = Packet::new_unchecked(&mut wild[..]);
+            packet.set_kind(kind);
+            packet.set_worker(rank);
+            packet.set_contributors(self.job.everyone().0);
+            packet.set_chunk(packet.chunk().wrapping_add(self.beyond));
+            let bad = [noise.clone(), cut.clone(), foreign.clone(), wild];
+            out.extend(bad.into_iter().map(|bytes| (to, bytes)));
+        }
+    }
+
+    fn cell(&self, cell: CellIndex) -> Option<CellState> {
+        self.switch.cell(cell)
+    }
+}
+
+#[test]
+fn noise_on_every_port_changes_nothing() {
+    for seed in 0..300 {
+        for mode in [Mode::Switch, Mode::Direct] {
+            let mut config = Config {
+                mode,
+                ..chaotic(seed)
+            };
+            config.faults.loss = config.faults.loss.min(0.1);
+            let job = Job::new(config.job).unwrap();
+            let report = match mode {
+                Mode::Switch => run_with(&config, &mut Noisy::new(&config, SlotSwitch::new(job))),
+                Mode::Direct => run_with(&config, &mut Noisy::new(&config, Forwarder::new(job))),
+            };
+            let violations = violations(&config, &report);
+            assert!(violations.is_empty(), "{config:#?}: {violations:#?}");
+            let server = report.server.counters;
+            assert!(server.malformed > 0 && server.not_ours > 0);
+            assert!(
+                report
+                    .workers
+                    .iter()
+                    .all(|worker| worker.counters.malformed > 0)
+            );
+        }
+    }
+}
+
+/// How many of 300 runs show the defect.
+fn caught(defect: Defect, faults: impl Fn(Faults) -> Faults) -> usize {
+    let runs = (0..300).filter(|seed| {
+        let mut config = Config {
+            mode: Mode::Switch,
+            ..chaotic(*seed)
+        };
+        config.retransmission.max_timeouts = 40;
+        config.faults = faults(config.faults);
         let mut switch = Mutant::new(Job::new(config.job).unwrap(), defect);
         let report = run_with(&config, &mut switch);
         !violations(&config, &report).is_empty()
@@ -187,10 +359,18 @@ fn caught(defect: Defect, seeds: std::ops::Range<u64>) -> usize {
 
 #[test]
 fn the_checker_catches_every_defect() {
-    assert_eq!(caught(Defect::None, 0..300), 0, "the mutants' own code is right");
+    // Forty timeouts are enough only where not too much is lost.
+    let mild = |faults: Faults| Faults {
+        loss: faults.loss.min(0.05),
+        ..faults
+    };
+    assert_eq!(
+        caught(Defect::None, mild),
+        0,
+        "the mutants' own code is right"
+    );
     for defect in [
         Defect::NoBitmap,
-        Defect::NoStaleCheck,
         Defect::StaleValues,
         Defect::NeverFreed,
         Defect::ZeroIsFree,
@@ -198,15 +378,34 @@ fn the_checker_catches_every_defect() {
         Defect::NoAgain,
         Defect::OffByOne,
     ] {
-        let caught = caught(defect, 0..300);
+        let caught = caught(defect, mild);
         println!("{defect:?}: caught in {caught} of 300 runs");
-        assert!(caught > 0, "{defect:?} goes unnoticed");
+        assert!(caught > 50, "{defect:?} goes unnoticed");
     }
+}
+
+/// A stale frame only does harm between a chunk's completion and a lost answer: the others' updates are
+/// forgotten, and who has the answer does not send again.
+#[test]
+fn the_checker_catches_a_missing_stale_check() {
+    let late = |_| Faults {
+        loss: 0.1,
+        duplicate: 0.3,
+        reorder: 0.3,
+        reorder_ns: 1_000_000,
+    };
+    assert_eq!(caught(Defect::None, late), 0);
+    let caught = caught(Defect::NoStaleCheck, late);
+    println!("NoStaleCheck: caught in {caught} of 300 runs");
+    assert!(caught >= 3, "a missing stale check goes unnoticed");
 }
 
 #[test]
 fn comparing_two_switches_finds_a_difference_and_nothing_else() {
-    let config = Config { mode: Mode::Switch, ..chaotic(5) };
+    let config = Config {
+        mode: Mode::Switch,
+        ..chaotic(5)
+    };
     let job = Job::new(config.job).unwrap();
     let compare = |defect| {
         let mut both = Compare::new(job, SlotSwitch::new(job), Mutant::new(job, defect));
@@ -219,5 +418,9 @@ fn comparing_two_switches_finds_a_difference_and_nothing_else() {
     let frame = compare(Defect::OffByOne);
     assert!(frame[0].what.starts_with("frames"), "{}", frame[0]);
     let cell = compare(Defect::StaleValues);
-    assert!(cell.iter().any(|mismatch| mismatch.what.starts_with("cell")), "{cell:#?}");
+    assert!(
+        cell.iter()
+            .any(|mismatch| mismatch.what.starts_with("cell")),
+        "{cell:#?}"
+    );
 }

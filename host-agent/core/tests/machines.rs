@@ -2,7 +2,9 @@
 
 mod common;
 
-use aggregation::cluster::{self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd};
+use aggregation::cluster::{
+    self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd,
+};
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Part, Position, WorkerSet};
 use aggregation::server::{self, Mode, Server, ServerError};
 use aggregation::worker::{Event, Received, StartError, Worker, WorkerError};
@@ -53,28 +55,48 @@ fn settings_that_are_no_job_are_refused() {
     assert_eq!(Job::new(config(33, 1, 2)), Err(JobError::Workers(33)));
     assert_eq!(Job::new(config(1, 3, 2)), Err(JobError::Window(3)));
     assert_eq!(Job::new(config(1, 0, 2)), Err(JobError::Window(0)));
-    assert_eq!(Job::new(config(1, 1 << 16, 2)), Err(JobError::Window(1 << 16)));
-    let none = JobConfig { values_per_packet: 0, ..config(1, 1, 2) };
+    assert_eq!(
+        Job::new(config(1, 1 << 16, 2)),
+        Err(JobError::Window(1 << 16))
+    );
+    let none = JobConfig {
+        values_per_packet: 0,
+        ..config(1, 1, 2)
+    };
     assert_eq!(Job::new(none), Err(JobError::ValuesPerPacket));
 }
 
 #[test]
 fn a_worker_opens_with_a_window_of_scale_only_frames() {
     let mut worker = Worker::new(job(2, 2, 5), WorkerId(1), Retransmission::default());
-    assert_eq!(worker.start_round(&[0.0; 4]), Err(StartError::Length { got: 4, expected: 5 }));
+    assert_eq!(
+        worker.start_round(&[0.0; 4]),
+        Err(StartError::Length {
+            got: 4,
+            expected: 5
+        })
+    );
     worker.start_round(&[1.0, -3.0, 0.25, 0.0, 100.0]).unwrap();
     assert_eq!(worker.close(), Err(StartError::NotIdle));
     let frames = transmit(&mut worker, 0);
-    let reprs: Vec<_> =
-        frames.iter().map(|frame| Repr::parse(&Packet::new_checked(&frame[..]).unwrap())).collect();
+    let reprs: Vec<_> = frames
+        .iter()
+        .map(|frame| Repr::parse(&Packet::new_checked(&frame[..]).unwrap()))
+        .collect();
     assert_eq!(reprs.len(), 2);
     for (i, repr) in reprs.iter().enumerate() {
         assert_eq!(repr.kind, Kind::Update);
         assert_eq!(repr.flags, Flags::SCALE_ONLY);
-        assert_eq!((repr.chunk, repr.slot, repr.worker), (i as u32, i as u16, 1));
+        assert_eq!(
+            (repr.chunk, repr.slot, repr.worker),
+            (i as u32, i as u16, 1)
+        );
         assert_eq!((repr.count, repr.contributors, repr.scale), (0, 2, 0));
     }
-    assert_eq!(reprs.iter().map(|repr| repr.next_scale).collect::<Vec<_>>(), [129, 125]);
+    assert_eq!(
+        reprs.iter().map(|repr| repr.next_scale).collect::<Vec<_>>(),
+        [129, 125]
+    );
 
     // The answer brings the exponent; another worker wanted a larger one.
     let mut result = answer(&frames[0]);
@@ -85,7 +107,10 @@ fn a_worker_opens_with_a_window_of_scale_only_frames() {
     assert_eq!(next.len(), 1);
     let packet = Packet::new_checked(&next[0][..]).unwrap();
     let repr = Repr::parse(&packet);
-    assert_eq!((repr.chunk, repr.slot, repr.scale, repr.count), (2, 0, 131, 2));
+    assert_eq!(
+        (repr.chunk, repr.slot, repr.scale, repr.count),
+        (2, 0, 131, 2)
+    );
     assert_eq!(repr.flags, Flags::VERSION);
     assert_eq!(repr.next_scale, 134, "what chunk 4 wants: 100 ≤ 2^7");
     let q = |x: f64| (x * f64::from(i32::MAX / 2) / 16.0).round_ties_even() as i32;
@@ -94,7 +119,10 @@ fn a_worker_opens_with_a_window_of_scale_only_frames() {
 
 #[test]
 fn an_unanswered_chunk_is_named_after_the_stated_timeouts() {
-    let retransmission = Retransmission { max_timeouts: 3, ..Retransmission::default() };
+    let retransmission = Retransmission {
+        max_timeouts: 3,
+        ..Retransmission::default()
+    };
     let mut worker = Worker::new(job(2, 1, 4), WorkerId(0), retransmission);
     worker.start_round(&[1.0; 4]).unwrap();
     let opening = transmit(&mut worker, 0);
@@ -103,7 +131,11 @@ fn an_unanswered_chunk_is_named_after_the_stated_timeouts() {
     let mut sent = Vec::new();
     let mut now_ns = 10 * MS;
     let error = loop {
-        sent.extend(transmit(&mut worker, now_ns).into_iter().map(|frame| (now_ns / MS, frame)));
+        sent.extend(
+            transmit(&mut worker, now_ns)
+                .into_iter()
+                .map(|frame| (now_ns / MS, frame)),
+        );
         now_ns = worker.poll_timeout().unwrap();
         worker.handle_timeout(now_ns);
         if let Some(event) = worker.poll_event() {
@@ -111,17 +143,34 @@ fn an_unanswered_chunk_is_named_after_the_stated_timeouts() {
         }
     };
     // The wake-up for the answered chunk's timeout, at 1000 ms, changes nothing.
-    assert_eq!(sent.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(), [10, 210, 610]);
+    assert_eq!(
+        sent.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(),
+        [10, 210, 610]
+    );
     for (i, (_, frame)) in sent.iter().enumerate() {
         let packet = Packet::new_checked(&frame[..]).unwrap();
         assert_eq!(usize::from(packet.transmission()), i);
         assert_eq!(packet.flags().contains(Flags::AGAIN), i > 0);
-        assert_eq!(frame[20..], sent[0].1[20..], "a retransmission has the same values");
+        assert_eq!(
+            frame[20..],
+            sent[0].1[20..],
+            "a retransmission has the same values"
+        );
     }
-    let position = Position { round: 0, part: Part::Values(0) };
-    let expected = WorkerError::Unanswered { position, chunk: ChunkId(1), timeouts: 3 };
+    let position = Position {
+        round: 0,
+        part: Part::Values(0),
+    };
+    let expected = WorkerError::Unanswered {
+        position,
+        chunk: ChunkId(1),
+        timeouts: 3,
+    };
     assert_eq!(error, Event::Failed(expected));
-    assert_eq!(expected.to_string(), "chunk 0 of round 0 (#1) was not answered within 3 timeouts");
+    assert_eq!(
+        expected.to_string(),
+        "chunk 0 of round 0 (#1) was not answered within 3 timeouts"
+    );
     assert_eq!(worker.poll_timeout(), None);
     assert_eq!(transmit(&mut worker, now_ns).len(), 0);
     assert_eq!(worker.start_round(&[0.0; 4]), Err(StartError::NotIdle));
@@ -129,7 +178,10 @@ fn an_unanswered_chunk_is_named_after_the_stated_timeouts() {
 
 #[test]
 fn a_chunk_overtaken_often_enough_is_sent_again_once_at_once() {
-    let retransmission = Retransmission { fast_threshold: 3, ..Retransmission::default() };
+    let retransmission = Retransmission {
+        fast_threshold: 3,
+        ..Retransmission::default()
+    };
     let mut worker = Worker::new(job(2, 4, 200), WorkerId(0), retransmission);
     worker.start_round(&[1.0; 200]).unwrap();
     let mut frames: std::collections::VecDeque<_> = transmit(&mut worker, 0).into();
@@ -158,14 +210,21 @@ fn a_dead_worker_is_named_by_a_server_that_sums() {
     let mut config = Config::new(11, 4, Mode::Direct);
     config.rounds = 50;
     config.retransmission.max_timeouts = 5;
-    config.deaths.push(Death { node: Node::Worker(WorkerId(2)), at_ns: 2_000_000 });
+    config.deaths.push(Death {
+        node: Node::Worker(WorkerId(2)),
+        at_ns: 2_000_000,
+    });
     let report = expect_right(&config);
     let ServerEnd::Failed(ServerError::Incomplete { missing, .. }) = report.server.end else {
         panic!("{:?}", report.server.end)
     };
     assert_eq!(missing, WorkerSet::only(WorkerId(2)));
     assert_eq!(report.deaths, 1);
-    let failed = report.workers.iter().filter(|w| matches!(w.end, WorkerEnd::Failed(_))).count();
+    let failed = report
+        .workers
+        .iter()
+        .filter(|w| matches!(w.end, WorkerEnd::Failed(_)))
+        .count();
     assert_eq!(failed, 3);
 }
 
@@ -174,9 +233,41 @@ fn a_dead_worker_behind_a_switch_silences_the_server() {
     let mut config = Config::new(12, 4, Mode::Switch);
     config.rounds = 50;
     config.retransmission.max_timeouts = 5;
-    config.deaths.push(Death { node: Node::Worker(WorkerId(0)), at_ns: 2_000_000 });
+    config.deaths.push(Death {
+        node: Node::Worker(WorkerId(0)),
+        at_ns: 2_000_000,
+    });
     let report = expect_right(&config);
-    assert!(matches!(report.server.end, ServerEnd::Failed(ServerError::Silent { .. })));
+    assert!(matches!(
+        report.server.end,
+        ServerEnd::Failed(ServerError::Silent { .. })
+    ));
+}
+
+#[test]
+fn an_incomplete_sum_tells_the_server_who_is_missing() {
+    let job = job(4, 1, 2);
+    let retransmission = Retransmission::default();
+    let apply = |_: server::Completed<'_>, _: &mut [u32]| {};
+    let mut server = Server::new(job, Mode::Switch, retransmission, None, apply, 0);
+    let mut worker = Worker::new(job, WorkerId(0), retransmission);
+    worker.start_round(&[1.0; 2]).unwrap();
+    let mut sum = transmit(&mut worker, 0).remove(0);
+    let mut packet = Packet::new_unchecked(&mut sum[..]);
+    packet.set_kind(Kind::Sum);
+    packet.set_flags(Flags::SCALE_ONLY | Flags::AGAIN);
+    packet.set_contributors(0b0101);
+    assert_eq!(server.handle_packet(MS, &sum), server::Received::Duplicate);
+    assert_eq!(server.poll_transmit(MS, &mut Vec::new()), None);
+    server.handle_timeout(server.poll_timeout().unwrap());
+    let Some(server::Event::Failed(error)) = server.poll_event() else {
+        panic!()
+    };
+    assert_eq!(
+        error.to_string(),
+        "scale-only chunk 0 of round 0 (#0) waits for worker 1, worker 3"
+    );
+    assert_eq!(server.poll_timeout(), None);
 }
 
 #[test]
@@ -185,19 +276,33 @@ fn a_dead_server_is_an_error_at_every_worker() {
         let mut config = Config::new(13, 3, mode);
         config.rounds = 50;
         config.retransmission.max_timeouts = 5;
-        config.deaths.push(Death { node: Node::Server, at_ns: 1_000_000 });
+        config.deaths.push(Death {
+            node: Node::Server,
+            at_ns: 1_000_000,
+        });
         let report = expect_right(&config);
-        assert!(report.workers.iter().all(|w| matches!(w.end, WorkerEnd::Failed(_))));
+        assert!(
+            report
+                .workers
+                .iter()
+                .all(|w| matches!(w.end, WorkerEnd::Failed(_)))
+        );
     }
 }
 
 #[test]
 fn a_value_that_is_not_finite_fails_its_chunk_at_every_rank() {
     for mode in [Mode::Switch, Mode::Direct] {
-        for (seed, bad) in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].into_iter().enumerate() {
+        for (seed, bad) in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY]
+            .into_iter()
+            .enumerate()
+        {
             let mut config = Config::new(seed as u64, 4, mode);
             config.rounds = 3;
-            config.faults = Faults { loss: 0.1, ..Faults::NONE };
+            config.faults = Faults {
+                loss: 0.1,
+                ..Faults::NONE
+            };
             let good = common::inputs(&config);
             let inputs = |round, worker| {
                 let mut values: Vec<f32> = good(round, worker);
@@ -213,7 +318,10 @@ fn a_value_that_is_not_finite_fails_its_chunk_at_every_rank() {
                 Mode::Direct => cluster::run(&config, &mut Forwarder::new(job), answer, inputs),
             }
             .unwrap();
-            let position = Position { round: 1, part: Part::Values(5) };
+            let position = Position {
+                round: 1,
+                part: Part::Values(5),
+            };
             let chunk = job.chunk(job.numbers_per_round() + u64::from(job.window()) + 5);
             let expected = WorkerError::NonFinite { position, chunk };
             for worker in &report.workers {
@@ -284,16 +392,35 @@ fn a_server_applies_once_and_answers_as_often_as_asked() {
         bytes
     };
     let mut buffer = Vec::new();
-    assert_eq!(server.handle_packet(0, &sum(1, false, 0)), server::Received::Malformed, "too early");
-    assert_eq!(server.handle_packet(0, &sum(0, false, 1)), server::Received::Applied);
+    assert_eq!(
+        server.handle_packet(0, &sum(1, false, 0)),
+        server::Received::Malformed,
+        "too early"
+    );
+    assert_eq!(
+        server.handle_packet(0, &sum(0, false, 1)),
+        server::Received::Applied
+    );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
     // The first sum was lost, or is late: the repetition serves as well.
-    assert_eq!(server.handle_packet(0, &sum(1, true, 1)), server::Received::Applied);
+    assert_eq!(
+        server.handle_packet(0, &sum(1, true, 1)),
+        server::Received::Applied
+    );
     assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::All));
-    assert_eq!(server.handle_packet(0, &sum(1, false, 0)), server::Received::Duplicate);
+    assert_eq!(
+        server.handle_packet(0, &sum(1, false, 0)),
+        server::Received::Duplicate
+    );
     assert_eq!(server.poll_transmit(0, &mut buffer), None);
-    assert_eq!(server.handle_packet(0, &sum(1, true, 1)), server::Received::Again);
-    assert_eq!(server.poll_transmit(0, &mut buffer), Some(Destination::Worker(WorkerId(1))));
+    assert_eq!(
+        server.handle_packet(0, &sum(1, true, 1)),
+        server::Received::Again
+    );
+    assert_eq!(
+        server.poll_transmit(0, &mut buffer),
+        Some(Destination::Worker(WorkerId(1)))
+    );
     let packet = Packet::new_checked(&buffer[..]).unwrap();
     assert_eq!(packet.values_u32().collect::<Vec<_>>(), [41, 7]);
     assert_eq!((packet.worker(), packet.transmission()), (1, 1));
@@ -322,6 +449,8 @@ fn many_chunks_of_full_size_cost_little() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Bytes from anywhere, and true frames with a few bytes changed: nothing panics, and nothing but an
     /// answer is taken for one.
     #[test]

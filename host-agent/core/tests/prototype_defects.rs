@@ -59,15 +59,24 @@ fn a_duplicate_is_counted_once() {
     assert_eq!(put(&mut slots, &first), Outcome::TakenOver(cell));
     assert_eq!(put(&mut slots, &first), Outcome::DuplicateIncomplete(cell));
     assert_eq!(put(&mut slots, &first), Outcome::DuplicateIncomplete(cell));
-    assert_eq!(put(&mut slots, &update(&job, 1, 0, [2, 20])), Outcome::Absorbed(cell));
-    assert_eq!(put(&mut slots, &update(&job, 2, 0, [4, 40])), Outcome::Completed(cell));
+    assert_eq!(
+        put(&mut slots, &update(&job, 1, 0, [2, 20])),
+        Outcome::Absorbed(cell)
+    );
+    assert_eq!(
+        put(&mut slots, &update(&job, 2, 0, [4, 40])),
+        Outcome::Completed(cell)
+    );
     assert_eq!(sum(&slots, cell), [7, 70]);
     assert_eq!(put(&mut slots, &first), Outcome::Again(cell));
     assert_eq!(sum(&slots, cell), [7, 70], "and a late one changes nothing");
 
     // A whole training in which every frame comes twice.
     let mut config = Config::new(1, 4, Mode::Switch);
-    config.faults = Faults { duplicate: 1.0, ..Faults::NONE };
+    config.faults = Faults {
+        duplicate: 1.0,
+        ..Faults::NONE
+    };
     let report = expect_right(&config);
     assert!(report.network.duplicated > 100);
 }
@@ -77,9 +86,17 @@ fn a_loss_does_not_stall_for_ever() {
     // The first frame of each kind, on each link, at one time or another.
     for seed in 0..200 {
         let mut config = Config::new(seed, 2, Mode::Switch);
-        config.faults = Faults { loss: 0.3, ..Faults::NONE };
+        config.faults = Faults {
+            loss: 0.3,
+            ..Faults::NONE
+        };
         let report = expect_right(&config);
-        assert!(report.workers.iter().all(|worker| worker.end == WorkerEnd::Finished));
+        assert!(
+            report
+                .workers
+                .iter()
+                .all(|worker| worker.end == WorkerEnd::Finished)
+        );
     }
 }
 
@@ -101,7 +118,10 @@ fn slots_are_freed_by_the_next_chunk() {
     config.job.values_per_round = 60_000;
     config.retransmission.max_timeouts = 5;
     let report = run_with(&config, &mut stuck);
-    assert!(!violations(&config, &report).is_empty(), "a switch that never frees is found out");
+    assert!(
+        !violations(&config, &report).is_empty(),
+        "a switch that never frees is found out"
+    );
 }
 
 #[test]
@@ -109,16 +129,37 @@ fn chunk_0_is_a_chunk_like_any_other() {
     let job = job(2, 1);
     let mut slots = SlotTable::new(job);
     let cell = CellIndex(0);
-    assert_eq!(put(&mut slots, &update(&job, 0, 0, [1, 1])), Outcome::TakenOver(cell));
-    assert_eq!(put(&mut slots, &update(&job, 1, 0, [1, 1])), Outcome::Completed(cell));
+    assert_eq!(
+        put(&mut slots, &update(&job, 0, 0, [1, 1])),
+        Outcome::TakenOver(cell)
+    );
+    assert_eq!(
+        put(&mut slots, &update(&job, 1, 0, [1, 1])),
+        Outcome::Completed(cell)
+    );
     assert_eq!(slots.cell(cell).unwrap().owner, ChunkId(0));
-    assert_eq!(put(&mut slots, &update(&job, 1, 0, [1, 1])), Outcome::Again(cell));
+    assert_eq!(
+        put(&mut slots, &update(&job, 1, 0, [1, 1])),
+        Outcome::Again(cell)
+    );
 
     // Chunk 0 in the middle of a job, where numbers wrap.
-    for first in [0, u32::MAX, u32::MAX - 7, u32::MAX - 20, 1 << 31, (1 << 31) - 9] {
+    for first in [
+        0,
+        u32::MAX,
+        u32::MAX - 7,
+        u32::MAX - 20,
+        1 << 31,
+        (1 << 31) - 9,
+    ] {
         let mut config = Config::new(3, 3, Mode::Switch);
         config.job.first_chunk = ChunkId(first);
-        config.faults = Faults { loss: 0.1, duplicate: 0.1, reorder: 0.3, reorder_ns: 1_000_000 };
+        config.faults = Faults {
+            loss: 0.1,
+            duplicate: 0.1,
+            reorder: 0.3,
+            reorder_ns: 1_000_000,
+        };
         expect_right(&config);
     }
 }
@@ -131,7 +172,10 @@ fn bytes_have_one_order() {
     let config = Config::new(4, 2, Mode::Switch);
     let mut little = Mutant::new(Job::new(config.job).unwrap(), Defect::LittleEndian);
     let report = run_with(&config, &mut little);
-    assert!(!violations(&config, &report).is_empty(), "a switch of another order is found out");
+    assert!(
+        !violations(&config, &report).is_empty(),
+        "a switch of another order is found out"
+    );
 }
 
 #[test]
@@ -140,13 +184,20 @@ fn degree_1_does_not_add_to_stale_data() {
     let mut slots = SlotTable::new(job);
     for chunk in 0..10 {
         let outcome = put(&mut slots, &update(&job, 0, chunk, [5, 6]));
-        let Outcome::Completed(cell) = outcome else { panic!("{outcome:?}") };
+        let Outcome::Completed(cell) = outcome else {
+            panic!("{outcome:?}")
+        };
         assert_eq!(sum(&slots, cell), [5, 6]);
     }
     for window in [1, 4] {
         let mut config = Config::new(5, 1, Mode::Switch);
         config.job.window = window;
-        config.faults = Faults { loss: 0.1, duplicate: 0.2, reorder: 0.2, reorder_ns: 500_000 };
+        config.faults = Faults {
+            loss: 0.1,
+            duplicate: 0.2,
+            reorder: 0.2,
+            reorder_ns: 500_000,
+        };
         expect_right(&config);
     }
 }
@@ -163,9 +214,17 @@ fn sums_cannot_overflow() {
         for worker in 0..workers {
             outcome = put(&mut slots, &update(&job, worker, 0, [q[0], q[1]]));
         }
-        let Outcome::Completed(cell) = outcome else { panic!("{outcome:?}") };
+        let Outcome::Completed(cell) = outcome else {
+            panic!("{outcome:?}")
+        };
         let exact = i64::from(q[0]) * i64::from(workers);
-        assert_eq!(sum(&slots, cell).iter().map(|s| i64::from(*s)).collect::<Vec<_>>(), [exact, -exact]);
+        assert_eq!(
+            sum(&slots, cell)
+                .iter()
+                .map(|s| i64::from(*s))
+                .collect::<Vec<_>>(),
+            [exact, -exact]
+        );
         assert!(q[0] <= limit(workers) && exact <= i64::from(i32::MAX));
     }
 }
@@ -176,7 +235,10 @@ fn results_are_multicast() {
     let report = expect_right(&config);
     let job = Job::new(config.job).unwrap();
     let chunks = config.rounds * job.numbers_per_round() + u64::from(job.window());
-    assert_eq!(report.server.counters.sent.frames, chunks, "one frame answers a chunk for all");
+    assert_eq!(
+        report.server.counters.sent.frames, chunks,
+        "one frame answers a chunk for all"
+    );
 
     let mut switch = SlotSwitch::new(job);
     let mut result = update(&job, wire::ALL_WORKERS & 7, 0, [0, 0]);

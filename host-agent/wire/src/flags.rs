@@ -45,7 +45,11 @@ impl Flags {
     /// These flags with `other` set or cleared.
     #[must_use]
     pub const fn with(self, other: Self, set: bool) -> Self {
-        if set { Self(self.0 | other.0) } else { Self(self.0 & !other.0) }
+        if set {
+            Self(self.0 | other.0)
+        } else {
+            Self(self.0 & !other.0)
+        }
     }
 }
 

@@ -46,7 +46,10 @@ impl<T: AsRef<[u8]>> Packet<T> {
     fn check(&self) -> Result<(), Error> {
         let have = self.buffer.as_ref().len();
         if have < HEADER_LEN {
-            return Err(Error::Truncated { have, need: HEADER_LEN });
+            return Err(Error::Truncated {
+                have,
+                need: HEADER_LEN,
+            });
         }
         if self.version() != PROTOCOL_VERSION {
             return Err(Error::Version(self.version()));

@@ -11,7 +11,14 @@ fn repr() -> impl Strategy<Value = Repr> {
         any::<u32>(),
         any::<u16>(),
     );
-    let tail = (any::<u8>(), any::<u8>(), any::<u32>(), any::<u8>(), any::<u8>(), 0..=300u16);
+    let tail = (
+        any::<u8>(),
+        any::<u8>(),
+        any::<u32>(),
+        any::<u8>(),
+        any::<u8>(),
+        0..=300u16,
+    );
     (head, tail).prop_map(|((kind, flags, job, chunk, slot), tail)| {
         let (worker, transmission, contributors, scale, next_scale, count) = tail;
         let flags = Flags::from_bits(flags);
@@ -69,7 +76,11 @@ fn every_field_lies_where_the_protocol_says() {
     let mut emitted = vec![0xAA; repr.buffer_len()];
     let mut view = Packet::new_unchecked(&mut emitted[..]);
     repr.emit(&mut view);
-    assert_eq!(view.write_i32([-2, 7]), 1, "values past the count are not written");
+    assert_eq!(
+        view.write_i32([-2, 7]),
+        1,
+        "values past the count are not written"
+    );
     assert_eq!(emitted, bytes[..24]);
 }
 
@@ -96,7 +107,10 @@ fn bad_bytes_are_named() {
     assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Kind(0));
     bytes[0] = 0x11;
     bytes[19] = 2;
-    assert_eq!(Packet::new_checked(bytes).unwrap_err(), Error::Truncated { have: 24, need: 28 });
+    assert_eq!(
+        Packet::new_checked(bytes).unwrap_err(),
+        Error::Truncated { have: 24, need: 28 }
+    );
 }
 
 #[test]
@@ -137,7 +151,7 @@ proptest! {
     fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200), steer in any::<bool>()) {
         // Pure noise rarely gets past the first byte.
         if steer && !bytes.is_empty() {
-            bytes[0] = 0x10 | bytes[0] % 4;
+            bytes[0] = 0x10 | (bytes[0] % 4);
         }
         if steer && bytes.len() > 19 {
             bytes[18] = 0;

@@ -20,7 +20,12 @@ pub struct Faults {
 
 impl Faults {
     /// A network that behaves.
-    pub const NONE: Self = Self { loss: 0.0, duplicate: 0.0, reorder: 0.0, reorder_ns: 0 };
+    pub const NONE: Self = Self {
+        loss: 0.0,
+        duplicate: 0.0,
+        reorder: 0.0,
+        reorder_ns: 0,
+    };
 }
 
 /// A node that stops for ever, without a word.
@@ -113,7 +118,10 @@ impl Config {
     /// A run that is still going then has hung: each chunk of each round has had all its timeouts, one
     /// after the other.
     pub fn deadline_ns(&self) -> u64 {
-        let chunks = self.job.values_per_round.div_ceil(usize::from(self.job.values_per_packet.max(1)));
+        let chunks = self
+            .job
+            .values_per_round
+            .div_ceil(usize::from(self.job.values_per_packet.max(1)));
         let numbers = (self.rounds + 1) * (chunks as u64 + u64::from(self.job.window) + 4);
         numbers
             .saturating_mul(self.retransmission.patience_ns() + self.faults.reorder_ns)

@@ -42,7 +42,11 @@ pub struct Link {
 
 impl Link {
     pub fn new(faults: Faults, delay_ns: u64) -> Self {
-        Self { faults, delay_ns, latest_ns: 0 }
+        Self {
+            faults,
+            delay_ns,
+            latest_ns: 0,
+        }
     }
 
     /// When the copies of a frame arrive: none, one or two.
@@ -65,7 +69,12 @@ impl Link {
         [Some(first), copy]
     }
 
-    fn arrival(&mut self, now_ns: u64, rng: &mut ChaCha8Rng, counters: &mut NetworkCounters) -> u64 {
+    fn arrival(
+        &mut self,
+        now_ns: u64,
+        rng: &mut ChaCha8Rng,
+        counters: &mut NetworkCounters,
+    ) -> u64 {
         let mut arrival = now_ns + self.delay_ns;
         if chance(rng, self.faults.reorder) {
             arrival += below(rng, self.faults.reorder_ns);
@@ -85,5 +94,9 @@ fn chance(rng: &mut ChaCha8Rng, p: f64) -> bool {
 
 /// A number up to and including `max`.
 pub fn below(rng: &mut ChaCha8Rng, max: u64) -> u64 {
-    if max == 0 { 0 } else { rng.next_u64() % (max + 1) }
+    if max == 0 {
+        0
+    } else {
+        rng.next_u64() % (max + 1)
+    }
 }

@@ -61,9 +61,9 @@ pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
             bound *= 2.0;
         }
         for index in block {
-            let quantised = inputs.iter().map(|input| {
-                (f64::from(input[index]) * limit / bound).round_ties_even() as i64
-            });
+            let quantised = inputs
+                .iter()
+                .map(|input| (f64::from(input[index]) * limit / bound).round_ties_even() as i64);
             sums.push(i32::try_from(quantised.sum::<i64>()).expect("no sum can wrap"));
         }
     }
@@ -79,12 +79,15 @@ pub fn check(
     let mut violations = Vec::new();
     let expected: Vec<Vec<i32>> = (0..config.rounds)
         .map(|round| {
-            let of_round: Vec<_> =
-                (0..config.job.workers).map(|rank| inputs(round, WorkerId(rank))).collect();
+            let of_round: Vec<_> = (0..config.job.workers)
+                .map(|rank| inputs(round, WorkerId(rank)))
+                .collect();
             sums(&of_round, usize::from(config.job.values_per_packet))
         })
         .collect();
-    let limit_ns = config.last_death_ns().map(|death| death + config.mourning_ns());
+    let limit_ns = config
+        .last_death_ns()
+        .map(|death| death + config.mourning_ns());
 
     for worker in &report.workers {
         let rank = worker.rank;
@@ -93,7 +96,13 @@ pub fn check(
                 .find(|(_, (got, expected))| **got as i32 != **expected);
             if let Some((index, (got, expected))) = wrong {
                 let (expected, got) = (*expected, *got as i32);
-                violations.push(Violation::WrongSum { worker: rank, round, index, expected, got });
+                violations.push(Violation::WrongSum {
+                    worker: rank,
+                    round,
+                    index,
+                    expected,
+                    got,
+                });
             }
         }
         match worker.end {
@@ -107,7 +116,8 @@ pub fn check(
                     violations.push(Violation::NeedlessFailure(rank, error));
                 }
                 let stated = config.retransmission.max_timeouts;
-                if !matches!(error, WorkerError::Unanswered { timeouts, .. } if timeouts == stated) {
+                if !matches!(error, WorkerError::Unanswered { timeouts, .. } if timeouts == stated)
+                {
                     violations.push(Violation::Timeouts(rank, error));
                 }
                 if let Some(limit_ns) = limit_ns.filter(|limit_ns| worker.ended_ns > *limit_ns) {

@@ -30,13 +30,19 @@ pub fn run<S: SwitchModel, A: Apply>(
     apply: A,
     inputs: impl Fn(u64, WorkerId) -> Vec<f32>,
 ) -> Result<Report, JobError> {
-    Ok(Run::new(config, config.checked_job()?, switch, apply, inputs).to_the_end())
+    Ok(Run::new(config, config.checked_job()?, switch, apply, inputs).finish())
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    AtSwitch { from: Node, frame: Vec<u8> },
-    AtNode { to: Node, frame: Vec<u8> },
+    AtSwitch {
+        from: Node,
+        frame: Vec<u8>,
+    },
+    AtNode {
+        to: Node,
+        frame: Vec<u8>,
+    },
     Wake(Node),
     /// A worker has computed its values.
     Computed(WorkerId),
@@ -58,7 +64,13 @@ struct Member<M> {
 impl<M> Member<M> {
     fn new(machine: M, config: &Config, node: Node) -> Self {
         let link = Link::new(config.faults_of(node), config.delay_ns);
-        Self { machine, ended_ns: None, wake_ns: None, to_switch: link.clone(), from_switch: link }
+        Self {
+            machine,
+            ended_ns: None,
+            wake_ns: None,
+            to_switch: link.clone(),
+            from_switch: link,
+        }
     }
 
     /// Whether a wake-up must be scheduled, for a machine that wants to be called then.
@@ -91,7 +103,14 @@ struct Run<'a, S, A, I> {
 impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, A, I> {
     fn new(config: &'a Config, job: Job, switch: &'a mut S, apply: A, inputs: I) -> Self {
         let retransmission = config.retransmission;
-        let server = Server::new(job, config.mode, retransmission, Some(config.rounds), apply, 0);
+        let server = Server::new(
+            job,
+            config.mode,
+            retransmission,
+            Some(config.rounds),
+            apply,
+            0,
+        );
         let workers: Vec<_> = (0..job.workers())
             .map(WorkerId)
             .map(|rank| {
@@ -120,7 +139,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         }
     }
 
-    fn to_the_end(mut self) -> Report {
+    fn finish(mut self) -> Report {
         for death in &self.config.deaths {
             self.schedule(death.at_ns, Event::Death(death.node));
         }
@@ -165,14 +184,22 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
                 }
                 self.switched = switched;
             }
-            Event::AtNode { to: Node::Server, .. } if self.server_end == ServerEnd::Died => {
+            Event::AtNode {
+                to: Node::Server, ..
+            } if self.server_end == ServerEnd::Died => {
                 self.network.at_the_dead += 1;
             }
-            Event::AtNode { to: Node::Server, frame } => {
+            Event::AtNode {
+                to: Node::Server,
+                frame,
+            } => {
                 self.server.machine.handle_packet(now_ns, &frame);
                 self.pump_server();
             }
-            Event::AtNode { to: Node::Worker(rank), frame } => {
+            Event::AtNode {
+                to: Node::Worker(rank),
+                frame,
+            } => {
                 let index = usize::from(rank.0);
                 if self.worker_ends[index] == WorkerEnd::Died {
                     self.network.at_the_dead += 1;
@@ -243,7 +270,11 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
     fn pump_worker(&mut self, rank: WorkerId) {
         let index = usize::from(rank.0);
         let mut buffer = std::mem::take(&mut self.buffer);
-        while self.workers[index].machine.poll_transmit(self.now_ns, &mut buffer).is_some() {
+        while self.workers[index]
+            .machine
+            .poll_transmit(self.now_ns, &mut buffer)
+            .is_some()
+        {
             self.enter_switch(Node::Worker(rank), &buffer);
         }
         self.buffer = buffer;
@@ -295,7 +326,13 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         };
         let arrivals = link.send(self.now_ns, &mut self.rng, &mut self.network);
         for at_ns in arrivals.into_iter().flatten() {
-            self.schedule(at_ns, Event::AtSwitch { from, frame: frame.to_vec() });
+            self.schedule(
+                at_ns,
+                Event::AtSwitch {
+                    from,
+                    frame: frame.to_vec(),
+                },
+            );
         }
     }
 
@@ -309,7 +346,13 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
         };
         let [first, copy] = link.send(self.now_ns, &mut self.rng, &mut self.network);
         if let Some(at_ns) = copy {
-            self.schedule(at_ns, Event::AtNode { to, frame: frame.clone() });
+            self.schedule(
+                at_ns,
+                Event::AtNode {
+                    to,
+                    frame: frame.clone(),
+                },
+            );
         }
         if let Some(at_ns) = first {
             self.schedule(at_ns, Event::AtNode { to, frame });
@@ -318,15 +361,19 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> Run<'a, S, 
 
     fn report(self) -> Report {
         let now_ns = self.now_ns;
-        let workers = (self.workers.into_iter().zip(self.worker_ends).zip(self.rounds))
-            .map(|((worker, end), rounds)| WorkerReport {
-                rank: worker.machine.rank(),
-                rounds,
-                end,
-                ended_ns: worker.ended_ns.unwrap_or(now_ns),
-                counters: worker.machine.counters(),
-            })
-            .collect();
+        let workers = (self
+            .workers
+            .into_iter()
+            .zip(self.worker_ends)
+            .zip(self.rounds))
+        .map(|((worker, end), rounds)| WorkerReport {
+            rank: worker.machine.rank(),
+            rounds,
+            end,
+            ended_ns: worker.ended_ns.unwrap_or(now_ns),
+            counters: worker.machine.counters(),
+        })
+        .collect();
         Report {
             workers,
             server: ServerReport {

@@ -68,9 +68,13 @@ impl Forwarder {
 
     /// Sends a frame on to whom its header names.
     fn forward(&self, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
-        let Ok(packet) = Packet::new_checked(payload) else { return };
+        let Ok(packet) = Packet::new_checked(payload) else {
+            return;
+        };
         match (from, packet.kind()) {
-            (Node::Worker(_), Kind::Update | Kind::Sum) => out.push((Node::Server, payload.to_vec())),
+            (Node::Worker(_), Kind::Update | Kind::Sum) => {
+                out.push((Node::Server, payload.to_vec()))
+            }
             (Node::Server, Kind::Result) if packet.worker() == wire::ALL_WORKERS => {
                 let everyone = self.job.everyone().iter();
                 out.extend(everyone.map(|worker| (Node::Worker(worker), payload.to_vec())));
@@ -106,7 +110,10 @@ pub struct SlotSwitch {
 impl SlotSwitch {
     /// Admits a job.
     pub fn new(job: Job) -> Self {
-        Self { forwarder: Forwarder::new(job), slots: SlotTable::new(job) }
+        Self {
+            forwarder: Forwarder::new(job),
+            slots: SlotTable::new(job),
+        }
     }
 }
 
@@ -116,7 +123,9 @@ impl SwitchModel for SlotSwitch {
             self.forwarder.forward(from, payload, out);
             return;
         };
-        let Ok(packet) = Packet::new_checked(payload) else { return };
+        let Ok(packet) = Packet::new_checked(payload) else {
+            return;
+        };
         // Nobody speaks for another port's worker.
         if packet.kind() != Kind::Update || packet.worker() != port.0 {
             return;
@@ -124,7 +133,8 @@ impl SwitchModel for SlotSwitch {
         let outcome = self.slots.update(&packet);
         if matches!(outcome, Outcome::Completed(_) | Outcome::Again(_)) {
             let mut sum = payload.to_vec();
-            self.slots.make_sum(outcome, &mut Packet::new_unchecked(&mut sum[..]));
+            self.slots
+                .make_sum(outcome, &mut Packet::new_unchecked(&mut sum[..]));
             out.push((Node::Server, sum));
         }
     }
@@ -164,7 +174,11 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {} ns, after a frame of {:?}: {}", self.now_ns, self.from, self.what)
+        write!(
+            f,
+            "at {} ns, after a frame of {:?}: {}",
+            self.now_ns, self.from, self.what
+        )
     }
 }
 
@@ -174,7 +188,13 @@ impl<A, B> Compare<A, B> {
 
     /// Compares `second` with `first`.
     pub fn new(job: Job, first: A, second: B) -> Self {
-        Self { job, first, second, compared: 0, mismatches: Vec::new() }
+        Self {
+            job,
+            first,
+            second,
+            compared: 0,
+            mismatches: Vec::new(),
+        }
     }
 }
 
@@ -201,12 +221,20 @@ impl<A: SwitchModel, B: SwitchModel> SwitchModel for Compare<A, B> {
                 state.filter(|state| !state.contributors.is_empty())
             });
             if cells[0] != cells[1] {
-                differ.push(format!("cell {}: {:?} and {:?}", cell.0, cells[0], cells[1]));
+                differ.push(format!(
+                    "cell {}: {:?} and {:?}",
+                    cell.0, cells[0], cells[1]
+                ));
             }
         }
         for what in differ {
             if self.mismatches.len() < Self::MAX_MISMATCHES {
-                self.mismatches.push(Mismatch { now_ns, from, payload: payload.to_vec(), what });
+                self.mismatches.push(Mismatch {
+                    now_ns,
+                    from,
+                    payload: payload.to_vec(),
+                    what,
+                });
             }
         }
     }

@@ -50,7 +50,12 @@ pub struct Mutant {
 
 impl Mutant {
     pub fn new(job: Job, defect: Defect) -> Self {
-        Self { job, defect, forwarder: Forwarder::new(job), cells: BTreeMap::new() }
+        Self {
+            job,
+            defect,
+            forwarder: Forwarder::new(job),
+            cells: BTreeMap::new(),
+        }
     }
 
     /// The sum to send, and whether it is asked for again.
@@ -58,7 +63,10 @@ impl Mutant {
         let defect = self.defect;
         let everyone = self.job.everyone().0;
         let workers = u32::from(self.job.workers());
-        let cell = self.cells.entry(self.job.cell(ChunkId(repr.chunk)).0).or_default();
+        let cell = self
+            .cells
+            .entry(self.job.cell(ChunkId(repr.chunk)).0)
+            .or_default();
         let bit = 1 << repr.worker;
 
         let owned = cell.owner.is_some_and(|owner| {
@@ -74,17 +82,28 @@ impl Mutant {
             let mut sums = std::mem::take(&mut cell.values);
             sums.resize(self.job.values_per_packet(), 0);
             for (sum, value) in sums.iter_mut().zip(&values) {
-                let old = if defect == Defect::StaleValues { *sum } else { 0 };
+                let old = if defect == Defect::StaleValues {
+                    *sum
+                } else {
+                    0
+                };
                 *sum = old.wrapping_add(*value);
             }
-            *cell = Cell { owner: Some(repr.chunk), values: sums, ..Cell::default() };
+            *cell = Cell {
+                owner: Some(repr.chunk),
+                values: sums,
+                ..Cell::default()
+            };
         } else if cell.contributors & bit != 0 && defect != Defect::NoBitmap {
             let again = cell.contributors == everyone && defect != Defect::NoAgain;
             return again.then(|| (cell.values.clone(), cell.next_scale, true));
         } else if cell.arrivals >= workers {
             return Some((cell.values.clone(), cell.next_scale, true));
         } else {
-            cell.values.iter_mut().zip(values).for_each(|(sum, value)| *sum = sum.wrapping_add(value));
+            cell.values
+                .iter_mut()
+                .zip(values)
+                .for_each(|(sum, value)| *sum = sum.wrapping_add(value));
         }
         cell.contributors |= bit;
         cell.arrivals += 1;
@@ -112,7 +131,9 @@ impl SwitchModel for Mutant {
         let little = self.defect == Defect::LittleEndian;
         let swap = |value: i32| if little { value.swap_bytes() } else { value };
         let values = packet.values_i32().map(swap).collect();
-        let Some((mut sums, next_scale, again)) = self.update(&repr, values) else { return };
+        let Some((mut sums, next_scale, again)) = self.update(&repr, values) else {
+            return;
+        };
         if self.defect == Defect::OffByOne
             && let Some(first) = sums.first_mut()
         {

@@ -4,15 +4,19 @@
 //! only until k + W is complete. So a store of 2·W answers, one per cell, is enough; and a frame whose predecessor
 //! has not been answered is not of this job, whatever its number says.
 
+mod outcome;
+
 use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::job::{CellIndex, ChunkId, Job, Part, Position, WorkerId, WorkerSet};
+use crate::Destination;
+use crate::job::{CellIndex, ChunkId, Job, Part, WorkerId, WorkerSet};
 use crate::quantise::Exponent;
 use crate::rto::Retransmission;
 use crate::slot::{Outcome, SlotTable};
-use crate::{Destination, Sent};
+
+pub use outcome::{Event, Received, ServerCounters, ServerError};
 
 /// Who sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,89 +52,6 @@ impl<F: FnMut(Completed<'_>, &mut [u32])> Apply for F {
     fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]) {
         self(chunk, answer);
     }
-}
-
-/// What a server has to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// Every round is applied, and every worker has every answer (or has not been heard for a long time).
-    Finished,
-    /// The job cannot end well. The server still answers.
-    Failed(ServerError),
-}
-
-/// Why a job cannot end well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ServerError {
-    /// Nothing has completed for too long, and the server knows who is missing.
-    #[error("{position} ({chunk}) waits for {missing}")]
-    Incomplete {
-        /// Where the oldest incomplete chunk lies.
-        position: Position,
-        /// Its number on the wire.
-        chunk: ChunkId,
-        /// Who has not contributed.
-        missing: WorkerSet,
-    },
-    /// Nothing has completed for too long, and nothing is known of who contributed: a switch keeps that,
-    /// or nobody was heard.
-    #[error("nothing completed for {waited_ns} ns; next would be {position} ({chunk})")]
-    Silent {
-        /// Where the oldest chunk that has not completed lies.
-        position: Position,
-        /// Its number on the wire.
-        chunk: ChunkId,
-        /// How long the server waited.
-        waited_ns: u64,
-    },
-    /// Some worker's input held NaN or infinity.
-    #[error("{position} ({chunk}) holds a value that is not finite")]
-    NonFinite {
-        /// Where the chunk lies.
-        position: Position,
-        /// Its number on the wire.
-        chunk: ChunkId,
-    },
-}
-
-/// What became of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
-    /// It completed a chunk, which was applied.
-    Applied,
-    /// It was added to a chunk that waits for others.
-    Absorbed,
-    /// It asked for an answer again, and gets it.
-    Again,
-    /// It brought nothing new, and gets no answer.
-    Duplicate,
-    /// Older than what the cell now holds.
-    Stale,
-    /// Another job's, or a kind that is not for this server.
-    NotOurs,
-    /// No frame of the protocol, or not what can arrive for its chunk.
-    Malformed,
-}
-
-/// What a server has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ServerCounters {
-    /// Frames and bytes sent.
-    pub sent: Sent,
-    /// Chunks applied or agreed on.
-    pub completed: u64,
-    /// Frames that asked again.
-    pub again: u64,
-    /// Frames that brought nothing new.
-    pub duplicates: u64,
-    /// Frames older than what their cell holds.
-    pub stale: u64,
-    /// Frames of other jobs, or of kinds that are not for a server.
-    pub not_ours: u64,
-    /// Frames that are none, or cannot be.
-    pub malformed: u64,
-    /// Answers not sent because the transmit queue was full; retransmission recovers them.
-    pub dropped: u64,
 }
 
 /// The answer to the chunk that owned the cell last.
@@ -237,7 +158,11 @@ impl<A: Apply> Server<A> {
 
     fn receive(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> Received {
         let repr = Repr::parse(packet);
-        let kind = if self.slots.is_some() { Kind::Update } else { Kind::Sum };
+        let kind = if self.slots.is_some() {
+            Kind::Update
+        } else {
+            Kind::Sum
+        };
         if repr.kind != kind || repr.job != self.job.id().0 {
             return Received::NotOurs;
         }
@@ -273,13 +198,19 @@ impl<A: Apply> Server<A> {
             return repr.scale == 0;
         };
         let before_cell = self.job.cell(self.job.chunk(before));
-        let Answer { sequence, next_scale, .. } = self.answers[before_cell.index()];
+        let Answer {
+            sequence,
+            next_scale,
+            ..
+        } = self.answers[before_cell.index()];
         let scale = if scale_only { 0 } else { next_scale };
         sequence == Some(before) && repr.scale == scale
     }
 
     fn receive_update(&mut self, now_ns: u64, sequence: u64, packet: &Packet<&[u8]>) -> Received {
-        let Some(slots) = &mut self.slots else { return Received::NotOurs };
+        let Some(slots) = &mut self.slots else {
+            return Received::NotOurs;
+        };
         match slots.update(packet) {
             Outcome::Refused(_) => Received::Malformed,
             Outcome::Stale => Received::Stale,
@@ -297,7 +228,12 @@ impl<A: Apply> Server<A> {
                     }
                     None => return Received::Malformed,
                 };
-                let repr = Repr { contributors: contributors.0, flags, next_scale, ..Repr::parse(packet) };
+                let repr = Repr {
+                    contributors: contributors.0,
+                    flags,
+                    next_scale,
+                    ..Repr::parse(packet)
+                };
                 self.complete(now_ns, index, sequence, &repr);
                 for worker in self.job.everyone().iter() {
                     self.send(index, sequence, Destination::Worker(worker), false);
@@ -384,7 +320,10 @@ impl<A: Apply> Server<A> {
         self.newest = self.newest.max(sequence);
         self.progress_ns = now_ns;
         // Includes this one, which the caller counts.
-        if self.last_sequence().is_some_and(|last| self.counters.completed == last) {
+        if self
+            .last_sequence()
+            .is_some_and(|last| self.counters.completed == last)
+        {
             self.end(Event::Finished);
         }
     }
@@ -406,12 +345,23 @@ impl<A: Apply> Server<A> {
             self.counters.dropped += 1;
             return;
         }
-        self.queue.push_back(Outgoing { cell, sequence, to, again });
+        self.queue.push_back(Outgoing {
+            cell,
+            sequence,
+            to,
+            again,
+        });
     }
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
     pub fn poll_transmit(&mut self, _now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        while let Some(Outgoing { cell, sequence, to, again }) = self.queue.pop_front() {
+        while let Some(Outgoing {
+            cell,
+            sequence,
+            to,
+            again,
+        }) = self.queue.pop_front()
+        {
             let answer = &mut self.answers[cell.index()];
             if answer.sequence != Some(sequence) {
                 continue; // the cell has moved on, so everybody has this answer
@@ -439,7 +389,9 @@ impl<A: Apply> Server<A> {
 
     /// One timeout more than a worker's patience, so that the workers speak first.
     fn patience_ns(&self) -> u64 {
-        self.config.patience_ns().saturating_add(self.config.ceiling_ns)
+        self.config
+            .patience_ns()
+            .saturating_add(self.config.ceiling_ns)
     }
 
     /// Time has passed.
@@ -448,7 +400,9 @@ impl<A: Apply> Server<A> {
             return;
         }
         let oldest = self.oldest_incomplete();
-        let closing = self.rounds.is_some_and(|rounds| self.job.position(oldest).round >= rounds);
+        let closing = self
+            .rounds
+            .is_some_and(|rounds| self.job.position(oldest).round >= rounds);
         if closing {
             // All is applied; a worker that still missed an answer would have asked.
             self.end(Event::Finished);
@@ -459,7 +413,10 @@ impl<A: Apply> Server<A> {
                 .cell(self.job.cell(self.job.chunk(oldest)))
                 .filter(|cell| cell.owner == self.job.chunk(oldest))
                 .map(|cell| cell.contributors),
-            None => self.reported.filter(|(chunk, _)| *chunk == oldest).map(|(_, known)| known),
+            None => self
+                .reported
+                .filter(|(chunk, _)| *chunk == oldest)
+                .map(|(_, known)| known),
         };
         let (position, chunk) = (self.job.position(oldest), self.job.chunk(oldest));
         self.fail(match contributors.filter(|known| !known.is_empty()) {
@@ -468,9 +425,11 @@ impl<A: Apply> Server<A> {
                 chunk,
                 missing: self.job.everyone().without(known),
             },
-            None => {
-                ServerError::Silent { position, chunk, waited_ns: now_ns - self.progress_ns }
-            }
+            None => ServerError::Silent {
+                position,
+                chunk,
+                waited_ns: now_ns - self.progress_ns,
+            },
         });
     }
 
@@ -481,8 +440,12 @@ impl<A: Apply> Server<A> {
         (0..window)
             .map(|sequence| {
                 let first = self.job.chunk(sequence);
-                let cells = [first, first.plus(self.job.window())].map(|chunk| self.job.cell(chunk));
-                let newest = cells.iter().filter_map(|cell| self.answers[cell.index()].sequence).max();
+                let cells =
+                    [first, first.plus(self.job.window())].map(|chunk| self.job.cell(chunk));
+                let newest = cells
+                    .iter()
+                    .filter_map(|cell| self.answers[cell.index()].sequence)
+                    .max();
                 newest.map_or(sequence, |newest| newest + window)
             })
             .min()

@@ -10,97 +10,20 @@
 //! Each slot of the window is a *lane*: chunk k, then k + W once k is answered, and so on to the end of
 //! the round. The answer to k carries the exponent of k + W.
 
+mod lane;
+mod outcome;
+
 use std::collections::VecDeque;
 
 use wire::{Flags, Kind, Packet, Repr};
 
+use crate::Destination;
 use crate::job::{ChunkId, Job, Part, Position, WorkerId, WorkerSet};
 use crate::quantise::{Exponent, quantise};
 use crate::rto::{Retransmission, RttEstimator};
-use crate::{Destination, Sent};
+use lane::{Lane, LaneState};
 
-/// What a worker has to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// Every chunk of the round is answered: [`Worker::results`] holds the answers.
-    RoundDone {
-        /// The round, from 0.
-        round: u64,
-    },
-    /// The job has ended: the server knows that every worker has every answer, or was not heard any more.
-    Closed,
-    /// The worker has given up; nothing more happens.
-    Failed(WorkerError),
-}
-
-/// Why a worker gave up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WorkerError {
-    /// No answer came for a chunk.
-    #[error("{position} ({chunk}) was not answered within {timeouts} timeouts")]
-    Unanswered {
-        /// Where the chunk lies.
-        position: Position,
-        /// Its number on the wire.
-        chunk: ChunkId,
-        /// How often it timed out.
-        timeouts: u32,
-    },
-    /// Some worker's input held NaN or infinity.
-    #[error("{position} ({chunk}) holds a value that is not finite")]
-    NonFinite {
-        /// Where the chunk lies.
-        position: Position,
-        /// Its number on the wire.
-        chunk: ChunkId,
-    },
-}
-
-/// Why a round cannot start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
-    /// Another round is under way, or the worker has closed or failed.
-    #[error("the worker is not idle")]
-    NotIdle,
-    /// The job's rounds have another length.
-    #[error("{got} values, but the job's rounds have {expected}")]
-    Length {
-        /// Values given.
-        got: usize,
-        /// Values of the job.
-        expected: usize,
-    },
-}
-
-/// What became of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
-    /// It answered a chunk.
-    Answer,
-    /// It answered a chunk that was answered before.
-    Duplicate,
-    /// Another job's, another worker's, or not a RESULT.
-    NotOurs,
-    /// No frame of the protocol, or not what the chunk's answer can be.
-    Malformed,
-}
-
-/// What a worker has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WorkerCounters {
-    /// Frames and bytes sent.
-    pub sent: Sent,
-    /// Answers to chunks that were answered before.
-    pub duplicates: u64,
-    /// Frames of others.
-    pub not_ours: u64,
-    /// Frames that are no answer.
-    pub malformed: u64,
-    /// Chunks that timed out.
-    pub timeouts: u64,
-    /// Chunks sent again because later ones were answered.
-    pub fast_retransmits: u64,
-}
+pub use outcome::{Event, Received, StartError, WorkerCounters, WorkerError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -109,59 +32,6 @@ enum Phase {
     Closing,
     Closed,
     Failed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LaneState {
-    /// Nothing to send before the next round.
-    Idle,
-    /// The chunk waits for its first transmission.
-    Waiting,
-    /// The chunk was sent and not answered.
-    InFlight,
-}
-
-/// One slot's chunk.
-#[derive(Debug, Clone)]
-struct Lane {
-    state: LaneState,
-    sequence: u64,
-    scale: Exponent,
-    /// Whether the lane is in the transmit queue.
-    queued: bool,
-    transmissions: u32,
-    timeouts: u32,
-    sent_at_ns: u64,
-    deadline_ns: u64,
-    /// Positions of the first and the last transmission among all of this worker's.
-    first_order: u64,
-    last_order: u64,
-    /// Chunks sent after the last transmission and answered before this one.
-    overtaken: u32,
-    fast_retransmitted: bool,
-}
-
-impl Lane {
-    fn idle() -> Self {
-        Self::waiting(0, Exponent::ZERO, LaneState::Idle)
-    }
-
-    fn waiting(sequence: u64, scale: Exponent, state: LaneState) -> Self {
-        Self {
-            state,
-            sequence,
-            scale,
-            queued: false,
-            transmissions: 0,
-            timeouts: 0,
-            sent_at_ns: 0,
-            deadline_ns: u64::MAX,
-            first_order: 0,
-            last_order: 0,
-            overtaken: 0,
-            fast_retransmitted: false,
-        }
-    }
 }
 
 /// One rank of a job.
@@ -247,7 +117,11 @@ impl Worker {
         self.values.clear();
         self.values.extend_from_slice(values);
         self.exponents.clear();
-        self.exponents.extend(values.chunks(self.job.values_per_packet()).map(Exponent::of));
+        self.exponents.extend(
+            values
+                .chunks(self.job.values_per_packet())
+                .map(Exponent::of),
+        );
         self.phase = Phase::Running;
         self.open_window();
         Ok(())
@@ -281,7 +155,10 @@ impl Worker {
         let lane = &mut self.lanes[usize::from(slot)];
         // The queue may still hold the lane for a retransmission that an answer made needless.
         let queued = lane.queued;
-        *lane = Lane { queued, ..Lane::waiting(sequence, scale, LaneState::Waiting) };
+        *lane = Lane {
+            queued,
+            ..Lane::waiting(sequence, scale, LaneState::Waiting)
+        };
         self.enqueue(slot);
     }
 
@@ -295,7 +172,9 @@ impl Worker {
 
     /// The index among the round's chunks of values; `None` for a scale-only chunk.
     fn index_in_round(&self, sequence: u64) -> Option<usize> {
-        (sequence - self.start).checked_sub(u64::from(self.job.window())).map(|index| index as usize)
+        (sequence - self.start)
+            .checked_sub(u64::from(self.job.window()))
+            .map(|index| index as usize)
     }
 
     /// The exponent that this worker wants for a chunk; zero beyond the round.
@@ -310,7 +189,10 @@ impl Worker {
             None => Part::ScaleOnly((sequence - self.start) as u32),
             Some(index) => Part::Values(index as u32),
         };
-        Position { round: self.round, part }
+        Position {
+            round: self.round,
+            part,
+        }
     }
 
     /// The next frame, written to `buffer` (whose former content is dropped), and whom it goes to.
@@ -343,12 +225,16 @@ impl Worker {
     }
 
     fn write_update(&self, slot: usize, previous: u32, buffer: &mut Vec<u8>) {
-        let Lane { sequence, scale, .. } = self.lanes[slot];
+        let Lane {
+            sequence, scale, ..
+        } = self.lanes[slot];
         let index = self.index_in_round(sequence);
         let non_finite = index.is_some_and(|index| self.exponents[index].is_none());
         let mut repr = self.job.header(Kind::Update, sequence, index.is_none());
-        repr.flags =
-            repr.flags.with(Flags::NON_FINITE, non_finite).with(Flags::AGAIN, previous > 0);
+        repr.flags = repr
+            .flags
+            .with(Flags::NON_FINITE, non_finite)
+            .with(Flags::AGAIN, previous > 0);
         repr.worker = self.rank.0;
         repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
         repr.contributors = WorkerSet::only(self.rank).0;
@@ -428,7 +314,10 @@ impl Worker {
         }
         if let Some(index) = index {
             let from = index * self.job.values_per_packet();
-            self.results[from..].iter_mut().zip(packet.values_u32()).for_each(|(r, v)| *r = v);
+            self.results[from..]
+                .iter_mut()
+                .zip(packet.values_u32())
+                .for_each(|(r, v)| *r = v);
         }
         self.advance(usize::from(slot.0), next, next_scale);
         self.count_overtaken(first_order);
@@ -527,7 +416,11 @@ impl Worker {
         }
         let chunk = self.job.chunk(sequence);
         let position = self.position(sequence);
-        self.fail(WorkerError::Unanswered { position, chunk, timeouts });
+        self.fail(WorkerError::Unanswered {
+            position,
+            chunk,
+            timeouts,
+        });
     }
 
     fn fail(&mut self, error: WorkerError) {
