@@ -124,8 +124,9 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                 } else {
                     bit<32> before;
                     bitmap.apply(cell, worker_bit, age == AGE_NEW, before);
+                    // An empty bitmap is taken over too: what an earlier job left in the cell must not be added to.
                     slot_op_t op = SLOT_MERGE;
-                    if (age == AGE_NEW) {
+                    if (before == 0) {
                         op = SLOT_SET;
                     } else if (before & worker_bit != 0) {
                         op = SLOT_READ;

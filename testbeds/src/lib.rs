@@ -7,12 +7,14 @@
 //! | [`host`] | a host is a network namespace; processes run in it |
 //! | [`net`] | veth pairs, addresses, offloads, rates, counters |
 //! | [`link`] | cables in memory, for machines that refuse namespaces |
+//! | [`bed`] | a topology, brought up |
 //! | [`capture`] | recordings of a link, pcap files, and what two recordings say about the switch between them |
 //! | [`redis`] | a real Redis server and clients that measure |
 //!
 //! Nothing here keeps state outside the process: interfaces live in namespaces, namespaces live as long as the
 //! processes and descriptors that refer to them, and the sandbox's first process takes all others with it.
 
+pub mod bed;
 pub mod capture;
 pub mod host;
 pub mod link;

@@ -145,6 +145,13 @@ impl Netlink {
         self.request("cannot move", name, |handle| async move { handle.link().set(message).execute().await })
     }
 
+    /// Gives an interface that is down another name.
+    pub fn rename(&self, name: &str, new_name: &str) -> Result<(), NetError> {
+        check_name(new_name)?;
+        let message = LinkUnspec::new_with_index(self.index(name)?).name(new_name.to_owned()).build();
+        self.request("cannot rename", name, |handle| async move { handle.link().set(message).execute().await })
+    }
+
     /// Gives an interface its addresses, switches off what would make frames of its own accord or change them
     /// (IPv6, checksum and segmentation offloads), and brings it up.
     pub fn configure(&self, interface: &Interface) -> Result<(), NetError> {

@@ -1,0 +1,80 @@
+//! Cables between processes: frames run through sockets and a thread of ours that counts and records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use scenario::topology::Topology;
+
+use super::{Attachment, BedError, Options, PortRecording};
+use crate::link::{CableId, Hub, HubBuilder};
+use crate::net::Counters;
+
+pub struct Links {
+    hub: Hub,
+    hosts: BTreeMap<String, (CableId, Attachment)>,
+    ports: BTreeMap<(String, u32), (CableId, Attachment)>,
+    recorded: Vec<String>,
+}
+
+impl Links {
+    pub fn up(topology: &Topology, options: &Options) -> Result<Links, BedError> {
+        if options.kernel_ip {
+            return Err(BedError::NoKernelIp);
+        }
+        let mut builder = HubBuilder::new();
+        let (mut hosts, mut ports) = (BTreeMap::new(), BTreeMap::new());
+        for link in &topology.links {
+            let is_recorded = |end: &String| options.record.contains(end);
+            let limits = link.ends.iter().any(is_recorded).then_some(options.limits);
+            let (cable, ends) = builder.cable(limits)?;
+            // End B is the recorded switch, so that what is recorded as coming in comes in there. Between a host and a
+            // switch it is the switch.
+            let [first, second] = &link.ends;
+            let swap = is_recorded(first) || (!is_recorded(second) && topology.has_switch(first));
+            let (a, b) = if swap { (second, first) } else { (first, second) };
+            for (node, fd) in [(a, ends.a), (b, ends.b)] {
+                let attachment = Attachment::Socket(Arc::new(fd));
+                match topology.ports(node).find(|port| std::ptr::eq(port.link, link)) {
+                    Some(port) if topology.has_switch(node) => {
+                        ports.insert((node.clone(), port.number), (cable, attachment));
+                    }
+                    _ => {
+                        hosts.insert(node.clone(), (cable, attachment));
+                    }
+                }
+            }
+        }
+        Ok(Links { hub: builder.start()?, hosts, ports, recorded: options.record.clone() })
+    }
+
+    pub fn host(&self, name: &str) -> Option<Attachment> {
+        self.hosts.get(name).map(|host| host.1.clone())
+    }
+
+    pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
+        self.ports.get(&(switch.to_owned(), port)).map(|port| port.1.clone())
+    }
+
+    /// A host is end A of its cable, so what entered there is what it sent.
+    pub fn host_counters(&self, host: &str) -> Option<Counters> {
+        let cable = self.hub.counters(self.hosts.get(host)?.0)?;
+        Some(Counters {
+            rx_bytes: cable.tx_bytes,
+            rx_frames: cable.tx_frames,
+            rx_dropped: cable.tx_dropped,
+            tx_bytes: cable.rx_bytes,
+            tx_frames: cable.rx_frames,
+            tx_dropped: cable.rx_dropped,
+        })
+    }
+
+    pub fn recordings(&mut self) -> Vec<PortRecording> {
+        let of_recorded = self.ports.iter().filter(|((switch, _), _)| self.recorded.contains(switch));
+        of_recorded
+            .filter_map(|((switch, port), (cable, _))| {
+                let recording = self.hub.recording(*cable)?;
+                Some(PortRecording { switch: switch.clone(), port: *port, recording })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,218 @@
+//! A topology, brought up: hosts, links, and what a switch is attached to.
+//!
+//! Two ways with one face: virtual Ethernet between network namespaces ([`Wiring::Veth`]), or sockets between
+//! processes ([`Wiring::Memory`]) where namespaces are refused.
+
+mod memory;
+mod veth;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use scenario::topology::Topology;
+
+use crate::capture::{CaptureError, Filter, Limits, Recording};
+use crate::host::{Host, Process, ProcessError};
+use crate::net::{Counters, NetError};
+
+/// What links are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wiring {
+    /// Virtual Ethernet between network namespaces; needs a [`crate::sandbox`].
+    Veth,
+    /// Sockets between processes.
+    Memory,
+}
+
+/// How a topology is brought up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What links are made of.
+    pub wiring: Wiring,
+    /// Whether the hosts' kernels speak IP on their interface. Off for agents, which make their own packets: the kernel
+    /// would answer with ICMP errors.
+    pub kernel_ip: bool,
+    /// Switches all of whose links are recorded.
+    pub record: Vec<String>,
+    /// What is recorded.
+    pub filter: Filter,
+    /// How much of it.
+    pub limits: Limits,
+}
+
+/// Why a topology could not be brought up, or what went wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum BedError {
+    /// An interface.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A capture.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A process.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A cable or namespace.
+    #[error("cannot build the network: {0}")]
+    Io(#[from] io::Error),
+    /// Kernel IP was asked for where there are no namespaces.
+    #[error("hosts that speak IP need network namespaces; this scenario cannot run over in-memory links")]
+    NoKernelIp,
+    /// A host or port that the topology does not have.
+    #[error("the topology has no {0}")]
+    Unknown(String),
+}
+
+/// What a host or a switch's port is attached to, as agents and switches take it on their command line.
+#[derive(Debug, Clone)]
+pub enum Attachment {
+    /// A network interface.
+    Interface(String),
+    /// A socket that a child process inherits.
+    Socket(Arc<OwnedFd>),
+}
+
+impl fmt::Display for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Attachment::Interface(name) => f.write_str(name),
+            Attachment::Socket(fd) => write!(f, "fd:{}", fd.as_fd().as_raw_fd()),
+        }
+    }
+}
+
+/// What passed one port of a recorded switch.
+#[derive(Debug)]
+pub struct PortRecording {
+    /// The switch.
+    pub switch: String,
+    /// Its port.
+    pub port: u32,
+    /// `In` is what came to the switch.
+    pub recording: Recording,
+}
+
+enum Links {
+    Veth(veth::Links),
+    Memory(memory::Links),
+}
+
+/// A topology, brought up. Dropping it takes it down.
+pub struct Bed {
+    topology: Topology,
+    links: Links,
+}
+
+impl Bed {
+    /// Brings a topology up.
+    pub fn up(topology: &Topology, options: &Options) -> Result<Bed, BedError> {
+        let links = match options.wiring {
+            Wiring::Veth => Links::Veth(veth::Links::up(topology, options)?),
+            Wiring::Memory => Links::Memory(memory::Links::up(topology, options)?),
+        };
+        Ok(Bed { topology: topology.clone(), links })
+    }
+
+    /// What was brought up.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// A host's namespace; `None` over in-memory links.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        match &self.links {
+            Links::Veth(links) => links.host(name),
+            Links::Memory(_) => None,
+        }
+    }
+
+    /// What a host is attached to.
+    pub fn host_attachment(&self, host: &str) -> Result<Attachment, BedError> {
+        match &self.links {
+            Links::Veth(links) => links.host(host).map(|_| Attachment::Interface(veth::HOST_INTERFACE.into())),
+            Links::Memory(links) => links.host(host),
+        }
+        .ok_or_else(|| BedError::Unknown(format!("host {host}")))
+    }
+
+    /// A switch's ports: number and what it is attached to, by number.
+    pub fn ports(&self, switch: &str) -> Vec<(u32, Attachment)> {
+        self.topology
+            .ports(switch)
+            .filter_map(|port| {
+                let attachment = match &self.links {
+                    Links::Veth(links) => links.port(switch, port.number),
+                    Links::Memory(links) => links.port(switch, port.number),
+                };
+                Some((port.number, attachment?))
+            })
+            .collect()
+    }
+
+    /// Starts a process of a host.
+    pub fn spawn_in_host(&self, host: &str, command: Command) -> Result<Process, BedError> {
+        let attachment = self.host_attachment(host)?;
+        match self.host(host) {
+            Some(namespace) => Ok(namespace.spawn(command)?),
+            None => Ok(Process::spawn(host, inheriting(command, &[attachment]))?),
+        }
+    }
+
+    /// Starts a switch's process, where the switches' ends of the links are.
+    pub fn spawn_switch(&self, switch: &str, command: Command) -> Result<Process, BedError> {
+        let attachments: Vec<Attachment> = self.ports(switch).into_iter().map(|port| port.1).collect();
+        Ok(Process::spawn(switch, inheriting(command, &attachments))?)
+    }
+
+    /// What passed a host's end of its link: received and sent are the host's.
+    pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
+        match &self.links {
+            Links::Veth(links) => links.host_counters(host),
+            Links::Memory(links) => {
+                links.host_counters(host).ok_or_else(|| BedError::Unknown(format!("host {host}")))
+            }
+        }
+    }
+
+    /// Ends all recordings and returns them, by switch and port.
+    pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
+        match &mut self.links {
+            Links::Veth(links) => links.recordings(),
+            Links::Memory(links) => Ok(links.recordings()),
+        }
+    }
+}
+
+/// Lets a child keep the sockets that it is attached to.
+#[allow(unsafe_code)]
+fn inheriting(mut command: Command, attachments: &[Attachment]) -> Command {
+    let sockets: Vec<Arc<OwnedFd>> = attachments
+        .iter()
+        .filter_map(|attachment| match attachment {
+            Attachment::Socket(fd) => Some(Arc::clone(fd)),
+            Attachment::Interface(_) => None,
+        })
+        .collect();
+    if !sockets.is_empty() {
+        // SAFETY: fcntl(2) is async-signal-safe, and the closure only touches descriptors that it keeps open.
+        unsafe {
+            command.pre_exec(move || {
+                for socket in &sockets {
+                    fcntl(socket.as_fd(), FcntlArg::F_SETFD(FdFlag::empty())).map_err(io::Error::from)?;
+                }
+                Ok(())
+            });
+        }
+    }
+    command
+}
+
+/// The descriptor named by an attachment's text, `fd:N`.
+pub fn parse_socket(text: &str) -> Option<RawFd> {
+    text.strip_prefix("fd:")?.parse().ok()
+}

@@ -1,0 +1,134 @@
+//! Virtual Ethernet: each host in a namespace of its own, the switches' ends of the links in ours.
+
+use std::collections::BTreeMap;
+
+use scenario::topology::{Link, Topology};
+
+use super::{Attachment, BedError, Options, PortRecording};
+use crate::capture::Capture;
+use crate::host::{Host, Namespace};
+use crate::net::{Counters, Interface, Netlink, Rate};
+
+/// A host's end of its link.
+pub const HOST_INTERFACE: &str = "eth0";
+/// All hosts share one network.
+const PREFIX: u8 = 16;
+
+/// What may leave at once at a link's rate: enough that the kernel's timer does not limit it.
+const BURST_BYTES: u32 = 256 << 10;
+/// What may wait for a link: the windows of a whole job.
+const QUEUE_BYTES: u32 = 4 << 20;
+
+pub struct Links {
+    hosts: BTreeMap<String, (Host, Netlink)>,
+    /// Interface of (switch, port).
+    ports: BTreeMap<(String, u32), String>,
+    captures: Vec<(String, u32, Capture)>,
+    /// Keeps the switches' ends until the end.
+    ours: Netlink,
+}
+
+impl Links {
+    pub fn up(topology: &Topology, options: &Options) -> Result<Links, BedError> {
+        let ours = Netlink::open()?;
+        let mut hosts = BTreeMap::new();
+        for host in &topology.hosts {
+            let namespace = Host::new(&host.name)?;
+            let netlink = Netlink::open_in(namespace.namespace())?;
+            hosts.insert(host.name.clone(), (namespace, netlink));
+        }
+        let mut links = Links { hosts, ports: BTreeMap::new(), captures: Vec::new(), ours };
+        for (number, link) in topology.links.iter().enumerate() {
+            links.connect(topology, number, link, options)?;
+        }
+        let here = Namespace::current()?;
+        for switch in &options.record {
+            for port in topology.ports(switch) {
+                let Some(interface) = links.ports.get(&(switch.clone(), port.number)) else { continue };
+                let capture = Capture::start(&here, interface, options.filter, options.limits)?;
+                links.captures.push((switch.clone(), port.number, capture));
+            }
+        }
+        Ok(links)
+    }
+
+    fn connect(&mut self, topology: &Topology, number: usize, link: &Link, options: &Options) -> Result<(), BedError> {
+        // Both ends are made here under names of our own, and a host's end is then moved and renamed by its namespace.
+        let names = [format!("weir{number}a"), format!("weir{number}b")];
+        self.ours.create_veth(&names[0], &names[1])?;
+        for (end, name) in link.ends.iter().zip(&names) {
+            if topology.has_switch(end) {
+                let port = topology.ports(end).find(|port| std::ptr::eq(port.link, link));
+                let port = port.ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
+                self.bring_up(&self.ours, name, switch_mac(number), link, None)?;
+                let number = port.number;
+                self.ports.insert((end.clone(), number), name.to_owned());
+            } else {
+                let host = topology.host(end).ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
+                let (namespace, netlink) =
+                    self.hosts.get(end).ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
+                self.ours.move_to(name, namespace.namespace())?;
+                netlink.rename(name, HOST_INTERFACE)?;
+                let address = options.kernel_ip.then_some((host.ip, PREFIX));
+                self.bring_up(netlink, HOST_INTERFACE, host.mac.0, link, address)?;
+                if options.kernel_ip {
+                    for other in topology.hosts.iter().filter(|other| other.name != host.name) {
+                        netlink.add_neighbour(HOST_INTERFACE, other.ip, other.mac.0)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bring_up(
+        &self,
+        netlink: &Netlink,
+        name: &str,
+        mac: [u8; 6],
+        link: &Link,
+        address: Option<(std::net::Ipv4Addr, u8)>,
+    ) -> Result<(), BedError> {
+        netlink.configure(&Interface { name: name.into(), mac, mtu: link.mtu, address, arp: false })?;
+        let rate = Rate { rate_bps: link.rate_bps, burst_bytes: BURST_BYTES, limit_bytes: QUEUE_BYTES };
+        Ok(netlink.limit_rate(name, rate)?)
+    }
+
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.get(name).map(|host| &host.0)
+    }
+
+    pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
+        self.ports.get(&(switch.to_owned(), port)).cloned().map(Attachment::Interface)
+    }
+
+    pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
+        let (_, netlink) = self.hosts.get(host).ok_or_else(|| BedError::Unknown(format!("host {host}")))?;
+        Ok(netlink.counters(HOST_INTERFACE)?)
+    }
+
+    pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
+        let stop = |(switch, port, capture): (String, u32, Capture)| {
+            Ok(PortRecording { switch, port, recording: capture.stop()? })
+        };
+        self.captures.drain(..).map(stop).collect()
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        // Captures first: their interfaces go next. A namespace goes with its last descriptor, and takes its end of a
+        // veth along, but links between switches are all ours.
+        self.captures.clear();
+        for interface in self.ports.values() {
+            // Gone already where the peer was removed.
+            let _ = self.ours.remove(interface);
+        }
+    }
+}
+
+/// The address of a switch's port; no frame is ever sent to it.
+fn switch_mac(link: usize) -> [u8; 6] {
+    let [high, low] = (link as u16).to_be_bytes();
+    [0x02, 0x57, 0x45, 0xFF, high, low]
+}
