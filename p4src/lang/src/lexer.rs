@@ -1,6 +1,6 @@
 //! Text → tokens. `>>` is two `>` that touch, so that `list<bit<8>>` needs no care (P4_16 1.2.5, appendix H).
 
-use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::diagnostics::{Code, Sink};
 use crate::source::Span;
 use num_bigint::BigInt;
 
@@ -26,6 +26,8 @@ macro_rules! tokens {
             Int,
             /// A string literal.
             Str,
+            /// A character that is no token of P4, but may stand in an annotation.
+            Unknown,
             /// Behind the last token.
             Eof,
             $($kw,)*
@@ -39,6 +41,7 @@ macro_rules! tokens {
                     Tok::Ident => "a name",
                     Tok::Int => "an integer",
                     Tok::Str => "a string",
+                    Tok::Unknown => "an unknown character",
                     Tok::Eof => "the end of the file",
                     $(Tok::$kw => concat!("`", $kw_text, "`"),)*
                     $(Tok::$sym => concat!("`", $sym_text, "`"),)*
@@ -304,18 +307,7 @@ impl Lexer<'_, '_> {
         }
         let unknown = self.rest().chars().next().unwrap_or(' ');
         self.at += unknown.len_utf8();
-        let span = Span::new(start as u32, self.at as u32);
-        let mut diagnostic = Diagnostic::error(
-            Code::Token,
-            span,
-            format!("{unknown:?} does not belong to P4"),
-        );
-        if unknown == '#' {
-            diagnostic = diagnostic.hint("a preprocessor directive must be the first on its line");
-        } else if unknown == '\'' || unknown == '`' {
-            diagnostic = diagnostic.hint("strings are written between double quotes");
-        }
-        self.sink.push(diagnostic);
+        self.emit(Tok::Unknown, start);
     }
 }
 
@@ -438,7 +430,9 @@ mod tests {
     fn faults_are_reported_and_lexing_goes_on() {
         let mut sink = Sink::new();
         let tokens = lex("a $ b \"x\n c 0x é /* d", &mut sink);
-        assert_eq!(sink.error_count(), 5);
+        assert_eq!(sink.error_count(), 3);
+        let unknown = tokens.iter().filter(|t| t.kind == Tok::Unknown).count();
+        assert_eq!(unknown, 2);
         let names = tokens.iter().filter(|t| t.kind == Tok::Ident).count();
         assert_eq!(names, 3);
     }

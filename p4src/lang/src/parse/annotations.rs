@@ -4,6 +4,7 @@ use super::{Parsed, Parser};
 use crate::ast::{Annotation, AnnotationBody, Ident, Literal};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::{Tok, parse_int, unescape};
+use crate::source::Span;
 use num_bigint::BigInt;
 
 impl Parser<'_, '_> {
@@ -24,6 +25,9 @@ impl Parser<'_, '_> {
             return Err(self.unexpected("an annotation's name after `@`"));
         }
         self.bump();
+        if token.kind == Tok::Ident && self.slice(token.span) == "pragma" {
+            return self.pragma(start);
+        }
         let name = Ident {
             name: self.slice(token.span).to_owned(),
             span: token.span,
@@ -36,6 +40,40 @@ impl Parser<'_, '_> {
         Ok(Annotation {
             name,
             body,
+            span: self.since(start),
+        })
+    }
+
+    /// `@pragma name tokens` up to the end of the line: the older way to write `@name(tokens)`.
+    fn pragma(&mut self, start: Span) -> Parsed<Annotation> {
+        let from = self.last_span().end as usize;
+        let line_end = self.text[from..]
+            .find('\n')
+            .map_or(self.text.len(), |n| from + n) as u32;
+        let on_line = |p: &Self| p.kind() != Tok::Eof && p.span().start < line_end;
+        let token = self.token();
+        if !on_line(self) || (token.kind != Tok::Ident && !token.kind.is_keyword()) {
+            return Err(self.unexpected("an annotation's name after `@pragma`"));
+        }
+        self.bump();
+        let first = self.at;
+        while on_line(self) {
+            self.bump();
+        }
+        let tokens = first..self.at;
+        Ok(Annotation {
+            name: Ident {
+                name: self.slice(token.span).to_owned(),
+                span: token.span,
+            },
+            body: if tokens.is_empty() {
+                AnnotationBody::None
+            } else {
+                AnnotationBody::Unstructured {
+                    text: self.folded(tokens.clone()),
+                    literals: self.literals(tokens).unwrap_or_default(),
+                }
+            },
             span: self.since(start),
         })
     }

@@ -26,15 +26,30 @@ fn precedence(op: BinOp) -> u8 {
 impl Parser<'_, '_> {
     /// Any expression.
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
+        let outer = std::mem::replace(&mut self.in_angles, false);
+        let expr = self.conditional_expr();
+        self.in_angles = outer;
+        expr
+    }
+
+    /// Any expression in which a `>` outside brackets ends it.
+    pub(super) fn expr_in_angles(&mut self) -> Parsed<Expr> {
+        let outer = std::mem::replace(&mut self.in_angles, true);
+        let expr = self.conditional_expr();
+        self.in_angles = outer;
+        expr
+    }
+
+    fn conditional_expr(&mut self) -> Parsed<Expr> {
         self.nested(|p| {
             let cond = p.binary(1)?;
             if p.kind() != Tok::Question {
                 return Ok(cond);
             }
             p.bump();
-            let then = p.expr()?;
+            let then = p.conditional_expr()?;
             p.expect(Tok::Colon, "between the two values of `?:`")?;
-            let otherwise = p.expr()?;
+            let otherwise = p.conditional_expr()?;
             Ok(Expr {
                 span: cond.span.to(otherwise.span),
                 kind: ExprKind::Mux {
@@ -76,6 +91,11 @@ impl Parser<'_, '_> {
     /// The binary operator that stands here and the number of its tokens.
     fn binary_operator(&self) -> Option<(BinOp, usize)> {
         let op = match self.kind() {
+            Tok::Gt | Tok::Ge if self.in_angles => return None,
+            // `e[i +: w]`
+            Tok::Plus | Tok::Minus if self.touches_next() && self.nth(1) == Tok::Colon => {
+                return None;
+            }
             Tok::Gt if self.touches_next() && self.nth(1) == Tok::Gt => {
                 return Some((BinOp::Shr, 2));
             }
@@ -222,7 +242,9 @@ impl Parser<'_, '_> {
     fn index(&mut self, base: Expr) -> Parsed<ExprKind> {
         self.expect(Tok::LBracket, "before the index")?;
         let first = self.expr()?;
-        let kind = if self.eat(Tok::Colon) {
+        let kind = if matches!(self.kind(), Tok::Plus | Tok::Minus) {
+            self.plus_slice(base, first)?
+        } else if self.eat(Tok::Colon) {
             let lo = self.expr()?;
             ExprKind::Slice {
                 base: Box::new(base),
@@ -237,6 +259,41 @@ impl Parser<'_, '_> {
         };
         self.expect(Tok::RBracket, "after the index")?;
         Ok(kind)
+    }
+
+    /// `e[lo +: w]` = `e[lo + w - 1 : lo]`, `e[hi -: w]` = `e[hi : hi - w + 1]`, from later drafts of P4.
+    fn plus_slice(&mut self, base: Expr, from: Expr) -> Parsed<ExprKind> {
+        let upwards = self.bump().kind == Tok::Plus;
+        self.expect(Tok::Colon, "in the slice")?;
+        let width = self.expr()?;
+        let span = from.span.to(width.span);
+        let binary = |op, lhs, rhs| Expr {
+            kind: ExprKind::Binary {
+                op,
+                lhs: Box::new(lhs),
+                rhs: Box::new(rhs),
+            },
+            span,
+        };
+        let one = Expr {
+            kind: ExprKind::Int {
+                value: 1.into(),
+                width: None,
+                signed: false,
+            },
+            span,
+        };
+        let reach = binary(BinOp::Sub, width, one);
+        let (hi, lo) = if upwards {
+            (binary(BinOp::Add, from.clone(), reach), from)
+        } else {
+            (from.clone(), binary(BinOp::Sub, from, reach))
+        };
+        Ok(ExprKind::Slice {
+            base: Box::new(base),
+            hi: Box::new(hi),
+            lo: Box::new(lo),
+        })
     }
 
     /// `( args )`

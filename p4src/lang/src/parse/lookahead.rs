@@ -8,6 +8,9 @@ use crate::lexer::Tok;
 /// Deepest nesting of type arguments that a look follows.
 const MAX_LOOK_DEPTH: u32 = 16;
 
+/// Most tokens of a width that a look follows.
+const MAX_LOOK_WIDTH: usize = 64;
+
 impl Parser<'_, '_> {
     /// Index behind the type that starts at `at`, if one can. A name that is known not to be a type ends the look.
     pub(super) fn skip_type(&self, at: usize) -> Option<usize> {
@@ -32,12 +35,7 @@ impl Parser<'_, '_> {
                 at + 1
             }
             Tok::Bit | Tok::IntType | Tok::Varbit if self.tok(at + 1) == Tok::Lt => {
-                let width = match self.tok(at + 2) {
-                    Tok::LParen => self.partner(at + 2)? + 1,
-                    Tok::Int | Tok::Ident => at + 3,
-                    _ => return None,
-                };
-                (self.tok(width) == Tok::Gt).then_some(width + 1)?
+                self.skip_width(at + 2)? + 1
             }
             Tok::Bit | Tok::IntType => at + 1,
             Tok::Tuple => self.skip_type_args_at(at + 1, depth)?,
@@ -62,6 +60,25 @@ impl Parser<'_, '_> {
             at = self.partner(at)? + 1;
         }
         Some(at)
+    }
+
+    /// Index of the `>` that ends the width at `at`.
+    fn skip_width(&self, mut at: usize) -> Option<usize> {
+        for _ in 0..MAX_LOOK_WIDTH {
+            at = match self.tok(at) {
+                Tok::Gt => return Some(at),
+                Tok::LParen | Tok::LBracket => self.partner(at)? + 1,
+                Tok::Semi
+                | Tok::LBrace
+                | Tok::RBrace
+                | Tok::RParen
+                | Tok::RBracket
+                | Tok::Assign
+                | Tok::Eof => return None,
+                _ => at + 1,
+            };
+        }
+        None
     }
 
     fn skip_type_args_at(&self, at: usize, depth: u32) -> Option<usize> {

@@ -37,6 +37,7 @@ pub fn parse(text: &str, sink: &mut Sink) -> Program {
         at: 0,
         depth: 0,
         stopped: false,
+        in_angles: false,
         scopes: Scopes::default(),
         sink,
     };
@@ -57,6 +58,8 @@ struct Parser<'a, 's> {
     depth: u32,
     /// A limit was hit: what follows is not worth a message.
     stopped: bool,
+    /// Inside `<…>`, where `>` closes and does not compare.
+    in_angles: bool,
     scopes: Scopes<'a>,
     sink: &'s mut Sink,
 }
@@ -179,7 +182,7 @@ impl<'a> Parser<'a, '_> {
     fn found(&self) -> String {
         let token = self.token();
         match token.kind {
-            Tok::Ident | Tok::Int | Tok::Str => {
+            Tok::Ident | Tok::Int | Tok::Str | Tok::Unknown => {
                 let text: String = self.slice(token.span).chars().take(40).collect();
                 format!("`{text}`")
             }
@@ -190,7 +193,16 @@ impl<'a> Parser<'a, '_> {
 
     fn unexpected(&mut self, expected: &str) -> Failed {
         let message = format!("expected {}, found {}", expected.trim_end(), self.found());
-        self.fail(Diagnostic::error(Code::Syntax, self.span(), message))
+        let mut diagnostic = Diagnostic::error(Code::Syntax, self.span(), message);
+        if self.kind() == Tok::Unknown {
+            diagnostic.code = Code::Token;
+            diagnostic.hint = match self.slice(self.span()) {
+                "#" => Some("a preprocessor directive must be the first on its line".to_owned()),
+                "'" | "`" => Some("strings are written between double quotes".to_owned()),
+                other => Some(format!("{other:?} does not belong to P4")),
+            };
+        }
+        self.fail(diagnostic)
     }
 
     fn fail(&mut self, diagnostic: Diagnostic) -> Failed {

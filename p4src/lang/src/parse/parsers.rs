@@ -214,7 +214,7 @@ impl Parser<'_, '_> {
             p.items(open, "the control", |p| {
                 let start = p.span();
                 let annotations = p.annotations()?;
-                if p.is_word("apply") && p.nth(1) == Tok::LBrace {
+                if p.is_word("apply") && matches!(p.nth(1), Tok::LBrace | Tok::At) {
                     if apply.is_some() {
                         return Err(p.fail(Diagnostic::error(
                             Code::Syntax,
@@ -223,6 +223,8 @@ impl Parser<'_, '_> {
                         )));
                     }
                     p.bump();
+                    let mut annotations = annotations;
+                    annotations.extend(p.annotations()?);
                     apply = Some(p.block(annotations, "the `apply` block")?);
                 } else if !p.eat(Tok::Semi) {
                     let span = p.span();

@@ -121,17 +121,12 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// `<w>`, where `w` is a literal, a name or an expression in parentheses.
+    /// `<w>`. The grammar wants parentheses around all but literals; p4c takes any expression, and so do we.
     fn width(&mut self) -> Parsed<Option<crate::ast::Expr>> {
         if !self.eat(Tok::Lt) {
             return Ok(None);
         }
-        if !matches!(self.kind(), Tok::Int | Tok::LParen | Tok::Ident) {
-            return Err(
-                self.unexpected("a width: an integer, a constant, or an expression in parentheses")
-            );
-        }
-        let width = self.nested(|p| p.primary())?;
+        let width = self.expr_in_angles()?;
         self.expect(Tok::Gt, "after the width")?;
         Ok(Some(width))
     }
