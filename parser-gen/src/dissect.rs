@@ -23,7 +23,7 @@ impl Library {
         }
         let mut rest = frame;
         let mut at = Some(self.root);
-        // Bytes that the network header accounts for, where one does.
+        // Bytes that the network header accounts for; `None` if it says nothing, or less than the headers take.
         let mut segment: Option<usize> = None;
         while let Some(id) = at {
             at = self.header(id, &mut rest, &mut segment, &mut values);
@@ -60,7 +60,7 @@ impl Library {
         *segment = match protocol.payload_length() {
             Some(PayloadLength::Total(index)) => (numbers[index] as usize).checked_sub(length),
             Some(PayloadLength::AfterHeader(index)) => Some(numbers[index] as usize),
-            None => segment.map(|segment| segment.saturating_sub(length)),
+            None => segment.and_then(|segment| segment.checked_sub(length)),
         };
         let edge = protocol.next.iter().find(|edge| {
             edge.when

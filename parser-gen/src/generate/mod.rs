@@ -8,6 +8,7 @@ mod headers;
 mod notes;
 mod parsers;
 mod resp;
+mod resp_segment;
 mod tables;
 mod writer;
 
@@ -179,7 +180,7 @@ pub fn generate(
     headers::write(&program, &mut w);
     parsers::write(&program, &mut w);
     headers::write_deparser(&program, &mut w);
-    resp::write_segment_control(&program, &mut w);
+    resp_segment::write(&program, &mut w);
     tables::write_classify(&program, &tables, &mut w);
     Ok(Generated {
         p4: w.finish(),

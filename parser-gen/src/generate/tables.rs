@@ -312,8 +312,11 @@ pub(super) fn write_classify(program: &Program<'_>, tables: &[FlowTable], w: &mu
     w.line("bit<8> note = meta.parse_note & 0x3f;");
     if resp {
         w.open("if (hdr.redis_elements.isValid() || note == NOTE_REDIS_TRUNCATED)");
-        w.line("redis_segment.apply(hdr, note);");
-        w.line("redis = hdr.redis_command_end.isValid() && note != NOTE_REDIS_UNPARSEABLE;");
+        w.line("bool empty;");
+        w.line("redis_segment.apply(hdr, note, empty);");
+        w.line(
+            "redis = !empty && hdr.redis_command_end.isValid() && note != NOTE_REDIS_UNPARSEABLE;",
+        );
         w.line("redis_key = redis && hdr.redis_key_length.isValid() && note != NOTE_REDIS_UNREAD;");
         w.close();
     }

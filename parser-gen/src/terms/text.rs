@@ -1,0 +1,193 @@
+//! Texts as terms: command names and keys, which the parser spreads over several headers.
+
+use std::ops::RangeInclusive;
+
+use super::{Constraint, Key, Term, bit, complement, single, ternary_complement};
+use crate::filter::{Test, TextPattern};
+use crate::library::ProtocolId;
+
+/// How a text field's patterns become terms.
+pub(super) trait TextKeys {
+    /// The field is there.
+    fn present(&self) -> Term;
+    /// The text is the pattern's.
+    fn equal(&self, pattern: &TextPattern) -> Vec<Term>;
+    /// Given that the field is there, the text is not the pattern's.
+    fn differs(&self, pattern: &TextPattern) -> Vec<Term>;
+}
+
+/// Command names: one header per length.
+pub(super) struct Command<'a> {
+    pub protocol: ProtocolId,
+    /// Longest name read, in bytes.
+    pub max: usize,
+    pub test: &'a Test,
+}
+
+impl Command<'_> {
+    fn lengths(&self, pattern: &TextPattern) -> RangeInclusive<usize> {
+        let length = pattern.bytes.len();
+        // No command name is empty.
+        length.max(1)..=if pattern.prefix { self.max } else { length }
+    }
+
+    /// Value and mask of the pattern in a text of `length` bytes.
+    fn bits(&self, pattern: &TextPattern, length: usize) -> (u128, u128) {
+        let (mut value, mut mask) = (0, 0);
+        for index in 0..length {
+            let (byte, bits) = match pattern.bytes.get(index) {
+                None => (0, 0u8),
+                // The bit that tells ASCII letters' cases apart.
+                Some(byte) if self.test.ignore_case && byte.is_ascii_alphabetic() => {
+                    (byte & 0xdf, 0xdf)
+                }
+                Some(byte) => (*byte, 0xff),
+            };
+            value = value << 8 | u128::from(byte);
+            mask = mask << 8 | u128::from(bits);
+        }
+        (value, mask)
+    }
+}
+
+impl TextKeys for Command<'_> {
+    fn present(&self) -> Term {
+        Term::from([bit(Key::Present(self.protocol), true)])
+    }
+
+    fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
+        self.lengths(pattern)
+            .map(|length| {
+                let (value, mask) = self.bits(pattern, length);
+                let mut term = Term::from([bit(Key::CommandLength(length), true)]);
+                if mask != 0 {
+                    term.insert(Key::Command(length), Constraint::Ternary { value, mask });
+                }
+                term
+            })
+            .collect()
+    }
+
+    fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
+        let mut other_length = Term::new();
+        let mut terms = Vec::new();
+        for length in self.lengths(pattern) {
+            let (key, absent) = bit(Key::CommandLength(length), false);
+            other_length.insert(key, absent);
+            let (value, mask) = self.bits(pattern, length);
+            for constraint in ternary_complement(value, mask) {
+                terms.push(Term::from([
+                    bit(Key::CommandLength(length), true),
+                    (Key::Command(length), constraint),
+                ]));
+            }
+        }
+        terms.insert(0, other_length);
+        terms
+    }
+}
+
+/// Keys: as many bytes as a pattern has, and the length as it is written.
+pub(super) struct RespKey {
+    pub protocol: ProtocolId,
+}
+
+impl RespKey {
+    fn long_enough(length: usize) -> (Key, Constraint) {
+        bit(
+            if length == 0 {
+                Key::KeyPresent
+            } else {
+                Key::KeyAtLeast(length)
+            },
+            true,
+        )
+    }
+}
+
+/// The bytes after the marker: the digits and, as far as there is room in three bytes, CR LF.
+fn length_bytes(length: usize) -> Vec<u8> {
+    let mut bytes = format!("{length}\r\n").into_bytes();
+    bytes.truncate(3);
+    bytes
+}
+
+impl TextKeys for RespKey {
+    fn present(&self) -> Term {
+        Term::from([
+            bit(Key::Present(self.protocol), true),
+            bit(Key::KeyPresent, true),
+        ])
+    }
+
+    fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
+        let length = pattern.bytes.len();
+        let mut term = Term::from([Self::long_enough(length)]);
+        for (index, byte) in pattern.bytes.iter().enumerate() {
+            term.insert(
+                Key::KeyByte(index),
+                Constraint::Ternary {
+                    value: u128::from(*byte),
+                    mask: 0xff,
+                },
+            );
+        }
+        if !pattern.prefix {
+            for (index, byte) in length_bytes(length).into_iter().enumerate() {
+                term.insert(Key::KeyLengthByte(index), single(u128::from(byte)));
+            }
+        }
+        vec![term]
+    }
+
+    fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
+        let length = pattern.bytes.len();
+        let mut terms = Vec::new();
+        if length > 0 {
+            terms.push(Term::from([bit(Key::KeyAtLeast(length), false)]));
+        }
+        if !pattern.prefix {
+            let bytes = length_bytes(length);
+            for (index, byte) in bytes.iter().enumerate() {
+                let value = u128::from(*byte);
+                for range in complement(&[value..=value], 8) {
+                    let mut term: Term = bytes[..index]
+                        .iter()
+                        .enumerate()
+                        .map(|(index, byte)| (Key::KeyLengthByte(index), single(u128::from(*byte))))
+                        .collect();
+                    term.insert(
+                        Key::KeyLengthByte(index),
+                        Constraint::Range {
+                            low: *range.start(),
+                            high: *range.end(),
+                        },
+                    );
+                    term.extend([bit(Key::KeyPresent, true)]);
+                    terms.push(term);
+                }
+            }
+        }
+        for (index, byte) in pattern.bytes.iter().enumerate() {
+            for constraint in ternary_complement(u128::from(*byte), 0xff) {
+                let mut term: Term = pattern.bytes[..index]
+                    .iter()
+                    .enumerate()
+                    .map(|(index, byte)| {
+                        (
+                            Key::KeyByte(index),
+                            Constraint::Ternary {
+                                value: u128::from(*byte),
+                                mask: 0xff,
+                            },
+                        )
+                    })
+                    .collect();
+                term.insert(Key::KeyByte(index), constraint);
+                term.extend([Self::long_enough(length)]);
+                terms.push(term);
+            }
+        }
+        terms
+    }
+}
