@@ -1,4 +1,26 @@
 //! Fault scenarios: the YAML schema, topologies, resolution and planning. Pure.
+//!
+//! A file becomes a tree with places ([`yaml`]), a checked [`Scenario`] ([`load`]) and a [`Plan`] ([`plan()`]): which
+//! switch injects which fault, and the table entries that make it do so. After the run, [`expect::evaluate`] judges it.
+//! docs/scenarios.md describes the file for users.
 
+mod check;
 pub mod decision;
+pub mod diagnostic;
+pub mod expect;
+mod filter;
+pub mod model;
+pub mod overlap;
+pub mod plan;
+mod resolve;
+mod schema;
 pub mod selection;
+pub mod topology;
+pub mod units;
+pub mod workload;
+pub mod yaml;
+
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use model::Scenario;
+pub use plan::{Plan, TargetModel, check_together, plan};
+pub use resolve::load;

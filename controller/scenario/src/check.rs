@@ -1,0 +1,132 @@
+//! What a resolved file may still get wrong: faults that exclude each other, protected flows, effects out of place.
+//!
+//! Two faults contradict each other when the file asks for both on the same packets and one of them drops: a packet
+//! that is gone is not delayed, doubled or dropped again. Judged by what the file says, i.e. by ordinals of the flow:
+//!
+//! - A fault that always drops leaves nothing to any other fault on the same packets while both act.
+//! - Of two counting selections (`nth`, `every`), where every packet that one selects is selected by the other, and
+//!   one of the two drops, the packets are asked for twice.
+//!
+//! Selections that only meet now and then (`every: 5` and `every: 3`, or random ones) compose in declared order.
+
+use std::ops::RangeInclusive;
+
+use crate::diagnostic::{Code, Sink};
+use crate::model::{Direction, Effect, Fault, Flow, Scenario};
+use crate::overlap;
+use crate::selection::Selection;
+
+pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
+    effects(sink, scenario);
+    protected(sink, scenario);
+    for (i, later) in scenario.faults.iter().enumerate() {
+        for earlier in &scenario.faults[..i] {
+            contradiction(sink, scenario, earlier, later);
+        }
+    }
+}
+
+fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
+    for fault in &scenario.faults {
+        let egress = fault.place.as_ref().is_some_and(|place| place.direction == Direction::Egress);
+        let name = match fault.effect {
+            Effect::Drop => continue,
+            Effect::Delay { .. } => "delay",
+            Effect::Duplicate => "duplicate",
+        };
+        if egress {
+            let message = format!("fault `{}` cannot {name} in egress", fault.id);
+            sink.error(Code::Effect, fault.place_span, message)
+                .hint("a held packet recirculates, which egress cannot do: use `ingress`, of the next switch if need be");
+        }
+    }
+}
+
+fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
+    let source = sink.source();
+    for fault in &scenario.faults {
+        for flow in fault.flows.iter().map(|i| &scenario.flows[*i]) {
+            if flow.protected {
+                let message = format!("fault `{}` acts on flow `{}`, which is protected", fault.id, flow.name);
+                sink.error(Code::Protected, fault.span, message);
+                continue;
+            }
+            for (_, guarded) in scenario.protected().filter(|(_, guarded)| may_meet(flow, guarded)) {
+                let message = format!(
+                    "fault `{}` may hit protected flow `{}`: flow `{}` can match the same packet",
+                    fault.id, guarded.name, flow.name
+                );
+                sink.error(Code::Protected, fault.span, message)
+                    .related(&source, flow.span, format!("`{}` is `{}`", flow.name, flow.filter.text()))
+                    .related(&source, guarded.span, format!("`{}` is `{}`", guarded.name, guarded.filter.text()))
+                    .hint("add a test on which the two differ, such as `from` or `to`");
+            }
+        }
+    }
+}
+
+/// Whether a packet can belong to both flows.
+pub(crate) fn may_meet(a: &Flow, b: &Flow) -> bool {
+    overlap::overlap(&a.filter, &b.filter)
+}
+
+fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, later: &Fault) {
+    if earlier.effect != Effect::Drop && later.effect != Effect::Drop {
+        return;
+    }
+    let flows = |fault: &Fault| fault.flows.iter().map(|i| &scenario.flows[*i]).collect::<Vec<_>>();
+    for a in flows(earlier) {
+        for b in flows(later) {
+            let Some(why) = excludes(earlier, a, later, b) else { continue };
+            let source = sink.source();
+            let message = format!("faults `{}` and `{}` contradict each other on flow `{}`: {why}", earlier.id, later.id, b.name);
+            sink.error(Code::Contradiction, later.span, message)
+                .related(&source, earlier.span, format!("`{}` is declared here", earlier.id))
+                .hint("give them different packets, or different steps in `during`");
+            return;
+        }
+    }
+}
+
+fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String> {
+    let drops = |fault: &Fault| fault.effect == Effect::Drop;
+    let always_drops = |fault: &Fault| drops(fault) && is_always(fault.selection);
+    // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
+    let nothing_left = |by: (&Fault, &Flow), of: (&Fault, &Flow)| {
+        within(&of.0.epochs, &by.0.epochs) && (by.1.name == of.1.name || overlap::implies(&of.1.filter, &by.1.filter))
+    };
+    if always_drops(earlier) && nothing_left((earlier, a), (later, b)) {
+        return Some(format!("`{}` drops every packet, so `{}` never sees one", earlier.id, later.id));
+    }
+    if always_drops(later) && !drops(earlier) && nothing_left((later, b), (earlier, a)) {
+        return Some(format!("`{}` drops every packet that `{}` acts on", later.id, earlier.id));
+    }
+    let meet = a.name == b.name && overlap_in_time(&earlier.epochs, &later.epochs);
+    let nested = selects_within(earlier.selection, later.selection) || selects_within(later.selection, earlier.selection);
+    (meet && nested).then(|| "both select the same packets, and one drops them".to_owned())
+}
+
+fn is_always(selection: Selection) -> bool {
+    matches!(
+        selection,
+        Selection::Always | Selection::Every(1) | Selection::Probability { limit: u32::MAX }
+    )
+}
+
+/// Whether every ordinal that `inner` counts out is counted out by `outer`.
+fn selects_within(inner: Selection, outer: Selection) -> bool {
+    match (inner, outer) {
+        (Selection::Nth(n), Selection::Nth(m)) => n == m,
+        (Selection::Nth(n) | Selection::Every(n), Selection::Every(m)) => n.is_multiple_of(m),
+        _ => false,
+    }
+}
+
+fn overlap_in_time(a: &[RangeInclusive<u16>], b: &[RangeInclusive<u16>]) -> bool {
+    a.iter().any(|a| b.iter().any(|b| a.start() <= b.end() && b.start() <= a.end()))
+}
+
+fn within(inner: &[RangeInclusive<u16>], outer: &[RangeInclusive<u16>]) -> bool {
+    !inner.is_empty()
+        && inner.iter().all(|inner| outer.iter().any(|outer| outer.start() <= inner.start() && inner.end() <= outer.end()))
+}

@@ -1,0 +1,225 @@
+//! The language of expectations: `sum comparison sum`, with `+ - * /`, parentheses, units.
+
+use super::{Comparison, Expectation, Measure, Operator, Term, catalogue};
+use crate::diagnostic::{Code, Sink, Span, nearest};
+use crate::model::Scenario;
+use crate::units::{self, Dimension};
+use crate::yaml::{Kind, Node, locate};
+
+/// Parentheses deeper than this are refused.
+const MAX_DEPTH: usize = 16;
+
+/// Why a line is no expectation, and which of its bytes are to blame.
+struct Problem {
+    start: usize,
+    end: usize,
+    code: Code,
+    message: String,
+    hint: Option<String>,
+}
+
+pub(crate) fn parse(sink: &mut Sink<'_>, scenario: &Scenario, node: &Node) -> Option<Expectation> {
+    let Kind::Text { value, .. } = &node.kind else { return None };
+    let file = sink.source().text;
+    let catalogue = catalogue::metrics(scenario);
+    let place = |start, end| locate(file, node, start, end);
+    let mut parser = Parser { text: value, at: 0, depth: 0, catalogue: &catalogue, place: &place };
+    match parser.expectation() {
+        Ok((left, comparison, right)) => {
+            Some(Expectation { text: value.clone(), span: node.span, left, comparison, right })
+        }
+        Err(problem) => {
+            let span = place(problem.start, problem.end);
+            let diagnostic = sink.error(problem.code, span, problem.message);
+            if let Some(hint) = problem.hint {
+                diagnostic.hint(hint);
+            }
+            None
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    catalogue: &'a [(String, Measure)],
+    place: &'a dyn Fn(usize, usize) -> Span,
+}
+
+impl<'a> Parser<'a> {
+    fn expectation(&mut self) -> Result<(Term, Comparison, Term), Problem> {
+        let left = self.sum()?;
+        let comparison = self.comparison()?;
+        let right = self.sum()?;
+        self.space();
+        if self.at < self.text.len() {
+            return Err(self.problem(self.at, self.text.len(), "the expectation should end here"));
+        }
+        if left.measure() != right.measure() {
+            let message = format!("a {} is compared with a {}", left.measure(), right.measure());
+            let mut problem = self.problem(0, self.text.len(), &message);
+            if left.measure() != Measure::Number && right.measure() == Measure::Number {
+                problem.hint = Some("write the number with its unit".to_owned());
+            }
+            return Err(problem);
+        }
+        Ok((left, comparison, right))
+    }
+
+    fn comparison(&mut self) -> Result<Comparison, Problem> {
+        self.space();
+        let known = [
+            ("==", Comparison::Equal),
+            ("!=", Comparison::NotEqual),
+            ("<=", Comparison::LessOrEqual),
+            (">=", Comparison::GreaterOrEqual),
+            ("<", Comparison::Less),
+            (">", Comparison::Greater),
+        ];
+        for (sign, comparison) in known {
+            if self.take(sign) {
+                return Ok(comparison);
+            }
+        }
+        let mut problem = self.problem(self.at, self.text.len(), "a comparison is missing here");
+        problem.hint = Some("one of `==`, `!=`, `<`, `<=`, `>`, `>=`".to_owned());
+        Err(problem)
+    }
+
+    fn sum(&mut self) -> Result<Term, Problem> {
+        self.chain(&[("+", Operator::Add), ("-", Operator::Subtract)], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Term, Problem> {
+        self.chain(&[("*", Operator::Multiply), ("/", Operator::Divide)], Self::factor)
+    }
+
+    fn chain(
+        &mut self,
+        operators: &[(&str, Operator)],
+        operand: fn(&mut Self) -> Result<Term, Problem>,
+    ) -> Result<Term, Problem> {
+        self.space();
+        let start = self.at;
+        let mut left = operand(self)?;
+        loop {
+            self.space();
+            let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else { return Ok(left) };
+            let right = operand(self)?;
+            let measure = combine(*operator, left.measure(), right.measure()).ok_or_else(|| {
+                let message = format!("a {} and a {} do not combine so", left.measure(), right.measure());
+                self.problem(start, self.at, &message)
+            })?;
+            left = Term::Binary { operator: *operator, left: Box::new(left), right: Box::new(right), measure };
+        }
+    }
+
+    fn factor(&mut self) -> Result<Term, Problem> {
+        self.space();
+        let start = self.at;
+        if self.take("(") {
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return Err(self.problem(start, self.at, "parentheses nest too deep"));
+            }
+            let inner = self.sum()?;
+            self.depth -= 1;
+            self.space();
+            if !self.take(")") {
+                return Err(self.problem(start, self.text.len(), "this parenthesis is not closed"));
+            }
+            return Ok(inner);
+        }
+        match self.rest().chars().next() {
+            Some(c) if c.is_ascii_digit() => self.constant(),
+            Some(c) if c.is_ascii_alphabetic() => self.metric(),
+            _ => Err(self.problem(start, self.text.len(), "a metric or a number is missing here")),
+        }
+    }
+
+    fn constant(&mut self) -> Result<Term, Problem> {
+        let start = self.at;
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '%' | 'µ');
+        let mut word = self.word(is_part);
+        // `Gbit/s` holds the sign of division.
+        if word.ends_with("bit") && self.take("/s") {
+            word = &self.text[start..self.at];
+        }
+        if let Ok(value) = word.replace('_', "").parse::<f64>() {
+            return Ok(Term::Constant { value, measure: Measure::Number });
+        }
+        if let Some(Ok(percent)) = word.strip_suffix('%').map(str::parse::<f64>) {
+            return Ok(Term::Constant { value: percent / 100.0, measure: Measure::Number });
+        }
+        let dimensions = [
+            (Dimension::Duration, Measure::Duration),
+            (Dimension::Size, Measure::Size),
+            (Dimension::Rate, Measure::Rate),
+        ];
+        for (dimension, measure) in dimensions {
+            if let Ok(value) = units::parse(word, dimension) {
+                return Ok(Term::Constant { value: value as f64, measure });
+            }
+        }
+        let mut problem = self.problem(start, self.at, &format!("`{word}` is neither a number nor a quantity"));
+        problem.code = Code::Unit;
+        problem.hint = Some("for example `20ms`, `64KiB`, `1Gbit/s`, `0.9`, `90%`".to_owned());
+        Err(problem)
+    }
+
+    fn metric(&mut self) -> Result<Term, Problem> {
+        let start = self.at;
+        let name = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
+        match self.catalogue.iter().find(|(known, _)| known == name) {
+            Some((_, measure)) => {
+                let span = (self.place)(start, self.at);
+                Ok(Term::Metric { name: name.to_owned(), measure: *measure, span })
+            }
+            None => {
+                let mut problem = self.problem(start, self.at, &format!("this run has no metric `{name}`"));
+                problem.code = Code::UnknownName;
+                let known = self.catalogue.iter().map(|(name, _)| name.as_str());
+                problem.hint = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+                Err(problem)
+            }
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn space(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let found = self.rest().starts_with(sign);
+        if found {
+            self.at += sign.len();
+        }
+        found
+    }
+
+    fn word(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn problem(&self, start: usize, end: usize, message: &str) -> Problem {
+        Problem { start, end, code: Code::Expectation, message: message.to_owned(), hint: None }
+    }
+}
+
+fn combine(operator: Operator, left: Measure, right: Measure) -> Option<Measure> {
+    match operator {
+        Operator::Add | Operator::Subtract => (left == right).then_some(left),
+        Operator::Multiply if left == Measure::Number => Some(right),
+        Operator::Multiply => (right == Measure::Number).then_some(left),
+        Operator::Divide if left == right => Some(Measure::Number),
+        Operator::Divide => (right == Measure::Number).then_some(left),
+    }
+}

@@ -1,0 +1,43 @@
+//! The bridge to parser-gen's filter language: errors at the right place in the YAML file, hosts' addresses joined in.
+
+use parser_gen::{Filter, Library};
+
+use crate::diagnostic::{Code, Sink};
+use crate::topology::Host;
+use crate::yaml::{Kind, Node, locate};
+
+/// Checks a user's filter and joins it with the senders' and receivers' addresses.
+pub(crate) fn compile(
+    sink: &mut Sink<'_>,
+    library: &Library,
+    written: Option<&Node>,
+    from: Option<&Host>,
+    to: Option<&Host>,
+) -> Option<Filter> {
+    let mut text = Vec::new();
+    text.extend(from.map(|host| format!("ip.src == {}", host.ip)));
+    text.extend(to.map(|host| format!("ip.dst == {}", host.ip)));
+    if let Some(node) = written {
+        let Kind::Text { value, .. } = &node.kind else { return None };
+        if let Err(error) = Filter::parse(library, value) {
+            let span = locate(sink.source().text, node, error.span.start, error.span.end);
+            let diagnostic = sink.error(Code::Filter, span, error.kind.to_string());
+            if let Some(hint) = error.hint {
+                diagnostic.hint(hint);
+            }
+            return None;
+        }
+        // Alone it needs no parentheses, and reads as the user wrote it.
+        let value = value.trim();
+        text.push(if text.is_empty() { value.to_owned() } else { format!("({value})") });
+    }
+    // Each part is a filter, so only the joined length can be refused.
+    match Filter::parse(library, &text.join(" && ")) {
+        Ok(filter) => Some(filter),
+        Err(error) => {
+            let span = written.map(|node| node.span).unwrap_or_default();
+            sink.error(Code::Filter, span, error.kind.to_string());
+            None
+        }
+    }
+}

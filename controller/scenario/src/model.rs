@@ -1,0 +1,176 @@
+//! A scenario with every name looked up: what the planner and the runner work on.
+
+use std::ops::RangeInclusive;
+
+use parser_gen::Filter;
+use serde::Serialize;
+
+use crate::diagnostic::{Diagnostics, Source, Span};
+use crate::expect::Expectation;
+use crate::selection::Selection;
+use crate::topology::Topology;
+use crate::workload::Workload;
+
+/// The most flows that one scenario may declare: the width of `flow_set_t`.
+pub const MAX_FLOWS: usize = 32;
+/// The most flows of one fault: a unit's state cells.
+pub const MAX_FLOWS_PER_FAULT: usize = 16;
+/// The most faults of one switch and direction.
+pub const MAX_FAULTS_PER_SWITCH: usize = 8;
+
+/// A checked scenario.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// File name as given.
+    pub file: String,
+    /// The file's text, for messages that come later.
+    pub text: String,
+    /// Short name.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Everything random derives from it.
+    pub seed: u64,
+    /// The network.
+    pub topology: Topology,
+    /// What runs.
+    pub workload: Option<Workload>,
+    /// Declared flows, expanded: one per pair of hosts.
+    pub flows: Vec<Flow>,
+    /// In declared order.
+    pub faults: Vec<Fault>,
+    /// The timeline as epochs, from time 0 on, without gaps.
+    pub epochs: Vec<Epoch>,
+    /// What must hold in the end.
+    pub expectations: Vec<Expectation>,
+    /// Bounds of the run.
+    pub limits: Limits,
+    /// What is legal and suspicious.
+    pub warnings: Diagnostics,
+}
+
+impl Scenario {
+    /// The file, for diagnostics.
+    #[must_use]
+    pub fn source(&self) -> Source<'_> {
+        Source { file: &self.file, text: &self.text }
+    }
+
+    /// The flows that no fault may touch.
+    pub fn protected(&self) -> impl Iterator<Item = (usize, &Flow)> {
+        self.flows.iter().enumerate().filter(|(_, flow)| flow.protected)
+    }
+}
+
+/// A set of packets with one ordinal sequence.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// `name`, or `name.from`, `name.from.to` where a declaration with several hosts was expanded.
+    pub name: String,
+    /// The declared name.
+    pub declared: String,
+    /// What the packets have in common, hosts' addresses included.
+    pub filter: Filter,
+    /// Sender, receiver and the switches between them, for each pair of hosts that the filter allows.
+    pub paths: Vec<Path>,
+    /// Faults must not touch it.
+    pub protected: bool,
+    /// The key in decisions.
+    pub key: u32,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A way that packets of a flow take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Path {
+    /// Host.
+    pub from: String,
+    /// Host.
+    pub to: String,
+    /// In order.
+    pub switches: Vec<String>,
+}
+
+/// What a fault does to a packet that it selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The packet ends.
+    Drop,
+    /// The packet waits.
+    Delay {
+        /// How long.
+        ns: u64,
+    },
+    /// The packet comes twice.
+    Duplicate,
+}
+
+/// Which half of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Before forwarding and aggregation.
+    Ingress,
+    /// After, for each copy of a multicast.
+    Egress,
+}
+
+/// A place that the file names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Switch.
+    pub switch: String,
+    /// Half.
+    pub direction: Direction,
+}
+
+/// A declared fault.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// Its name.
+    pub id: String,
+    /// Indexes of flows; the position in this list is the fault's state cell.
+    pub flows: Vec<usize>,
+    /// What it does.
+    pub effect: Effect,
+    /// To which packets.
+    pub selection: Selection,
+    /// Where; `None` = the plan chooses a switch, in ingress.
+    pub place: Option<Place>,
+    /// When: epochs in ascending, disjoint ranges.
+    pub epochs: Vec<RangeInclusive<u16>>,
+    /// The key in decisions.
+    pub key: u32,
+    /// Where it is declared.
+    pub span: Span,
+    /// Where its place is named, else the whole.
+    pub place_span: Span,
+}
+
+/// A stretch of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Epoch {
+    /// From 1; 0 is "disarmed".
+    pub epoch: u16,
+    /// Since the start of the workload.
+    pub at_ns: u64,
+    /// The step's name; none between steps.
+    pub step: Option<String>,
+}
+
+/// Bounds of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// The run fails when it takes longer.
+    pub time_ns: u64,
+    /// Packets that a capture holds; beyond, the run fails rather than judge by half a capture.
+    pub packets: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { time_ns: 60_000_000_000, packets: 4_000_000 }
+    }
+}

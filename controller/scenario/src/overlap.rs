@@ -1,0 +1,299 @@
+//! Whether two filters can match the same packet.
+//!
+//! A filter is brought into disjunctive normal form; each conjunction is, per field, the set of values it lets pass.
+//! Two filters are disjoint when every pair of their conjunctions has a field with no common value, or protocols that
+//! exclude each other. The answer errs to one side only: "disjoint" is proven, "overlap" may be the limit of the method
+//! ([`MAX_CONJUNCTIONS`], negated texts).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use parser_gen::filter::{Expr, Filter, Node, Test, TextPattern, ValueSet};
+
+/// Beyond this many conjunctions filters count as overlapping.
+const MAX_CONJUNCTIONS: usize = 4096;
+
+/// Protocols of which a packet has at most one.
+const EXCLUSIVE: [&[&str]; 2] = [&["ip", "ipv6"], &["tcp", "udp"]];
+
+/// What carries a protocol.
+const CARRIER: [(&str, &str); 3] = [("redis", "tcp"), ("agg", "udp"), ("roce", "udp")];
+
+/// Whether a packet may match both.
+#[must_use]
+pub fn overlap(a: &Filter, b: &Filter) -> bool {
+    satisfiable(&[(a, true), (b, true)])
+}
+
+/// Whether every packet that matches `a` also matches `b`. `false` may be the limit of the method.
+#[must_use]
+pub fn implies(a: &Filter, b: &Filter) -> bool {
+    !satisfiable(&[(a, true), (b, false)])
+}
+
+/// Whether some packet may match.
+#[must_use]
+pub fn possible(filter: &Filter) -> bool {
+    satisfiable(&[(filter, true)])
+}
+
+/// Whether a packet with this number in this field may match.
+#[must_use]
+pub fn allows(filter: &Filter, field: &str, value: u128) -> bool {
+    let Some(conjunctions) = normal_form(&filter.root().expr, true) else { return true };
+    conjunctions.into_iter().any(|conjunction| {
+        let test = Constraint { present: true, values: Values::Numbers(vec![value..=value]) };
+        conjunction.with_field(field, test).is_some()
+    })
+}
+
+fn satisfiable(parts: &[(&Filter, bool)]) -> bool {
+    let forms = parts.iter().map(|(filter, positive)| normal_form(&filter.root().expr, *positive));
+    forms.reduce(|a, b| product(a?, b?)).flatten().is_none_or(|conjunctions| !conjunctions.is_empty())
+}
+
+/// What must hold at once.
+#[derive(Debug, Clone, Default)]
+struct Conjunction {
+    fields: BTreeMap<String, Constraint>,
+    present: BTreeSet<String>,
+    absent: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Constraint {
+    /// The field must be there. A negated test is also passed by a packet without the field.
+    present: bool,
+    values: Values,
+}
+
+#[derive(Debug, Clone)]
+enum Values {
+    Numbers(Vec<RangeInclusive<u128>>),
+    Texts {
+        /// `None` = any text.
+        any_of: Option<Vec<TextPattern>>,
+        none_of: Vec<TextPattern>,
+    },
+}
+
+/// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
+fn normal_form(expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
+    let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
+        let mut all = Vec::new();
+        for part in parts {
+            all.extend(normal_form(&part.expr, positive)?);
+        }
+        (all.len() <= MAX_CONJUNCTIONS).then_some(all)
+    };
+    let every = |parts: &[Node]| -> Option<Vec<Conjunction>> {
+        let mut all = vec![Conjunction::default()];
+        for part in parts {
+            all = product(all, normal_form(&part.expr, positive)?)?;
+        }
+        Some(all)
+    };
+    match (expr, positive) {
+        (Expr::Or(parts), true) | (Expr::And(parts), false) => any(parts),
+        (Expr::And(parts), true) | (Expr::Or(parts), false) => every(parts),
+        (Expr::Not(inner), _) => normal_form(&inner.expr, !positive),
+        (Expr::Present { protocol }, true) => {
+            Some(Conjunction::default().with_protocol(protocol).into_iter().collect())
+        }
+        (Expr::Present { protocol }, false) => {
+            let mut conjunction = Conjunction::default();
+            conjunction.absent.insert(protocol.clone());
+            Some(vec![conjunction])
+        }
+        (Expr::Test(test), positive) => {
+            let constraint = Constraint { present: positive, values: values(test, positive) };
+            Some(Conjunction::default().with_field(&test.field, constraint).into_iter().collect())
+        }
+    }
+}
+
+fn values(test: &Test, positive: bool) -> Values {
+    // `!=` wants the field to be there; `!(==)` does not. The sets are the same.
+    let inside = positive != test.negated;
+    match &test.set {
+        ValueSet::Numbers(ranges) if inside => Values::Numbers(ranges.clone()),
+        ValueSet::Numbers(ranges) => Values::Numbers(complement(ranges)),
+        ValueSet::Texts(patterns) => {
+            let fold = |pattern: &TextPattern| TextPattern {
+                bytes: if test.ignore_case { pattern.bytes.to_ascii_uppercase() } else { pattern.bytes.clone() },
+                prefix: pattern.prefix,
+            };
+            let patterns: Vec<_> = patterns.iter().map(fold).collect();
+            if inside {
+                Values::Texts { any_of: Some(patterns), none_of: Vec::new() }
+            } else {
+                Values::Texts { any_of: None, none_of: patterns }
+            }
+        }
+    }
+}
+
+fn product(a: Vec<Conjunction>, b: Vec<Conjunction>) -> Option<Vec<Conjunction>> {
+    let mut all = Vec::new();
+    for left in &a {
+        for right in &b {
+            all.extend(left.clone().and(right));
+            if all.len() > MAX_CONJUNCTIONS {
+                return None;
+            }
+        }
+    }
+    Some(all)
+}
+
+impl Conjunction {
+    /// Both; `None` when no packet can.
+    fn and(self, other: &Conjunction) -> Option<Conjunction> {
+        let mut both = self;
+        for protocol in &other.present {
+            both = both.with_protocol(protocol)?;
+        }
+        both.absent.extend(other.absent.iter().cloned());
+        for (field, constraint) in &other.fields {
+            both = both.with_field(field, constraint.clone())?;
+        }
+        both.consistent().then_some(both)
+    }
+
+    fn with_protocol(mut self, protocol: &str) -> Option<Conjunction> {
+        self.present.insert(protocol.to_owned());
+        let carrier = CARRIER.iter().find(|(carried, _)| *carried == protocol);
+        self.present.extend(carrier.map(|(_, carrier)| (*carrier).to_owned()));
+        self.consistent().then_some(self)
+    }
+
+    fn with_field(self, field: &str, constraint: Constraint) -> Option<Conjunction> {
+        let mut all = if constraint.present {
+            self.with_protocol(field.split('.').next().unwrap_or(field))?
+        } else {
+            self
+        };
+        let merged = match all.fields.remove(field) {
+            None => constraint,
+            Some(before) => Constraint {
+                present: before.present || constraint.present,
+                values: intersect(before.values, constraint.values),
+            },
+        };
+        let possible = !merged.present || !merged.values.is_empty();
+        all.fields.insert(field.to_owned(), merged);
+        possible.then_some(all)
+    }
+
+    fn consistent(&self) -> bool {
+        let excluded = EXCLUSIVE.iter().any(|group| group.iter().filter(|p| self.present.contains(**p)).count() > 1);
+        !excluded && self.present.is_disjoint(&self.absent)
+    }
+}
+
+impl Values {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Numbers(ranges) => ranges.is_empty(),
+            Self::Texts { any_of: None, .. } => false,
+            Self::Texts { any_of: Some(any_of), none_of } => {
+                any_of.iter().all(|pattern| none_of.iter().any(|excluded| covers(excluded, pattern)))
+            }
+        }
+    }
+}
+
+fn intersect(a: Values, b: Values) -> Values {
+    match (a, b) {
+        (Values::Numbers(a), Values::Numbers(b)) => {
+            let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a.start()).max(*b.start())..=(*a.end()).min(*b.end())));
+            Values::Numbers(pairs.filter(|range| !range.is_empty()).collect())
+        }
+        (Values::Texts { any_of: a, none_of: mut c }, Values::Texts { any_of: b, none_of: d }) => {
+            c.extend(d);
+            let any_of = match (a, b) {
+                (None, other) | (other, None) => other,
+                (Some(a), Some(b)) => Some(meet(&a, &b)),
+            };
+            Values::Texts { any_of, none_of: c }
+        }
+        // One field has one type; keep either.
+        (a, _) => a,
+    }
+}
+
+/// The texts that match a pattern of both lists: the narrower of each pair that agrees.
+fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
+    let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
+    pairs
+        .filter_map(|(a, b)| if covers(a, b) { Some(b.clone()) } else { covers(b, a).then(|| a.clone()) })
+        .collect()
+}
+
+/// Whether every text that matches `narrow` matches `wide`.
+fn covers(wide: &TextPattern, narrow: &TextPattern) -> bool {
+    if wide.prefix { narrow.bytes.starts_with(&wide.bytes) } else { !narrow.prefix && wide.bytes == narrow.bytes }
+}
+
+fn complement(ranges: &[RangeInclusive<u128>]) -> Vec<RangeInclusive<u128>> {
+    let mut gaps = Vec::new();
+    let mut next = Some(0);
+    for range in ranges {
+        if let Some(start) = next.filter(|start| start < range.start()) {
+            gaps.push(start..=range.start() - 1);
+        }
+        next = range.end().checked_add(1);
+    }
+    gaps.extend(next.map(|start| start..=u128::MAX));
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parser_gen::Library;
+
+    fn filter(text: &str) -> Filter {
+        Filter::parse(&Library::builtin(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn pairs() {
+        for (a, b, expected) in [
+            ("tcp.dport == 80", "tcp.dport == 81", false),
+            ("tcp.dport == 80", "tcp.sport == 81", true),
+            ("tcp", "udp", false),
+            ("redis.command == \"GET\"", "udp.dport == 22341", false),
+            ("redis.command == \"GET\"", "redis.command == \"get\"", true),
+            ("redis.command == \"GET\"", "redis.command == \"SET\"", false),
+            ("redis.key startswith \"cart:\"", "redis.key == \"cart:1\"", true),
+            ("redis.key startswith \"cart:\"", "redis.key startswith \"user:\"", false),
+            ("redis.key startswith \"cart:\"", "redis.key != \"cart:1\"", true),
+            ("redis.key == \"cart:1\"", "redis.key != \"cart:1\"", false),
+            ("ip.src == 10.0.0.1", "ip.src == 10.0.0.0/24 && ip.src != 10.0.0.1", false),
+            ("ip.src == 10.0.0.1", "!(ip.src == 10.0.0.1)", false),
+            ("tcp.dport == 80", "!(ip.src == 10.0.0.1)", true),
+            ("tcp.dport in {80, 443}", "tcp.dport > 400 && tcp.dport < 500", true),
+            ("tcp.dport in {80, 443}", "tcp.dport > 443", false),
+            ("ip.src == 10.0.0.1 || ip.src == 10.0.0.2", "ip.src == 10.0.0.3 || ip.src == 10.0.0.2", true),
+        ] {
+            assert_eq!(overlap(&filter(a), &filter(b)), expected, "{a} | {b}");
+            assert_eq!(overlap(&filter(b), &filter(a)), expected, "{b} | {a}");
+        }
+    }
+
+    #[test]
+    fn implication() {
+        assert!(implies(&filter("tcp.dport == 80 && ip.src == 10.0.0.1"), &filter("tcp.dport == 80")));
+        assert!(implies(&filter("redis.command == \"GET\""), &filter("tcp")));
+        assert!(!implies(&filter("tcp.dport == 80"), &filter("tcp.dport == 80 && ip.src == 10.0.0.1")));
+    }
+
+    #[test]
+    fn impossible_filters() {
+        assert!(!possible(&filter("tcp.dport == 80 && udp.sport == 1")));
+        assert!(possible(&filter("tcp.dport == 80")));
+        assert!(allows(&filter("ip.src == 10.0.0.0/24"), "ip.src", 0x0A00_0007));
+        assert!(!allows(&filter("ip.src == 10.0.0.0/24"), "ip.src", 0x0A00_0107));
+    }
+}

@@ -1,0 +1,251 @@
+//! What is written into a switch, under the names of p4src/common (docs/fault-engine.md).
+
+use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use super::place::Placement;
+use super::{PlannedFlow, TargetModel, Unit};
+use crate::model::{Direction, Effect, Scenario};
+use crate::selection::Selection;
+use crate::topology::Mac;
+use crate::workload::Workload;
+
+/// Both members are the recirculation port (`DUPLICATE_GROUP` in p4src/common/types.p4).
+pub const DUPLICATE_GROUP: u32 = 1;
+/// Broadcasts, along a tree.
+pub const FLOOD_GROUP: u32 = 2;
+/// A job's results to its workers.
+pub const JOB_GROUP: u32 = 3;
+/// The job number of a scenario's training.
+pub const JOB: u16 = 1;
+
+const FORWARD: &str = "Ingress.forward";
+
+fn control(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => "Ingress",
+        Direction::Egress => "Egress",
+    }
+}
+
+/// The counter of a unit.
+pub(super) fn counter(direction: Direction, unit: usize) -> String {
+    format!("{}.faults.u{unit}.fired.cells", control(direction))
+}
+
+/// Table and default action that put an epoch in force.
+pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
+    let control = control(direction);
+    let call = ActionCall {
+        name: format!("{control}.timeline.set_epoch"),
+        params: vec![("epoch".to_owned(), u128::from(epoch))],
+    };
+    (format!("{control}.timeline.epoch"), call)
+}
+
+pub(super) fn of_switch(
+    scenario: &Scenario,
+    placement: &Placement,
+    switch: &str,
+    units: &[Unit],
+    flows: &[PlannedFlow],
+) -> Vec<TableEntry> {
+    let mut entries: Vec<TableEntry> =
+        units.iter().flat_map(|unit| of_unit(scenario, placement, switch, unit, flows)).collect();
+    entries.extend(forwarding(scenario, switch));
+    entries
+}
+
+/// One entry per flow and range of epochs. A packet in two flows of a fault belongs to the one declared first.
+fn of_unit(
+    scenario: &Scenario,
+    placement: &Placement,
+    switch: &str,
+    unit: &Unit,
+    flows: &[PlannedFlow],
+) -> Vec<TableEntry> {
+    let select = format!("{}.faults.u{}", control(unit.direction), unit.unit);
+    let guard = flows.iter().filter(|flow| flow.protected).fold(0, |mask, flow| mask | 1 << flow.bit);
+    let mut entries = Vec::new();
+    for point in &placement.points {
+        let fault = &scenario.faults[point.fault];
+        let here = point.switch == switch && point.direction == unit.direction && fault.id == unit.fault;
+        let flow = &scenario.flows[point.flow];
+        let bit = flows.iter().find(|planned| planned.name == flow.name).map(|planned| planned.bit);
+        let (true, Some(bit), Some(action)) = (here, bit, action(scenario, point.fault, point.flow, point.cell, &select))
+        else {
+            continue;
+        };
+        let value = 1_u128 << bit;
+        for epochs in &fault.epochs {
+            entries.push(TableEntry {
+                table: format!("{select}.select"),
+                key: vec![
+                    FieldMatch { field: "meta.flows".to_owned(), value: Match::Ternary { value, mask: value | guard } },
+                    FieldMatch {
+                        field: "meta.epoch".to_owned(),
+                        value: Match::Range { low: u128::from(*epochs.start()), high: u128::from(*epochs.end()) },
+                    },
+                ],
+                priority: 0,
+                action: action.clone(),
+            });
+        }
+    }
+    let count = entries.len() as i32;
+    for (entry, priority) in entries.iter_mut().zip((1..=count).rev()) {
+        entry.priority = priority;
+    }
+    entries
+}
+
+/// `None` for a fault that never fires.
+fn action(scenario: &Scenario, fault: usize, flow: usize, cell: usize, select: &str) -> Option<ActionCall> {
+    let (fault, flow) = (&scenario.faults[fault], &scenario.flows[flow]);
+    let (effect, delay_ns) = match fault.effect {
+        Effect::Drop => (1, 0),
+        Effect::Delay { ns } => (2, ns),
+        Effect::Duplicate => (3, 0),
+    };
+    let mut params: Vec<(&str, u128)> = vec![("cell", cell as u128), ("effect", effect), ("delay_ns", delay_ns.into())];
+    let keys = [("key", u128::from(fault.key)), ("flow_key", u128::from(flow.key))];
+    let name = match fault.selection {
+        Selection::Never => return None,
+        Selection::Always => "always",
+        Selection::Nth(n) => {
+            params.push(("n", n.into()));
+            "nth"
+        }
+        Selection::Every(n) => {
+            params.push(("n", n.into()));
+            "every"
+        }
+        Selection::Probability { limit } => {
+            params.extend(keys);
+            params.push(("limit", limit.into()));
+            "probability"
+        }
+        Selection::GilbertElliott(chain) => {
+            params.extend(keys);
+            params.extend([
+                ("to_bad", chain.to_bad.into()),
+                ("to_good", chain.to_good.into()),
+                ("loss_bad", chain.loss_bad.into()),
+                ("loss_good", chain.loss_good.unwrap_or(0).into()),
+                ("loss_in_good", u128::from(chain.loss_good.is_some())),
+            ]);
+            "gilbert_elliott"
+        }
+    };
+    let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Some(ActionCall { name: format!("{select}.{name}"), params })
+}
+
+/// Every host by its MAC address, broadcasts, and the job's group.
+fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
+    let entry = |mac: Mac, action: &str, name: &str, value: u32| TableEntry {
+        table: format!("{FORWARD}.mac"),
+        key: vec![FieldMatch { field: "hdr.ethernet.dst".to_owned(), value: Match::Exact(mac.value()) }],
+        priority: 0,
+        action: ActionCall {
+            name: format!("{FORWARD}.{action}"),
+            params: vec![(name.to_owned(), u128::from(value))],
+        },
+    };
+    let mut entries = Vec::new();
+    for host in &scenario.topology.hosts {
+        if let Some(port) = scenario.topology.next_hop(switch, &host.name) {
+            entries.push(entry(host.mac, "unicast", "port", port.number));
+        }
+    }
+    entries.push(entry(Mac::BROADCAST, "multicast", "group", FLOOD_GROUP));
+    if !job_ports(scenario, switch).is_empty() {
+        entries.push(entry(Mac::of_job(JOB), "multicast", "group", JOB_GROUP));
+    }
+    entries
+}
+
+/// The ports of a switch behind which workers get their results from the server.
+fn job_ports(scenario: &Scenario, switch: &str) -> Vec<u32> {
+    let Some(Workload::Training(training)) = &scenario.workload else { return Vec::new() };
+    let topology = &scenario.topology;
+    let mut ports: Vec<u32> = training
+        .workers
+        .iter()
+        .filter(|worker| topology.path(&training.server, worker).is_some_and(|path| path.contains(&switch)))
+        .filter_map(|worker| topology.next_hop(switch, worker))
+        .map(|port| port.number)
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+pub(super) fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<MulticastGroup> {
+    let numbered = |ports: Vec<u32>| ports.into_iter().zip(1..).map(|(port, instance)| Replica { port, instance }).collect();
+    let duplicates = vec![target.recirculation_port; 2];
+    let mut groups = vec![
+        MulticastGroup { id: DUPLICATE_GROUP, replicas: numbered(duplicates) },
+        MulticastGroup { id: FLOOD_GROUP, replicas: numbered(scenario.topology.flood_ports(switch)) },
+    ];
+    let job = job_ports(scenario, switch);
+    if !job.is_empty() {
+        groups.push(MulticastGroup { id: JOB_GROUP, replicas: numbered(job) });
+    }
+    groups
+}
+
+/// p4lang's runtime types carry no serde: the JSON's shape is this crate's.
+pub(super) fn serialize_entries<S: Serializer>(entries: &[TableEntry], serializer: S) -> Result<S::Ok, S::Error> {
+    struct Entry<'a>(&'a TableEntry);
+    struct Key<'a>(&'a [FieldMatch]);
+    struct Params<'a>(&'a [(String, u128)]);
+    impl Serialize for Key<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().map(|field| (&field.field, show_match(&field.value))))
+        }
+    }
+    impl Serialize for Params<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        }
+    }
+    impl Serialize for Entry<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(None)?;
+            map.serialize_entry("table", &self.0.table)?;
+            map.serialize_entry("key", &Key(&self.0.key))?;
+            map.serialize_entry("priority", &self.0.priority)?;
+            map.serialize_entry("action", &self.0.action.name)?;
+            map.serialize_entry("params", &Params(&self.0.action.params))?;
+            map.end()
+        }
+    }
+    let mut list = serializer.serialize_seq(Some(entries.len()))?;
+    for entry in entries {
+        list.serialize_element(&Entry(entry))?;
+    }
+    list.end()
+}
+
+pub(super) fn serialize_groups<S: Serializer>(groups: &[MulticastGroup], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Group {
+        id: u32,
+        ports: Vec<u32>,
+    }
+    serializer.collect_seq(groups.iter().map(|group| Group {
+        id: group.id,
+        ports: group.replicas.iter().map(|replica| replica.port).collect(),
+    }))
+}
+
+pub(super) fn show_match(value: &Match) -> String {
+    match value {
+        Match::Exact(value) | Match::Optional(value) => format!("{value:#x}"),
+        Match::Lpm { value, prefix_len } => format!("{value:#x}/{prefix_len}"),
+        Match::Ternary { value, mask } => format!("{value:#x} &&& {mask:#x}"),
+        Match::Range { low, high } => format!("{low}..{high}"),
+    }
+}

@@ -1,0 +1,311 @@
+//! From a scenario to what each switch is told: injection points, units, entries, the timeline, bounds.
+//!
+//! Every packet of a flow meets each of its faults at exactly one injection point, on every path it can take.
+
+mod entries;
+mod place;
+mod text;
+mod together;
+
+use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
+use parser_gen::Filter;
+use serde::{Serialize, Serializer};
+
+use crate::diagnostic::{Code, Diagnostics, Sink};
+use crate::model::{Direction, Effect, Epoch, Fault, MAX_FAULTS_PER_SWITCH, MAX_FLOWS, Scenario};
+use crate::units;
+
+pub use entries::{DUPLICATE_GROUP, FLOOD_GROUP, JOB, JOB_GROUP};
+pub use together::check_together;
+
+/// What the plan assumes of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TargetModel {
+    /// One pass over the recirculation port.
+    pub loop_ns: u64,
+    /// What the recirculation port carries.
+    pub loop_rate_bps: u64,
+    /// What the machine may add to any deadline: 0 in hardware, the scheduler's wake-up in software.
+    pub wakeup_ns: u64,
+    /// The recirculation port's number.
+    pub recirculation_port: u32,
+}
+
+impl TargetModel {
+    /// The embedded switch with its default recirculation link.
+    pub const EMBEDDED: TargetModel = TargetModel {
+        loop_ns: 20_000,
+        loop_rate_bps: 100_000_000_000,
+        wakeup_ns: 5_000_000,
+        // PSA_PORT_RECIRCULATE.
+        recirculation_port: 0xFFFF_FFFA,
+    };
+}
+
+/// What every switch is told, and what may be expected of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// In topology order.
+    pub switches: Vec<SwitchPlan>,
+    /// One per (fault, flow, switch), in declared order.
+    pub injections: Vec<Injection>,
+    /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
+    pub timeline: Vec<Epoch>,
+}
+
+/// What one switch is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SwitchPlan {
+    /// The switch.
+    pub name: String,
+    /// Flows that it tells apart; the position is the bit in `meta.flows`.
+    pub flows: Vec<PlannedFlow>,
+    /// Which fault sits in which unit.
+    pub units: Vec<Unit>,
+    /// Written while the epoch is 0: fault units and forwarding. parser-gen adds the classifier's.
+    #[serde(serialize_with = "entries::serialize_entries")]
+    pub entries: Vec<TableEntry>,
+    /// Duplicates, broadcasts, results of a job.
+    #[serde(serialize_with = "entries::serialize_groups")]
+    pub groups: Vec<MulticastGroup>,
+    /// What it costs.
+    pub resources: Resources,
+}
+
+/// A flow that a switch classifies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedFlow {
+    /// Its bit in `meta.flows`.
+    pub bit: u32,
+    /// Its name.
+    pub name: String,
+    /// A name that is unique on the switch and legal in P4.
+    pub p4_name: String,
+    /// Which packets belong to it.
+    #[serde(serialize_with = "serialize_filter")]
+    pub filter: Filter,
+    /// Classified so that no fault's entry can match its packets.
+    pub protected: bool,
+}
+
+/// A fault in a unit of a switch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unit {
+    /// Ingress or egress.
+    pub direction: Direction,
+    /// 0 to 7.
+    pub unit: usize,
+    /// The fault's name.
+    pub fault: String,
+}
+
+/// Where a fault meets the packets of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Injection {
+    /// The fault's name.
+    pub fault: String,
+    /// The flow's name.
+    pub flow: String,
+    /// The switch.
+    pub switch: String,
+    /// Ingress or egress.
+    pub direction: Direction,
+    /// 0 to 7.
+    pub unit: usize,
+    /// The unit's state cell, and the index of its counter.
+    pub cell: usize,
+    /// Counts what fired.
+    pub counter: String,
+    /// For what a switch holds: how much later than asked a packet may leave.
+    pub lateness_bound_ns: Option<u64>,
+}
+
+/// What a plan takes of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Resources {
+    /// Of 8.
+    pub ingress_units: usize,
+    /// Of 8.
+    pub egress_units: usize,
+    /// Of 32.
+    pub flow_bits: usize,
+    /// Of 128 each way.
+    pub state_cells: usize,
+    /// In `select` tables.
+    pub select_entries: usize,
+    /// In the forwarding table.
+    pub forward_entries: usize,
+    /// Copies that the multicast groups make.
+    pub replicas: usize,
+    /// Bits held at once by delays, at the flows' full rates.
+    pub held_bits: u64,
+    /// What the held packets take of the recirculation port.
+    pub recirculation_bps: u64,
+}
+
+/// Makes the plan, or says why there is none.
+pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
+    let mut sink = Sink::new(scenario.source());
+    let placement = place::place(&mut sink, scenario);
+    let Some(placement) = placement.filter(|_| !sink.has_errors()) else { return Err(sink.into_diagnostics()) };
+    let mut switches: Vec<SwitchPlan> =
+        scenario.topology.switches.iter().map(|name| switch_plan(&mut sink, scenario, &placement, name, target)).collect();
+    for switch in &mut switches {
+        measure(scenario, &placement, target, switch);
+    }
+    if sink.has_errors() {
+        return Err(sink.into_diagnostics());
+    }
+    let injections = injections(scenario, &placement, &switches, target);
+    Ok(Plan {
+        scenario: scenario.name.clone(),
+        seed: scenario.seed,
+        switches,
+        injections,
+        timeline: scenario.epochs.clone(),
+    })
+}
+
+impl Plan {
+    /// A switch by name.
+    #[must_use]
+    pub fn switch(&self, name: &str) -> Option<&SwitchPlan> {
+        self.switches.iter().find(|switch| switch.name == name)
+    }
+
+    /// The default action that puts an epoch in force: table and call.
+    #[must_use]
+    pub fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
+        entries::set_epoch(direction, epoch)
+    }
+}
+
+impl SwitchPlan {
+    /// The bit of a flow.
+    #[must_use]
+    pub fn flow_bit(&self, flow: &str) -> Option<u32> {
+        self.flows.iter().find(|planned| planned.name == flow).map(|planned| planned.bit)
+    }
+}
+
+fn switch_plan(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    placement: &place::Placement,
+    name: &str,
+    target: &TargetModel,
+) -> SwitchPlan {
+    let mut units = Vec::new();
+    for direction in [Direction::Ingress, Direction::Egress] {
+        let here: Vec<&Fault> = placement.faults_at(scenario, name, direction).collect();
+        if let Some(first_beyond) = here.get(MAX_FAULTS_PER_SWITCH) {
+            let side = if direction == Direction::Ingress { "ingress" } else { "egress" };
+            let message = format!("{} faults in {side} of switch `{name}`, which has {MAX_FAULTS_PER_SWITCH} units", here.len());
+            sink.error(Code::Capacity, first_beyond.span, message).hint("move some to another switch with `where`");
+        }
+        let numbered = here.into_iter().enumerate();
+        units.extend(numbered.map(|(unit, fault)| Unit { direction, unit, fault: fault.id.clone() }));
+    }
+    let flows = planned_flows(sink, scenario, placement, name);
+    let entries = entries::of_switch(scenario, placement, name, &units, &flows);
+    let groups = entries::groups(scenario, name, target);
+    SwitchPlan { name: name.to_owned(), flows, units, entries, groups, resources: Resources::default() }
+}
+
+/// Flows that a fault acts on here, then the protected ones whose packets pass here.
+fn planned_flows(sink: &mut Sink<'_>, scenario: &Scenario, placement: &place::Placement, name: &str) -> Vec<PlannedFlow> {
+    let acted_on = |flow: usize| placement.points.iter().any(|point| point.flow == flow && point.switch == name);
+    let any = (0..scenario.flows.len()).any(acted_on);
+    let passes = |flow: &crate::model::Flow| flow.paths.iter().any(|path| path.switches.iter().any(|s| s == name));
+    let mut wanted: Vec<usize> = (0..scenario.flows.len()).filter(|flow| acted_on(*flow)).collect();
+    if any {
+        wanted.extend(scenario.protected().filter(|(_, flow)| passes(flow)).map(|(index, _)| index));
+    }
+    if wanted.len() > MAX_FLOWS {
+        let message = format!("switch `{name}` would have to tell {} flows apart, of {MAX_FLOWS}", wanted.len());
+        sink.error(Code::Capacity, scenario.flows[wanted[MAX_FLOWS]].span, message);
+    }
+    let planned = wanted.into_iter().zip(0..).map(|(index, bit)| {
+        let flow = &scenario.flows[index];
+        let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let p4_name = format!("f{bit}_{}", flow.name.chars().map(legal).collect::<String>());
+        PlannedFlow { bit, name: flow.name.clone(), p4_name, filter: flow.filter.clone(), protected: flow.protected }
+    });
+    planned.collect()
+}
+
+/// Fills in what the switch's plan costs.
+fn measure(scenario: &Scenario, placement: &place::Placement, target: &TargetModel, switch: &mut SwitchPlan) {
+    let at = |direction| switch.units.iter().filter(|unit| unit.direction == direction).count();
+    let table = |part: &str| switch.entries.iter().filter(|entry| entry.table.contains(part)).count();
+    let held_bits = held_bits(scenario, placement, &switch.name);
+    switch.resources = Resources {
+        ingress_units: at(Direction::Ingress),
+        egress_units: at(Direction::Egress),
+        flow_bits: switch.flows.len(),
+        state_cells: placement.points.iter().filter(|point| point.switch == switch.name).count(),
+        select_entries: table(".select"),
+        forward_entries: table(".mac"),
+        replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
+        held_bits,
+        recirculation_bps: (u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_ns.max(1)))
+            .min(u128::from(target.loop_rate_bps)) as u64,
+    };
+}
+
+/// Bits that wait in a switch when every delayed flow runs at the rate of its path and every packet is selected.
+fn held_bits(scenario: &Scenario, placement: &place::Placement, switch: &str) -> u64 {
+    let held = placement.points.iter().filter(|point| point.switch == switch).map(|point| {
+        let Effect::Delay { ns } = scenario.faults[point.fault].effect else { return 0 };
+        let rates = scenario.flows[point.flow].paths.iter();
+        let rate = rates.filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to)).max().unwrap_or(0);
+        u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
+    });
+    held.fold(0, u64::saturating_add)
+}
+
+/// A deadline that was just missed costs one round, and a round takes as long as all that is held takes to pass the
+/// recirculation port.
+fn lateness_bound_ns(held_bits: u64, target: &TargetModel) -> u64 {
+    let drain = u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_rate_bps.max(1));
+    target.loop_ns.max(u64::try_from(drain).unwrap_or(u64::MAX)).saturating_add(target.wakeup_ns)
+}
+
+fn injections(
+    scenario: &Scenario,
+    placement: &place::Placement,
+    switches: &[SwitchPlan],
+    target: &TargetModel,
+) -> Vec<Injection> {
+    let made = placement.points.iter().filter_map(|point| {
+        let fault = &scenario.faults[point.fault];
+        let switch = switches.iter().find(|switch| switch.name == point.switch)?;
+        let mut units = switch.units.iter();
+        let unit = units.find(|unit| unit.fault == fault.id && unit.direction == point.direction)?.unit;
+        let holds = fault.effect != Effect::Drop;
+        Some(Injection {
+            fault: fault.id.clone(),
+            flow: scenario.flows[point.flow].name.clone(),
+            switch: point.switch.clone(),
+            direction: point.direction,
+            unit,
+            cell: point.cell,
+            counter: entries::counter(point.direction, unit),
+            lateness_bound_ns: holds.then(|| lateness_bound_ns(switch.resources.held_bits, target)),
+        })
+    });
+    made.collect()
+}
+
+fn serialize_filter<S: Serializer>(filter: &Filter, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(filter.text())
+}
+
+/// For text output.
+fn show_bound(bound: Option<u64>) -> String {
+    bound.map_or_else(String::new, |ns| format!(", at most {} late", units::show_duration(ns)))
+}

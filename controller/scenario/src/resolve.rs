@@ -1,0 +1,300 @@
+//! Names to what they name: a file as written becomes a [`Scenario`].
+
+use std::ops::RangeInclusive;
+
+use parser_gen::Library;
+
+use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest};
+use crate::expect;
+use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
+use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
+use crate::topology::{Host, Topology};
+use crate::{check, decision, filter, overlap};
+
+/// Reads and checks a file. Everything that is wrong with it comes back at once.
+pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
+    let mut sink = Sink::new(Source { file, text });
+    let scenario = schema::read(&mut sink).and_then(|raw| resolve(&mut sink, raw));
+    match scenario {
+        Some(mut scenario) if !sink.has_errors() => {
+            scenario.warnings = sink.into_diagnostics();
+            Ok(scenario)
+        }
+        _ => Err(sink.into_diagnostics()),
+    }
+}
+
+fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
+    // A broken topology makes every host unknown: say only what is wrong with it.
+    if sink.has_errors() && raw.topology.links.is_empty() {
+        return None;
+    }
+    check_workload(sink, &raw);
+    let flows = flows(sink, &raw);
+    let epochs = epochs(&raw.steps);
+    let faults = raw.faults.iter().filter_map(|fault| resolve_fault(sink, &raw, fault, &flows, &epochs)).collect();
+    check_duplicate_ids(sink, &raw.faults);
+    let Raw { name, description, seed, topology, workload, expect, limits, .. } = raw;
+    let Source { file, text } = sink.source();
+    let mut scenario = Scenario {
+        file: file.to_owned(),
+        text: text.to_owned(),
+        name,
+        description,
+        seed,
+        topology,
+        workload: workload.map(|workload| workload.value.workload),
+        flows,
+        faults,
+        epochs,
+        expectations: Vec::new(),
+        limits,
+        warnings: Diagnostics::default(),
+    };
+    scenario.expectations = expect.iter().filter_map(|node| expect::parse(sink, &scenario, node)).collect();
+    check::check(sink, &scenario);
+    Some(scenario)
+}
+
+/// Reports a name that is not declared, with the nearest one that is.
+fn unknown<'a>(
+    sink: &mut Sink<'_>,
+    what: &str,
+    name: &Spanned<String>,
+    candidates: impl Iterator<Item = &'a str> + Clone,
+) {
+    let hint = match nearest(&name.value, candidates.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("declared: {}", enumerate_names(candidates)),
+    };
+    sink.error(Code::UnknownName, name.span, format!("no {what} is called `{}`", name.value)).hint(hint);
+}
+
+fn host<'t>(sink: &mut Sink<'_>, topology: &'t Topology, name: &Spanned<String>) -> Option<&'t Host> {
+    let found = topology.host(&name.value);
+    if found.is_none() {
+        unknown(sink, "host", name, topology.hosts.iter().map(|host| host.name.as_str()));
+    }
+    found
+}
+
+fn switch(sink: &mut Sink<'_>, topology: &Topology, name: &Spanned<String>) -> bool {
+    let found = topology.has_switch(&name.value);
+    if !found {
+        unknown(sink, "switch", name, topology.switches.iter().map(String::as_str));
+    }
+    found
+}
+
+fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
+    let Some(workload) = &raw.workload else { return };
+    for name in &workload.value.hosts {
+        host(sink, &raw.topology, name);
+    }
+    for name in &workload.value.switches {
+        switch(sink, &raw.topology, name);
+    }
+}
+
+fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
+    let library = Library::builtin();
+    for name in &raw.protect {
+        if !raw.flows.iter().any(|flow| flow.name.value == name.value) {
+            unknown(sink, "flow", name, raw.flows.iter().map(|flow| flow.name.value.as_str()));
+        }
+    }
+    let flows: Vec<Flow> = raw.flows.iter().flat_map(|flow| expand(sink, raw, &library, flow)).collect();
+    if let Some(flow) = flows.get(MAX_FLOWS) {
+        let message = format!("{} flows, and a switch tells {MAX_FLOWS} apart", flows.len());
+        sink.error(Code::Capacity, flow.span, message)
+            .hint("a flow with several hosts in `from` or `to` counts once for each pair");
+    }
+    flows
+}
+
+/// One flow for each pair of the hosts in `from` and `to`, so that each has its own ordinals: a sequence over several
+/// senders would depend on how their packets interleave.
+fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> Vec<Flow> {
+    let mut hosts = |names: &[Spanned<String>]| -> Option<Vec<Option<Host>>> {
+        let found: Vec<_> = names.iter().map(|name| host(sink, &raw.topology, name).cloned()).collect();
+        if found.iter().any(Option::is_none) {
+            return None;
+        }
+        Some(if found.is_empty() { vec![None] } else { found })
+    };
+    let (from, to) = (hosts(&flow.from), hosts(&flow.to));
+    if let Some(on) = &flow.on
+        && !switch(sink, &raw.topology, on)
+    {
+        return Vec::new();
+    }
+    let (Some(from), Some(to)) = (from, to) else { return Vec::new() };
+    let mut flows = Vec::new();
+    for (source, target) in from.iter().flat_map(|source| to.iter().map(move |target| (source, target))) {
+        let errors = sink.has_errors();
+        let Some(filter) = filter::compile(sink, library, flow.filter.as_ref(), source.as_ref(), target.as_ref())
+        else {
+            // The same text would be wrong again for the next pair.
+            return flows;
+        };
+        let mut name = flow.name.value.clone();
+        for host in [(&from, source), (&to, target)].iter().filter(|(all, _)| all.len() > 1).filter_map(|(_, h)| h.as_ref()) {
+            name = format!("{name}.{}", host.name);
+        }
+        let mut paths = paths(&raw.topology, &filter, source.as_ref(), target.as_ref());
+        if let Some(on) = &flow.on {
+            paths.retain(|path| path.switches.contains(&on.value));
+        }
+        if paths.is_empty() {
+            report_unreachable(sink, raw, flow, &filter, errors);
+        }
+        flows.push(Flow {
+            key: decision::flow_key(&name),
+            name,
+            declared: flow.name.value.clone(),
+            filter,
+            paths,
+            protected: raw.protect.iter().any(|name| name.value == flow.name.value),
+            span: flow.name.span,
+        });
+    }
+    flows
+}
+
+/// The ways that packets of a flow can take: between all hosts whose addresses its filter lets pass.
+fn paths(topology: &Topology, filter: &parser_gen::Filter, from: Option<&Host>, to: Option<&Host>) -> Vec<Path> {
+    let candidates = |chosen: Option<&Host>, field: &str| -> Vec<Host> {
+        let hosts = topology.hosts.iter().filter(|host| chosen.is_none_or(|chosen| chosen.name == host.name));
+        hosts.filter(|host| overlap::allows(filter, field, u128::from(host.ip.to_bits()))).cloned().collect()
+    };
+    let mut paths = Vec::new();
+    if !overlap::possible(filter) {
+        return paths;
+    }
+    for sender in candidates(from, "ip.src") {
+        for receiver in candidates(to, "ip.dst") {
+            if sender.name == receiver.name {
+                continue;
+            }
+            if let Some(switches) = topology.path(&sender.name, &receiver.name) {
+                let switches = switches.into_iter().map(str::to_owned).collect();
+                paths.push(Path { from: sender.name.clone(), to: receiver.name.clone(), switches });
+            }
+        }
+    }
+    paths
+}
+
+fn report_unreachable(sink: &mut Sink<'_>, raw: &Raw, flow: &RawFlow, filter: &parser_gen::Filter, errors: bool) {
+    if errors && flow.filter.is_none() {
+        return;
+    }
+    let no_host = |field: &str| {
+        !raw.topology.hosts.iter().any(|host| overlap::allows(filter, field, u128::from(host.ip.to_bits())))
+    };
+    let reason = if !overlap::possible(filter) {
+        "no packet passes its filter and its hosts' addresses together".to_owned()
+    } else if no_host("ip.src") {
+        "no host has an address that its filter accepts as source".to_owned()
+    } else if no_host("ip.dst") {
+        "no host has an address that its filter accepts as destination".to_owned()
+    } else if let Some(on) = &flow.on {
+        format!("no path between its hosts crosses switch `{}`", on.value)
+    } else {
+        "no path of the network leads from its senders to its receivers".to_owned()
+    };
+    sink.error(Code::Unreachable, flow.name.span, format!("no path reaches flow `{}`: {reason}", flow.name.value))
+        .hint(format!("the flow's filter with its hosts' addresses is `{}`", filter.text()));
+}
+
+/// Steps and the gaps between them, numbered from 1: a fault without `during` acts in all of them.
+fn epochs(steps: &[RawStep]) -> Vec<Epoch> {
+    let mut marks: Vec<(u64, Option<String>)> = vec![(0, None)];
+    for step in steps {
+        let at = step.at_ns.value;
+        // A step that starts where the last mark stands takes its place.
+        marks.retain(|(mark, _)| *mark < at);
+        marks.push((at, Some(step.name.value.clone())));
+        if let Some(length) = &step.for_ns {
+            marks.push((at.saturating_add(length.value), None));
+        }
+    }
+    let numbered = marks.into_iter().zip(1..);
+    numbered.map(|((at_ns, step), epoch)| Epoch { epoch, at_ns, step }).collect()
+}
+
+fn resolve_fault(sink: &mut Sink<'_>, raw: &Raw, fault: &RawFault, flows: &[Flow], epochs: &[Epoch]) -> Option<Fault> {
+    let mut indexes: Vec<usize> = Vec::new();
+    for (i, name) in fault.flows.iter().enumerate() {
+        if fault.flows[..i].iter().any(|other| other.value == name.value) {
+            sink.error(Code::Duplicate, name.span, format!("flow `{}` is named twice", name.value));
+        }
+        // A declared name stands for all it was expanded to; `name.host` for one.
+        let found: Vec<usize> =
+            (0..flows.len()).filter(|i| flows[*i].declared == name.value || flows[*i].name == name.value).collect();
+        if found.is_empty() && !raw.flows.iter().any(|flow| flow.name.value == name.value) {
+            unknown(sink, "flow", name, raw.flows.iter().map(|flow| flow.name.value.as_str()));
+        }
+        indexes.extend(found);
+    }
+    if indexes.len() > MAX_FLOWS_PER_FAULT {
+        let message =
+            format!("fault `{}` acts on {} flows; a unit has {MAX_FLOWS_PER_FAULT} state cells", fault.id.value, indexes.len());
+        sink.error(Code::Capacity, fault.id.span, message).hint("split the fault, or widen its flows' filters");
+    }
+    let place = match &fault.place {
+        Some(place) if switch(sink, &raw.topology, &place.switch) => {
+            Some(Place { switch: place.switch.value.clone(), direction: place.direction })
+        }
+        Some(_) => return None,
+        None => None,
+    };
+    let epochs = during(sink, fault, raw, epochs)?;
+    Some(Fault {
+        key: decision::fault_key(raw.seed, &fault.id.value),
+        id: fault.id.value.clone(),
+        flows: indexes,
+        effect: fault.effect.value,
+        selection: fault.selection.value,
+        place,
+        epochs,
+        span: fault.id.span,
+        place_span: fault.place.as_ref().map_or(fault.span, |place| place.switch.span),
+    })
+}
+
+fn during(
+    sink: &mut Sink<'_>,
+    fault: &RawFault,
+    raw: &Raw,
+    epochs: &[Epoch],
+) -> Option<Vec<RangeInclusive<u16>>> {
+    let known = |name: &str| raw.steps.iter().any(|step| step.name.value == name);
+    let mut good = true;
+    for name in fault.during.iter().filter(|name| !known(&name.value)) {
+        good = false;
+        unknown(sink, "step", name, raw.steps.iter().map(|step| step.name.value.as_str()));
+    }
+    let wanted = |epoch: &&Epoch| {
+        let named = |step: &String| fault.during.iter().any(|name| name.value == *step);
+        fault.during.is_empty() || epoch.step.as_ref().is_some_and(named)
+    };
+    let mut ranges: Vec<RangeInclusive<u16>> = Vec::new();
+    for epoch in epochs.iter().filter(wanted) {
+        match ranges.last_mut() {
+            Some(last) if last.end() + 1 == epoch.epoch => *last = *last.start()..=epoch.epoch,
+            _ => ranges.push(epoch.epoch..=epoch.epoch),
+        }
+    }
+    good.then_some(ranges)
+}
+
+fn check_duplicate_ids(sink: &mut Sink<'_>, faults: &[RawFault]) {
+    for (i, fault) in faults.iter().enumerate() {
+        if let Some(first) = faults[..i].iter().find(|other| other.id.value == fault.id.value) {
+            let (source, first) = (sink.source(), first.id.span);
+            sink.error(Code::Duplicate, fault.id.span, format!("two faults are called `{}`", fault.id.value))
+                .related(&source, first, "the first");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The file's shape, version 1: one function per section, each reporting all it finds. docs/scenarios.md is its
+//! reference.
+
+mod faults;
+mod reader;
+mod topology;
+mod workload;
+
+use crate::diagnostic::{Code, Sink, Span, Spanned};
+use crate::model::{Direction, Effect, Limits};
+use crate::selection::Selection;
+use crate::topology::Topology;
+use crate::units::Dimension;
+use crate::workload::Workload;
+use crate::yaml::{self, Kind, Node};
+
+/// The version of the schema that this program reads.
+const VERSION: u64 = 1;
+
+/// A file as written: every value typed, no name looked up.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub name: String,
+    pub description: String,
+    pub seed: u64,
+    pub topology: Topology,
+    pub workload: Option<Spanned<RawWorkload>>,
+    pub flows: Vec<RawFlow>,
+    pub protect: Vec<Spanned<String>>,
+    pub faults: Vec<RawFault>,
+    pub steps: Vec<RawStep>,
+    pub expect: Vec<Node>,
+    pub limits: Limits,
+}
+
+/// A workload and the places where it names hosts and switches.
+#[derive(Debug)]
+pub(crate) struct RawWorkload {
+    pub workload: Workload,
+    pub hosts: Vec<Spanned<String>>,
+    pub switches: Vec<Spanned<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawFlow {
+    pub name: Spanned<String>,
+    pub from: Vec<Spanned<String>>,
+    pub to: Vec<Spanned<String>>,
+    /// A text node, kept whole: errors point inside it.
+    pub filter: Option<Node>,
+    pub on: Option<Spanned<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawFault {
+    pub id: Spanned<String>,
+    pub flows: Vec<Spanned<String>>,
+    pub effect: Spanned<Effect>,
+    pub selection: Spanned<Selection>,
+    pub place: Option<RawPlace>,
+    pub during: Vec<Spanned<String>>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawPlace {
+    pub switch: Spanned<String>,
+    pub direction: Direction,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawStep {
+    pub name: Spanned<String>,
+    pub at_ns: Spanned<u64>,
+    pub for_ns: Option<Spanned<u64>>,
+}
+
+/// Reads a whole file. `None` when it is not YAML or has no usable topology.
+pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
+    let root = yaml::parse(sink)?;
+    let sections = reader::fields(
+        sink,
+        &root,
+        "a scenario",
+        &["weir", "name", "topology"],
+        &["description", "seed", "workload", "flows", "protect", "faults", "timeline", "expect", "limits"],
+    )?;
+    version(sink, sections.get("weir"));
+    let name = sections.get("name").and_then(|node| reader::name(sink, node, "a scenario"));
+    let description = sections.get("description").and_then(|node| reader::text(sink, node, "the description"));
+    let seed = sections.get("seed").and_then(|node| reader::integer(sink, node, "the seed", 0..=u64::MAX));
+    let topology = sections.get("topology").and_then(|node| topology::read(sink, node));
+    let workload = sections.get("workload").and_then(|node| workload::read(sink, node));
+    let flows = sections.get("flows").map(|node| faults::flows(sink, node)).unwrap_or_default();
+    let protect = sections.get("protect").and_then(|node| reader::names(sink, node, "a flow"));
+    let faults = sections.get("faults").map(|node| faults::faults(sink, node)).unwrap_or_default();
+    let steps = sections.get("timeline").map(|node| timeline(sink, node)).unwrap_or_default();
+    let expect = sections.get("expect").map(|node| expectations(sink, node)).unwrap_or_default();
+    let limits = sections.get("limits").map(|node| limits(sink, node)).unwrap_or_default();
+    Some(Raw {
+        name: name.map(|name| name.value).unwrap_or_default(),
+        description: description.map(|text| text.value).unwrap_or_default(),
+        seed: seed.unwrap_or(0),
+        topology: topology?,
+        workload,
+        flows,
+        protect: protect.unwrap_or_default(),
+        faults,
+        steps,
+        expect,
+        limits,
+    })
+}
+
+fn version(sink: &mut Sink<'_>, node: Option<&Node>) {
+    let Some(node) = node else { return };
+    let integer = match node.kind {
+        Kind::Number { integer, .. } => integer,
+        _ => None,
+    };
+    if integer != Some(i128::from(VERSION)) {
+        let message = format!("this program reads version {VERSION} of the schema; found {}", node.describe());
+        sink.error(Code::Version, node.span, message).hint(format!("write `weir: {VERSION}`"));
+    }
+}
+
+fn timeline(sink: &mut Sink<'_>, node: &Node) -> Vec<RawStep> {
+    let mut steps: Vec<RawStep> = Vec::new();
+    for item in reader::list(sink, node, "the timeline").unwrap_or_default() {
+        let Some(fields) = reader::fields(sink, item, "a step", &["name", "at"], &["for"]) else { continue };
+        let name = fields.get("name").and_then(|node| reader::name(sink, node, "a step"));
+        let duration = |sink: &mut Sink<'_>, key: &str| {
+            fields.get(key).and_then(|node| reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration))
+        };
+        let (at_ns, for_ns) = (duration(sink, "at"), duration(sink, "for"));
+        let (Some(name), Some(at_ns)) = (name, at_ns) else { continue };
+        if let Some(zero) = for_ns.filter(|length| length.value == 0) {
+            sink.error(Code::OutOfRange, zero.span, "a step lasts longer than 0s");
+        }
+        if let Some(before) = steps.last() {
+            let end = before.at_ns.value + before.for_ns.map_or(1, |length| length.value);
+            if at_ns.value < end {
+                let message = format!("step `{}` starts before step `{}` is over", name.value, before.name.value);
+                sink.error(Code::OutOfRange, at_ns.span, message).hint("steps stand in order and do not overlap");
+            }
+        }
+        if steps.iter().any(|step| step.name.value == name.value) {
+            sink.error(Code::Duplicate, name.span, format!("step `{}` is declared twice", name.value));
+        }
+        steps.push(RawStep { name, at_ns, for_ns });
+    }
+    steps
+}
+
+fn expectations(sink: &mut Sink<'_>, node: &Node) -> Vec<Node> {
+    let items = reader::list(sink, node, "`expect`").unwrap_or_default();
+    items.iter().filter(|item| reader::text(sink, item, "an expectation").is_some()).cloned().collect()
+}
+
+fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
+    let mut limits = Limits::default();
+    let Some(fields) = reader::fields(sink, node, "`limits`", &[], &["time", "packets"]) else { return limits };
+    if let Some(time) =
+        fields.get("time").and_then(|node| reader::quantity(sink, node, "`time`", Dimension::Duration))
+    {
+        limits.time_ns = time.value;
+    }
+    if let Some(packets) =
+        fields.get("packets").and_then(|node| reader::integer(sink, node, "`packets`", 1..=100_000_000))
+    {
+        limits.packets = packets;
+    }
+    limits
+}

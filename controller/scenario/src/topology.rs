@@ -1,0 +1,327 @@
+//! Hosts, switches, links; numbered ports, addresses, paths.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use serde::Serialize;
+
+/// Speed of a link where the file says none.
+pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
+/// One-way latency of a link where the file says none.
+pub const DEFAULT_LATENCY_NS: u64 = 50_000;
+/// MTU of a link where the file says none.
+pub const DEFAULT_MTU: u32 = 1500;
+
+/// A network: every host hangs on one switch, and the whole is connected.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Topology {
+    /// Switches in declared order.
+    pub switches: Vec<String>,
+    /// Hosts in declared order.
+    pub hosts: Vec<Host>,
+    /// Links in declared order.
+    pub links: Vec<Link>,
+}
+
+/// A host and its addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its address; all hosts share one /16.
+    pub ip: Ipv4Addr,
+    /// Its MAC address.
+    pub mac: Mac,
+}
+
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// Every host.
+    pub const BROADCAST: Mac = Mac([0xFF; 6]);
+
+    /// The address of the n-th host where the file gives none: locally administered, `WE` inside.
+    #[must_use]
+    pub fn of_host(index: usize) -> Mac {
+        let [high, low] = (index as u16).to_be_bytes();
+        Mac([0x02, 0x57, 0x45, 0, high, low])
+    }
+
+    /// The group address that a job's results for all workers go to.
+    #[must_use]
+    pub fn of_job(job: u16) -> Mac {
+        let [high, low] = job.to_be_bytes();
+        Mac([0x03, 0x57, 0x45, 0, high, low])
+    }
+
+    /// As a number, most significant byte first.
+    #[must_use]
+    pub fn value(self) -> u128 {
+        self.0.iter().fold(0, |value, byte| value << 8 | u128::from(*byte))
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Mac {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl std::str::FromStr for Mac {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut mac = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut mac {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(())?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| ())?;
+        }
+        if parts.next().is_some() { Err(()) } else { Ok(Mac(mac)) }
+    }
+}
+
+/// A full-duplex link between two nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Names of hosts or switches.
+    pub ends: [String; 2],
+    /// In each direction.
+    pub rate_bps: u64,
+    /// One way.
+    pub latency_ns: u64,
+    /// Largest IP packet in bytes.
+    pub mtu: u32,
+}
+
+impl Link {
+    /// A link with the default rate, latency and MTU.
+    #[must_use]
+    pub fn new(a: &str, b: &str) -> Link {
+        Link {
+            ends: [a.to_owned(), b.to_owned()],
+            rate_bps: DEFAULT_RATE_BPS,
+            latency_ns: DEFAULT_LATENCY_NS,
+            mtu: DEFAULT_MTU,
+        }
+    }
+
+    /// The other end.
+    #[must_use]
+    pub fn peer(&self, node: &str) -> Option<&str> {
+        let [a, b] = &self.ends;
+        if a == node {
+            Some(b)
+        } else if b == node {
+            Some(a)
+        } else {
+            None
+        }
+    }
+}
+
+/// A switch's port, from 1 in the order of the links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port<'a> {
+    /// Its number.
+    pub number: u32,
+    /// What is at the other end.
+    pub peer: &'a str,
+    /// What leads there.
+    pub link: &'a Link,
+}
+
+impl Topology {
+    /// Hosts around one switch.
+    #[must_use]
+    pub fn star(switch: &str, hosts: &[&str]) -> Topology {
+        let mut topology = Topology { switches: vec![switch.to_owned()], ..Topology::default() };
+        for host in hosts {
+            topology.add_host(host, switch);
+        }
+        topology
+    }
+
+    /// Eight workers and a server for training: `core` aggregates and carries the server and six workers; the other two
+    /// sit behind `edge`.
+    #[must_use]
+    pub fn training(workers_on_core: usize, workers_on_edge: usize) -> Topology {
+        let switches = vec!["core".to_owned(), "edge".to_owned()];
+        let mut topology = Topology { switches, ..Topology::default() };
+        for worker in 0..workers_on_core + workers_on_edge {
+            let switch = if worker < workers_on_core { "core" } else { "edge" };
+            topology.add_host(&format!("w{worker}"), switch);
+        }
+        topology.add_host("server", "core");
+        topology.links.push(Link::new("edge", "core"));
+        topology
+    }
+
+    /// Adds a host with the next addresses, and its link.
+    pub fn add_host(&mut self, name: &str, switch: &str) {
+        let index = self.hosts.len() + 1;
+        self.hosts.push(Host { name: name.to_owned(), ip: default_ip(index), mac: Mac::of_host(index) });
+        self.links.push(Link::new(name, switch));
+    }
+
+    /// A host by name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// Whether there is such a switch.
+    #[must_use]
+    pub fn has_switch(&self, name: &str) -> bool {
+        self.switches.iter().any(|switch| switch == name)
+    }
+
+    /// A switch's ports, by number.
+    pub fn ports<'a>(&'a self, switch: &'a str) -> impl Iterator<Item = Port<'a>> {
+        let attached = self.links.iter().filter_map(move |link| Some((link, link.peer(switch)?)));
+        attached.zip(1..).map(|((link, peer), number)| Port { number, peer, link })
+    }
+
+    /// The port of a switch that a packet for a host leaves through: on a shortest path, the lowest number first.
+    #[must_use]
+    pub fn next_hop(&self, switch: &str, host: &str) -> Option<Port<'_>> {
+        let distance = self.distances(host);
+        let of = |node: &str| self.nodes().position(|other| other == node).and_then(|i| distance[i]);
+        let here = of(switch)?;
+        // The borrow of `switch` must not end up in the port.
+        let switch = self.switches.iter().find(|name| *name == switch)?;
+        self.ports(switch).find(|port| {
+            let is_end = port.peer == host;
+            (is_end || self.has_switch(port.peer)) && of(port.peer).is_some_and(|there| there + 1 == here)
+        })
+    }
+
+    /// The switches that a packet passes between two hosts, in order. `None` when nothing leads there.
+    #[must_use]
+    pub fn path(&self, from: &str, to: &str) -> Option<Vec<&str>> {
+        let first = self.links.iter().find_map(|link| link.peer(from))?;
+        let mut path = vec![first];
+        while path.len() <= self.switches.len() {
+            let port = self.next_hop(path[path.len() - 1], to)?;
+            if port.peer == to {
+                return Some(path);
+            }
+            path.push(port.peer);
+        }
+        None
+    }
+
+    /// The slowest link between two hosts.
+    #[must_use]
+    pub fn path_rate_bps(&self, from: &str, to: &str) -> Option<u64> {
+        let path = self.path(from, to)?;
+        let first = self.links.iter().find(|link| link.peer(from).is_some())?.rate_bps;
+        let hops = path.iter().map(|switch| self.next_hop(switch, to).map_or(u64::MAX, |port| port.link.rate_bps));
+        Some(hops.fold(first, u64::min))
+    }
+
+    /// Ports of a switch on the tree that broadcasts follow: no loop, whatever the network.
+    #[must_use]
+    pub fn flood_ports(&self, switch: &str) -> Vec<u32> {
+        let Some(root) = self.switches.first() else { return Vec::new() };
+        let mut tree = Vec::new();
+        let (mut seen, mut queue) = (vec![root.as_str()], VecDeque::from([root.as_str()]));
+        while let Some(node) = queue.pop_front() {
+            for port in self.ports(node) {
+                if self.has_switch(port.peer) && !seen.contains(&port.peer) {
+                    seen.push(port.peer);
+                    queue.push_back(port.peer);
+                    tree.push(std::ptr::from_ref(port.link));
+                }
+            }
+        }
+        let on_tree = |port: &Port<'_>| !self.has_switch(port.peer) || tree.contains(&std::ptr::from_ref(port.link));
+        self.ports(switch).filter(on_tree).map(|port| port.number).collect()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.switches.iter().map(String::as_str).chain(self.hosts.iter().map(|host| host.name.as_str()))
+    }
+
+    /// Hops of each node to a host. Hosts do not forward.
+    fn distances(&self, host: &str) -> Vec<Option<usize>> {
+        let nodes: Vec<&str> = self.nodes().collect();
+        let mut distance = vec![None; nodes.len()];
+        let mut queue = VecDeque::new();
+        if let Some(start) = nodes.iter().position(|node| *node == host) {
+            distance[start] = Some(0);
+            queue.push_back(start);
+        }
+        while let Some(node) = queue.pop_front() {
+            for peer in self.links.iter().filter_map(|link| link.peer(nodes[node])) {
+                let Some(next) = nodes.iter().position(|other| *other == peer) else { continue };
+                if distance[next].is_none() {
+                    distance[next] = distance[node].map(|hops| hops + 1);
+                    if self.has_switch(peer) {
+                        queue.push_back(next);
+                    }
+                }
+            }
+        }
+        distance
+    }
+}
+
+/// The address of the n-th host where the file gives none.
+#[must_use]
+pub fn default_ip(index: usize) -> Ipv4Addr {
+    let [high, low] = (index as u16).to_be_bytes();
+    Ipv4Addr::new(10, 0, high, low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_network() {
+        let topology = Topology::training(6, 2);
+        assert_eq!(topology.hosts.len(), 9);
+        assert_eq!(topology.path("w6", "server"), Some(vec!["edge", "core"]));
+        assert_eq!(topology.path("w0", "server"), Some(vec!["core"]));
+        assert_eq!(topology.next_hop("core", "server").map(|port| port.number), Some(7));
+        assert_eq!(topology.next_hop("core", "w7").map(|port| port.number), Some(8));
+        assert_eq!(topology.next_hop("edge", "w7").map(|port| port.number), Some(2));
+        assert_eq!(topology.flood_ports("edge"), [1, 2, 3]);
+        assert_eq!(topology.hosts[8].ip, Ipv4Addr::new(10, 0, 0, 9));
+    }
+
+    #[test]
+    fn a_ring_floods_along_a_tree() {
+        let mut topology = Topology::star("a", &["h"]);
+        topology.switches.extend(["b".to_owned(), "c".to_owned()]);
+        topology.links.extend([Link::new("a", "b"), Link::new("b", "c"), Link::new("c", "a")]);
+        let flooded: usize = ["a", "b", "c"].iter().map(|s| topology.flood_ports(s).len()).sum();
+        // Two tree links with two ends, and one host.
+        assert_eq!(flooded, 5);
+    }
+
+    #[test]
+    fn mac_text() {
+        assert_eq!("02:57:45:00:00:01".parse(), Ok(Mac::of_host(1)));
+        assert_eq!(Mac::of_host(1).to_string(), "02:57:45:00:00:01");
+        assert_eq!("02:57:45:00:00".parse::<Mac>(), Err(()));
+        assert_eq!(Mac::of_host(1).value(), 0x0257_4500_0001);
+    }
+}

@@ -1,0 +1,270 @@
+//! Quantities as users write them: `20ms`, `1Gbit/s`, `64KiB`, `0.01`, `1%`.
+//!
+//! A bare number has no dimension and is refused where one is needed; the unit is never guessed.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A kind of quantity, with its units in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// Nanoseconds.
+    Duration,
+    /// Bits per second.
+    Rate,
+    /// Bytes.
+    Size,
+}
+
+impl Dimension {
+    /// Unit and factor.
+    fn units(self) -> &'static [(&'static str, u64)] {
+        match self {
+            Self::Duration => {
+                &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)]
+            }
+            Self::Rate => &[
+                ("bit/s", 1),
+                ("kbit/s", 1_000),
+                ("Mbit/s", 1_000_000),
+                ("Gbit/s", 1_000_000_000),
+                ("Tbit/s", 1_000_000_000_000),
+            ],
+            Self::Size => &[
+                ("B", 1),
+                ("kB", 1_000),
+                ("KiB", 1 << 10),
+                ("MB", 1_000_000),
+                ("MiB", 1 << 20),
+                ("GB", 1_000_000_000),
+                ("GiB", 1 << 30),
+            ],
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            Self::Duration => "20ms",
+            Self::Rate => "1Gbit/s",
+            Self::Size => "64KiB",
+        }
+    }
+
+    fn unit_names(self) -> String {
+        let names = self.units().iter().map(|(name, _)| *name).filter(|name| *name != "µs");
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What people write instead of a unit, and what they mean.
+    fn correction(self, unit: &str) -> Option<&'static str> {
+        Some(match (self, unit.to_ascii_lowercase().as_str()) {
+            (Self::Duration, "m" | "min" | "h") => "minutes and hours are written in seconds, milliseconds as `ms`",
+            (Self::Duration, "sec" | "secs" | "second" | "seconds") => "seconds are `s`",
+            (Self::Duration, "msec" | "millis" | "milliseconds") => "milliseconds are `ms`",
+            (Self::Rate, "bps" | "b/s") => "bits per second are `bit/s`",
+            (Self::Rate, "kbps" | "kbit") => "kilobits per second are `kbit/s`",
+            (Self::Rate, "mbps" | "mbit") => "megabits per second are `Mbit/s`",
+            (Self::Rate, "gbps" | "gbit") => "gigabits per second are `Gbit/s`",
+            (Self::Rate, "kb/s" | "mb/s" | "gb/s") => "rates count bits: multiply by 8 and write `bit/s`",
+            (Self::Size, "k" | "kb") => "1000 bytes are `kB`, 1024 are `KiB`",
+            (Self::Size, "m" | "g") => "write `MB` or `MiB`, `GB` or `GiB`",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Duration => "duration",
+            Self::Rate => "rate",
+            Self::Size => "size",
+        })
+    }
+}
+
+/// Why a text is no quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnitError {
+    /// Nothing that looks like a number at the start.
+    #[error("`{text}` is not a {dimension}")]
+    NotANumber {
+        /// What was written.
+        text: String,
+        /// What was wanted.
+        dimension: Dimension,
+    },
+    /// A number alone.
+    #[error("`{text}` has no unit")]
+    NoUnit {
+        /// What was written.
+        text: String,
+        /// What was wanted.
+        dimension: Dimension,
+    },
+    /// A unit that the dimension does not have.
+    #[error("`{unit}` is not a unit of {dimension}")]
+    UnknownUnit {
+        /// What was written behind the number.
+        unit: String,
+        /// What was wanted.
+        dimension: Dimension,
+    },
+    /// Finer than 1 ns, 1 bit/s or 1 byte.
+    #[error("`{text}` is finer than the smallest unit")]
+    TooFine {
+        /// What was written.
+        text: String,
+    },
+    /// Beyond 2⁶⁴.
+    #[error("`{text}` is too large")]
+    TooLarge {
+        /// What was written.
+        text: String,
+    },
+}
+
+impl UnitError {
+    /// What to write instead.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotANumber { dimension, .. } => Some(format!("for example `{}`", dimension.example())),
+            Self::NoUnit { dimension, .. } => {
+                Some(format!("units are {}; for example `{}`", dimension.unit_names(), dimension.example()))
+            }
+            Self::UnknownUnit { unit, dimension } => {
+                let units = format!("units are {}", dimension.unit_names());
+                Some(match dimension.correction(unit) {
+                    Some(correction) => format!("{correction}; {units}"),
+                    None => units,
+                })
+            }
+            Self::TooFine { .. } | Self::TooLarge { .. } => None,
+        }
+    }
+}
+
+/// Reads a quantity in its dimension's smallest unit. White space may stand before the unit.
+pub fn parse(text: &str, dimension: Dimension) -> Result<u64, UnitError> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (number, unit) = (text[..split].replace('_', ""), text[split..].trim_start());
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    if digits == 0 || number.matches('.').count() > 1 || number.ends_with('.') {
+        return Err(UnitError::NotANumber { text: text.to_owned(), dimension });
+    }
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit { text: text.to_owned(), dimension });
+    }
+    let Some((_, factor)) = dimension.units().iter().find(|(name, _)| *name == unit) else {
+        return Err(UnitError::UnknownUnit { unit: unit.to_owned(), dimension });
+    };
+    scale(&number, *factor, text)
+}
+
+/// Exact decimal arithmetic: `0.1s` is 100,000,000 ns and nothing else.
+fn scale(number: &str, factor: u64, text: &str) -> Result<u64, UnitError> {
+    let too_large = || UnitError::TooLarge { text: text.to_owned() };
+    let too_fine = || UnitError::TooFine { text: text.to_owned() };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > 18 {
+        return Err(too_fine());
+    }
+    let parse = |digits: &str| -> Result<u128, UnitError> {
+        if digits.is_empty() { Ok(0) } else { digits.parse().map_err(|_| too_large()) }
+    };
+    let denominator = 10_u128.pow(fraction.len() as u32);
+    let numerator = parse(fraction)? * u128::from(factor);
+    if numerator % denominator != 0 {
+        return Err(too_fine());
+    }
+    let value = parse(whole)?
+        .checked_mul(u128::from(factor))
+        .and_then(|value| value.checked_add(numerator / denominator))
+        .ok_or_else(too_large)?;
+    u64::try_from(value).map_err(|_| too_large())
+}
+
+/// A duration for people: the largest unit in which it is short.
+#[must_use]
+pub fn show_duration(ns: u64) -> String {
+    let (factor, unit) = match ns {
+        0 => return "0s".to_owned(),
+        1_000_000_000.. => (1_000_000_000, "s"),
+        1_000_000.. => (1_000_000, "ms"),
+        1_000.. => (1_000, "us"),
+        _ => (1, "ns"),
+    };
+    show(ns, factor, unit)
+}
+
+/// A rate for people.
+#[must_use]
+pub fn show_rate(bps: u64) -> String {
+    let (factor, unit) = match bps {
+        1_000_000_000.. => (1_000_000_000, "Gbit/s"),
+        1_000_000.. => (1_000_000, "Mbit/s"),
+        1_000.. => (1_000, "kbit/s"),
+        _ => (1, "bit/s"),
+    };
+    show(bps, factor, unit)
+}
+
+fn show(value: u64, factor: u64, unit: &str) -> String {
+    let (whole, rest) = (value / factor, value % factor);
+    if rest == 0 {
+        return format!("{whole}{unit}");
+    }
+    let width = factor.ilog10() as usize;
+    let fraction = format!("{rest:0width$}");
+    format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_values() {
+        assert_eq!(parse("20ms", Dimension::Duration), Ok(20_000_000));
+        assert_eq!(parse("1.5 us", Dimension::Duration), Ok(1_500));
+        assert_eq!(parse("0.1s", Dimension::Duration), Ok(100_000_000));
+        assert_eq!(parse("2.5Gbit/s", Dimension::Rate), Ok(2_500_000_000));
+        assert_eq!(parse("64KiB", Dimension::Size), Ok(65_536));
+        assert_eq!(parse("1_000ns", Dimension::Duration), Ok(1_000));
+    }
+
+    #[test]
+    fn errors_name_what_is_wrong() {
+        let error = |text, dimension| {
+            let error = parse(text, dimension).unwrap_err();
+            format!("{error}; {}", error.hint().unwrap_or_default())
+        };
+        assert_eq!(
+            error("20 m", Dimension::Duration),
+            "`m` is not a unit of duration; minutes and hours are written in seconds, milliseconds as `ms`; units are ns, us, ms, s"
+        );
+        assert!(error("20", Dimension::Duration).starts_with("`20` has no unit"));
+        assert!(error("-1ms", Dimension::Duration).starts_with("`-1ms` is not a duration"));
+        assert!(error("1Gbps", Dimension::Rate).contains("`Gbit/s`"));
+        assert!(error("0.5ns", Dimension::Duration).contains("finer"));
+        assert!(error("99999999999999s", Dimension::Duration).contains("too large"));
+        assert!(error("1..5s", Dimension::Duration).contains("not a duration"));
+        assert!(error("5Gbit/s", Dimension::Duration).contains("not a unit of duration"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn shown_durations_read_back(ns in 0..u64::MAX) {
+            proptest::prop_assert_eq!(parse(&show_duration(ns), Dimension::Duration), Ok(ns));
+        }
+
+        #[test]
+        fn shown_rates_read_back(bps in 0..u64::MAX) {
+            proptest::prop_assert_eq!(parse(&show_rate(bps), Dimension::Rate), Ok(bps));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The scenarios that weir ships: they load without a warning, and their plans say what the files ask for.
+
+use std::collections::BTreeSet;
+
+use p4lang::runtime::Match;
+use scenario::expect::{Metrics, evaluate};
+use scenario::model::Direction;
+use scenario::topology::Topology;
+use scenario::{Plan, Scenario, TargetModel, load, plan};
+
+const REDIS: &str = include_str!("../../../testbeds/scenarios/redis-get-loss.yaml");
+const TRAINING: &str = include_str!("../../../testbeds/scenarios/training-faults.yaml");
+
+fn made(name: &str, text: &str) -> (Scenario, Plan) {
+    let scenario = load(name, text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(scenario.warnings.0, []);
+    let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+    (scenario, plan)
+}
+
+#[test]
+fn redis_plan() {
+    let (_, plan) = made("redis-get-loss.yaml", REDIS);
+    insta::assert_snapshot!(plan);
+    insta::assert_snapshot!("redis_plan_json", serde_json::to_string_pretty(&plan).unwrap());
+}
+
+#[test]
+fn training_plan() {
+    let (scenario, plan) = made("training-faults.yaml", TRAINING);
+    insta::assert_snapshot!(plan);
+    assert_eq!(scenario.topology.path("w7", "server"), Some(vec!["edge", "core"]));
+    assert!(plan.injections.iter().all(|point| point.switch == "edge" && point.direction == Direction::Ingress));
+}
+
+#[test]
+fn the_helper_builds_the_shipped_topology() {
+    let (scenario, _) = made("training-faults.yaml", TRAINING);
+    assert_eq!(scenario.topology, Topology::training(6, 2));
+}
+
+#[test]
+fn plans_are_deterministic() {
+    for (name, text) in [("r", REDIS), ("t", TRAINING)] {
+        let json = |_| serde_json::to_string(&made(name, text).1).unwrap();
+        let distinct: BTreeSet<String> = (0..3).map(json).collect();
+        assert_eq!(distinct.len(), 1);
+    }
+}
+
+/// Every (fault, flow) is met at exactly one switch of every path.
+#[test]
+fn each_packet_meets_each_fault_once() {
+    for (name, text) in [("r", REDIS), ("t", TRAINING)] {
+        let (scenario, plan) = made(name, text);
+        for fault in &scenario.faults {
+            for flow in fault.flows.iter().map(|i| &scenario.flows[*i]) {
+                for path in &flow.paths {
+                    let points = plan.injections.iter().filter(|p| p.fault == fault.id && p.flow == flow.name);
+                    let met = points.filter(|point| path.switches.contains(&point.switch)).count();
+                    assert_eq!(met, 1, "{} on {} by {:?}", fault.id, flow.name, path.switches);
+                }
+            }
+        }
+    }
+}
+
+/// The entry of a fault needs its flow's bit set and every protected bit clear.
+#[test]
+fn entries_exclude_protected_packets() {
+    let (_, plan) = made("redis-get-loss.yaml", REDIS);
+    let switch = plan.switch("sw").unwrap();
+    let selects: Vec<_> = switch.entries.iter().filter(|entry| entry.table.ends_with(".select")).collect();
+    assert_eq!(selects.len(), 2);
+    for flow in switch.flows.iter().filter(|flow| flow.protected) {
+        for entry in &selects {
+            let Match::Ternary { value, mask } = entry.key[0].value else { panic!() };
+            assert_eq!((mask >> flow.bit & 1, value >> flow.bit & 1), (1, 0));
+        }
+    }
+}
+
+fn good_metrics() -> Metrics {
+    [
+        ("fault.drop-gets.fired", 25.0),
+        ("fault.drop-gets.observed", 25.0),
+        ("fault.delay-carts.fired", 100.0),
+        ("fault.delay-carts.observed", 100.0),
+        ("flow.b-requests.lost", 0.0),
+        ("flow.b-answers.lost", 0.0),
+        ("client.a.errors", 0.0),
+        ("client.b.errors", 0.0),
+        ("client.a.set.p90", 20.4e6),
+        ("client.a.get.max", 210e6),
+        ("client.b.get.p90", 0.9e6),
+        ("client.b.p90", 1.1e6),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+#[test]
+fn expectations_hold_on_a_good_run() {
+    let (scenario, _) = made("redis-get-loss.yaml", REDIS);
+    let outcomes = evaluate(&scenario, &good_metrics());
+    assert_eq!(outcomes.len(), 10);
+    for outcome in outcomes {
+        assert!(outcome.passed, "{outcome:?}");
+    }
+}
+
+#[test]
+fn unmet_and_missing_are_told_apart_and_placed() {
+    let (scenario, _) = made("redis-get-loss.yaml", REDIS);
+    let mut metrics = good_metrics();
+    metrics.insert("fault.drop-gets.observed".to_owned(), 24.0);
+    metrics.insert("client.a.set.p90".to_owned(), 1.5e6);
+    metrics.remove("flow.b-answers.lost");
+    let failed: Vec<_> = evaluate(&scenario, &metrics).into_iter().filter_map(|outcome| outcome.diagnostic).collect();
+    let told = failed.iter().map(|d| d.render(&scenario.source())).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_declared_flow_is_the_sum_of_what_it_was_expanded_to() {
+    let text = TRAINING.replace("training.accuracy >= 90%", "flow.updates.lost == 3");
+    let (scenario, _) = made("t", &text);
+    let metrics: Metrics =
+        [("flow.updates.w6.lost", 1.0), ("flow.updates.w7.lost", 2.0)].map(|(n, v)| (n.to_owned(), v)).into();
+    assert!(evaluate(&scenario, &metrics).last().unwrap().passed);
+}
