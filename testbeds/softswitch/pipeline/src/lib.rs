@@ -1,1 +1,37 @@
-//! Executes p4lang's IR under PSA. Pure.
+//! Executes p4lang's IR under PSA. Pure: no I/O, no clock, no threads; time comes in as an argument.
+//!
+//! ```text
+//! Switch::new(program, config)          compile/  IR → op::Code, every call inlined
+//! handle_packet(now, port, frame)       arch/     which blocks a packet passes, with which metadata
+//!                                       exec/     one loop over op::Op
+//!                                       table/, externs/   what blocks look up and keep
+//! poll_transmit(), poll_timeout()       core.rs   queues, replication, the recirculation link
+//! insert_entry(…), register_read(…)     control.rs
+//! ```
+//!
+//! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers read as 0 and are
+//! not written, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
+
+mod arch;
+mod compile;
+mod control;
+mod core;
+mod error;
+mod exec;
+mod externs;
+mod op;
+mod stats;
+mod switch;
+mod table;
+
+pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
+pub use error::{ExternError, LoadError, ReplicationError, TableError};
+pub use externs::DigestMessage;
+pub use externs::counter::{CounterValue, Kind as CounterKind};
+pub use externs::meter::MeterConfig;
+pub use externs::register::Info as RegisterInfo;
+pub use op::Mark;
+pub use stats::{DropReason, Stats};
+pub use switch::{Config, Ports, RecirculationLink, Switch, Transmit};
+pub use table::key::{FieldSpec, Kind as MatchKind};
+pub use table::{ActionSpec, Spec as TableSpec};

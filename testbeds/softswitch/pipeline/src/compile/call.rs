@@ -1,0 +1,254 @@
+//! Calls, inlined.
+
+use super::place::Place;
+use super::{Compiler, Result, Scope, Unit};
+use crate::op::{Mark, Op, Slot, Target};
+use p4lang::ast::Direction;
+use p4lang::ir::{ActionId, Arg, ControlId, Expr, ExprKind, FunctionId, Param, ParserId, Var};
+
+/// What a call has to copy back.
+type CopyOut = Vec<(Place, Slot)>;
+
+impl<'p> Compiler<'p> {
+    pub(super) fn call_control(&mut self, id: ControlId, args: &'p [Arg]) -> Result<()> {
+        let control = &self.program.controls[id.index()];
+        let (slots, out) = self.arguments(&control.vars, &control.params, args)?;
+        let unit = Unit::Control(id, control);
+        self.inlined(unit, &control.vars, &control.params, slots, out, |c, _| {
+            c.block(&control.body)
+        })
+    }
+
+    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p [Arg]) -> Result<()> {
+        let function = &self.program.functions[id.index()];
+        let (slots, out) = self.arguments(&function.vars, &function.params, args)?;
+        self.inlined(
+            Unit::Function,
+            &function.vars,
+            &function.params,
+            slots,
+            out,
+            |c, _| c.block(&function.body),
+        )
+    }
+
+    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p [Arg]) -> Result<()> {
+        let parser = &self.program.parsers[id.index()];
+        let (slots, out) = self.arguments(&parser.vars, &parser.params, args)?;
+        let unit = Unit::Parser(parser);
+        self.inlined(
+            unit,
+            &parser.vars,
+            &parser.params,
+            slots,
+            out,
+            |c, accept| c.parser_body(parser, accept),
+        )
+    }
+
+    /// Slots for the parameters: the arguments' own where nobody can tell, else copies.
+    fn arguments(
+        &mut self,
+        vars: &'p [Var],
+        params: &[Param],
+        args: &'p [Arg],
+    ) -> Result<(Vec<Option<Slot>>, CopyOut)> {
+        let mut places = Vec::new();
+        for arg in args {
+            places.push(match arg {
+                Arg::Out(to) | Arg::InOut(to) => Some(self.locate(to)?),
+                Arg::In(Expr {
+                    kind: ExprKind::Read(from),
+                    ..
+                }) => Some(self.locate(from)?),
+                _ => None,
+            });
+        }
+        let mut extents = Vec::new();
+        for place in &places {
+            extents.push(match place {
+                Some(place) if place.element.is_none() => Some((place.slot, self.size(&place.ty)?)),
+                // A stack element may be anywhere in its stack.
+                Some(place) => place.element.map(|e| {
+                    let e = &self.code.elements[e as usize];
+                    (e.stack, 1 + e.count * e.stride)
+                }),
+                None => None,
+            });
+        }
+        let writes = |i: usize| matches!(args[i], Arg::Out(_) | Arg::InOut(_));
+        let overlaps = |i: usize| {
+            (0..args.len()).any(|j| {
+                let (Some((a, m)), Some((b, n))) = (extents[i], extents[j]) else {
+                    return false;
+                };
+                i != j && (writes(i) || writes(j)) && a < b + n && b < a + m
+            })
+        };
+        let mut slots = Vec::new();
+        let mut out = Vec::new();
+        for (i, (arg, param)) in args.iter().zip(params).enumerate() {
+            let ty = &vars[param.var.index()].ty;
+            let n = self.size(ty)?;
+            slots.push(match (arg, places[i].clone()) {
+                (Arg::In(e), Some(_)) if overlaps(i) => {
+                    let d = self.alloc(n)?;
+                    self.expr_into(e, d)?;
+                    Some(d)
+                }
+                (Arg::In(e), _) => Some(self.expr(e)?),
+                (Arg::Out(_), Some(place)) if place.is_plain() && !overlaps(i) => {
+                    self.op(Op::Zero { d: place.slot, n })?;
+                    Some(place.slot)
+                }
+                (Arg::InOut(_), Some(place)) if place.is_plain() && !overlaps(i) => {
+                    Some(place.slot)
+                }
+                (Arg::Out(_), Some(place)) => {
+                    let d = self.alloc(n)?;
+                    self.op(Op::Zero { d, n })?;
+                    out.push((place, d));
+                    Some(d)
+                }
+                (Arg::InOut(_), Some(place)) => {
+                    let d = self.alloc(n)?;
+                    let s = self.load(&place)?;
+                    self.copy(d, s, n)?;
+                    out.push((place, d));
+                    Some(d)
+                }
+                (Arg::Ignore, _) => {
+                    let d = self.alloc(n)?;
+                    self.op(Op::Zero { d, n })?;
+                    Some(d)
+                }
+                (Arg::Object(_) | Arg::Extern(_), _) => None,
+                (Arg::Out(_) | Arg::InOut(_), None) => None,
+            });
+        }
+        Ok((slots, out))
+    }
+
+    fn inlined(
+        &mut self,
+        unit: Unit<'p>,
+        vars: &'p [Var],
+        params: &[Param],
+        given: Vec<Option<Slot>>,
+        out: CopyOut,
+        body: impl FnOnce(&mut Self, Target) -> Result<()>,
+    ) -> Result<()> {
+        let slots = self.unit_slots(vars, params, &given)?;
+        let end = self.label();
+        // `exit` leaves callers too, after copying out (P4_16 13.3); `reject` leaves the outermost parser.
+        let exit = if out.is_empty() {
+            self.scope.exit
+        } else {
+            self.label()
+        };
+        let scope = Scope {
+            unit,
+            vars,
+            slots,
+            ret: end,
+            exit,
+            reject: self.scope.reject,
+            loops: Vec::new(),
+        };
+        let outer = std::mem::replace(&mut self.scope, scope);
+        let result = body(self, end);
+        self.scope = outer;
+        result?;
+        self.place(end);
+        self.copy_out(&out, exit)
+    }
+
+    /// Copies results back on the normal way and, if there are any, on the way of an `exit`.
+    fn copy_out(&mut self, out: &CopyOut, exit: Target) -> Result<()> {
+        for (place, s) in out {
+            self.store(place, *s)?;
+        }
+        if !out.is_empty() {
+            let (after, outer) = (self.label(), self.scope.exit);
+            self.op(Op::Jump(after))?;
+            self.place(exit);
+            for (place, s) in out {
+                self.store(place, *s)?;
+            }
+            self.op(Op::Jump(outer))?;
+            self.place(after);
+        }
+        Ok(())
+    }
+
+    pub(super) fn call_action(&mut self, id: ActionId, args: &'p [Arg]) -> Result<()> {
+        self.action(id, args, None)
+    }
+
+    /// An action of the current control. It sees the control's variables, so that its directional parameters are always
+    /// copies. `control_plane`: first slot of the others.
+    pub(super) fn action(
+        &mut self,
+        id: ActionId,
+        args: &'p [Arg],
+        control_plane: Option<Slot>,
+    ) -> Result<()> {
+        let Unit::Control(_, control) = self.scope.unit else {
+            return self.unsupported("an action outside a control");
+        };
+        let action = &control.actions[id.index()];
+        let top = self.top;
+        let mut out: CopyOut = Vec::new();
+        let mut bound = Vec::new();
+        let mut args = args.iter();
+        let mut next = control_plane;
+        for param in &action.params {
+            let n = self.size(&control.vars[param.var.index()].ty)?;
+            // A call from a body gives arguments for directionless parameters too; a table's entry gives them in its block.
+            if let (Direction::None, Some(slot)) = (param.direction, next) {
+                bound.push((param.var, slot));
+                next = Some(slot + n);
+                continue;
+            }
+            let d = self.alloc(n)?;
+            match args.next() {
+                Some(Arg::In(e)) => self.expr_into(e, d)?,
+                Some(Arg::Out(to)) => {
+                    self.op(Op::Zero { d, n })?;
+                    out.push((self.locate(to)?, d));
+                }
+                Some(Arg::InOut(to)) => {
+                    let place = self.locate(to)?;
+                    let s = self.load(&place)?;
+                    self.copy(d, s, n)?;
+                    out.push((place, d));
+                }
+                _ => self.op(Op::Zero { d, n })?,
+            }
+            bound.push((param.var, d));
+        }
+        for (var, slot) in bound {
+            self.scope.slots[var.index()] = slot;
+        }
+        self.mark(|| Mark::Action(action.name.clone()))?;
+        let end = self.label();
+        let outer_exit = self.scope.exit;
+        let exit = if out.is_empty() {
+            outer_exit
+        } else {
+            self.label()
+        };
+        let ret = std::mem::replace(&mut self.scope.ret, end);
+        self.scope.exit = exit;
+        let loops = std::mem::take(&mut self.scope.loops);
+        let result = self.block(&action.body);
+        self.scope.ret = ret;
+        self.scope.exit = outer_exit;
+        self.scope.loops = loops;
+        result?;
+        self.place(end);
+        self.copy_out(&out, exit)?;
+        self.top = top;
+        Ok(())
+    }
+}

@@ -1,0 +1,458 @@
+//! Expressions: each operation one instruction, each operand a slot.
+
+use super::layout::width;
+use super::{Compiler, Result, const_u64};
+use crate::exec::alu::limbs;
+use crate::op::{Op, Slot, T3, Target, WideOp, WidePlan};
+use num_bigint::{BigInt, BigUint};
+use p4lang::ast::StructKind;
+use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
+
+/// The value of a constant expression that fits.
+pub(super) fn literal(e: &Expr) -> Option<u64> {
+    match &e.kind {
+        ExprKind::Const(c) => const_u64(c),
+        _ => None,
+    }
+}
+
+/// A constant scalar's limbs in `w` bits, two's complement.
+pub fn const_limbs(value: &Const, w: u32) -> Option<Vec<u64>> {
+    let n = limbs(w) as usize;
+    let mut words = match value {
+        Const::Bits { value, .. } => value.to_u64_digits(),
+        Const::Integer(value) => {
+            let modulus = BigInt::from(BigUint::from(1u8) << w);
+            let positive = ((value % &modulus) + &modulus) % &modulus;
+            positive.magnitude().to_u64_digits()
+        }
+        other => vec![const_u64(other)?],
+    };
+    words.resize(n, 0);
+    Some(words)
+}
+
+impl Compiler<'_> {
+    /// The slot at which the value can be read until the statement ends.
+    pub(super) fn expr(&mut self, e: &Expr) -> Result<Slot> {
+        match &e.kind {
+            ExprKind::Const(c) if !matches!(c, Const::Tuple(_)) => {
+                let Some(words) = const_limbs(c, width(&e.ty)) else {
+                    return self.unsupported("this constant as a run-time value");
+                };
+                if let [word] = words[..] {
+                    self.constant(word)
+                } else {
+                    self.constants(&words)
+                }
+            }
+            ExprKind::Read(lvalue) => {
+                let place = self.locate(lvalue)?;
+                self.load(&place)
+            }
+            ExprKind::NextIndex(lvalue) => {
+                let place = self.locate(lvalue)?;
+                self.load(&place)
+            }
+            ExprKind::IsValid(lvalue) => {
+                let place = self.locate(lvalue)?;
+                let slot = self.load(&place)?;
+                if self.is_union(&place.ty) {
+                    self.union_valid(slot, &place.ty)
+                } else {
+                    Ok(slot)
+                }
+            }
+            _ => {
+                let n = self.size(&e.ty)?;
+                let d = self.alloc(n)?;
+                self.expr_into(e, d)?;
+                Ok(d)
+            }
+        }
+    }
+
+    fn union_valid(&mut self, slot: Slot, ty: &Type) -> Result<Slot> {
+        let Type::Struct(id) = *ty else {
+            return Ok(slot);
+        };
+        let d = self.alloc(1)?;
+        self.op(Op::Zero { d, n: 1 })?;
+        for i in 0..self.program.types[id.index()].fields.len() {
+            let member = slot + self.field_offset(id, i as u32)?;
+            self.op(Op::Or(T3 {
+                w: 1,
+                d,
+                a: d,
+                b: member,
+            }))?;
+        }
+        Ok(d)
+    }
+
+    /// Writes the value to `d`, reading all operands first.
+    pub(super) fn expr_into(&mut self, e: &Expr, d: Slot) -> Result<()> {
+        let top = self.top;
+        self.expr_into_kept(e, d)?;
+        self.top = top;
+        Ok(())
+    }
+
+    fn expr_into_kept(&mut self, e: &Expr, d: Slot) -> Result<()> {
+        let w = width(&e.ty);
+        match &e.kind {
+            ExprKind::Const(Const::Tuple(values)) => self.const_tuple(values, &e.ty, d),
+            ExprKind::Const(_)
+            | ExprKind::Read(_)
+            | ExprKind::IsValid(_)
+            | ExprKind::NextIndex(_) => {
+                let (s, n) = (self.expr(e)?, self.size(&e.ty)?);
+                self.copy(d, s, n)
+            }
+            ExprKind::LastIndex(lvalue) => {
+                let place = self.locate(lvalue)?;
+                let (a, b) = (self.load(&place)?, self.constant(1)?);
+                self.op(Op::Sub(T3 { w: 32, d, a, b }))
+            }
+            ExprKind::Unary(op, a) => {
+                let s = self.expr(a)?;
+                match op {
+                    UnOp::Not => self.op(Op::Not { d, a: s }),
+                    UnOp::BitNot if w <= 64 => self.op(Op::BitNot {
+                        w: w as u8,
+                        d,
+                        a: s,
+                    }),
+                    UnOp::Neg if w <= 64 => self.op(Op::Neg {
+                        w: w as u8,
+                        d,
+                        a: s,
+                    }),
+                    UnOp::Neg if w > 128 => self.unsupported(format!("negation of {w} bits")),
+                    _ => {
+                        let op = if *op == UnOp::Neg {
+                            WideOp::Neg
+                        } else {
+                            WideOp::BitNot
+                        };
+                        self.wide(WidePlan {
+                            op,
+                            d: (d, w),
+                            a: (s, w),
+                            b: (s, w),
+                            signed: false,
+                        })
+                    }
+                }
+            }
+            ExprKind::Binary(op, a, b) => self.binary(*op, a, b, d, w),
+            ExprKind::Cast(a) => self.cast(a, &e.ty, d),
+            ExprKind::Slice(a, hi, lo) => {
+                let s = self.expr(a)?;
+                self.slice(d, s, width(&a.ty), *hi, *lo)
+            }
+            ExprKind::Concat(a, b) => self.concat(a, b, d, w),
+            ExprKind::Mux(c, a, b) => {
+                let (no, end) = (self.label(), self.label());
+                self.unless(c, no)?;
+                self.expr_into(a, d)?;
+                self.op(Op::Jump(end))?;
+                self.place(no);
+                self.expr_into(b, d)?;
+                self.place(end);
+                Ok(())
+            }
+            ExprKind::Tuple(values) => {
+                // Gathered first: the destination may be among the sources.
+                let n = self.size(&e.ty)?;
+                let t = self.alloc(n)?;
+                let mut at = t;
+                if self.is_header(&e.ty) {
+                    let valid = self.constant(1)?;
+                    self.op(Op::Mov { d: t, s: valid })?;
+                    at += 1;
+                }
+                for value in values {
+                    self.expr_into(value, at)?;
+                    at += self.size(&value.ty)?;
+                }
+                self.copy(d, t, n)
+            }
+            ExprKind::InvalidHeader => {
+                let n = self.size(&e.ty)?;
+                self.op(Op::Zero { d, n })
+            }
+        }
+    }
+
+    fn const_tuple(&mut self, values: &[Const], ty: &Type, d: Slot) -> Result<()> {
+        let program = self.program;
+        let types: Vec<Type> = match ty {
+            Type::Tuple(types) => types.clone(),
+            Type::Struct(id) => program.types[id.index()]
+                .fields
+                .iter()
+                .map(|f| f.ty.clone())
+                .collect(),
+            _ => return self.unsupported("a list of this type"),
+        };
+        let mut at = d;
+        if matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header) {
+            let valid = self.constant(1)?;
+            self.op(Op::Mov { d, s: valid })?;
+            at += 1;
+        }
+        for (value, ty) in values.iter().zip(types) {
+            let e = Expr {
+                kind: ExprKind::Const(value.clone()),
+                ty,
+            };
+            self.expr_into(&e, at)?;
+            at += self.size(&e.ty)?;
+        }
+        Ok(())
+    }
+
+    fn binary(&mut self, op: BinOp, a: &Expr, b: &Expr, d: Slot, w: u32) -> Result<()> {
+        let scalar = matches!(
+            a.ty,
+            Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Error | Type::Enum(_)
+        );
+        let (sa, sb) = (self.expr(a)?, self.expr(b)?);
+        if !scalar {
+            return self.compare(op, &a.ty, sa, sb, d);
+        }
+        let shift = matches!(op, BinOp::Shl | BinOp::Shr);
+        let wa = width(&a.ty);
+        let sb = if shift && width(&b.ty) > 64 {
+            self.saturate(sb, width(&b.ty))?
+        } else {
+            sb
+        };
+        let signed = matches!(a.ty, Type::Int(_));
+        if op == BinOp::Concat {
+            return self.concat_slots((sa, wa), (sb, width(&b.ty)), d, w);
+        }
+        if wa > 64 {
+            let bits_only = matches!(
+                op,
+                BinOp::And | BinOp::Or | BinOp::Xor | BinOp::Eq | BinOp::Ne
+            ) || (shift && !signed);
+            if wa > 128 && !bits_only {
+                return self.unsupported(format!("this operation on {wa} bits"));
+            }
+            let wb = if shift { 64 } else { wa };
+            return self.wide(WidePlan {
+                op: WideOp::Binary(op),
+                d: (d, w),
+                a: (sa, wa),
+                b: (sb, wb),
+                signed,
+            });
+        }
+        let t = T3 {
+            w: wa as u8,
+            d,
+            a: sa,
+            b: sb,
+        };
+        let swapped = T3 { a: sb, b: sa, ..t };
+        let op = match (op, signed) {
+            (BinOp::Add, _) => Op::Add(t),
+            (BinOp::Sub, _) => Op::Sub(t),
+            (BinOp::Mul, _) => Op::Mul(t),
+            (BinOp::Div | BinOp::Mod, true) => {
+                return self.unsupported("division of signed values");
+            }
+            (BinOp::Div, _) => Op::Div(t),
+            (BinOp::Mod, _) => Op::Mod(t),
+            (BinOp::AddSat, false) => Op::AddSat(t),
+            (BinOp::SubSat, false) => Op::SubSat(t),
+            (BinOp::AddSat, true) => Op::AddSatS(t),
+            (BinOp::SubSat, true) => Op::SubSatS(t),
+            (BinOp::And | BinOp::LogAnd, _) => Op::And(t),
+            (BinOp::Or | BinOp::LogOr, _) => Op::Or(t),
+            (BinOp::Xor, _) => Op::Xor(t),
+            (BinOp::Shl, _) => Op::Shl(t),
+            (BinOp::Shr, false) => Op::Shr(t),
+            (BinOp::Shr, true) => Op::Sar(t),
+            (BinOp::Eq, _) => Op::Eq(t),
+            (BinOp::Ne, _) => Op::Ne(t),
+            (BinOp::Lt, false) => Op::Lt(t),
+            (BinOp::Le, false) => Op::Le(t),
+            (BinOp::Gt, false) => Op::Lt(swapped),
+            (BinOp::Ge, false) => Op::Le(swapped),
+            (BinOp::Lt, true) => Op::LtS(t),
+            (BinOp::Le, true) => Op::LeS(t),
+            (BinOp::Gt, true) => Op::LtS(swapped),
+            (BinOp::Ge, true) => Op::LeS(swapped),
+            (BinOp::Concat, _) => return self.unsupported("concatenation of these types"),
+        };
+        self.op(op)
+    }
+
+    /// `==` and `!=` of headers, structs, stacks, tuples, varbits. Invalid headers are all zeroes, so slots tell.
+    fn compare(&mut self, op: BinOp, ty: &Type, a: Slot, b: Slot, d: Slot) -> Result<()> {
+        if !matches!(op, BinOp::Eq | BinOp::Ne) {
+            return self.unsupported("this operation on these types");
+        }
+        let mut ranges = Vec::new();
+        self.compared(ty, 0, &mut ranges)?;
+        let (one, part, all) = (self.constant(1)?, self.alloc(1)?, self.alloc(1)?);
+        self.op(Op::Mov { d: all, s: one })?;
+        for (at, n) in ranges {
+            self.op(Op::EqRange {
+                d: part,
+                a: a + at,
+                b: b + at,
+                n,
+            })?;
+            self.op(Op::And(T3 {
+                w: 1,
+                d: all,
+                a: all,
+                b: part,
+            }))?;
+        }
+        if op == BinOp::Ne {
+            self.op(Op::Not { d, a: all })
+        } else {
+            self.op(Op::Mov { d, s: all })
+        }
+    }
+
+    fn cast(&mut self, a: &Expr, to: &Type, d: Slot) -> Result<()> {
+        let s = self.expr(a)?;
+        let scalar = |ty: &Type| {
+            matches!(
+                ty,
+                Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Enum(_) | Type::Error
+            )
+        };
+        if !scalar(&a.ty) || !scalar(to) {
+            let n = self.size(to)?;
+            if self.size(&a.ty)? == n {
+                return self.copy(d, s, n);
+            }
+            return self.unsupported("this cast");
+        }
+        let (from, w, signed) = (width(&a.ty), width(to), matches!(a.ty, Type::Int(_)));
+        if from > 64 || w > 64 {
+            return self.wide(WidePlan {
+                op: WideOp::Cast,
+                d: (d, w),
+                a: (s, from),
+                b: (s, from),
+                signed,
+            });
+        }
+        if w < from {
+            self.op(Op::Slice {
+                lo: 0,
+                w: w as u8,
+                d,
+                a: s,
+            })
+        } else if signed && w > from {
+            self.op(Op::SignExtend {
+                from: from as u8,
+                to: w as u8,
+                d,
+                a: s,
+            })
+        } else {
+            self.copy(d, s, 1)
+        }
+    }
+
+    fn concat(&mut self, a: &Expr, b: &Expr, d: Slot, w: u32) -> Result<()> {
+        let (sa, sb) = (self.expr(a)?, self.expr(b)?);
+        self.concat_slots((sa, width(&a.ty)), (sb, width(&b.ty)), d, w)
+    }
+
+    fn concat_slots(&mut self, a: (Slot, u32), b: (Slot, u32), d: Slot, w: u32) -> Result<()> {
+        if w <= 64 {
+            return self.op(Op::Concat {
+                wb: b.1 as u8,
+                d,
+                a: a.0,
+                b: b.0,
+            });
+        }
+        self.wide(WidePlan {
+            op: WideOp::Concat,
+            d: (d, w),
+            a,
+            b,
+            signed: false,
+        })
+    }
+
+    /// Goes to `to` if the condition is false.
+    pub(super) fn unless(&mut self, c: &Expr, to: Target) -> Result<()> {
+        match &c.kind {
+            ExprKind::Unary(UnOp::Not, a) => return self.when(a, to),
+            ExprKind::Binary(BinOp::LogAnd, a, b) => {
+                self.unless(a, to)?;
+                return self.unless(b, to);
+            }
+            ExprKind::Binary(BinOp::LogOr, a, b) => {
+                let yes = self.label();
+                self.when(a, yes)?;
+                self.unless(b, to)?;
+                self.place(yes);
+                return Ok(());
+            }
+            ExprKind::Binary(op @ (BinOp::Eq | BinOp::Ne), a, b) if is_narrow(&a.ty) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                let eq = *op == BinOp::Eq;
+                return self.op(if eq {
+                    Op::JumpNe { a, b, to }
+                } else {
+                    Op::JumpEq { a, b, to }
+                });
+            }
+            _ => {}
+        }
+        let c = self.expr(c)?;
+        self.op(Op::JumpIfNot { c, to })
+    }
+
+    /// Goes to `to` if the condition is true.
+    pub(super) fn when(&mut self, c: &Expr, to: Target) -> Result<()> {
+        match &c.kind {
+            ExprKind::Unary(UnOp::Not, a) => return self.unless(a, to),
+            ExprKind::Binary(BinOp::LogOr, a, b) => {
+                self.when(a, to)?;
+                return self.when(b, to);
+            }
+            ExprKind::Binary(BinOp::LogAnd, a, b) => {
+                let no = self.label();
+                self.unless(a, no)?;
+                self.when(b, to)?;
+                self.place(no);
+                return Ok(());
+            }
+            ExprKind::Binary(op @ (BinOp::Eq | BinOp::Ne), a, b) if is_narrow(&a.ty) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                let eq = *op == BinOp::Eq;
+                return self.op(if eq {
+                    Op::JumpEq { a, b, to }
+                } else {
+                    Op::JumpNe { a, b, to }
+                });
+            }
+            _ => {}
+        }
+        let c = self.expr(c)?;
+        self.op(Op::JumpIf { c, to })
+    }
+}
+
+fn is_narrow(ty: &Type) -> bool {
+    match ty {
+        Type::Bool | Type::Error | Type::Enum(_) => true,
+        Type::Bit(w) | Type::Int(w) => *w <= 64,
+        _ => false,
+    }
+}

@@ -1,0 +1,234 @@
+//! How types lie in slots and in packets.
+//!
+//! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
+//! then its fields; a stack its `nextIndex`, then its elements.
+
+use super::{Compiler, Result};
+use crate::exec::alu::{MAX_BITS, limbs};
+use crate::op::{Field, Layout};
+use p4lang::ast::StructKind;
+use p4lang::ir::{Type, TypeId};
+
+/// Slots of a struct's fields.
+#[derive(Debug, Clone)]
+pub(super) struct Offsets {
+    fields: Vec<u32>,
+    size: u32,
+    headers: bool,
+}
+
+impl Compiler<'_> {
+    /// Slots of a value.
+    pub fn size(&mut self, ty: &Type) -> Result<u32> {
+        Ok(match ty {
+            Type::Bool | Type::Error | Type::Enum(_) => 1,
+            Type::Bit(w) | Type::Int(w) if *w > MAX_BITS => {
+                return self.unsupported(format!("values of {w} bits (the limit is {MAX_BITS})"));
+            }
+            Type::Varbit(w) if *w > MAX_BITS => {
+                return self.unsupported(format!("varbit of {w} bits (the limit is {MAX_BITS})"));
+            }
+            Type::Bit(w) | Type::Int(w) => limbs(*w),
+            Type::Varbit(w) => 1 + w.div_ceil(64),
+            Type::Struct(id) => self.offsets(*id)?.size,
+            Type::Stack(id, n) => {
+                let stride = self.offsets(*id)?.size;
+                match stride.checked_mul(*n).and_then(|all| all.checked_add(1)) {
+                    Some(n) => n,
+                    None => return self.unsupported("a header stack of that size"),
+                }
+            }
+            Type::Tuple(types) => {
+                let mut sum = 0;
+                for ty in types {
+                    sum += self.size(ty)?;
+                }
+                sum
+            }
+            Type::Void | Type::String | Type::Extern(_) => 0,
+        })
+    }
+
+    pub(super) fn kind(&self, id: TypeId) -> StructKind {
+        self.program.types[id.index()].kind
+    }
+
+    pub(super) fn field_offset(&mut self, id: TypeId, field: u32) -> Result<u32> {
+        Ok(self.offsets(id)?.fields[field as usize])
+    }
+
+    fn offsets(&mut self, id: TypeId) -> Result<Offsets> {
+        if let Some(offsets) = &self.offsets[id.index()] {
+            return Ok(offsets.clone());
+        }
+        let program = self.program;
+        let ty = &program.types[id.index()];
+        let header = ty.kind == StructKind::Header;
+        let mut offsets = Offsets {
+            fields: Vec::new(),
+            size: header.into(),
+            headers: header,
+        };
+        for field in &ty.fields {
+            offsets.fields.push(offsets.size);
+            offsets.size += self.size(&field.ty)?;
+            offsets.headers |= self.holds_headers(&field.ty);
+        }
+        self.offsets[id.index()] = Some(offsets.clone());
+        Ok(offsets)
+    }
+
+    /// Whether a validity bit or a stack lies in there.
+    pub(super) fn holds_headers(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Struct(id) => self.offsets[id.index()].as_ref().is_some_and(|o| o.headers),
+            Type::Stack(..) => true,
+            Type::Tuple(types) => types.iter().any(|t| self.holds_headers(t)),
+            _ => false,
+        }
+    }
+
+    /// The slot of a named field of a struct that starts at slot 0, and its type.
+    pub fn named_field(&mut self, ty: &Type, name: &str) -> Result<Option<(u32, Type)>> {
+        let Type::Struct(id) = ty else {
+            return Ok(None);
+        };
+        let program = self.program;
+        let fields = &program.types[id.index()].fields;
+        let Some(i) = fields.iter().position(|f| f.name == name) else {
+            return Ok(None);
+        };
+        Ok(Some((
+            self.field_offset(*id, i as u32)?,
+            fields[i].ty.clone(),
+        )))
+    }
+
+    /// The packet layout of a type, as an index into the code's.
+    pub(super) fn layout(&mut self, ty: &Type) -> Result<u32> {
+        if let Some(i) = self.layouts.get(ty) {
+            return Ok(*i);
+        }
+        let mut layout = Layout {
+            header: self.is_header(ty),
+            ..Layout::default()
+        };
+        layout.slots = self.size(ty)?;
+        self.flatten(ty, 0, &mut layout)?;
+        let i = self.code.layouts.len() as u32;
+        self.code.layouts.push(layout);
+        self.layouts.insert(ty.clone(), i);
+        Ok(i)
+    }
+
+    pub(super) fn is_header(&self, ty: &Type) -> bool {
+        matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header)
+    }
+
+    pub(super) fn is_union(&self, ty: &Type) -> bool {
+        matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Union)
+    }
+
+    fn flatten(&mut self, ty: &Type, slot: u32, layout: &mut Layout) -> Result<()> {
+        let width = match ty {
+            Type::Bool => 1,
+            Type::Bit(w) | Type::Int(w) => *w,
+            Type::Error | Type::Enum(_) => 32,
+            Type::Varbit(w) => {
+                if layout.varbit.is_some() {
+                    return self.unsupported("two varbit fields in one value");
+                }
+                layout.varbit = Some(layout.fields.len());
+                layout.fields.push(Field {
+                    slot,
+                    offset: layout.bits,
+                    width: *w,
+                });
+                return Ok(());
+            }
+            Type::Struct(id) if self.kind(*id) != StructKind::Union => {
+                let program = self.program;
+                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
+                    let at = slot + self.field_offset(*id, i as u32)?;
+                    self.flatten(&field.ty, at, layout)?;
+                }
+                return Ok(());
+            }
+            Type::Tuple(types) => {
+                let mut at = slot;
+                for ty in types {
+                    self.flatten(ty, at, layout)?;
+                    at += self.size(ty)?;
+                }
+                return Ok(());
+            }
+            Type::Stack(id, n) => {
+                let ty = Type::Struct(*id);
+                let stride = self.size(&ty)?;
+                for i in 0..*n {
+                    self.flatten(&ty, slot + 1 + i * stride, layout)?;
+                }
+                return Ok(());
+            }
+            _ => return self.unsupported("a value of this type as a sequence of bits"),
+        };
+        layout.fields.push(Field {
+            slot,
+            offset: layout.bits,
+            width,
+        });
+        layout.bits += width;
+        Ok(())
+    }
+
+    /// Ranges of slots that make two values of this type equal: everything but the `nextIndex` of stacks.
+    pub(super) fn compared(
+        &mut self,
+        ty: &Type,
+        slot: u32,
+        ranges: &mut Vec<(u32, u32)>,
+    ) -> Result<()> {
+        let mut push = |at: u32, n: u32| match ranges.last_mut() {
+            Some((start, len)) if *start + *len == at => *len += n,
+            _ => ranges.push((at, n)),
+        };
+        match ty {
+            Type::Struct(id) => {
+                if self.is_header(ty) {
+                    push(slot, 1);
+                }
+                let program = self.program;
+                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
+                    let at = slot + self.field_offset(*id, i as u32)?;
+                    self.compared(&field.ty, at, ranges)?;
+                }
+            }
+            Type::Stack(..) => {
+                let n = self.size(ty)?;
+                push(slot + 1, n - 1);
+            }
+            Type::Tuple(types) => {
+                let mut at = slot;
+                for ty in types {
+                    self.compared(ty, at, ranges)?;
+                    at += self.size(ty)?;
+                }
+            }
+            _ => {
+                let n = self.size(ty)?;
+                push(slot, n);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Width of a scalar in bits.
+pub(super) fn width(ty: &Type) -> u32 {
+    match ty {
+        Type::Bool => 1,
+        Type::Bit(w) | Type::Int(w) => *w,
+        Type::Error | Type::Enum(_) => 32,
+        _ => 64,
+    }
+}

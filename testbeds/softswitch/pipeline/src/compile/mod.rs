@@ -1,0 +1,320 @@
+//! From IR to [`Code`], once at load. Every call is inlined at its place: P4 has no recursion.
+//!
+//! Arguments are copied in and out as P4_16 6.8 demands, unless nobody could tell: a callee sees nothing of its caller but its
+//! arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
+
+mod call;
+mod expr;
+mod layout;
+mod parser;
+mod place;
+mod psa_extern;
+mod stmt;
+mod tables;
+
+use crate::error::LoadError;
+use crate::exec::ErrorCodes;
+use crate::externs::State;
+use crate::op::{Code, Mark, Op, Slot, Target};
+use hashbrown::HashMap;
+use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};
+use p4lang::source::Span;
+pub use psa_extern::Object;
+
+/// Constants live in the first slots.
+const CONSTANT_SLOTS: u32 = 1 << 14;
+/// Slots of a frame, instructions of a program: far beyond any real one, near enough to stop runaway expansion.
+const FRAME_LIMIT: u32 = 1 << 20;
+const CODE_LIMIT: usize = 1 << 22;
+
+/// What is being compiled.
+#[derive(Clone, Copy)]
+enum Unit<'p> {
+    Control(ControlId, &'p Control),
+    Parser(&'p Parser),
+    Function,
+}
+
+/// Where the current unit's names lead.
+struct Scope<'p> {
+    unit: Unit<'p>,
+    vars: &'p [Var],
+    slots: Vec<Slot>,
+    ret: Target,
+    exit: Target,
+    reject: Target,
+    loops: Vec<(Target, Target)>,
+}
+
+/// A program on its way to code.
+pub struct Compiler<'p> {
+    /// The source of all.
+    pub program: &'p Program,
+    /// What has been written so far.
+    pub code: Code,
+    /// Tables and externs, as the program declares them.
+    pub state: State,
+    /// Registers as the control plane sees them.
+    pub registers: Vec<crate::externs::register::Info>,
+    /// Extern instances.
+    pub objects: Vec<Object>,
+    errors: HashMap<&'p str, u32>,
+    labels: Vec<u32>,
+    top: u32,
+    single: HashMap<u64, Slot>,
+    layouts: HashMap<Type, u32>,
+    offsets: Vec<Option<layout::Offsets>>,
+    tables: HashMap<(ControlId, u32), u32>,
+    value_sets: HashMap<String, u32>,
+    direct: HashMap<ExternId, u32>,
+    scope: Scope<'p>,
+    span: Span,
+    trace: bool,
+}
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+impl<'p> Compiler<'p> {
+    /// Declares tables and externs; blocks follow by [`Compiler::parser`] and [`Compiler::control`].
+    pub fn new(program: &'p Program, seed: u64, trace: bool) -> Result<Compiler<'p>> {
+        let errors = program
+            .errors
+            .iter()
+            .enumerate()
+            .map(|(i, e)| (e.as_str(), i as u32))
+            .collect();
+        let mut compiler = Compiler {
+            program,
+            code: Code {
+                frame: CONSTANT_SLOTS,
+                ..Code::default()
+            },
+            state: State::default(),
+            registers: Vec::new(),
+            objects: Vec::new(),
+            errors,
+            labels: Vec::new(),
+            top: CONSTANT_SLOTS,
+            single: HashMap::new(),
+            layouts: HashMap::new(),
+            offsets: vec![None; program.types.len()],
+            tables: HashMap::new(),
+            value_sets: HashMap::new(),
+            direct: HashMap::new(),
+            scope: Scope {
+                unit: Unit::Function,
+                vars: &[],
+                slots: Vec::new(),
+                ret: 0,
+                exit: 0,
+                reject: 0,
+                loops: Vec::new(),
+            },
+            span: Span::default(),
+            trace,
+        };
+        compiler.declare_objects(seed)?;
+        compiler.declare_tables()?;
+        compiler.declare_value_sets()?;
+        Ok(compiler)
+    }
+
+    /// Errors that the machine raises.
+    pub fn error_codes(&self) -> ErrorCodes {
+        let code = |name| self.errors.get(name).copied().unwrap_or(0).into();
+        ErrorCodes {
+            packet_too_short: code("PacketTooShort"),
+            header_too_short: code("HeaderTooShort"),
+            parser_timeout: code("ParserTimeout"),
+            invalid_argument: code("ParserInvalidArgument"),
+        }
+    }
+
+    /// A top-level parser whose parameters lie at the given slots (`None` for the packet). Gives its entry.
+    pub fn parser(&mut self, id: ParserId, params: &[Option<Slot>]) -> Result<Target> {
+        let parser = &self.program.parsers[id.index()];
+        let entry = self.code.ops.len() as Target;
+        let end = self.label();
+        let top = self.top;
+        let slots = self.unit_slots(&parser.vars, &parser.params, params)?;
+        let scope = self.scope(Unit::Parser(parser), &parser.vars, slots, end);
+        let outer = std::mem::replace(&mut self.scope, scope);
+        self.span = parser.span;
+        self.parser_body(parser, end)?;
+        self.scope = outer;
+        self.top = top;
+        self.place(end);
+        self.op(Op::End)?;
+        Ok(entry)
+    }
+
+    /// The same for a control.
+    pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Target> {
+        let control = &self.program.controls[id.index()];
+        let entry = self.code.ops.len() as Target;
+        let end = self.label();
+        let top = self.top;
+        let slots = self.unit_slots(&control.vars, &control.params, params)?;
+        let scope = self.scope(Unit::Control(id, control), &control.vars, slots, end);
+        let outer = std::mem::replace(&mut self.scope, scope);
+        self.span = control.span;
+        self.block(&control.body)?;
+        self.scope = outer;
+        self.top = top;
+        self.place(end);
+        self.op(Op::End)?;
+        Ok(entry)
+    }
+
+    /// Turns labels into positions.
+    pub fn finish(mut self) -> (Code, State, Vec<crate::externs::register::Info>) {
+        let labels = &self.labels;
+        let at = |to: &mut Target| *to = labels[*to as usize];
+        for op in &mut self.code.ops {
+            match op {
+                Op::Jump(to)
+                | Op::JumpIf { to, .. }
+                | Op::JumpIfNot { to, .. }
+                | Op::JumpEq { to, .. }
+                | Op::JumpNe { to, .. }
+                | Op::Step { to }
+                | Op::Fail { to, .. }
+                | Op::Extract { to, .. }
+                | Op::ExtractVarbit { to, .. }
+                | Op::Lookahead { to, .. }
+                | Op::Advance { to, .. } => at(to),
+                _ => {}
+            }
+        }
+        for apply in &mut self.code.applies {
+            apply.targets.iter_mut().for_each(at);
+            at(&mut apply.end);
+        }
+        (self.code, self.state, self.registers)
+    }
+
+    fn scope(&self, unit: Unit<'p>, vars: &'p [Var], slots: Vec<Slot>, end: Target) -> Scope<'p> {
+        Scope {
+            unit,
+            vars,
+            slots,
+            ret: end,
+            exit: end,
+            reject: end,
+            loops: Vec::new(),
+        }
+    }
+
+    fn op(&mut self, op: Op) -> Result<()> {
+        if self.code.ops.len() >= CODE_LIMIT {
+            return Err(LoadError::TooLarge(format!(
+                "more than {CODE_LIMIT} instructions"
+            )));
+        }
+        self.code.ops.push(op);
+        Ok(())
+    }
+
+    fn label(&mut self) -> Target {
+        self.labels.push(u32::MAX);
+        (self.labels.len() - 1) as Target
+    }
+
+    fn place(&mut self, label: Target) {
+        self.labels[label as usize] = self.code.ops.len() as u32;
+    }
+
+    /// Slots that stay taken until `top` is set back.
+    pub fn alloc(&mut self, n: u32) -> Result<Slot> {
+        let slot = self.top;
+        self.top = slot.saturating_add(n);
+        if self.top > FRAME_LIMIT {
+            return Err(LoadError::TooLarge(format!(
+                "more than {FRAME_LIMIT} slots of variables"
+            )));
+        }
+        self.code.frame = self.code.frame.max(self.top);
+        Ok(slot)
+    }
+
+    /// A constant of up to 64 bits.
+    fn constant(&mut self, value: u64) -> Result<Slot> {
+        if let Some(slot) = self.single.get(&value) {
+            return Ok(*slot);
+        }
+        let slot = self.constants(&[value])?;
+        self.single.insert(value, slot);
+        Ok(slot)
+    }
+
+    fn constants(&mut self, words: &[u64]) -> Result<Slot> {
+        let slot = self.code.constants.len() as Slot;
+        if slot + words.len() as u32 > CONSTANT_SLOTS {
+            return Err(LoadError::TooLarge(format!(
+                "more than {CONSTANT_SLOTS} constants"
+            )));
+        }
+        self.code.constants.extend_from_slice(words);
+        Ok(slot)
+    }
+
+    fn error_slot(&mut self, name: &str) -> Result<Slot> {
+        let code = self.errors.get(name).copied().unwrap_or(0);
+        self.constant(code.into())
+    }
+
+    fn mark(&mut self, mark: impl FnOnce() -> Mark) -> Result<()> {
+        if self.trace {
+            let i = self.code.marks.len() as u32;
+            self.code.marks.push(mark());
+            self.op(Op::Trace(i))?;
+        }
+        Ok(())
+    }
+
+    fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(LoadError::Unsupported {
+            what: what.into(),
+            span: self.span,
+        })
+    }
+
+    /// Slots of a unit's variables, the parameters' given.
+    fn unit_slots(
+        &mut self,
+        vars: &'p [Var],
+        params: &[p4lang::ir::Param],
+        given: &[Option<Slot>],
+    ) -> Result<Vec<Slot>> {
+        let mut bound = HashMap::new();
+        for (param, slot) in params.iter().zip(given) {
+            bound.insert(param.var.index(), slot.unwrap_or(0));
+        }
+        let mut slots = Vec::with_capacity(vars.len());
+        for (i, var) in vars.iter().enumerate() {
+            if let Some(slot) = bound.get(&i) {
+                slots.push(*slot);
+                continue;
+            }
+            let n = self.size(&var.ty)?;
+            let slot = self.alloc(n)?;
+            // Stale validity from a unit that used these slots before must not shine through.
+            if self.holds_headers(&var.ty) {
+                self.op(Op::Zero { d: slot, n })?;
+            }
+            slots.push(slot);
+        }
+        Ok(slots)
+    }
+}
+
+/// A compile-time number that fits.
+pub fn const_u64(value: &Const) -> Option<u64> {
+    match value {
+        Const::Bits { value, .. } => u64::try_from(value).ok(),
+        Const::Integer(value) => u64::try_from(value).ok(),
+        Const::Bool(b) => Some((*b).into()),
+        Const::Enum(_, i) | Const::Error(i) => Some((*i).into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,173 @@
+//! Parsers: states and transitions.
+
+use super::layout::width;
+use super::{Compiler, Result, Unit};
+use crate::error::LoadError;
+use crate::externs::value_set::ValueSet;
+use crate::op::{Mark, Op, Slot, T3};
+use crate::table::key::{FieldSpec, Kind};
+use p4lang::ir::{BinOp, Expr, Keyset, Parser, Target, Transition};
+
+impl<'p> Compiler<'p> {
+    /// Runs from `start`; goes to `accept`, or to the scope's `reject`.
+    pub(super) fn parser_body(
+        &mut self,
+        parser: &'p Parser,
+        accept: crate::op::Target,
+    ) -> Result<()> {
+        self.block(&parser.init)?;
+        let labels: Vec<_> = parser.states.iter().map(|_| self.label()).collect();
+        let reject = self.scope.reject;
+        let to = |target: &Target| match target {
+            Target::Accept => accept,
+            Target::Reject => reject,
+            Target::State(id) => labels[id.index()],
+        };
+        for (state, label) in parser.states.iter().zip(&labels) {
+            self.span = state.span;
+            self.place(*label);
+            self.op(Op::Step { to: reject })?;
+            self.mark(|| Mark::State(parser.name.clone(), state.name.clone()))?;
+            let top = self.top;
+            self.block(&state.body)?;
+            match &state.transition {
+                Transition::Direct(target) => self.op(Op::Jump(to(target)))?,
+                Transition::Select { keys, cases } => {
+                    let mut slots = Vec::new();
+                    for key in keys {
+                        slots.push(self.expr(key)?);
+                    }
+                    for (sets, target) in cases {
+                        self.case(keys, &slots, sets, to(target))?;
+                    }
+                    let error = self.error_slot("NoMatch")?;
+                    self.op(Op::Fail { error, to: reject })?;
+                }
+            }
+            self.top = top;
+        }
+        Ok(())
+    }
+
+    /// Goes to `to` if all keys match.
+    fn case(
+        &mut self,
+        keys: &[Expr],
+        slots: &[Slot],
+        sets: &[Keyset],
+        to: crate::op::Target,
+    ) -> Result<()> {
+        let top = self.top;
+        let no = self.label();
+        for (i, set) in sets.iter().enumerate() {
+            let key = |i: usize| (slots[i], keys[i].clone());
+            match set {
+                Keyset::Any => {}
+                Keyset::Value(value) => {
+                    let (a, e) = key(i);
+                    let b = self.expr(value)?;
+                    self.unless_equal(&e, a, b, no)?;
+                }
+                Keyset::Mask(value, mask) => {
+                    let (a, e) = key(i);
+                    let (value, mask, n) = (self.expr(value)?, self.expr(mask)?, self.size(&e.ty)?);
+                    let (x, y) = (self.alloc(n)?, self.alloc(n)?);
+                    for limb in 0..n {
+                        self.op(Op::And(T3 {
+                            w: 64,
+                            d: x + limb,
+                            a: a + limb,
+                            b: mask + limb,
+                        }))?;
+                        self.op(Op::And(T3 {
+                            w: 64,
+                            d: y + limb,
+                            a: value + limb,
+                            b: mask + limb,
+                        }))?;
+                    }
+                    self.unless_equal(&e, x, y, no)?;
+                }
+                Keyset::Range(low, high) => {
+                    let (_, e) = key(i);
+                    for (op, bound) in [(BinOp::Ge, low), (BinOp::Le, high)] {
+                        let test = Expr {
+                            kind: p4lang::ir::ExprKind::Binary(
+                                op,
+                                Box::new(e.clone()),
+                                Box::new(bound.clone()),
+                            ),
+                            ty: p4lang::ir::Type::Bool,
+                        };
+                        self.unless(&test, no)?;
+                    }
+                }
+                Keyset::ValueSet(id) => {
+                    let Unit::Parser(parser) = self.scope.unit else {
+                        return self.unsupported("a value set outside a parser");
+                    };
+                    let name = &parser.value_sets[id.index()].name;
+                    let Some(set) = self.value_sets.get(name).copied() else {
+                        return self.unsupported("this value set");
+                    };
+                    let places = slots
+                        .iter()
+                        .zip(keys)
+                        .map(|(s, e)| (*s, width(&e.ty)))
+                        .collect();
+                    self.code.value_sets.push((set, places));
+                    let set = (self.code.value_sets.len() - 1) as u32;
+                    let d = self.alloc(1)?;
+                    self.op(Op::InValueSet { d, set })?;
+                    self.op(Op::JumpIfNot { c: d, to: no })?;
+                }
+            }
+        }
+        self.op(Op::Jump(to))?;
+        self.place(no);
+        self.top = top;
+        Ok(())
+    }
+
+    fn unless_equal(&mut self, key: &Expr, a: Slot, b: Slot, no: crate::op::Target) -> Result<()> {
+        match self.size(&key.ty)? {
+            1 => self.op(Op::JumpNe { a, b, to: no }),
+            n => {
+                let d = self.alloc(1)?;
+                self.op(Op::EqRange { d, a, b, n })?;
+                self.op(Op::JumpIfNot { c: d, to: no })
+            }
+        }
+    }
+
+    pub(super) fn declare_value_sets(&mut self) -> Result<()> {
+        for parser in &self.program.parsers {
+            self.span = parser.span;
+            for set in &parser.value_sets {
+                let field = |(name, ty, kind): &(String, p4lang::ir::Type, String)| {
+                    Some(FieldSpec {
+                        name: name.clone(),
+                        kind: Kind::named(kind)?,
+                        width: width(ty),
+                    })
+                };
+                let fields: Option<Vec<_>> = set.fields.iter().map(field).collect();
+                let Some(fields) = fields.filter(|f| f.iter().all(|f| f.width <= 128)) else {
+                    return Err(LoadError::Unsupported {
+                        what: format!("the fields of value set {}", set.name),
+                        span: self.span,
+                    });
+                };
+                self.value_sets
+                    .insert(set.name.clone(), self.state.value_sets.len() as u32);
+                self.state.value_sets.push(ValueSet {
+                    name: set.name.clone(),
+                    fields,
+                    size: set.size,
+                    members: Vec::new(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

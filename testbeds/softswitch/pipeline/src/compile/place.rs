@@ -1,0 +1,316 @@
+//! Places: where a variable's path leads, and how to read and write there.
+
+use super::layout::width;
+use super::{Compiler, Result, Unit};
+use crate::exec::alu::limbs;
+use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
+use p4lang::ir::{Access, LValue, Type};
+
+/// Where a path leads. With `element`, slots count from the element's first.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub slot: Slot,
+    /// Validity of the header that it is a field of.
+    pub guard: Option<Slot>,
+    /// First slot and size of the union that it is a member of.
+    pub union: Option<(Slot, u32)>,
+    /// Stack element with an index known only at run time.
+    pub element: Option<u32>,
+    /// Bits `hi ..= lo`.
+    pub slice: Option<(u32, u32)>,
+    /// Type at the end, of the whole value if sliced.
+    pub ty: Type,
+    /// `nextIndex`, to be advanced by an extract.
+    pub next: Option<Slot>,
+}
+
+impl Place {
+    /// A plain run of slots.
+    pub fn is_plain(&self) -> bool {
+        self.guard.is_none()
+            && self.union.is_none()
+            && self.element.is_none()
+            && self.slice.is_none()
+    }
+}
+
+impl Compiler<'_> {
+    pub(super) fn locate(&mut self, lvalue: &LValue) -> Result<Place> {
+        let var = lvalue.var.index();
+        let mut place = Place {
+            slot: self.scope.slots[var],
+            guard: None,
+            union: None,
+            element: None,
+            slice: None,
+            ty: self.scope.vars[var].ty.clone(),
+            next: None,
+        };
+        for access in &lvalue.path {
+            self.step(&mut place, access)?;
+        }
+        Ok(place)
+    }
+
+    fn step(&mut self, place: &mut Place, access: &Access) -> Result<()> {
+        match access {
+            Access::Field(i) => {
+                place.next = None;
+                let (offset, ty) = match &place.ty {
+                    Type::Struct(id) => {
+                        let id = *id;
+                        let program = self.program;
+                        let ty = program.types[id.index()].fields[*i as usize].ty.clone();
+                        (self.field_offset(id, *i)?, ty)
+                    }
+                    Type::Tuple(types) => {
+                        let types = types.clone();
+                        let mut offset = 0;
+                        for ty in &types[..*i as usize] {
+                            offset += self.size(ty)?;
+                        }
+                        (offset, types[*i as usize].clone())
+                    }
+                    _ => return self.unsupported("a field of this type"),
+                };
+                if self.is_union(&place.ty) {
+                    place.union = Some((place.slot, self.size(&place.ty)?));
+                } else {
+                    place.union = None;
+                    if self.is_header(&place.ty) {
+                        place.guard = Some(place.slot);
+                    }
+                }
+                place.slot += offset;
+                place.ty = ty;
+            }
+            Access::Slice(hi, lo) => place.slice = Some((*hi, *lo)),
+            Access::Index(_) | Access::Next | Access::Last => {
+                let Type::Stack(id, count) = place.ty else {
+                    return self.unsupported("an index into this type");
+                };
+                if place.element.is_some() {
+                    return self.unsupported("a stack within a stack");
+                }
+                let stack = place.slot;
+                place.ty = Type::Struct(id);
+                let stride = self.size(&place.ty)?;
+                let index = match access {
+                    Access::Index(e) => {
+                        if let Some(i) = super::expr::literal(e).filter(|i| *i < count.into()) {
+                            place.slot = stack + 1 + i as u32 * stride;
+                            return Ok(());
+                        }
+                        let wide = width(&e.ty);
+                        let index = self.expr(e)?;
+                        if wide > 64 {
+                            self.saturate(index, wide)?
+                        } else {
+                            index
+                        }
+                    }
+                    Access::Next => {
+                        let limit = self.constant(count.into())?;
+                        let ok = self.alloc(1)?;
+                        self.op(Op::Lt(T3 {
+                            w: 64,
+                            d: ok,
+                            a: stack,
+                            b: limit,
+                        }))?;
+                        self.check_bounds(ok)?;
+                        place.next = Some(stack);
+                        stack
+                    }
+                    _ => {
+                        self.check_bounds(stack)?;
+                        let (one, index) = (self.constant(1)?, self.alloc(1)?);
+                        self.op(Op::Sub(T3 {
+                            w: 64,
+                            d: index,
+                            a: stack,
+                            b: one,
+                        }))?;
+                        index
+                    }
+                };
+                let element = Element {
+                    stack,
+                    count,
+                    stride,
+                    index,
+                };
+                place.element = Some(self.element(element));
+                place.slot = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// In a parser: `StackOutOfBounds` unless the slot holds something other than zero.
+    fn check_bounds(&mut self, ok: Slot) -> Result<()> {
+        if !matches!(self.scope.unit, Unit::Parser(_)) {
+            return Ok(());
+        }
+        let (go_on, reject) = (self.label(), self.scope.reject);
+        let error = self.error_slot("StackOutOfBounds")?;
+        self.op(Op::JumpIf { c: ok, to: go_on })?;
+        self.op(Op::Fail { error, to: reject })?;
+        self.place(go_on);
+        Ok(())
+    }
+
+    pub(super) fn element(&mut self, element: Element) -> u32 {
+        self.code.elements.push(element);
+        (self.code.elements.len() - 1) as u32
+    }
+
+    pub(super) fn saturate(&mut self, slot: Slot, width: u32) -> Result<Slot> {
+        let d = self.alloc(1)?;
+        self.wide(WidePlan {
+            op: WideOp::Saturate,
+            d: (d, 64),
+            a: (slot, width),
+            b: (d, 64),
+            signed: false,
+        })?;
+        Ok(d)
+    }
+
+    pub(super) fn wide(&mut self, plan: WidePlan) -> Result<()> {
+        self.code.wide.push(plan);
+        self.op(Op::Wide((self.code.wide.len() - 1) as u32))
+    }
+
+    /// Brings an element into temporary slots, or gives 0 for a fixed place.
+    fn base(&mut self, place: &Place) -> Result<Slot> {
+        let Some(e) = place.element else { return Ok(0) };
+        let stride = self.code.elements[e as usize].stride;
+        let d = self.alloc(stride)?;
+        self.op(Op::LoadElement { e, d })?;
+        Ok(d)
+    }
+
+    /// The slot at which the value can be read.
+    pub(super) fn load(&mut self, place: &Place) -> Result<Slot> {
+        let slot = self.base(place)? + place.slot;
+        match place.slice {
+            None => Ok(slot),
+            Some((hi, lo)) => {
+                let d = self.alloc(limbs(hi - lo + 1))?;
+                self.slice(d, slot, width(&place.ty), hi, lo)?;
+                Ok(d)
+            }
+        }
+    }
+
+    pub(super) fn slice(&mut self, d: Slot, a: Slot, from: u32, hi: u32, lo: u32) -> Result<()> {
+        let w = hi - lo + 1;
+        if from <= 64 {
+            return self.op(Op::Slice {
+                lo: lo as u8,
+                w: w as u8,
+                d,
+                a,
+            });
+        }
+        self.wide(WidePlan {
+            op: WideOp::Slice(lo),
+            d: (d, w),
+            a: (a, from),
+            b: (a, from),
+            signed: false,
+        })
+    }
+
+    /// Writes the value at `s`.
+    pub(super) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
+        let top = self.top;
+        let base = self.base(place)?;
+        let slot = base + place.slot;
+        let n = self.size(&place.ty)?;
+        let s = match place.slice {
+            None => s,
+            Some((hi, lo)) => {
+                let (whole, part) = (width(&place.ty), hi - lo + 1);
+                let d = self.alloc(n)?;
+                if whole <= 64 {
+                    self.op(Op::Insert {
+                        lo: lo as u8,
+                        w: part as u8,
+                        d,
+                        a: slot,
+                        s,
+                    })?;
+                } else {
+                    let op = WideOp::Insert(lo);
+                    self.wide(WidePlan {
+                        op,
+                        d: (d, whole),
+                        a: (slot, whole),
+                        b: (s, part),
+                        signed: false,
+                    })?;
+                }
+                d
+            }
+        };
+        match place.guard.map(|g| base + g) {
+            None => self.copy(slot, s, n)?,
+            Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,
+            Some(g) => self.op(Op::CopyIf { g, d: slot, s, n })?,
+        }
+        self.only_member(place, base, n)?;
+        self.write_back(place, base)?;
+        self.top = top;
+        Ok(())
+    }
+
+    /// A valid member of a union makes the others invalid.
+    pub(super) fn only_member(&mut self, place: &Place, base: Slot, n: u32) -> Result<()> {
+        let Some((first, size)) = place.union else {
+            return Ok(());
+        };
+        let (first, slot, skip) = (base + first, base + place.slot, self.label());
+        self.op(Op::JumpIfNot { c: slot, to: skip })?;
+        self.op(Op::Zero {
+            d: first,
+            n: slot - first,
+        })?;
+        self.op(Op::Zero {
+            d: slot + n,
+            n: first + size - slot - n,
+        })?;
+        self.place(skip);
+        Ok(())
+    }
+
+    fn write_back(&mut self, place: &Place, base: Slot) -> Result<()> {
+        match place.element {
+            Some(e) => self.op(Op::StoreElement { e, s: base }),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs `change` on the slots of a place that is not sliced, whether it lies in a stack or not.
+    pub(super) fn in_place(
+        &mut self,
+        place: &Place,
+        change: impl FnOnce(&mut Self, Slot) -> Result<()>,
+    ) -> Result<()> {
+        let base = self.base(place)?;
+        change(self, base + place.slot)?;
+        let n = self.size(&place.ty)?;
+        self.only_member(place, base, n)?;
+        self.write_back(place, base)
+    }
+
+    pub(super) fn copy(&mut self, d: Slot, s: Slot, n: u32) -> Result<()> {
+        match n {
+            0 => Ok(()),
+            _ if d == s => Ok(()),
+            1 => self.op(Op::Mov { d, s }),
+            _ => self.op(Op::Copy { d, s, n }),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Statements.
+
+use super::layout::width;
+use super::{Compiler, Result};
+use crate::op::{Op, Slot};
+use p4lang::ast::StructKind;
+use p4lang::ir::{Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
+
+impl<'p> Compiler<'p> {
+    pub(super) fn block(&mut self, block: &'p Block) -> Result<()> {
+        for stmt in block {
+            let (top, span) = (self.top, self.span);
+            self.span = stmt.span;
+            self.stmt(stmt)?;
+            self.top = top;
+            self.span = span;
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, stmt: &'p Stmt) -> Result<()> {
+        match &stmt.kind {
+            StmtKind::Assign(to, value) => self.assign(to, value),
+            StmtKind::Reset(to) => {
+                let place = self.locate(to)?;
+                let n = self.size(&place.ty)?;
+                if place.is_plain() {
+                    return self.op(Op::Zero { d: place.slot, n });
+                }
+                let zeroes = self.alloc(n)?;
+                self.op(Op::Zero { d: zeroes, n })?;
+                self.store(&place, zeroes)
+            }
+            StmtKind::If(c, yes, no) => {
+                let (other, end) = (self.label(), self.label());
+                self.unless(c, other)?;
+                self.block(yes)?;
+                if !no.is_empty() {
+                    self.op(Op::Jump(end))?;
+                }
+                self.place(other);
+                self.block(no)?;
+                self.place(end);
+                Ok(())
+            }
+            StmtKind::Switch {
+                value,
+                cases,
+                default,
+            } => self.switch(value, cases, default),
+            StmtKind::Loop {
+                cond_stmts,
+                cond,
+                body,
+                update,
+            } => {
+                let (head, next, end) = (self.label(), self.label(), self.label());
+                self.place(head);
+                let exit = self.scope.exit;
+                self.op(Op::Step { to: exit })?;
+                self.block(cond_stmts)?;
+                self.unless(cond, end)?;
+                self.scope.loops.push((end, next));
+                self.block(body)?;
+                self.scope.loops.pop();
+                self.place(next);
+                self.block(update)?;
+                self.op(Op::Jump(head))?;
+                self.place(end);
+                Ok(())
+            }
+            StmtKind::Atomic(body) => self.block(body),
+            StmtKind::Break => match self.scope.loops.last() {
+                Some((end, _)) => self.op(Op::Jump(*end)),
+                None => self.unsupported("break outside a loop"),
+            },
+            StmtKind::Continue => match self.scope.loops.last() {
+                Some((_, next)) => self.op(Op::Jump(*next)),
+                None => self.unsupported("continue outside a loop"),
+            },
+            StmtKind::Return => self.op(Op::Jump(self.scope.ret)),
+            StmtKind::Exit => self.op(Op::Jump(self.scope.exit)),
+            StmtKind::ApplyTable {
+                table,
+                hit,
+                action_run,
+            } => self.apply_table(*table, *hit, *action_run),
+            StmtKind::CallAction(id, args) => self.call_action(*id, args),
+            StmtKind::ApplyControl(id, args) => self.call_control(*id, args),
+            StmtKind::ApplyParser(id, args) => self.call_parser(*id, args),
+            StmtKind::CallFunction(id, args) => self.call_function(*id, args),
+            StmtKind::CallMethod {
+                object,
+                method,
+                type_args: _,
+                args,
+                result,
+            } => self.call_method(*object, method, args, result.as_ref()),
+            StmtKind::CallExtern {
+                name, args, result, ..
+            } => self.call_extern(name, args, result.as_ref()),
+            StmtKind::Extract {
+                header,
+                varbit_bits,
+                ..
+            } => self.extract(header, varbit_bits.as_ref()),
+            StmtKind::Advance { bits, .. } => {
+                let (wide, to) = (width(&bits.ty), self.scope.reject);
+                let bits = self.expr(bits)?;
+                let bits = if wide > 64 {
+                    self.saturate(bits, wide)?
+                } else {
+                    bits
+                };
+                self.op(Op::Advance { bits, to })
+            }
+            StmtKind::Lookahead { dst, .. } => {
+                let place = self.locate(dst)?;
+                let ty = dst.ty.clone();
+                let (layout, n, to) = (self.layout(&ty)?, self.size(&ty)?, self.scope.reject);
+                let d = self.alloc(n)?;
+                self.op(Op::Lookahead { layout, d, to })?;
+                self.store(&place, d)
+            }
+            StmtKind::PacketLength { dst, .. } => {
+                let place = self.locate(dst)?;
+                let d = self.alloc(1)?;
+                self.op(Op::PacketLength { d })?;
+                self.store(&place, d)
+            }
+            StmtKind::Emit { value, .. } => {
+                let place = self.locate(value)?;
+                let s = self.load(&place)?;
+                self.emit(&place.ty, s)
+            }
+            StmtKind::Verify(c, error) => {
+                let (good, to) = (self.label(), self.scope.reject);
+                self.when(c, good)?;
+                let error = self.expr(error)?;
+                self.op(Op::Fail { error, to })?;
+                self.place(good);
+                Ok(())
+            }
+            StmtKind::SetValid(header) => self.set_valid(header),
+            StmtKind::SetInvalid(header) => {
+                let place = self.locate(header)?;
+                self.in_place(&place, |c, d| {
+                    let n = c.size(&header.ty)?;
+                    c.op(Op::Zero { d, n })
+                })
+            }
+            StmtKind::Push(stack, n) => self.shift_stack(stack, |e| Op::Push { e, n: *n }),
+            StmtKind::Pop(stack, n) => self.shift_stack(stack, |e| Op::Pop { e, n: *n }),
+        }
+    }
+
+    fn assign(&mut self, to: &LValue, value: &Expr) -> Result<()> {
+        let place = self.locate(to)?;
+        if place.is_plain() {
+            return self.expr_into(value, place.slot);
+        }
+        let s = self.expr(value)?;
+        self.store(&place, s)
+    }
+
+    fn switch(
+        &mut self,
+        value: &'p Expr,
+        cases: &'p [(Vec<Const>, Block)],
+        default: &'p Block,
+    ) -> Result<()> {
+        // The value may lie in a variable that the blocks change; labels are all compared before any block runs.
+        let a = self.expr(value)?;
+        let end = self.label();
+        let mut blocks = Vec::new();
+        for (labels, block) in cases {
+            let start = self.label();
+            for label in labels {
+                let e = Expr {
+                    kind: ExprKind::Const(label.clone()),
+                    ty: value.ty.clone(),
+                };
+                let b = self.expr(&e)?;
+                if width(&value.ty) > 64 {
+                    let (n, same) = (self.size(&value.ty)?, self.alloc(1)?);
+                    self.op(Op::EqRange { d: same, a, b, n })?;
+                    self.op(Op::JumpIf { c: same, to: start })?;
+                } else {
+                    self.op(Op::JumpEq { a, b, to: start })?;
+                }
+            }
+            blocks.push((start, block));
+        }
+        self.block(default)?;
+        self.op(Op::Jump(end))?;
+        for (start, block) in blocks {
+            self.place(start);
+            self.block(block)?;
+            self.op(Op::Jump(end))?;
+        }
+        self.place(end);
+        Ok(())
+    }
+
+    fn set_valid(&mut self, header: &LValue) -> Result<()> {
+        let place = self.locate(header)?;
+        let one = self.constant(1)?;
+        self.in_place(&place, |c, d| c.op(Op::Mov { d, s: one }))
+    }
+
+    fn shift_stack(&mut self, stack: &LValue, op: impl FnOnce(u32) -> Op) -> Result<()> {
+        let place = self.locate(stack)?;
+        let Type::Stack(id, count) = place.ty else {
+            return self.unsupported("push or pop on this type");
+        };
+        if place.element.is_some() {
+            return self.unsupported("a stack within a stack");
+        }
+        let stride = self.size(&Type::Struct(id))?;
+        let e = self.element(crate::op::Element {
+            stack: place.slot,
+            count,
+            stride,
+            index: place.slot,
+        });
+        self.op(op(e))
+    }
+
+    fn extract(&mut self, header: &LValue, varbit_bits: Option<&Expr>) -> Result<()> {
+        let place = self.locate(header)?;
+        let (layout, to) = (self.layout(&header.ty)?, self.scope.reject);
+        if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
+            return self.unsupported("a header whose size is not a multiple of 8 bits");
+        }
+        let bits = match varbit_bits {
+            None => None,
+            Some(e) => {
+                let bits = self.expr(e)?;
+                Some(if width(&e.ty) > 64 {
+                    self.saturate(bits, width(&e.ty))?
+                } else {
+                    bits
+                })
+            }
+        };
+        let next = self.next_of(&place);
+        self.in_place(&place, |c, d| match bits {
+            None => c.op(Op::Extract { layout, d, to }),
+            Some(bits) => c.op(Op::ExtractVarbit {
+                layout,
+                d,
+                bits,
+                to,
+            }),
+        })?;
+        if let Some(next) = next {
+            let one = self.constant(1)?;
+            self.op(Op::Add(crate::op::T3 {
+                w: 32,
+                d: next,
+                a: next,
+                b: one,
+            }))?;
+        }
+        Ok(())
+    }
+
+    /// The `nextIndex` that an extract to this place advances.
+    fn next_of(&self, place: &super::place::Place) -> Option<Slot> {
+        place.next.or_else(|| {
+            // A member of `stack.next`, a stack of unions.
+            let element = self.code.elements[place.element? as usize];
+            (place.union.is_some() && element.index == element.stack).then_some(element.stack)
+        })
+    }
+
+    fn emit(&mut self, ty: &Type, s: Slot) -> Result<()> {
+        match ty {
+            Type::Struct(id) if self.kind(*id) == StructKind::Header => {
+                let layout = self.layout(ty)?;
+                if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
+                    return self.unsupported("a header whose size is not a multiple of 8 bits");
+                }
+                self.op(Op::Emit { layout, s })
+            }
+            Type::Struct(id) => {
+                let program = self.program;
+                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
+                    let at = s + self.field_offset(*id, i as u32)?;
+                    self.emit(&field.ty, at)?;
+                }
+                Ok(())
+            }
+            Type::Stack(id, count) => {
+                let ty = Type::Struct(*id);
+                let stride = self.size(&ty)?;
+                for i in 0..*count {
+                    self.emit(&ty, s + 1 + i * stride)?;
+                }
+                Ok(())
+            }
+            Type::Tuple(types) => {
+                let mut at = s;
+                for ty in types {
+                    self.emit(ty, at)?;
+                    at += self.size(ty)?;
+                }
+                Ok(())
+            }
+            _ => self.unsupported("emit of this type"),
+        }
+    }
+}

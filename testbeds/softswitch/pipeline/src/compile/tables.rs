@@ -1,0 +1,280 @@
+//! Tables: what the program declares, and how it applies them.
+
+use super::expr::const_limbs;
+use super::layout::width;
+use super::{Compiler, Result, Unit};
+use crate::error::{LoadError, TableError};
+use crate::externs::counter::Kind as CounterKind;
+use crate::op::{Apply, Mark, Op};
+use crate::table::key::{self, FieldKey, FieldSpec, Kind};
+use crate::table::{ActionSpec, Bound, Spec, Table};
+use p4lang::ast::Direction;
+use p4lang::ir::{
+    self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, TableId,
+    Type, VarId,
+};
+use p4lang::runtime::Match;
+
+/// Entries of a table that declares no size: p4c's default.
+const DEFAULT_SIZE: u64 = 1024;
+
+impl Compiler<'_> {
+    pub(super) fn declare_tables(&mut self) -> Result<()> {
+        let program = self.program;
+        for (c, control) in program.controls.iter().enumerate() {
+            for (t, table) in control.tables.iter().enumerate() {
+                self.span = table.span;
+                let built = self.build_table(control, table)?;
+                let index = self.state.tables.len() as u32;
+                self.tables.insert((ControlId(c as u32), t as u32), index);
+                self.state.tables.push(built);
+                for (name, value) in &table.properties {
+                    if let ("psa_direct_counter", Const::Extern(id)) = (name.as_str(), value) {
+                        self.direct.insert(*id, index);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn build_table(&mut self, control: &Control, table: &ir::Table) -> Result<Table> {
+        let mut fields = Vec::new();
+        for k in &table.key {
+            let Some(kind) = Kind::named(&k.match_kind) else {
+                return self.unsupported(format!("match kind {}", k.match_kind));
+            };
+            let width = width(&k.expr.ty);
+            if width > 128
+                || !matches!(
+                    k.expr.ty,
+                    Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Enum(_) | Type::Error
+                )
+            {
+                return self.unsupported(format!("key field {} of this type", k.name));
+            }
+            fields.push(FieldSpec {
+                name: k.name.clone(),
+                kind,
+                width,
+            });
+        }
+        if fields.iter().filter(|f| f.kind == Kind::Lpm).count() > 1 {
+            return self.unsupported("two lpm fields in one key");
+        }
+        let has =
+            |annotations: &[Annotation], name: &str| annotations.iter().any(|a| a.name == name);
+        let mut actions = Vec::new();
+        for offered in &table.actions {
+            let action = &control.actions[offered.action.index()];
+            let mut params = Vec::new();
+            for param in action
+                .params
+                .iter()
+                .filter(|p| p.direction == Direction::None)
+            {
+                let var = &control.vars[param.var.index()];
+                if width(&var.ty) > 128 || self.size(&var.ty)? != width(&var.ty).div_ceil(64).max(1)
+                {
+                    return self.unsupported(format!("parameter {} of this type", var.name));
+                }
+                params.push((var.name.clone(), width(&var.ty)));
+            }
+            actions.push(ActionSpec {
+                name: action.name.clone(),
+                params,
+                default_only: has(&offered.annotations, "defaultonly"),
+                table_only: has(&offered.annotations, "tableonly"),
+            });
+        }
+        let mut direct_counter = None;
+        for (name, value) in &table.properties {
+            match (name.as_str(), value) {
+                ("psa_direct_counter", Const::Extern(id)) => {
+                    let object = &self.program.externs[id.index()];
+                    direct_counter = Some((object.name.clone(), self.counter_kind(object)?));
+                }
+                ("psa_implementation" | "implementation", _) => {
+                    return self.unsupported("action profiles and selectors");
+                }
+                ("psa_direct_meter" | "meters", _) => return self.unsupported("direct meters"),
+                _ => {}
+            }
+        }
+        let spec = Spec {
+            name: table.name.clone(),
+            fields,
+            actions,
+            const_default: table.const_default,
+            const_entries: table.const_entries,
+            size: table.size.unwrap_or(DEFAULT_SIZE),
+            direct_counter,
+        };
+        let default = self.bound(&spec, &table.default_action)?;
+        let mut built = Table::new(spec, default);
+        for entry in &table.entries {
+            self.span = entry.span;
+            let action = self.bound(&built.spec, &entry.action)?;
+            let keys: std::result::Result<Vec<FieldKey>, TableError> = built
+                .spec
+                .fields
+                .iter()
+                .zip(&entry.keys)
+                .map(|(f, k)| initial_key(f, k))
+                .collect();
+            keys.and_then(|keys| {
+                built.insert_initial(keys, entry.priority, action, entry.is_const)
+            })
+            .map_err(|error| LoadError::Entry {
+                table: table.name.clone(),
+                error,
+            })?;
+        }
+        Ok(built)
+    }
+
+    fn bound(&self, spec: &Spec, action: &BoundAction) -> Result<Bound> {
+        let Some(index) = action.action else {
+            return Ok(Bound {
+                index: None,
+                params: Box::default(),
+            });
+        };
+        let mut params = Vec::new();
+        for ((name, width), value) in spec.actions[index].params.iter().zip(&action.args) {
+            match const_limbs(value, *width) {
+                Some(words) => params.extend(words),
+                None => return self.unsupported(format!("the value of action parameter {name}")),
+            }
+        }
+        Ok(Bound {
+            index: Some(index as u32),
+            params: params.into(),
+        })
+    }
+
+    pub(super) fn counter_kind(&self, object: &ir::ExternInstance) -> Result<CounterKind> {
+        let kind = object.args.iter().find_map(|(_, value)| match value {
+            Const::Enum(id, i) => {
+                CounterKind::named(self.program.enums[id.index()].members.get(*i as usize)?)
+            }
+            _ => None,
+        });
+        match kind {
+            Some(kind) => Ok(kind),
+            None => self.unsupported("this type of counter"),
+        }
+    }
+
+    pub(super) fn apply_table(
+        &mut self,
+        id: TableId,
+        hit: Option<VarId>,
+        action_run: Option<VarId>,
+    ) -> Result<()> {
+        let Unit::Control(control_id, control) = self.scope.unit else {
+            return self.unsupported("a table outside a control");
+        };
+        let table = &control.tables[id.index()];
+        let index = self.tables[&(control_id, id.0)];
+        let top = self.top;
+        self.mark(|| Mark::Table(table.name.clone()))?;
+        let key_slots = self.state.tables[index as usize]
+            .spec
+            .fields
+            .iter()
+            .map(FieldSpec::slots)
+            .sum();
+        let key = self.alloc(key_slots)?;
+        let mut at = key;
+        for k in &table.key {
+            self.expr_into(&k.expr, at)?;
+            at += self.size(&k.expr.ty)?;
+        }
+        let mut params = Vec::new();
+        for action in &table.actions {
+            let mut n = 0;
+            for param in &control.actions[action.action.index()].params {
+                if param.direction == Direction::None {
+                    n += self.size(&control.vars[param.var.index()].ty)?;
+                }
+            }
+            params.push(self.alloc(n)?);
+        }
+        let targets: Vec<_> = table.actions.iter().map(|_| self.label()).collect();
+        let end = self.label();
+        let slot = |c: &Self, var: Option<VarId>| var.map(|v| c.scope.slots[v.index()]);
+        self.code.applies.push(Apply {
+            table: index,
+            key,
+            key_slots,
+            params: params.clone(),
+            targets: targets.clone(),
+            end,
+            hit: slot(self, hit),
+            action_run: slot(self, action_run),
+        });
+        self.op(Op::Apply((self.code.applies.len() - 1) as u32))?;
+        for ((action, target), block) in table.actions.iter().zip(targets).zip(params) {
+            self.place(target);
+            self.action(action.action, &action.args, Some(block))?;
+            self.op(Op::Jump(end))?;
+        }
+        self.place(end);
+        self.top = top;
+        Ok(())
+    }
+}
+
+/// An entry's field as the source writes it.
+fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, TableError> {
+    let bad = || TableError::BadMatch(spec.name.clone());
+    let value = |e: &Expr| match &e.kind {
+        ExprKind::Const(c) => const_limbs(c, spec.width)
+            .map(|words| u128::from(words[0]) | words.get(1).map_or(0, |h| u128::from(*h) << 64))
+            .ok_or_else(bad),
+        _ => Err(bad()),
+    };
+    let full = spec.max();
+    let given = match (set, spec.kind) {
+        (Keyset::Any, Kind::Exact) => return Err(TableError::MissingField(spec.name.clone())),
+        (Keyset::Any, _) => return key::dont_care(spec),
+        (Keyset::Value(e), Kind::Exact) => Match::Exact(value(e)?),
+        (Keyset::Value(e), Kind::Optional) => Match::Optional(value(e)?),
+        (Keyset::Value(e), Kind::Lpm) => Match::Lpm {
+            value: value(e)?,
+            prefix_len: spec.width,
+        },
+        (Keyset::Value(e), Kind::Ternary) => Match::Ternary {
+            value: value(e)?,
+            mask: full,
+        },
+        (Keyset::Value(e), Kind::Range) => Match::Range {
+            low: value(e)?,
+            high: value(e)?,
+        },
+        (Keyset::Mask(v, m), Kind::Ternary) => Match::Ternary {
+            value: value(v)? & value(m)?,
+            mask: value(m)?,
+        },
+        (Keyset::Mask(v, m), Kind::Lpm) => {
+            let mask = value(m)?;
+            let prefix_len = mask.count_ones();
+            if prefix_len != 0
+                && mask != full >> (spec.width - prefix_len) << (spec.width - prefix_len)
+            {
+                return Err(bad());
+            }
+            Match::Lpm {
+                value: value(v)? & mask,
+                prefix_len,
+            }
+        }
+        (Keyset::Range(low, high), Kind::Range) => Match::Range {
+            low: value(low)?,
+            high: value(high)?,
+        },
+        _ => return Err(TableError::WrongMatchKind(spec.name.clone())),
+    };
+    key::field_key(spec, &given)
+}

@@ -1,0 +1,328 @@
+//! What every architecture shares: frame, state, replication, queues, the recirculation port.
+
+use crate::error::ReplicationError;
+use crate::externs::State;
+use crate::stats::{DropReason, Stats};
+use crate::switch::{Config, Ports};
+use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// How a packet came to a parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Path {
+    #[default]
+    Normal,
+    Resubmit,
+    Recirculate,
+    Unicast,
+    Multicast,
+    CloneI2e,
+    CloneE2e,
+}
+
+/// A packet that waits for a pass.
+#[derive(Debug, Default)]
+pub(crate) struct Job {
+    pub path: Path,
+    pub port: u32,
+    pub instance: u16,
+    pub class: u64,
+    /// Passes since the packet came from a port or the recirculation port.
+    pub passes: u32,
+    pub bytes: Vec<u8>,
+    pub meta: Vec<u64>,
+}
+
+/// Buffers kept for reuse.
+const POOL_LIMIT: usize = 1024;
+/// Groups or sessions, copies of one.
+const REPLICATION_LIMIT: usize = 65_536;
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub config: Config,
+    pub frame: Vec<u64>,
+    pub state: State,
+    pub replication: Replication,
+    pub stats: Stats,
+    pub trace: Vec<u32>,
+    pub work: VecDeque<Job>,
+    pub transmits: VecDeque<(u32, Vec<u8>)>,
+    recirculation: Recirculation,
+    pool: Vec<Vec<u8>>,
+    metas: Vec<Vec<u64>>,
+    budget: u32,
+}
+
+impl Core {
+    pub fn new(config: Config, frame: Vec<u64>, state: State) -> Core {
+        Core {
+            config,
+            frame,
+            state,
+            replication: Replication::default(),
+            stats: Stats::default(),
+            trace: Vec::new(),
+            work: VecDeque::new(),
+            transmits: VecDeque::new(),
+            recirculation: Recirculation::default(),
+            pool: Vec::new(),
+            metas: Vec::new(),
+            budget: 0,
+        }
+    }
+
+    /// Allows the passes of one event.
+    pub fn start_event(&mut self) {
+        self.budget = self.config.max_work;
+    }
+
+    /// An empty buffer.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.pool.pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.pool.len() < POOL_LIMIT && buffer.capacity() > 0 {
+            buffer.clear();
+            self.pool.push(buffer);
+        }
+    }
+
+    /// Takes a finished job's buffers back.
+    pub fn finished(&mut self, job: Job) {
+        self.recycle(job.bytes);
+        let mut meta = job.meta;
+        meta.clear();
+        if self.metas.len() < POOL_LIMIT && meta.capacity() > 0 {
+            self.metas.push(meta);
+        }
+    }
+
+    pub fn is_port(&self, port: u32) -> bool {
+        match &self.config.ports {
+            Ports::Any => true,
+            Ports::Only(ports) => {
+                ports.contains(&port)
+                    || port == self.config.cpu_port
+                    || port == crate::arch::psa::RECIRCULATE_PORT
+            }
+        }
+    }
+
+    /// Queues a further pass of this event.
+    pub fn queue(&mut self, mut job: Job, bytes: &[u8], meta: impl FnOnce(&[u64], &mut Vec<u64>)) {
+        if job.passes > self.config.max_passes {
+            self.stats.drop(DropReason::PassLimit);
+            return;
+        }
+        let Some(budget) = self.budget.checked_sub(1) else {
+            self.stats.drop(DropReason::WorkLimit);
+            return;
+        };
+        self.budget = budget;
+        job.bytes = self.buffer();
+        job.bytes.extend_from_slice(bytes);
+        job.meta = self.metas.pop().unwrap_or_default();
+        meta(&self.frame, &mut job.meta);
+        self.work.push_back(job);
+    }
+
+    pub fn transmit(&mut self, port: u32, bytes: Vec<u8>) {
+        if self.transmits.len() >= self.config.transmit_limit {
+            self.stats.drop(DropReason::TransmitFull);
+            self.recycle(bytes);
+        } else {
+            self.stats.transmitted += 1;
+            self.transmits.push_back((port, bytes));
+        }
+    }
+
+    /// Puts a packet on the recirculation link.
+    pub fn recirculate(
+        &mut self,
+        now_ns: u64,
+        port: u32,
+        bytes: Vec<u8>,
+        meta: impl FnOnce(&[u64], &mut Vec<u64>),
+    ) {
+        let link = self.config.recirculation;
+        if self.recirculation.queue.len() >= link.queue {
+            self.stats.drop(DropReason::RecirculationFull);
+            self.recycle(bytes);
+            return;
+        }
+        let sending = link.rate_bps.map_or(0, |rate| {
+            let bits = bytes.len() as u128 * 8;
+            u64::try_from((bits * 1_000_000_000).div_ceil(u128::from(rate.max(1))))
+                .unwrap_or(u64::MAX)
+        });
+        let sent = self
+            .recirculation
+            .free_ns
+            .max(now_ns)
+            .saturating_add(sending);
+        self.recirculation.free_ns = sent;
+        // At least 1 ns, so that time passes in every loop.
+        let ready = sent.saturating_add(link.latency_ns.max(1));
+        let mut image = self.metas.pop().unwrap_or_default();
+        meta(&self.frame, &mut image);
+        self.stats.recirculated += 1;
+        let job = Job {
+            path: Path::Recirculate,
+            port,
+            bytes,
+            meta: image,
+            ..Job::default()
+        };
+        self.recirculation.queue.push_back((ready, job));
+    }
+
+    /// When the next packet leaves the recirculation link.
+    pub fn next_recirculated_ns(&self) -> Option<u64> {
+        self.recirculation.queue.front().map(|(ready, _)| *ready)
+    }
+
+    /// A packet that has left the recirculation link by now.
+    pub fn recirculated(&mut self, now_ns: u64) -> Option<Job> {
+        self.recirculation
+            .queue
+            .pop_front_if(|(ready, _)| *ready <= now_ns)
+            .map(|(_, job)| job)
+    }
+
+    /// Packets on the recirculation link.
+    pub fn recirculating(&self) -> usize {
+        self.recirculation.queue.len()
+    }
+}
+
+/// A link from the recirculation port back to it.
+#[derive(Debug, Default)]
+struct Recirculation {
+    queue: VecDeque<(u64, Job)>,
+    free_ns: u64,
+}
+
+/// A clone session as the data plane sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub replicas: Arc<[Replica]>,
+    pub class: u32,
+    length: u32,
+}
+
+impl Session {
+    /// The bytes that a copy carries.
+    pub fn cut<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        match self.length {
+            0 => bytes,
+            n => &bytes[..bytes.len().min(n as usize)],
+        }
+    }
+}
+
+/// Multicast groups and clone sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Replication {
+    groups: BTreeMap<u32, Arc<[Replica]>>,
+    sessions: BTreeMap<u32, Session>,
+}
+
+impl Replication {
+    pub fn group(&self, id: u32) -> Option<Arc<[Replica]>> {
+        self.groups.get(&id).cloned()
+    }
+
+    pub fn session(&self, id: u32) -> Option<Session> {
+        self.sessions.get(&id).cloned()
+    }
+
+    pub fn groups(&self) -> Vec<MulticastGroup> {
+        self.groups
+            .iter()
+            .map(|(id, r)| MulticastGroup {
+                id: *id,
+                replicas: r.to_vec(),
+            })
+            .collect()
+    }
+
+    pub fn sessions(&self) -> Vec<CloneSession> {
+        let session = |(id, s): (&u32, &Session)| CloneSession {
+            id: *id,
+            replicas: s.replicas.to_vec(),
+            class_of_service: s.class,
+            packet_length_bytes: s.length,
+        };
+        self.sessions.iter().map(session).collect()
+    }
+
+    /// Gives what was there before.
+    pub fn set_group(
+        &mut self,
+        group: &MulticastGroup,
+    ) -> Result<Option<MulticastGroup>, ReplicationError> {
+        check(group.id, &group.replicas, self.groups.len())?;
+        let old = self.groups.insert(group.id, group.replicas.clone().into());
+        Ok(old.map(|r| MulticastGroup {
+            id: group.id,
+            replicas: r.to_vec(),
+        }))
+    }
+
+    pub fn delete_group(&mut self, id: u32) -> Result<MulticastGroup, ReplicationError> {
+        let replicas = self.groups.remove(&id).ok_or(ReplicationError::NotFound)?;
+        Ok(MulticastGroup {
+            id,
+            replicas: replicas.to_vec(),
+        })
+    }
+
+    /// Gives what was there before.
+    pub fn set_session(
+        &mut self,
+        session: &CloneSession,
+    ) -> Result<Option<CloneSession>, ReplicationError> {
+        check(session.id, &session.replicas, self.sessions.len())?;
+        let new = Session {
+            replicas: session.replicas.clone().into(),
+            class: session.class_of_service,
+            length: session.packet_length_bytes,
+        };
+        let old = self.sessions.insert(session.id, new);
+        Ok(old.map(|s| CloneSession {
+            id: session.id,
+            replicas: s.replicas.to_vec(),
+            class_of_service: s.class,
+            packet_length_bytes: s.length,
+        }))
+    }
+
+    pub fn delete_session(&mut self, id: u32) -> Result<CloneSession, ReplicationError> {
+        let old = self
+            .sessions()
+            .into_iter()
+            .find(|s| s.id == id)
+            .ok_or(ReplicationError::NotFound)?;
+        self.sessions.remove(&id);
+        Ok(old)
+    }
+}
+
+fn check(id: u32, replicas: &[Replica], count: usize) -> Result<(), ReplicationError> {
+    if id == 0 {
+        return Err(ReplicationError::ZeroId);
+    }
+    let mut seen: Vec<(u32, u16)> = replicas.iter().map(|r| (r.port, r.instance)).collect();
+    seen.sort_unstable();
+    if replicas.len() > REPLICATION_LIMIT || seen.windows(2).any(|w| w[0] == w[1]) {
+        return Err(ReplicationError::BadReplicas);
+    }
+    if count >= REPLICATION_LIMIT {
+        return Err(ReplicationError::Full);
+    }
+    Ok(())
+}

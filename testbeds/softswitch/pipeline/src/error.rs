@@ -1,0 +1,134 @@
+//! What can go wrong, one small enum per operation.
+
+use p4lang::source::Span;
+use thiserror::Error;
+
+/// A program cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// The architecture has no executor here.
+    #[error("not executed yet: architecture {0}")]
+    Architecture(String),
+    /// The package lacks a block, or a block lacks a parameter that the architecture wants.
+    #[error("the program does not fit the architecture: {0}")]
+    Shape(String),
+    /// The language or an extern is used in a way that is not executed.
+    #[error("not supported yet: {what}")]
+    Unsupported {
+        /// What it is.
+        what: String,
+        /// Where, as far as it is known.
+        span: Span,
+    },
+    /// A limit on code, registers or frames.
+    #[error("too large: {0}")]
+    TooLarge(String),
+    /// An entry written in the source does not fit its table.
+    #[error("table {table}: {error}")]
+    Entry {
+        /// The table.
+        table: String,
+        /// What is wrong.
+        error: TableError,
+    },
+}
+
+impl LoadError {
+    /// Where in the source, if one place can be named.
+    pub fn span(&self) -> Option<Span> {
+        match self {
+            LoadError::Unsupported { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
+}
+
+/// A table refuses a write or read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// No table of that name.
+    #[error("no such table")]
+    NoSuchTable,
+    /// No key field of that name.
+    #[error("no such key field: {0}")]
+    NoSuchField(String),
+    /// A key field is given twice.
+    #[error("key field given twice: {0}")]
+    FieldTwice(String),
+    /// An exact field is left out.
+    #[error("missing key field: {0}")]
+    MissingField(String),
+    /// The kind of match differs from the field's.
+    #[error("wrong kind of match for field {0}")]
+    WrongMatchKind(String),
+    /// The value does not fit the field or parameter.
+    #[error("value too wide: {0}")]
+    ValueTooWide(String),
+    /// Value bits outside mask or prefix, an empty range, a prefix longer than the field.
+    #[error("bad match for field {0}")]
+    BadMatch(String),
+    /// Priority must be > 0 where entries may overlap, else 0.
+    #[error("bad priority {0}")]
+    BadPriority(i32),
+    /// The table does not offer that action (or only as default, or only in entries).
+    #[error("the table does not offer action {0}")]
+    NoSuchAction(String),
+    /// The action has no such parameter.
+    #[error("no such action parameter: {0}")]
+    NoSuchParam(String),
+    /// A parameter of the action is left out.
+    #[error("missing action parameter: {0}")]
+    MissingParam(String),
+    /// There is an entry with this key and priority.
+    #[error("duplicate entry")]
+    DuplicateEntry,
+    /// There is no entry with this key and priority.
+    #[error("no such entry")]
+    NotFound,
+    /// The table holds as many entries as its size allows.
+    #[error("the table is full ({0} entries)")]
+    Full(u64),
+    /// Entries or default action are constant.
+    #[error("the table is constant")]
+    ConstTable,
+}
+
+/// The replication engine refuses a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ReplicationError {
+    /// Ids start at 1.
+    #[error("id 0 is reserved")]
+    ZeroId,
+    /// There is none with this id.
+    #[error("no such group or session")]
+    NotFound,
+    /// Too many copies, or one (port, instance) twice.
+    #[error("bad replicas")]
+    BadReplicas,
+    /// The limit on groups or sessions is reached.
+    #[error("no room for another")]
+    Full,
+}
+
+/// An extern object refuses a read or write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ExternError {
+    /// None of that name and kind.
+    #[error("no such object")]
+    NotFound,
+    /// Index beyond the size.
+    #[error("index out of range")]
+    OutOfRange,
+    /// Wrong number of fields.
+    #[error("wrong number of fields")]
+    WrongShape,
+    /// The value does not fit.
+    #[error("value too wide")]
+    ValueTooWide,
+    /// The limit on elements is reached.
+    #[error("full")]
+    Full,
+    /// It is there already.
+    #[error("already there")]
+    Duplicate,
+}

@@ -1,0 +1,506 @@
+//! The interpreter: one loop over [`Op`]s.
+
+pub mod alu;
+pub mod bits;
+
+use crate::externs::State;
+use crate::externs::hash;
+use crate::op::{Code, Layout, Op};
+use bits::mask;
+
+/// What a program's blocks run against.
+pub struct Machine<'a> {
+    /// Frame of slots; constants stay in place.
+    pub frame: &'a mut [u64],
+    /// What the parser reads.
+    pub packet: &'a [u8],
+    /// Bits read so far.
+    pub cursor: usize,
+    /// What the deparser writes.
+    pub out: &'a mut Vec<u8>,
+    /// Tables and externs.
+    pub state: &'a mut State,
+    /// Time.
+    pub now_ns: u64,
+    /// Loop steps and parser states that are left.
+    pub steps: u32,
+    /// Index of the parser error; 0 is `NoError`.
+    pub error: u64,
+    /// The steps ran out.
+    pub out_of_steps: bool,
+    /// What is met, if anyone wants to know.
+    pub trace: &'a mut Vec<u32>,
+}
+
+/// Values of `error` that the machine itself raises, as the program numbers them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ErrorCodes {
+    /// `PacketTooShort`
+    pub packet_too_short: u64,
+    /// `HeaderTooShort`
+    pub header_too_short: u64,
+    /// `ParserTimeout`
+    pub parser_timeout: u64,
+    /// `ParserInvalidArgument`
+    pub invalid_argument: u64,
+}
+
+impl Machine<'_> {
+    /// Runs from `pc` to the block's end.
+    pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entry: u32) {
+        let ops = code.ops.as_slice();
+        let mut pc = entry as usize;
+        macro_rules! f {
+            ($s:expr) => {
+                self.frame[$s as usize]
+            };
+        }
+        macro_rules! t3 {
+            ($t:expr, |$a:ident, $b:ident| $value:expr) => {{
+                let ($a, $b) = (f!($t.a), f!($t.b));
+                f!($t.d) = $value;
+            }};
+        }
+        while let Some(op) = ops.get(pc) {
+            pc += 1;
+            match *op {
+                Op::Jump(to) => pc = to as usize,
+                Op::JumpIf { c, to } => {
+                    if f!(c) != 0 {
+                        pc = to as usize;
+                    }
+                }
+                Op::JumpIfNot { c, to } => {
+                    if f!(c) == 0 {
+                        pc = to as usize;
+                    }
+                }
+                Op::JumpEq { a, b, to } => {
+                    if f!(a) == f!(b) {
+                        pc = to as usize;
+                    }
+                }
+                Op::JumpNe { a, b, to } => {
+                    if f!(a) != f!(b) {
+                        pc = to as usize;
+                    }
+                }
+                Op::End => return,
+                Op::Step { to } => {
+                    if self.steps == 0 {
+                        self.out_of_steps = true;
+                        self.error = errors.parser_timeout;
+                        pc = to as usize;
+                    } else {
+                        self.steps -= 1;
+                    }
+                }
+                Op::Fail { error, to } => {
+                    self.error = f!(error);
+                    pc = to as usize;
+                }
+                Op::Mov { d, s } => f!(d) = f!(s),
+                Op::MovIf { g, d, s } => {
+                    if f!(g) != 0 {
+                        f!(d) = f!(s);
+                    }
+                }
+                Op::Copy { d, s, n } => self.copy(d, s, n),
+                Op::CopyIf { g, d, s, n } => {
+                    if f!(g) != 0 {
+                        self.copy(d, s, n);
+                    }
+                }
+                Op::Zero { d, n } => self.frame[d as usize..(d + n) as usize].fill(0),
+                Op::Add(t) => t3!(t, |a, b| a.wrapping_add(b) & mask(t.w.into())),
+                Op::Sub(t) => t3!(t, |a, b| a.wrapping_sub(b) & mask(t.w.into())),
+                Op::Mul(t) => t3!(t, |a, b| a.wrapping_mul(b) & mask(t.w.into())),
+                // Division by zero is undefined in P4; here it gives 0.
+                Op::Div(t) => t3!(t, |a, b| a.checked_div(b).unwrap_or(0)),
+                Op::Mod(t) => t3!(t, |a, b| a.checked_rem(b).unwrap_or(0)),
+                Op::AddSat(t) => t3!(t, |a, b| alu::add_sat(a, b, t.w.into())),
+                Op::SubSat(t) => t3!(t, |a, b| a.saturating_sub(b)),
+                Op::AddSatS(t) => t3!(t, |a, b| alu::add_sat_signed(a, b, t.w.into())),
+                Op::SubSatS(t) => t3!(t, |a, b| alu::sub_sat_signed(a, b, t.w.into())),
+                Op::And(t) => t3!(t, |a, b| a & b),
+                Op::Or(t) => t3!(t, |a, b| a | b),
+                Op::Xor(t) => t3!(t, |a, b| a ^ b),
+                Op::Shl(t) => t3!(t, |a, b| alu::shl(a, b, t.w.into())),
+                Op::Shr(t) => t3!(t, |a, b| alu::shr(a, b)),
+                Op::Sar(t) => t3!(t, |a, b| alu::sar(a, b, t.w.into())),
+                Op::Eq(t) => t3!(t, |a, b| u64::from(a == b)),
+                Op::Ne(t) => t3!(t, |a, b| u64::from(a != b)),
+                Op::Lt(t) => t3!(t, |a, b| u64::from(a < b)),
+                Op::Le(t) => t3!(t, |a, b| u64::from(a <= b)),
+                Op::LtS(t) => t3!(t, |a, b| {
+                    u64::from(alu::signed(a, t.w.into()) < alu::signed(b, t.w.into()))
+                }),
+                Op::LeS(t) => t3!(t, |a, b| {
+                    u64::from(alu::signed(a, t.w.into()) <= alu::signed(b, t.w.into()))
+                }),
+                Op::Not { d, a } => f!(d) = f!(a) ^ 1,
+                Op::BitNot { w, d, a } => f!(d) = !f!(a) & mask(w.into()),
+                Op::Neg { w, d, a } => f!(d) = f!(a).wrapping_neg() & mask(w.into()),
+                Op::Slice { lo, w, d, a } => f!(d) = f!(a) >> lo & mask(w.into()),
+                Op::Insert { lo, w, d, a, s } => {
+                    let hole = mask(w.into()) << lo;
+                    f!(d) = f!(a) & !hole | f!(s) << lo & hole;
+                }
+                Op::SignExtend { from, to, d, a } => {
+                    f!(d) = alu::signed(f!(a), from.into()) as u64 & mask(to.into());
+                }
+                Op::Concat { wb, d, a, b } => {
+                    f!(d) = alu::shl(f!(a), wb.into(), 64) | f!(b);
+                }
+                Op::EqRange { d, a, b, n } => {
+                    let (a, b, n) = (a as usize, b as usize, n as usize);
+                    f!(d) = u64::from(self.frame[a..a + n] == self.frame[b..b + n]);
+                }
+                Op::Wide(i) => alu::wide(&code.wide[i as usize], self.frame),
+                Op::LoadElement { e, d } => {
+                    let e = &code.elements[e as usize];
+                    let index = f!(e.index);
+                    if index < u64::from(e.count) {
+                        self.copy(d, e.stack + 1 + index as u32 * e.stride, e.stride);
+                    } else {
+                        self.frame[d as usize..(d + e.stride) as usize].fill(0);
+                    }
+                }
+                Op::StoreElement { e, s } => {
+                    let e = &code.elements[e as usize];
+                    let index = f!(e.index);
+                    if index < u64::from(e.count) {
+                        self.copy(e.stack + 1 + index as u32 * e.stride, s, e.stride);
+                    }
+                }
+                Op::Push { e, n } => {
+                    let e = &code.elements[e as usize];
+                    let (first, n) = ((e.stack + 1) as usize, n.min(e.count));
+                    let (all, gap) = ((e.count * e.stride) as usize, (n * e.stride) as usize);
+                    self.frame
+                        .copy_within(first..first + all - gap, first + gap);
+                    self.frame[first..first + gap].fill(0);
+                    f!(e.stack) = (f!(e.stack) + u64::from(n)).min(e.count.into());
+                }
+                Op::Pop { e, n } => {
+                    let e = &code.elements[e as usize];
+                    let (first, n) = ((e.stack + 1) as usize, n.min(e.count));
+                    let (all, gap) = ((e.count * e.stride) as usize, (n * e.stride) as usize);
+                    self.frame.copy_within(first + gap..first + all, first);
+                    self.frame[first + all - gap..first + all].fill(0);
+                    f!(e.stack) = f!(e.stack).saturating_sub(n.into());
+                }
+                Op::Extract { layout, d, to } => {
+                    let layout = &code.layouts[layout as usize];
+                    if self.room(layout.bits.into()) {
+                        read_fields(self.frame, self.packet, self.cursor, layout, d);
+                        self.cursor += layout.bits as usize;
+                    } else {
+                        self.error = errors.packet_too_short;
+                        pc = to as usize;
+                    }
+                }
+                Op::ExtractVarbit {
+                    layout,
+                    d,
+                    bits,
+                    to,
+                } => {
+                    let layout = &code.layouts[layout as usize];
+                    let bits = f!(bits);
+                    self.error = self.extract_varbit(errors, layout, d, bits);
+                    if self.error != 0 {
+                        pc = to as usize;
+                    }
+                }
+                Op::Lookahead { layout, d, to } => {
+                    let layout = &code.layouts[layout as usize];
+                    if self.room(layout.bits.into()) {
+                        read_fields(self.frame, self.packet, self.cursor, layout, d);
+                    } else {
+                        self.error = errors.packet_too_short;
+                        pc = to as usize;
+                    }
+                }
+                Op::Advance { bits, to } => {
+                    let bits = f!(bits);
+                    if self.room(bits) {
+                        self.cursor += bits as usize;
+                    } else {
+                        self.error = errors.packet_too_short;
+                        pc = to as usize;
+                    }
+                }
+                Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
+                Op::Emit { layout, s } => {
+                    if f!(s) != 0 {
+                        write_fields(self.frame, self.out, &code.layouts[layout as usize], s);
+                    }
+                }
+                Op::InValueSet { d, set } => {
+                    let (set, keys) = &code.value_sets[set as usize];
+                    f!(d) = self.state.value_sets[*set as usize]
+                        .contains(self.frame, keys)
+                        .into();
+                }
+                Op::Apply(i) => {
+                    let apply = &code.applies[i as usize];
+                    let key = apply.key as usize;
+                    let table = &mut self.state.tables[apply.table as usize];
+                    let (hit, action) =
+                        table.lookup(&self.frame[key..key + apply.key_slots as usize]);
+                    if let Some(slot) = apply.hit {
+                        f!(slot) = hit.into();
+                    }
+                    pc = match action.index {
+                        Some(index) => {
+                            let at = apply.params[index as usize] as usize;
+                            self.frame[at..at + action.params.len()]
+                                .copy_from_slice(&action.params);
+                            if let Some(slot) = apply.action_run {
+                                f!(slot) = index.into();
+                            }
+                            apply.targets[index as usize] as usize
+                        }
+                        None => {
+                            if let Some(slot) = apply.action_run {
+                                f!(slot) = u32::MAX.into();
+                            }
+                            apply.end as usize
+                        }
+                    };
+                }
+                Op::RegisterRead { r, d, index } => {
+                    let plan = &code.registers[r as usize];
+                    let index = f!(index);
+                    let d = d as usize;
+                    self.state.banks[plan.bank as usize].read(
+                        index,
+                        plan.offset,
+                        &mut self.frame[d..d + plan.words as usize],
+                    );
+                }
+                Op::RegisterWrite { r, index, s } => {
+                    let plan = &code.registers[r as usize];
+                    let index = f!(index);
+                    let s = s as usize;
+                    self.state.banks[plan.bank as usize].write(
+                        index,
+                        plan.offset,
+                        &self.frame[s..s + plan.words as usize],
+                    );
+                }
+                Op::Count { counter, index } => {
+                    let index = f!(index);
+                    self.state.counters[counter as usize].count(index, self.packet.len() as u64);
+                }
+                Op::CountDirect { table } => {
+                    self.state.tables[table as usize].count(self.packet.len() as u64);
+                }
+                Op::Meter {
+                    meter,
+                    index,
+                    colour,
+                    d,
+                } => {
+                    let (index, colour) = (f!(index), f!(colour));
+                    let bytes = self.packet.len() as u64;
+                    f!(d) = self.state.meters[meter as usize].execute(
+                        index,
+                        colour,
+                        self.now_ns,
+                        bytes,
+                    );
+                }
+                Op::Hash(i) => {
+                    let plan = &code.hashes[i as usize];
+                    let layout = &code.layouts[plan.layout as usize];
+                    serialise(self.frame, &mut self.state.scratch, layout, plan.data);
+                    let h = hash::compute(
+                        plan.algorithm,
+                        &self.state.scratch,
+                        plan.w.into(),
+                        layout.bits,
+                    );
+                    f!(plan.d) = match plan.bounds {
+                        None => h,
+                        Some((base, max)) => {
+                            f!(base).wrapping_add(h.checked_rem(f!(max)).unwrap_or(0))
+                        }
+                    } & mask(plan.w.into());
+                }
+                Op::ChecksumClear { unit } => self.state.checksums[unit as usize].clear(),
+                Op::ChecksumAdd {
+                    unit,
+                    layout,
+                    s,
+                    subtract,
+                } => {
+                    serialise(
+                        self.frame,
+                        &mut self.state.scratch,
+                        &code.layouts[layout as usize],
+                        s,
+                    );
+                    let state = &mut self.state.checksums[unit as usize];
+                    if subtract {
+                        state.subtract(&self.state.scratch);
+                    } else {
+                        state.add(&self.state.scratch);
+                    }
+                }
+                Op::ChecksumGet { unit, d } => {
+                    f!(d) = self.state.checksums[unit as usize].result().into()
+                }
+                Op::ChecksumState { unit, d } => {
+                    f!(d) = self.state.checksums[unit as usize].sum.into()
+                }
+                Op::ChecksumSetState { unit, s } => {
+                    self.state.checksums[unit as usize].sum = f!(s) as u16;
+                }
+                Op::ChecksumUpdate { unit, layout, s } => {
+                    serialise(
+                        self.frame,
+                        &mut self.state.scratch,
+                        &code.layouts[layout as usize],
+                        s,
+                    );
+                    self.state.checksums[unit as usize]
+                        .data
+                        .extend_from_slice(&self.state.scratch);
+                }
+                Op::ChecksumFinish { unit, hash } => {
+                    let plan = &code.hashes[hash as usize];
+                    let data = &self.state.checksums[unit as usize].data;
+                    let bits = data.len() as u32 * 8;
+                    f!(plan.d) = hash::compute(plan.algorithm, data, plan.w.into(), bits)
+                        & mask(plan.w.into());
+                }
+                Op::Random { unit, d } => f!(d) = self.state.randoms[unit as usize].next(),
+                Op::Digest { digest, s } => {
+                    let (instance, layout) = code.digests[digest as usize];
+                    self.state
+                        .digest(instance, self.frame, &code.layouts[layout as usize], s);
+                }
+                Op::Trace(mark) => {
+                    if self.trace.len() < crate::switch::TRACE_LIMIT {
+                        self.trace.push(mark);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn copy(&mut self, d: u32, s: u32, n: u32) {
+        self.frame
+            .copy_within(s as usize..(s + n) as usize, d as usize);
+    }
+
+    #[inline(always)]
+    fn room(&self, bits: u64) -> bool {
+        bits <= (self.packet.len() * 8 - self.cursor) as u64
+    }
+
+    /// Fields before the varbit, the varbit of `bits` bits, fields after it. Gives the error or 0.
+    fn extract_varbit(&mut self, errors: &ErrorCodes, layout: &Layout, d: u32, bits: u64) -> u64 {
+        let Some(varbit) = layout.varbit.and_then(|i| layout.fields.get(i)) else {
+            return errors.invalid_argument;
+        };
+        if bits > varbit.width.into() {
+            return errors.header_too_short;
+        }
+        if !(bits + u64::from(layout.bits)).is_multiple_of(8) {
+            return errors.invalid_argument;
+        }
+        if !self.room(bits + u64::from(layout.bits)) {
+            return errors.packet_too_short;
+        }
+        let slots = d as usize..(d + layout.slots) as usize;
+        self.frame[slots].fill(0);
+        let mut shift = 0;
+        for (i, field) in layout.fields.iter().enumerate() {
+            let at = self.cursor + field.offset as usize + shift;
+            let slot = (d + field.slot) as usize;
+            if Some(i) == layout.varbit {
+                self.frame[slot] = bits;
+                let n = (bits as u32).div_ceil(64) as usize;
+                bits::read_limbs(
+                    self.packet,
+                    at,
+                    bits as u32,
+                    &mut self.frame[slot + 1..slot + 1 + n],
+                );
+                shift = bits as usize;
+            } else {
+                let n = alu::limbs(field.width) as usize;
+                bits::read_limbs(
+                    self.packet,
+                    at,
+                    field.width,
+                    &mut self.frame[slot..slot + n],
+                );
+            }
+        }
+        self.frame[d as usize] = 1;
+        self.cursor += layout.bits as usize + bits as usize;
+        0
+    }
+}
+
+#[inline(always)]
+fn read_fields(frame: &mut [u64], packet: &[u8], cursor: usize, layout: &Layout, d: u32) {
+    let frame = &mut frame[d as usize..(d + layout.slots) as usize];
+    if layout.header {
+        frame[0] = 1;
+    }
+    for (i, field) in layout.fields.iter().enumerate() {
+        let at = cursor + field.offset as usize;
+        let slot = field.slot as usize;
+        if Some(i) == layout.varbit {
+            // A fixed-size extract leaves a varbit field empty (P4_16 12.8.1).
+            frame[slot..slot + 1 + field.width.div_ceil(64) as usize].fill(0);
+        } else if field.width <= 64 {
+            frame[slot] = bits::read(packet, at, field.width);
+        } else {
+            let n = alu::limbs(field.width) as usize;
+            bits::read_limbs(packet, at, field.width, &mut frame[slot..slot + n]);
+        }
+    }
+}
+
+/// Appends the value, the last byte filled up with zeroes.
+#[inline(always)]
+fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32) {
+    let frame = &frame[s as usize..(s + layout.slots) as usize];
+    let varbit = layout
+        .varbit
+        .map_or(0, |i| frame[layout.fields[i].slot as usize]) as usize;
+    let start = out.len();
+    out.resize(start + (layout.bits as usize + varbit).div_ceil(8), 0);
+    let bytes = &mut out[start..];
+    let mut shift = 0;
+    for (i, field) in layout.fields.iter().enumerate() {
+        let at = field.offset as usize + shift;
+        let slot = field.slot as usize;
+        if Some(i) == layout.varbit {
+            bits::write_limbs(
+                bytes,
+                at,
+                varbit as u32,
+                &frame[slot + 1..slot + 1 + varbit.div_ceil(64)],
+            );
+            shift = varbit;
+        } else if field.width <= 64 {
+            bits::write(bytes, at, field.width, frame[slot]);
+        } else {
+            let n = alu::limbs(field.width) as usize;
+            bits::write_limbs(bytes, at, field.width, &frame[slot..slot + n]);
+        }
+    }
+}
+
+fn serialise(frame: &[u64], scratch: &mut Vec<u8>, layout: &Layout, s: u32) {
+    scratch.clear();
+    write_fields(frame, scratch, layout, s);
+}

@@ -1,0 +1,68 @@
+//! Checksum units of one packet: the Internet checksum (RFC 1071, updated as RFC 1624 says), and data gathered for others.
+
+/// State of one unit.
+#[derive(Debug, Clone, Default)]
+pub struct Unit {
+    /// One's complement sum so far, folded.
+    pub sum: u16,
+    /// Data of a `Checksum`, which has any algorithm.
+    pub data: Vec<u8>,
+}
+
+impl Unit {
+    /// As at the start of a packet.
+    pub fn clear(&mut self) {
+        self.sum = 0;
+        self.data.clear();
+    }
+
+    /// Adds 16-bit words; an odd byte is filled up with zeroes.
+    pub fn add(&mut self, data: &[u8]) {
+        for word in data.chunks(2) {
+            self.add_word(u16::from_be_bytes([
+                word[0],
+                word.get(1).copied().unwrap_or(0),
+            ]));
+        }
+    }
+
+    /// Takes 16-bit words away.
+    pub fn subtract(&mut self, data: &[u8]) {
+        for word in data.chunks(2) {
+            self.add_word(!u16::from_be_bytes([
+                word[0],
+                word.get(1).copied().unwrap_or(0),
+            ]));
+        }
+    }
+
+    fn add_word(&mut self, word: u16) {
+        let (sum, carry) = self.sum.overflowing_add(word);
+        self.sum = sum + u16::from(carry);
+    }
+
+    /// What goes into the header.
+    pub fn result(&self) -> u16 {
+        !self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv4_header_of_rfc_1071_kind() {
+        // The usual example: 4500 0073 0000 4000 4011 .... c0a8 0001 c0a8 00c7 has b861.
+        let words: [u16; 9] = [0x4500, 0x0073, 0, 0x4000, 0x4011, 0xc0a8, 1, 0xc0a8, 0xc7];
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes()).collect();
+        let mut unit = Unit::default();
+        unit.add(&bytes);
+        assert_eq!(unit.result(), 0xb861);
+        unit.subtract(&[0x40, 0x11]);
+        unit.add(&[0x3f, 0x11]);
+        assert_eq!(unit.result(), 0xb961, "TTL one less");
+        unit.clear();
+        assert_eq!(unit.result(), 0xffff);
+    }
+}

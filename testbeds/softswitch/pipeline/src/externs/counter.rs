@@ -1,0 +1,69 @@
+//! Counters, indexed and direct.
+
+/// What a cell has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CounterValue {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of those packets as they entered the block's parser.
+    pub bytes: u64,
+}
+
+/// What a counter counts (`PSA_CounterType_t`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// `PACKETS`, `PACKETS_AND_BYTES`
+    pub packets: bool,
+    /// `BYTES`, `PACKETS_AND_BYTES`
+    pub bytes: bool,
+}
+
+impl Kind {
+    /// From the enum member's name.
+    pub fn named(name: &str) -> Option<Kind> {
+        let (packets, bytes) = match name.to_ascii_uppercase().as_str() {
+            "PACKETS" => (true, false),
+            "BYTES" => (false, true),
+            "PACKETS_AND_BYTES" => (true, true),
+            _ => return None,
+        };
+        Some(Kind { packets, bytes })
+    }
+}
+
+impl CounterValue {
+    /// One packet more.
+    pub fn add(&mut self, kind: Kind, bytes: u64) {
+        if kind.packets {
+            self.packets += 1;
+        }
+        if kind.bytes {
+            self.bytes += bytes;
+        }
+    }
+}
+
+/// An indexed counter.
+#[derive(Debug)]
+pub struct Counter {
+    /// Fully qualified name.
+    pub name: String,
+    /// What it counts.
+    pub kind: Kind,
+    /// Cells.
+    pub cells: Vec<CounterValue>,
+}
+
+impl Counter {
+    /// One packet at `index`; nothing beyond the size.
+    #[inline(always)]
+    pub fn count(&mut self, index: u64, bytes: u64) {
+        let kind = self.kind;
+        if let Some(cell) = usize::try_from(index)
+            .ok()
+            .and_then(|i| self.cells.get_mut(i))
+        {
+            cell.add(kind, bytes);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What programs keep between packets: registers, counters, meters, random numbers, digests; and per packet checksums.
+
+pub mod checksum;
+pub mod counter;
+pub mod hash;
+pub mod meter;
+pub mod random;
+pub mod register;
+pub mod value_set;
+
+use crate::exec::bits;
+use crate::op::Layout;
+use crate::table::Table;
+use std::collections::VecDeque;
+
+/// Digest messages held for the control plane; more are counted and lost.
+pub const DIGEST_LIMIT: usize = 4096;
+
+/// A digest message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DigestMessage {
+    /// Fully qualified name of the `Digest`.
+    pub name: String,
+    /// The fields of its data, in order.
+    pub fields: Vec<u128>,
+}
+
+/// Tables and externs of a loaded program.
+#[derive(Debug, Default)]
+pub struct State {
+    /// In order of controls.
+    pub tables: Vec<Table>,
+    /// Register cells.
+    pub banks: Vec<register::Bank>,
+    /// Indexed counters.
+    pub counters: Vec<counter::Counter>,
+    /// Indexed meters.
+    pub meters: Vec<meter::Meter>,
+    /// Checksum units.
+    pub checksums: Vec<checksum::Unit>,
+    /// Random number generators.
+    pub randoms: Vec<random::Random>,
+    /// Value sets of parsers.
+    pub value_sets: Vec<value_set::ValueSet>,
+    /// Names of the digests.
+    pub digest_names: Vec<String>,
+    /// Messages not yet fetched.
+    pub digests: VecDeque<DigestMessage>,
+    /// Messages lost because too many waited.
+    pub digests_lost: u64,
+    /// For data on its way into a hash.
+    pub scratch: Vec<u8>,
+}
+
+impl State {
+    /// Queues a digest message.
+    pub fn digest(&mut self, instance: u32, frame: &[u64], layout: &Layout, at: u32) {
+        if self.digests.len() >= DIGEST_LIMIT {
+            self.digests_lost += 1;
+            return;
+        }
+        let value = |slot: u32, width: u32| {
+            let slot = (at + slot) as usize;
+            let high = if width > 64 { frame[slot + 1] } else { 0 };
+            u128::from(frame[slot] & bits::mask(width)) | u128::from(high) << 64
+        };
+        self.digests.push_back(DigestMessage {
+            name: self.digest_names[instance as usize].clone(),
+            fields: layout
+                .fields
+                .iter()
+                .map(|f| value(f.slot, f.width))
+                .collect(),
+        });
+    }
+}

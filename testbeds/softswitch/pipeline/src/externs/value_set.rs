@@ -1,0 +1,66 @@
+//! Value sets of parsers.
+
+use crate::error::ExternError;
+use crate::table::key::{self, FieldKey, FieldSpec};
+use p4lang::runtime::Match;
+
+/// A value set and its members.
+#[derive(Debug)]
+pub struct ValueSet {
+    /// Fully qualified name.
+    pub name: String,
+    /// Fields of a member.
+    pub fields: Vec<FieldSpec>,
+    /// Members at most.
+    pub size: u64,
+    /// In order of insertion.
+    pub members: Vec<Vec<FieldKey>>,
+}
+
+impl ValueSet {
+    /// Whether the keys at these slots are a member.
+    pub fn contains(&self, frame: &[u64], keys: &[(u32, u32)]) -> bool {
+        self.members.iter().any(|member| {
+            member.iter().zip(keys).all(|(field, (slot, width))| {
+                let slot = *slot as usize;
+                let high = if *width > 64 { frame[slot + 1] } else { 0 };
+                field.matches(u128::from(frame[slot]) | u128::from(high) << 64)
+            })
+        })
+    }
+
+    fn member(&self, fields: &[Match]) -> Result<Vec<FieldKey>, ExternError> {
+        if fields.len() != self.fields.len() {
+            return Err(ExternError::WrongShape);
+        }
+        let parse = |(spec, value): (&FieldSpec, &Match)| {
+            key::field_key(spec, value).map_err(|_| ExternError::ValueTooWide)
+        };
+        self.fields.iter().zip(fields).map(parse).collect()
+    }
+
+    /// Adds a member.
+    pub fn insert(&mut self, fields: &[Match]) -> Result<(), ExternError> {
+        let member = self.member(fields)?;
+        if self.members.contains(&member) {
+            return Err(ExternError::Duplicate);
+        }
+        if self.members.len() as u64 >= self.size {
+            return Err(ExternError::Full);
+        }
+        self.members.push(member);
+        Ok(())
+    }
+
+    /// Takes a member away.
+    pub fn delete(&mut self, fields: &[Match]) -> Result<(), ExternError> {
+        let member = self.member(fields)?;
+        let at = self
+            .members
+            .iter()
+            .position(|m| *m == member)
+            .ok_or(ExternError::NotFound)?;
+        self.members.remove(at);
+        Ok(())
+    }
+}

@@ -1,0 +1,481 @@
+//! The executable form: flat code over one frame of 64-bit slots.
+//!
+//! A load inlines every call (P4 has no recursion), so that code knows only jumps. Constants live in the first slots of
+//! the frame, so that every operand is a slot. Invariant kept by all code: **the fields of an invalid header are 0**, so
+//! reads need no check, and writes to fields name the slot of their header's validity as a guard.
+
+/// Index of a slot in the frame.
+pub type Slot = u32;
+/// Label while compiling, position in the code afterwards.
+pub type Target = u32;
+
+/// Three operands of one width.
+#[derive(Debug, Clone, Copy)]
+pub struct T3 {
+    /// Width in bits, at most 64.
+    pub w: u8,
+    /// Destination.
+    pub d: Slot,
+    /// Left.
+    pub a: Slot,
+    /// Right.
+    pub b: Slot,
+}
+
+/// One instruction. Values are zero-extended bit patterns; `int<W>` in two's complement cut to W bits.
+#[derive(Debug, Clone, Copy)]
+pub enum Op {
+    /// Goes there.
+    Jump(Target),
+    /// If not zero.
+    JumpIf {
+        c: Slot,
+        to: Target,
+    },
+    /// If zero.
+    JumpIfNot {
+        c: Slot,
+        to: Target,
+    },
+    /// If equal.
+    JumpEq {
+        a: Slot,
+        b: Slot,
+        to: Target,
+    },
+    /// If different.
+    JumpNe {
+        a: Slot,
+        b: Slot,
+        to: Target,
+    },
+    /// The block is done.
+    End,
+    /// One step of a loop or state machine; with none left, goes to `to`.
+    Step {
+        to: Target,
+    },
+    /// Sets the parser error and goes there.
+    Fail {
+        error: Slot,
+        to: Target,
+    },
+
+    /// One slot.
+    Mov {
+        d: Slot,
+        s: Slot,
+    },
+    /// One slot, if the guard is not zero.
+    MovIf {
+        g: Slot,
+        d: Slot,
+        s: Slot,
+    },
+    /// Several.
+    Copy {
+        d: Slot,
+        s: Slot,
+        n: u32,
+    },
+    /// Several, if the guard is not zero.
+    CopyIf {
+        g: Slot,
+        d: Slot,
+        s: Slot,
+        n: u32,
+    },
+    /// Zeroes.
+    Zero {
+        d: Slot,
+        n: u32,
+    },
+
+    Add(T3),
+    Sub(T3),
+    Mul(T3),
+    Div(T3),
+    Mod(T3),
+    AddSat(T3),
+    SubSat(T3),
+    /// Signed.
+    AddSatS(T3),
+    /// Signed.
+    SubSatS(T3),
+    And(T3),
+    Or(T3),
+    Xor(T3),
+    Shl(T3),
+    Shr(T3),
+    /// Arithmetic.
+    Sar(T3),
+    Eq(T3),
+    Ne(T3),
+    Lt(T3),
+    Le(T3),
+    /// Signed.
+    LtS(T3),
+    /// Signed.
+    LeS(T3),
+    /// `!` on bool.
+    Not {
+        d: Slot,
+        a: Slot,
+    },
+    /// `~`
+    BitNot {
+        w: u8,
+        d: Slot,
+        a: Slot,
+    },
+    /// `-`
+    Neg {
+        w: u8,
+        d: Slot,
+        a: Slot,
+    },
+    /// `w` bits from bit `lo`.
+    Slice {
+        lo: u8,
+        w: u8,
+        d: Slot,
+        a: Slot,
+    },
+    /// `d` = `a` with `w` bits from bit `lo` replaced by `s`.
+    Insert {
+        lo: u8,
+        w: u8,
+        d: Slot,
+        a: Slot,
+        s: Slot,
+    },
+    /// From one width to a larger.
+    SignExtend {
+        from: u8,
+        to: u8,
+        d: Slot,
+        a: Slot,
+    },
+    /// `a ++ b`, `b` of `wb` bits, 64 in sum at most.
+    Concat {
+        wb: u8,
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// `n` slots each equal.
+    EqRange {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        n: u32,
+    },
+    /// Beyond 64 bits: index into [`Code::wide`].
+    Wide(u32),
+
+    /// Stack element to `d`, zeroes if out of range: index into [`Code::elements`].
+    LoadElement {
+        e: u32,
+        d: Slot,
+    },
+    /// `s` to stack element, nothing if out of range.
+    StoreElement {
+        e: u32,
+        s: Slot,
+    },
+    /// `push_front`
+    Push {
+        e: u32,
+        n: u32,
+    },
+    /// `pop_front`
+    Pop {
+        e: u32,
+        n: u32,
+    },
+
+    /// A header from the packet: index into [`Code::layouts`].
+    Extract {
+        layout: u32,
+        d: Slot,
+        to: Target,
+    },
+    /// The same; `bits` for its varbit field.
+    ExtractVarbit {
+        layout: u32,
+        d: Slot,
+        bits: Slot,
+        to: Target,
+    },
+    /// A value from the packet without moving on.
+    Lookahead {
+        layout: u32,
+        d: Slot,
+        to: Target,
+    },
+    /// Skips bits.
+    Advance {
+        bits: Slot,
+        to: Target,
+    },
+    /// Bytes of the packet.
+    PacketLength {
+        d: Slot,
+    },
+    /// Appends a header, if valid.
+    Emit {
+        layout: u32,
+        s: Slot,
+    },
+    /// Looks up the value set: index into [`Code::value_sets`].
+    InValueSet {
+        d: Slot,
+        set: u32,
+    },
+
+    /// Index into [`Code::applies`].
+    Apply(u32),
+    /// Index into [`Code::registers`].
+    RegisterRead {
+        r: u32,
+        d: Slot,
+        index: Slot,
+    },
+    /// The same.
+    RegisterWrite {
+        r: u32,
+        index: Slot,
+        s: Slot,
+    },
+    /// Counter and index.
+    Count {
+        counter: u32,
+        index: Slot,
+    },
+    /// Direct counter of the table, at the entry found last.
+    CountDirect {
+        table: u32,
+    },
+    /// Meter; the colour of the packet so far (0 green, 1 yellow, 2 red), the result the same.
+    Meter {
+        meter: u32,
+        index: Slot,
+        colour: Slot,
+        d: Slot,
+    },
+    /// Index into [`Code::hashes`].
+    Hash(u32),
+    /// Checksum unit to 0.
+    ChecksumClear {
+        unit: u32,
+    },
+    /// Internet checksum, data added or subtracted: index into [`Code::layouts`].
+    ChecksumAdd {
+        unit: u32,
+        layout: u32,
+        s: Slot,
+        subtract: bool,
+    },
+    /// Its result.
+    ChecksumGet {
+        unit: u32,
+        d: Slot,
+    },
+    /// Its inner state.
+    ChecksumState {
+        unit: u32,
+        d: Slot,
+    },
+    /// Sets its inner state.
+    ChecksumSetState {
+        unit: u32,
+        s: Slot,
+    },
+    /// Appends data to a checksum unit of any algorithm.
+    ChecksumUpdate {
+        unit: u32,
+        layout: u32,
+        s: Slot,
+    },
+    /// Result of such a unit: index into [`Code::hashes`] for the algorithm.
+    ChecksumFinish {
+        unit: u32,
+        hash: u32,
+    },
+    /// Random number.
+    Random {
+        unit: u32,
+        d: Slot,
+    },
+    /// Digest message: index into [`Code::digests`].
+    Digest {
+        digest: u32,
+        s: Slot,
+    },
+    /// Index into [`Code::marks`].
+    Trace(u32),
+}
+
+/// An element of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct Element {
+    /// The stack: its `nextIndex`, then the elements.
+    pub stack: Slot,
+    /// Elements.
+    pub count: u32,
+    /// Slots per element.
+    pub stride: u32,
+    /// Holds the index.
+    pub index: Slot,
+}
+
+/// How a value lies in bytes, most significant bit first.
+#[derive(Debug, Clone, Default)]
+pub struct Layout {
+    /// Fixed bits in sum.
+    pub bits: u32,
+    /// Slots in sum.
+    pub slots: u32,
+    /// The first slot is a validity bit.
+    pub header: bool,
+    /// Fields in order.
+    pub fields: Vec<Field>,
+    /// Index into `fields` of the varbit field.
+    pub varbit: Option<usize>,
+}
+
+/// A field of a [`Layout`].
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// From the layout's first slot.
+    pub slot: u32,
+    /// From the layout's first bit (a varbit field before it not counted).
+    pub offset: u32,
+    /// Bits (of a varbit field: the maximum).
+    pub width: u32,
+}
+
+/// Operations beyond 64 bits. Widths in bits.
+#[derive(Debug, Clone, Copy)]
+pub struct WidePlan {
+    /// Which.
+    pub op: WideOp,
+    /// Destination and its width.
+    pub d: (Slot, u32),
+    /// Left.
+    pub a: (Slot, u32),
+    /// Right.
+    pub b: (Slot, u32),
+    /// `int<W>`
+    pub signed: bool,
+}
+
+/// See [`WidePlan`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WideOp {
+    /// Arithmetic up to 128 bits.
+    Binary(p4lang::ir::BinOp),
+    /// `~`
+    BitNot,
+    /// `-`
+    Neg,
+    /// Zero- or sign-extends, or cuts.
+    Cast,
+    /// From bit `lo`, `d`'s width.
+    Slice(u32),
+    /// Replaces bits of `a` from bit `lo` by `b`.
+    Insert(u32),
+    /// `a ++ b`
+    Concat,
+    /// The value, or 2⁶⁴ − 1 if it is larger.
+    Saturate,
+}
+
+/// An application of a table.
+#[derive(Debug, Clone)]
+pub struct Apply {
+    /// Index into the run-time tables.
+    pub table: u32,
+    /// First slot of the key.
+    pub key: Slot,
+    /// Slots of the key.
+    pub key_slots: u32,
+    /// First slot of each action's parameters.
+    pub params: Vec<Slot>,
+    /// Where each action's code is.
+    pub targets: Vec<Target>,
+    /// Where to go when no action runs.
+    pub end: Target,
+    /// Set to hit.
+    pub hit: Option<Slot>,
+    /// Set to the action's index.
+    pub action_run: Option<Slot>,
+}
+
+/// A register's place in a bank.
+#[derive(Debug, Clone, Copy)]
+pub struct RegisterPlan {
+    /// Index into the banks.
+    pub bank: u32,
+    /// First word within a row.
+    pub offset: u32,
+    /// Words.
+    pub words: u32,
+}
+
+/// A call of a hash.
+#[derive(Debug, Clone, Copy)]
+pub struct HashPlan {
+    /// Algorithm.
+    pub algorithm: crate::externs::hash::Algorithm,
+    /// Index into the layouts.
+    pub layout: u32,
+    /// First slot of the data.
+    pub data: Slot,
+    /// Result.
+    pub d: Slot,
+    /// Width of the result.
+    pub w: u8,
+    /// Base and maximum: base + hash mod max.
+    pub bounds: Option<(Slot, Slot)>,
+}
+
+/// What a packet met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    /// A parser state: parser and state.
+    State(String, String),
+    /// A table.
+    Table(String),
+    /// An action.
+    Action(String),
+}
+
+/// Code and what it refers to.
+#[derive(Debug, Clone, Default)]
+pub struct Code {
+    /// Instructions of all blocks.
+    pub ops: Vec<Op>,
+    /// Values of the first slots.
+    pub constants: Vec<u64>,
+    /// Slots of the frame.
+    pub frame: u32,
+    /// For [`Op::Wide`].
+    pub wide: Vec<WidePlan>,
+    /// For stacks.
+    pub elements: Vec<Element>,
+    /// For packets, hashes, checksums.
+    pub layouts: Vec<Layout>,
+    /// For [`Op::Apply`].
+    pub applies: Vec<Apply>,
+    /// For registers.
+    pub registers: Vec<RegisterPlan>,
+    /// For [`Op::Hash`].
+    pub hashes: Vec<HashPlan>,
+    /// Value set and the keys' slots.
+    pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
+    /// For [`Op::Digest`]: digest instance and layout.
+    pub digests: Vec<(u32, u32)>,
+    /// For [`Op::Trace`].
+    pub marks: Vec<Mark>,
+}

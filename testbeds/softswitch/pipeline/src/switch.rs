@@ -1,0 +1,239 @@
+//! The switch as its driver sees it: packets and time in, packets and deadlines out.
+
+use crate::arch::{Loaded, psa};
+use crate::compile::Compiler;
+use crate::control::Names;
+use crate::core::{Core, Path};
+use crate::error::LoadError;
+use crate::externs::DigestMessage;
+use crate::externs::register::Info;
+use crate::op::Mark;
+use crate::stats::Stats;
+use p4lang::ir::{Arch, Program};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Marks kept until they are fetched.
+pub(crate) const TRACE_LIMIT: usize = 65_536;
+
+/// Which ports exist. The CPU port and the recirculation port always do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Ports {
+    /// Every number is a port.
+    #[default]
+    Any,
+    /// These.
+    Only(BTreeSet<u32>),
+}
+
+/// The link from the recirculation port back to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecirculationLink {
+    /// From the last bit in to the parser; at least 1 ns.
+    pub latency_ns: u64,
+    /// `None`: unlimited.
+    pub rate_bps: Option<u64>,
+    /// Packets on the link at most; more are dropped and counted.
+    pub queue: usize,
+}
+
+impl Default for RecirculationLink {
+    fn default() -> Self {
+        RecirculationLink {
+            latency_ns: 20_000,
+            rate_bps: None,
+            queue: 16_384,
+        }
+    }
+}
+
+/// How a program is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Of all `Random` externs.
+    pub seed: u64,
+    /// The recirculation port.
+    pub recirculation: RecirculationLink,
+    /// Where packets to and from the controller pass.
+    pub cpu_port: u32,
+    /// Which ports exist.
+    pub ports: Ports,
+    /// Parser states or loop rounds of one block.
+    pub max_steps: u32,
+    /// Resubmissions and egress clones of one packet in sequence.
+    pub max_passes: u32,
+    /// Further passes that one event may cause.
+    pub max_work: u32,
+    /// Packets that wait to be sent.
+    pub transmit_limit: usize,
+    /// Records which states, tables and actions packets meet.
+    pub trace: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            seed: 0,
+            recirculation: RecirculationLink::default(),
+            cpu_port: psa::CPU_PORT,
+            ports: Ports::Any,
+            max_steps: 4096,
+            max_passes: 32,
+            max_work: 1024,
+            transmit_limit: 65_536,
+            trace: false,
+        }
+    }
+}
+
+/// A packet to be sent. Hand the buffer back with [`Switch::recycle`] to avoid allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmit {
+    /// To there.
+    pub port: u32,
+    /// The frame without FCS.
+    pub bytes: Vec<u8>,
+}
+
+/// A loaded program, driven by its caller: no clock, no I/O, no threads.
+#[derive(Debug)]
+pub struct Switch {
+    pub(crate) core: Core,
+    pub(crate) names: Names,
+    pub(crate) registers: Vec<Info>,
+    pub(crate) undo: Option<Vec<crate::control::Undo>>,
+    program: Arc<Program>,
+    arch: Loaded,
+}
+
+impl Switch {
+    /// Loads a program.
+    pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
+        match &program.arch {
+            Arch::Psa => {}
+            Arch::V1model => return Err(LoadError::Architecture("v1model".into())),
+            Arch::Tna => return Err(LoadError::Architecture("tna".into())),
+            Arch::T2na => return Err(LoadError::Architecture("t2na".into())),
+            Arch::Other(name) => return Err(LoadError::Architecture(name.clone())),
+        }
+        let mut compiler = Compiler::new(&program, config.seed, config.trace)?;
+        let mut psa = psa::Psa::load(&program, &mut compiler)?;
+        let (code, state, registers) = compiler.finish();
+        let mut frame = vec![0; code.frame as usize];
+        frame[..code.constants.len()].copy_from_slice(&code.constants);
+        psa.code = code;
+        Ok(Switch {
+            names: Names::new(&state, &registers),
+            core: Core::new(config, frame, state),
+            registers,
+            undo: None,
+            arch: Loaded::Psa(psa),
+            program,
+        })
+    }
+
+    /// The program that runs.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// A frame has arrived; packet-out if `port` is the CPU port.
+    pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
+        self.core.stats.received += 1;
+        self.core.start_event();
+        match &self.arch {
+            Loaded::Psa(psa) => {
+                psa.ingress(&mut self.core, now_ns, Path::Normal, port, frame, &[], 0)
+            }
+        }
+        self.drain(now_ns);
+    }
+
+    /// Lets packets leave the recirculation link whose time has come.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        // Those that join the link meanwhile leave it later.
+        for _ in 0..self.core.recirculating() {
+            let Some(job) = self.core.recirculated(now_ns) else {
+                break;
+            };
+            self.core.start_event();
+            match &self.arch {
+                Loaded::Psa(psa) => psa.run(&mut self.core, now_ns, &job),
+            }
+            self.core.finished(job);
+            self.drain(now_ns);
+        }
+    }
+
+    fn drain(&mut self, now_ns: u64) {
+        while let Some(job) = self.core.work.pop_front() {
+            match &self.arch {
+                Loaded::Psa(psa) => psa.run(&mut self.core, now_ns, &job),
+            }
+            self.core.finished(job);
+        }
+    }
+
+    /// When [`Switch::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.core.next_recirculated_ns()
+    }
+
+    /// The next packet to be sent; packet-in if its port is the CPU port.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.core
+            .transmits
+            .pop_front()
+            .map(|(port, bytes)| Transmit { port, bytes })
+    }
+
+    /// Takes a sent packet's buffer back.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        self.core.recycle(bytes);
+    }
+
+    /// The next digest message.
+    pub fn poll_digest(&mut self) -> Option<DigestMessage> {
+        self.core.state.digests.pop_front()
+    }
+
+    /// Digest messages lost because nobody fetched them.
+    pub fn digests_lost(&self) -> u64 {
+        self.core.state.digests_lost
+    }
+
+    /// What became of packets so far.
+    pub fn stats(&self) -> &Stats {
+        &self.core.stats
+    }
+
+    /// Packets that wait on the recirculation link.
+    pub fn recirculating(&self) -> usize {
+        self.core.recirculating()
+    }
+
+    /// Changes which ports exist.
+    pub fn set_ports(&mut self, ports: Ports) {
+        self.core.config.ports = ports;
+    }
+
+    /// How it is run.
+    pub fn config(&self) -> &Config {
+        &self.core.config
+    }
+
+    /// What packets met since the last call, if [`Config::trace`] is set.
+    pub fn take_trace(&mut self) -> Vec<Mark> {
+        let Loaded::Psa(psa) = &self.arch;
+        let marks = self.core.trace.drain(..);
+        marks
+            .filter_map(|i| psa.code.marks.get(i as usize).cloned())
+            .collect()
+    }
+
+    /// Instructions and slots of the loaded code, for the curious.
+    pub fn code_size(&self) -> (usize, usize) {
+        let Loaded::Psa(psa) = &self.arch;
+        (psa.code.ops.len(), psa.code.frame as usize)
+    }
+}
