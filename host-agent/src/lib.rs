@@ -1,1 +1,14 @@
-//! Workers and parameter servers over raw packets.
+//! Workers and parameter servers: real training whose gradients are summed in the network.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`frames`] | raw frames over AF_PACKET (pnet) or a cable in memory, and their Ethernet, IPv4 and UDP headers |
+//! | [`train`] | the data set, the model, its gradient and its update; the run without any network |
+//! | [`agent`] | the loops that drive `aggregation`'s state machines, their arguments and what they print |
+//!
+//! The clock is read in [`agent`] only. What is computed depends on the seed alone, never on time or on the order in which
+//! frames arrive, so that runs can be compared bit by bit.
+
+pub mod agent;
+pub mod frames;
+pub mod train;

@@ -1,0 +1,224 @@
+//! The arguments of agents, shared by `weir-agent` and `weir agent`.
+
+use std::net::Ipv4Addr;
+
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId};
+use aggregation::{Retransmission, server};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use crate::frames::{CableFrames, Endpoint, EthernetFrames, Frames, Mac};
+use crate::train::{PARAMETERS, Recipe};
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// What every agent of a job must be told alike.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct JobArgs {
+    /// Number of the job.
+    #[arg(long, default_value_t = 1)]
+    pub job: u16,
+    /// How many workers there are.
+    #[arg(long)]
+    pub workers: u8,
+    /// How many chunks a worker may have under way; a power of two.
+    #[arg(long, default_value_t = 16)]
+    pub window: u32,
+    /// Number of the first chunk. A job that follows another of the same number on the same switch begins after it.
+    #[arg(long, default_value_t = 0)]
+    pub first_chunk: u32,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub recipe: Recipe,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub retransmission: RetransmissionArgs,
+}
+
+impl JobArgs {
+    /// The job.
+    pub fn job(&self) -> Result<Job, JobError> {
+        Job::new(JobConfig {
+            job: JobId(self.job),
+            workers: self.workers,
+            window: self.window,
+            values_per_packet: wire::VALUES_PER_PACKET as u16,
+            values_per_round: PARAMETERS,
+            first_chunk: ChunkId(self.first_chunk),
+        })
+    }
+}
+
+/// When to send again, and when to give up.
+#[derive(Debug, Clone, Copy, PartialEq, Args)]
+pub struct RetransmissionArgs {
+    /// No chunk is sent again sooner.
+    #[arg(long, default_value_t = 200, value_name = "MS")]
+    pub timeout_floor_ms: u64,
+    /// The timeout before the first answer.
+    #[arg(long, default_value_t = 1_000, value_name = "MS")]
+    pub timeout_initial_ms: u64,
+    /// A timeout that doubles stops here.
+    #[arg(long, default_value_t = 2_000, value_name = "MS")]
+    pub timeout_ceiling_ms: u64,
+    /// A worker gives up after so many timeouts of one chunk.
+    #[arg(long, default_value_t = 10)]
+    pub max_timeouts: u32,
+}
+
+impl RetransmissionArgs {
+    pub(super) fn settings(&self) -> Retransmission {
+        Retransmission {
+            floor_ns: self.timeout_floor_ms.saturating_mul(MILLISECOND_NS),
+            initial_ns: self.timeout_initial_ms.saturating_mul(MILLISECOND_NS),
+            ceiling_ns: self.timeout_ceiling_ms.saturating_mul(MILLISECOND_NS),
+            max_timeouts: self.max_timeouts,
+            ..Retransmission::default()
+        }
+    }
+}
+
+/// How an agent is connected.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct LinkArgs {
+    /// The interface to send and receive on.
+    #[arg(long, required_unless_present = "link_fd", value_name = "NAME")]
+    pub iface: Option<String>,
+    /// An inherited socket that carries frames, instead of an interface.
+    #[arg(long, conflicts_with = "iface", value_name = "NUMBER")]
+    pub link_fd: Option<i32>,
+    /// This agent's Ethernet address.
+    #[arg(long)]
+    pub mac: Mac,
+    /// This agent's IPv4 address.
+    #[arg(long)]
+    pub ip: Ipv4Addr,
+    /// Start only when a line comes on the standard input.
+    #[arg(long)]
+    pub wait: bool,
+}
+
+impl LinkArgs {
+    /// Where this agent is.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint { mac: self.mac, ip: self.ip }
+    }
+
+    pub(super) fn open(&self) -> anyhow::Result<Box<dyn Frames>> {
+        match (&self.iface, self.link_fd) {
+            (Some(name), _) => Ok(Box::new(
+                EthernetFrames::open(name).with_context(|| format!("cannot open the interface {name}"))?,
+            )),
+            (None, Some(number)) => Ok(Box::new(
+                CableFrames::inherited(number).with_context(|| format!("descriptor {number} is no cable"))?,
+            )),
+            (None, None) => anyhow::bail!("neither an interface nor a descriptor was given"),
+        }
+    }
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct WorkerArgs {
+    /// Which worker this is, from 0.
+    #[arg(long)]
+    pub rank: u8,
+    /// The server's Ethernet address.
+    #[arg(long)]
+    pub server_mac: Mac,
+    /// The server's IPv4 address.
+    #[arg(long)]
+    pub server_ip: Ipv4Addr,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub link: LinkArgs,
+}
+
+/// Who sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServerMode {
+    /// A switch.
+    Switch,
+    /// The server itself.
+    Direct,
+}
+
+impl From<ServerMode> for server::Mode {
+    fn from(mode: ServerMode) -> server::Mode {
+        match mode {
+            ServerMode::Switch => server::Mode::Switch,
+            ServerMode::Direct => server::Mode::Direct,
+        }
+    }
+}
+
+/// A parameter server.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ServerArgs {
+    /// Who sums.
+    #[arg(long)]
+    pub mode: ServerMode,
+    /// A worker's addresses; repeat in the order of the ranks.
+    #[arg(long = "peer", value_name = "MAC/IP", required = true)]
+    pub peers: Vec<Endpoint>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub link: LinkArgs,
+}
+
+/// The run without a network.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ReferenceArgs {
+    /// How many workers are played.
+    #[arg(long)]
+    pub workers: u8,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub recipe: Recipe,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::AgentCommand;
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: AgentCommand,
+    }
+
+    fn parse(text: &str) -> Result<AgentCommand, clap::Error> {
+        Line::try_parse_from(text.split_whitespace()).map(|line| line.command)
+    }
+
+    const WORKER: &str = "x worker --rank 1 --workers 2 --server-mac 02:00:00:00:00:09 --server-ip 10.0.0.9 \
+                          --mac 02:00:00:00:00:01 --ip 10.0.0.1";
+
+    #[test]
+    fn a_link_is_an_interface_or_a_descriptor() {
+        assert!(parse(&format!("{WORKER} --iface eth0")).is_ok());
+        assert!(parse(&format!("{WORKER} --link-fd 3")).is_ok());
+        assert!(parse(WORKER).is_err());
+        assert!(parse(&format!("{WORKER} --iface eth0 --link-fd 3")).is_err());
+    }
+
+    #[test]
+    fn a_server_needs_its_peers() {
+        let server = "x server --mode direct --workers 1 --mac 02:00:00:00:00:09 --ip 10.0.0.9 --iface eth0";
+        assert!(parse(server).is_err());
+        let Ok(AgentCommand::Server(args)) = parse(&format!("{server} --peer 02:00:00:00:00:01/10.0.0.1")) else {
+            panic!()
+        };
+        assert_eq!(args.peers[0].ip, Ipv4Addr::new(10, 0, 0, 1));
+        assert!(parse(&format!("{server} --peer 10.0.0.1")).is_err());
+    }
+}

@@ -1,0 +1,138 @@
+//! Agents: the loops around `aggregation`'s state machines, their arguments and what they print.
+//!
+//! An agent prints one JSON object a line ([`Line`]): `ready` once it can receive, the server `round` after each round, and
+//! `report` at the end. With `--wait` it starts when a line comes on its standard input, so that nobody sends before all
+//! can receive. Exit status: 0, or 2 with one line on the standard error.
+
+mod args;
+mod report;
+mod server;
+mod worker;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+pub use args::{JobArgs, LinkArgs, ReferenceArgs, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs};
+pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
+
+use crate::frames::Frames;
+use crate::train::reference_run;
+
+/// What an agent is.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum AgentCommand {
+    /// Train on a shard of the data, and send gradients.
+    Worker(WorkerArgs),
+    /// Keep the weights, apply summed gradients, answer with the new weights.
+    Server(ServerArgs),
+    /// Do the same training in one process, without any network.
+    Reference(ReferenceArgs),
+}
+
+impl AgentCommand {
+    /// Runs it to its end.
+    pub fn run(&self) -> ExitCode {
+        match self.try_run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}: {error:#}", self.name());
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            AgentCommand::Worker(args) => format!("worker {}", args.rank),
+            AgentCommand::Server(_) => "server".into(),
+            AgentCommand::Reference(_) => "reference".into(),
+        }
+    }
+
+    fn try_run(&self) -> anyhow::Result<()> {
+        match self {
+            AgentCommand::Worker(args) => {
+                let mut frames = args.link.open()?;
+                start(args.link.wait)?;
+                print(&Line::Report(report::Report::Worker(worker::run(args, &mut frames)?)))
+            }
+            AgentCommand::Server(args) => {
+                let mut frames = args.link.open()?;
+                start(args.link.wait)?;
+                let report = server::run(args, &mut frames, |round| print(&Line::Round(round)))?;
+                print(&Line::Report(report::Report::Server(report)))
+            }
+            AgentCommand::Reference(args) => {
+                let start = Instant::now();
+                let outcome = reference_run(&args.recipe, args.workers)?;
+                let report = ReferenceReport {
+                    weights_sha256: outcome.weights_sha256,
+                    accuracy: outcome.accuracy,
+                    losses: outcome.losses,
+                    wall_ms: start.elapsed().as_secs_f64() * 1e3,
+                };
+                print(&Line::Report(report::Report::Reference(report)))
+            }
+        }
+    }
+}
+
+pub use report::Report;
+pub use server::run as run_server;
+pub use worker::run as run_worker;
+
+fn print(line: &Line) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    serde_json::to_writer(&mut stdout, line).context("cannot print")?;
+    writeln!(stdout).and_then(|()| stdout.flush()).context("cannot print")
+}
+
+/// Says that frames can be received, and waits for the start if asked to.
+fn start(wait: bool) -> anyhow::Result<()> {
+    print(&Line::Ready)?;
+    if wait {
+        let mut line = String::new();
+        let length = io::stdin().read_line(&mut line).context("cannot read the standard input")?;
+        anyhow::ensure!(length > 0, "the standard input ended before the start");
+    }
+    Ok(())
+}
+
+/// Time as the state machines want it.
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+
+    /// How long until a deadline.
+    fn until(&self, deadline_ns: Option<u64>) -> Duration {
+        // Without a deadline too, one looks around now and then.
+        const IDLE: Duration = Duration::from_millis(100);
+        deadline_ns.map_or(IDLE, |deadline| Duration::from_nanos(deadline.saturating_sub(self.now_ns())))
+    }
+}
+
+/// Frames taken in a row before anything else is done.
+const BURST: usize = 64;
+
+/// Waits for frames and gives each to `handle`: the first for at most `timeout`, then those that are there.
+fn receive(frames: &mut dyn Frames, timeout: Duration, mut handle: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut timeout = timeout;
+    for _ in 0..BURST {
+        match frames.receive(timeout)? {
+            Some(frame) => handle(frame),
+            None => break,
+        }
+        timeout = Duration::ZERO;
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! The server's loop: sums in, weights out.
+
+use std::time::Instant;
+
+use aggregation::Destination;
+use aggregation::quantise::dequantise;
+use aggregation::server::{Apply, Completed, Event, Server};
+use anyhow::{Context, bail, ensure};
+
+use super::report::{RoundReport, SentReport, ServerReport};
+use super::{Clock, ServerArgs, receive};
+use crate::frames::{Frames, build, group, open};
+use crate::train::{Digits, Sgd, accuracy, weights_sha256};
+
+/// Runs a server to the end of the training; `progress` is told of each round.
+pub fn run(
+    args: &ServerArgs,
+    frames: &mut dyn Frames,
+    mut progress: impl FnMut(RoundReport) -> anyhow::Result<()>,
+) -> anyhow::Result<ServerReport> {
+    let job = args.job.job()?;
+    ensure!(
+        args.peers.len() == usize::from(job.workers()),
+        "{} workers, but the addresses of {}",
+        job.workers(),
+        args.peers.len()
+    );
+    let rounds = args.job.recipe.rounds;
+    let digits = Digits::load()?;
+    let (me, everybody) = (args.link.endpoint(), group(args.job.job));
+    let clock = Clock::start();
+    let mut server = Server::new(
+        job,
+        args.mode.into(),
+        args.job.retransmission.settings(),
+        Some(rounds),
+        Training {
+            sgd: Sgd::new(&args.job.recipe),
+            workers: job.workers(),
+            values_per_packet: job.values_per_packet(),
+            chunks_per_round: u64::from(job.chunks_per_round()),
+            applied: 0,
+        },
+        clock.now_ns(),
+    );
+    let (mut rounds_ms, mut foreign) = (Vec::new(), 0);
+    let mut round_start = Instant::now();
+    let (mut payload, mut frame) = (Vec::new(), Vec::new());
+    loop {
+        while let Some(destination) = server.poll_transmit(clock.now_ns(), &mut payload) {
+            let to = match destination {
+                Destination::All => everybody,
+                Destination::Worker(rank) => args.peers[usize::from(rank.0)],
+                // A server sends to workers only.
+                Destination::Server => continue,
+            };
+            build(&mut frame, me, to, &payload);
+            frames.send(&frame).context("cannot send")?;
+        }
+        // After the answers, so that nobody waits for what only a person looks at.
+        let done = rounds_ms.len() as u64;
+        if server.application().rounds() > done {
+            let wall_ms = round_start.elapsed().as_secs_f64() * 1e3;
+            round_start = Instant::now();
+            rounds_ms.push(wall_ms);
+            let accuracy = accuracy(server.application().sgd.weights(), &digits.held_out);
+            progress(RoundReport { round: done, rounds, accuracy, wall_ms })?;
+        }
+        match server.poll_event() {
+            Some(Event::Finished) => break,
+            Some(Event::Failed(error)) => bail!(error),
+            None => {}
+        }
+        receive(frames, clock.until(server.poll_timeout()), |frame| match open(frame, me) {
+            Some(payload) => {
+                server.handle_packet(clock.now_ns(), payload);
+            }
+            None => foreign += 1,
+        })
+        .context("cannot receive")?;
+        server.handle_timeout(clock.now_ns());
+    }
+    let counters = server.counters();
+    let weights = server.application().sgd.weights();
+    Ok(ServerReport {
+        weights_sha256: weights_sha256(weights),
+        accuracy: accuracy(weights, &digits.held_out),
+        sent: SentReport::new(counters.sent),
+        completed: counters.completed,
+        again: counters.again,
+        duplicates: counters.duplicates,
+        stale: counters.stale,
+        not_ours: counters.not_ours + foreign,
+        malformed: counters.malformed,
+        dropped: counters.dropped,
+        rounds_ms,
+        wall_ms: clock.now_ns() as f64 / 1e6,
+    })
+}
+
+/// What is done with a sum: its mean moves the weights, and the new weights are the answer.
+struct Training {
+    sgd: Sgd,
+    workers: u8,
+    values_per_packet: usize,
+    chunks_per_round: u64,
+    applied: u64,
+}
+
+impl Training {
+    /// How many rounds are applied.
+    fn rounds(&self) -> u64 {
+        self.applied / self.chunks_per_round.max(1)
+    }
+}
+
+impl Apply for Training {
+    fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]) {
+        let Training { workers, values_per_packet, .. } = *self;
+        let mean = |&sum: &i32| (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32;
+        let start = chunk.index as usize * values_per_packet;
+        answer.fill(0);
+        let moved = self.sgd.step(start, chunk.sums.iter().map(mean));
+        for (word, weight) in answer.iter_mut().zip(moved) {
+            *word = weight.to_bits();
+        }
+        self.applied += 1;
+    }
+}

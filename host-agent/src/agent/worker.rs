@@ -1,0 +1,99 @@
+//! The worker's loop: gradient, round, new weights, and again.
+
+use std::time::Instant;
+
+use aggregation::job::WorkerId;
+use aggregation::worker::{Event, Worker};
+use anyhow::{Context, bail, ensure};
+
+use super::report::{SentReport, WorkerReport};
+use super::{Clock, WorkerArgs, receive};
+use crate::frames::{Endpoint, Frames, build, open};
+use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, weights_sha256};
+
+/// Runs a worker to the end of its training.
+pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerReport> {
+    let job = args.job.job()?;
+    ensure!(args.rank < job.workers(), "rank {} of {} workers: ranks count from 0", args.rank, job.workers());
+    let recipe = &args.job.recipe;
+    let digits = Digits::load()?;
+    let mut batches =
+        Batches::new(digits.training.len(), args.rank, job.workers(), recipe.batch, recipe.seed)?;
+    let mut member = Member {
+        worker: Worker::new(job, WorkerId(args.rank), args.job.retransmission.settings()),
+        frames,
+        clock: Clock::start(),
+        me: args.link.endpoint(),
+        server: Endpoint { mac: args.server_mac, ip: args.server_ip },
+        foreign: 0,
+    };
+    let mut weights = initial_parameters(recipe.seed);
+    let (mut losses, mut rounds_ms) = (Vec::new(), Vec::new());
+    for _ in 0..recipe.rounds {
+        let start = Instant::now();
+        let batch = batches.next_batch();
+        let (loss, slopes) = gradient(&weights, batch.iter().map(|&index| &digits.training[index]));
+        losses.push(loss);
+        member.worker.start_round(&slopes)?;
+        member.drive()?;
+        for (weight, word) in weights.iter_mut().zip(member.worker.results()) {
+            *weight = f32::from_bits(*word);
+        }
+        rounds_ms.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    member.worker.close()?;
+    member.drive()?;
+    debug_assert_eq!(weights.len(), PARAMETERS);
+    let counters = member.worker.counters();
+    Ok(WorkerReport {
+        rank: args.rank,
+        weights_sha256: weights_sha256(&weights),
+        sent: SentReport::new(counters.sent),
+        timeouts: counters.timeouts,
+        fast_retransmits: counters.fast_retransmits,
+        duplicates: counters.duplicates,
+        not_ours: counters.not_ours + member.foreign,
+        malformed: counters.malformed,
+        losses,
+        rounds_ms,
+        wall_ms: member.clock.now_ns() as f64 / 1e6,
+    })
+}
+
+struct Member<'a> {
+    worker: Worker,
+    frames: &'a mut dyn Frames,
+    clock: Clock,
+    me: Endpoint,
+    server: Endpoint,
+    /// Frames that are no aggregation frames for us.
+    foreign: u64,
+}
+
+impl Member<'_> {
+    /// Drives the worker until the round, or the job, is done.
+    fn drive(&mut self) -> anyhow::Result<()> {
+        let (mut payload, mut frame) = (Vec::new(), Vec::new());
+        loop {
+            while self.worker.poll_transmit(self.clock.now_ns(), &mut payload).is_some() {
+                build(&mut frame, self.me, self.server, &payload);
+                self.frames.send(&frame).context("cannot send")?;
+            }
+            match self.worker.poll_event() {
+                Some(Event::RoundDone { .. } | Event::Closed) => return Ok(()),
+                Some(Event::Failed(error)) => bail!(error),
+                None => {}
+            }
+            let timeout = self.clock.until(self.worker.poll_timeout());
+            let (worker, clock, me, foreign) = (&mut self.worker, &self.clock, self.me, &mut self.foreign);
+            receive(self.frames, timeout, |frame| match open(frame, me) {
+                Some(payload) => {
+                    worker.handle_packet(clock.now_ns(), payload);
+                }
+                None => *foreign += 1,
+            })
+            .context("cannot receive")?;
+            self.worker.handle_timeout(self.clock.now_ns());
+        }
+    }
+}

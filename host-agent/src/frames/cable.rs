@@ -1,0 +1,101 @@
+//! Frames over a socket that keeps their boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`): a cable in memory.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::socket::{MsgFlags, recv, send};
+
+use super::{FRAME_LIMIT, Frames, wait_readable};
+
+/// One end of a cable.
+#[derive(Debug)]
+pub struct CableFrames {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl CableFrames {
+    /// The end that this socket is.
+    pub fn new(socket: OwnedFd) -> CableFrames {
+        CableFrames { socket, buffer: vec![0; FRAME_LIMIT] }
+    }
+
+    /// The end that was inherited under this number from whoever started this process.
+    pub fn inherited(number: RawFd) -> io::Result<CableFrames> {
+        // 0 to 2 are the standard streams.
+        if number < 3 {
+            return Err(Errno::EBADF.into());
+        }
+        // SAFETY: an inherited descriptor belongs to nobody else in this process; that it is open is checked next, before
+        // anything else is done with it.
+        let socket = unsafe { OwnedFd::from_raw_fd(number) };
+        if let Err(errno) = fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
+            // Not open, so not ours to close.
+            std::mem::forget(socket);
+            return Err(errno.into());
+        }
+        Ok(CableFrames::new(socket))
+    }
+}
+
+impl Frames for CableFrames {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        loop {
+            // Waits while the cable is full: the peer is a thread that empties it, and a wire would take its time, too.
+            match send(self.socket.as_raw_fd(), frame, MsgFlags::MSG_NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+        for waited in [false, true] {
+            match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
+                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the cable was unplugged")),
+                Ok(length) => return Ok(self.buffer.get(..length)),
+                Err(Errno::EAGAIN) if !waited && !timeout.is_zero() => {
+                    if !wait_readable(self.socket.as_fd(), timeout)? {
+                        return Ok(None);
+                    }
+                }
+                Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn frames_arrive_whole_and_an_unplugged_cable_is_an_error() {
+        let (a, b) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let (mut a, mut b) = (CableFrames::new(a), CableFrames::new(b));
+        a.send(b"one").unwrap();
+        a.send(b"two!").unwrap();
+        assert_eq!(b.receive(Duration::from_secs(1)).unwrap(), Some(&b"one"[..]));
+        assert_eq!(b.receive(Duration::ZERO).unwrap(), Some(&b"two!"[..]));
+        assert_eq!(b.receive(Duration::from_millis(1)).unwrap(), None);
+        drop(a);
+        assert_eq!(b.receive(Duration::from_secs(1)).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_number_that_is_no_descriptor_is_refused() {
+        assert!(CableFrames::inherited(999_999).is_err());
+        assert!(CableFrames::inherited(0).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Frames over an Ethernet interface: pnet's datalink channel on an AF_PACKET socket that we configure.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{setsockopt, sockopt};
+use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
+
+use super::{FRAME_LIMIT, Frames, wait_readable};
+
+/// Asked for as the receive buffer; without privilege net.core.rmem_max limits it.
+const RECEIVE_BUFFER: usize = 16 << 20;
+
+/// An Ethernet interface.
+pub struct EthernetFrames {
+    sender: Box<dyn DataLinkSender>,
+    receiver: Box<dyn DataLinkReceiver>,
+    /// The socket that pnet owns, once more, to wait for it: pnet's own timeout is fixed when the channel is opened.
+    socket: OwnedFd,
+    /// Keeps the kernel from answering our frames with "port unreachable". Nobody reads it.
+    _port: Option<UdpSocket>,
+}
+
+impl EthernetFrames {
+    /// Opens an interface of the current network namespace.
+    pub fn open(interface: &str) -> io::Result<EthernetFrames> {
+        let interface = datalink::interfaces().into_iter().find(|found| found.name == interface).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {interface}"))
+        })?;
+        let socket = packet_socket()?;
+        let waiting = socket.try_clone()?;
+        let config = datalink::Config {
+            read_buffer_size: FRAME_LIMIT,
+            // It only looks whether there is a frame; waiting is done here.
+            read_timeout: Some(Duration::ZERO),
+            promiscuous: false,
+            // pnet closes it, also when it fails.
+            socket_fd: Some(socket.into_raw_fd()),
+            ..datalink::Config::default()
+        };
+        let Channel::Ethernet(sender, receiver) = datalink::channel(&interface, config)? else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        // Refused where somebody else has the port; then the kernel answers nothing either.
+        let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, wire::UDP_PORT)).ok();
+        if let Some(port) = &port {
+            let _ = setsockopt(port, sockopt::RcvBuf, &0);
+        }
+        Ok(EthernetFrames { sender, receiver, socket: waiting, _port: port })
+    }
+
+    /// `None` if there is none now.
+    fn take(&mut self) -> io::Result<Option<&[u8]>> {
+        match self.receiver.next() {
+            Ok(frame) => Ok(Some(frame)),
+            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Frames for EthernetFrames {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        match self.sender.send_to(frame, None) {
+            Some(Err(error)) if !is_passing(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+        // pnet looks before it reads, and so would do for one who never waits. For one who does, one look is enough.
+        if !timeout.is_zero() && !wait_readable(self.socket.as_fd(), timeout)? {
+            return Ok(None);
+        }
+        self.take()
+    }
+}
+
+/// Whether a later try may succeed.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), TimedOut | WouldBlock | Interrupted) || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// A packet socket that is not bound yet, so that nothing arrives before pnet binds it.
+fn packet_socket() -> io::Result<OwnedFd> {
+    // SAFETY: socket(2) takes no pointers.
+    let number = Errno::result(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    let yes: libc::c_int = 1;
+    // SAFETY: the kernel reads an int from a reference to one.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_IGNORE_OUTGOING,
+            (&raw const yes).cast(),
+            size_of_val(&yes) as libc::socklen_t,
+        )
+    };
+    // Kernels before 4.20 lack it; there our own frames come back, and are dropped as not addressed to us.
+    let _ = Errno::result(result);
+    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
+        setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER)?;
+    }
+    Ok(socket)
+}

@@ -1,0 +1,263 @@
+//! Ethernet, IPv4 and UDP around an aggregation frame, built and read with pnet's packets (`docs/protocol.md`, "Frame").
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use pnet::packet::ethernet::{EtherTypes, EthernetPacket, MutableEthernetPacket};
+use pnet::packet::ip::IpNextHeaderProtocols;
+use pnet::packet::ipv4::{self, Ipv4Flags, Ipv4Packet, MutableIpv4Packet};
+use pnet::packet::udp::{self, MutableUdpPacket, UdpPacket};
+use pnet::util::MacAddr;
+
+const ETHERNET_LEN: usize = 14;
+const IPV4_LEN: usize = 20;
+const UDP_LEN: usize = 8;
+const HEADERS_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
+
+/// An Ethernet address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// Why a text is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// Not six pairs of hexadecimal digits.
+    #[error("`{0}` is no Ethernet address, such as 02:00:00:00:00:01")]
+    Mac(String),
+    /// Not MAC/IP.
+    #[error("`{0}` is no Ethernet address and IPv4 address, such as 02:00:00:00:00:01/10.0.0.1")]
+    Endpoint(String),
+}
+
+impl FromStr for Mac {
+    type Err = EndpointError;
+    fn from_str(text: &str) -> Result<Mac, EndpointError> {
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2);
+            *byte = part
+                .and_then(|part| u8::from_str_radix(part, 16).ok())
+                .ok_or_else(|| EndpointError::Mac(text.into()))?;
+        }
+        match parts.next() {
+            None => Ok(Mac(bytes)),
+            Some(_) => Err(EndpointError::Mac(text.into())),
+        }
+    }
+}
+
+/// Where an agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// Its IPv4 address.
+    pub ip: Ipv4Addr,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.mac, self.ip)
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+    fn from_str(text: &str) -> Result<Endpoint, EndpointError> {
+        let wrong = || EndpointError::Endpoint(text.into());
+        let (mac, ip) = text.split_once('/').ok_or_else(wrong)?;
+        Ok(Endpoint { mac: mac.parse().map_err(|_| wrong())?, ip: ip.parse().map_err(|_| wrong())? })
+    }
+}
+
+/// Whom a frame for all workers of a job is addressed to: a multicast group of its own (239.87.69.x, "WE"), and the
+/// Ethernet group that RFC 1112 maps it to. Nobody's kernel answers a group that nobody has joined.
+pub fn group(job: u16) -> Endpoint {
+    let low = (job & 0xff) as u8;
+    Endpoint { mac: Mac([0x01, 0x00, 0x5e, 0x57, 0x45, low]), ip: Ipv4Addr::new(239, 87, 69, low) }
+}
+
+/// Puts the headers in front of an aggregation frame. `frame`'s former content is dropped.
+pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
+    frame.clear();
+    frame.resize(HEADERS_LEN, 0);
+    frame.extend_from_slice(payload);
+    let ip_len = frame.len() - ETHERNET_LEN;
+    if let Some(mut ethernet) = MutableEthernetPacket::new(frame) {
+        ethernet.set_destination(mac_addr(to.mac));
+        ethernet.set_source(mac_addr(from.mac));
+        ethernet.set_ethertype(EtherTypes::Ipv4);
+    }
+    if let Some(mut ip) = MutableIpv4Packet::new(&mut frame[ETHERNET_LEN..]) {
+        ip.set_version(4);
+        ip.set_header_length((IPV4_LEN / 4) as u8);
+        ip.set_total_length(ip_len as u16);
+        ip.set_flags(Ipv4Flags::DontFragment);
+        ip.set_ttl(64);
+        ip.set_next_level_protocol(IpNextHeaderProtocols::Udp);
+        ip.set_source(from.ip);
+        ip.set_destination(to.ip);
+        ip.set_checksum(ipv4::checksum(&ip.to_immutable()));
+    }
+    if let Some(mut udp) = MutableUdpPacket::new(&mut frame[ETHERNET_LEN + IPV4_LEN..]) {
+        udp.set_source(wire::UDP_PORT);
+        udp.set_destination(wire::UDP_PORT);
+        udp.set_length((ip_len - IPV4_LEN) as u16);
+        // The checksum stays 0, "none" (RFC 768): a switch changes the payload.
+    }
+}
+
+/// The aggregation frame in a frame that is addressed to `me` or to a group; `None` for everything else and for
+/// whatever is broken.
+pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
+    let ethernet = EthernetPacket::new(frame)?;
+    let to = ethernet.get_destination();
+    let to_group = to.0 & 1 == 1;
+    if ethernet.get_ethertype() != EtherTypes::Ipv4 || !(to_group || to == mac_addr(me.mac)) {
+        return None;
+    }
+    let bytes = &frame[ETHERNET_LEN..];
+    let ip = Ipv4Packet::new(bytes)?;
+    let header_len = usize::from(ip.get_header_length()) * 4;
+    let total_len = usize::from(ip.get_total_length());
+    let whole = ip.get_version() == 4 && header_len >= IPV4_LEN && header_len <= total_len && total_len <= bytes.len();
+    let fragment = ip.get_fragment_offset() != 0 || ip.get_flags() & Ipv4Flags::MoreFragments != 0;
+    if !whole || fragment || ip.get_next_level_protocol() != IpNextHeaderProtocols::Udp {
+        return None;
+    }
+    if !(ip.get_destination() == me.ip || ip.get_destination().is_multicast() || ip.get_destination().is_broadcast()) {
+        return None;
+    }
+    // pnet's function knows no options; a frame of ours has none, and one that has is summed here.
+    if internet_checksum(&bytes[..header_len]) != 0 {
+        return None;
+    }
+    let bytes = &bytes[header_len..total_len];
+    let udp = UdpPacket::new(bytes)?;
+    let udp_len = usize::from(udp.get_length());
+    if udp.get_destination() != wire::UDP_PORT || udp_len < UDP_LEN || udp_len > bytes.len() {
+        return None;
+    }
+    if udp.get_checksum() != 0 {
+        let whole = UdpPacket::new(&bytes[..udp_len])?;
+        if udp::ipv4_checksum(&whole, &ip.get_source(), &ip.get_destination()) != udp.get_checksum() {
+            return None;
+        }
+    }
+    Some(&bytes[UDP_LEN..udp_len])
+}
+
+/// The one's complement of the one's complement sum (RFC 1071): 0 over a header that holds its right checksum.
+fn internet_checksum(bytes: &[u8]) -> u16 {
+    let mut sum: u32 = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn mac_addr(mac: Mac) -> MacAddr {
+    mac.0.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(last: u8) -> Endpoint {
+        Endpoint { mac: Mac([2, 0, 0, 0, 0, last]), ip: Ipv4Addr::new(10, 0, 0, last) }
+    }
+
+    fn frame(payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![9; 3];
+        build(&mut frame, endpoint(1), endpoint(2), payload);
+        frame
+    }
+
+    #[test]
+    fn bytes_are_as_documented() {
+        let frame = frame(&[0; 20]);
+        assert_eq!(frame.len(), 62);
+        assert_eq!(frame[..14], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        assert_eq!(frame[14..24], [0x45, 0, 0, 48, 0, 0, 0x40, 0, 64, 17]);
+        assert_eq!(frame[26..34], [10, 0, 0, 1, 10, 0, 0, 2]);
+        assert_eq!(frame[34..42], [0x57, 0x45, 0x57, 0x45, 0, 28, 0, 0]);
+        assert_eq!(internet_checksum(&frame[14..34]), 0);
+    }
+
+    #[test]
+    fn what_is_built_opens_for_its_addressee_only() {
+        let mut frame = frame(b"payload");
+        assert_eq!(open(&frame, endpoint(2)), Some(&b"payload"[..]));
+        assert_eq!(open(&frame, endpoint(3)), None);
+        frame.extend([0; 11]); // Ethernet's padding
+        assert_eq!(open(&frame, endpoint(2)), Some(&b"payload"[..]));
+        build(&mut frame, endpoint(1), group(258), b"all");
+        assert_eq!(open(&frame, endpoint(3)), Some(&b"all"[..]));
+        assert_eq!(frame[..6], [1, 0, 0x5e, 0x57, 0x45, 2]);
+    }
+
+    #[test]
+    fn a_udp_checksum_that_is_there_must_be_right() {
+        let mut bytes = frame(b"payload");
+        let sum = {
+            let udp = UdpPacket::new(&bytes[34..]).unwrap();
+            udp::ipv4_checksum(&udp, &endpoint(1).ip, &endpoint(2).ip)
+        };
+        bytes[40..42].copy_from_slice(&sum.to_be_bytes());
+        assert!(open(&bytes, endpoint(2)).is_some());
+        bytes[45] ^= 1;
+        assert_eq!(open(&bytes, endpoint(2)), None);
+    }
+
+    #[test]
+    fn no_bit_of_the_headers_may_flip_unseen() {
+        let good = frame(b"payload");
+        for bit in 0..HEADERS_LEN * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let opened = open(&bad, endpoint(2));
+            // Free to change: the group bit of the destination, the sender, the source port; and a shorter length gives
+            // a shorter payload.
+            let (byte, group_bit) = (bit / 8, bit == 0);
+            let harmless = group_bit || [6..12, 34..36, 38..40].iter().any(|free| free.contains(&byte));
+            assert!(harmless || opened.is_none(), "bit {bit}: {opened:?}");
+        }
+    }
+
+    #[test]
+    fn no_prefix_and_no_garbage_panics() {
+        let good = frame(b"payload");
+        for end in 0..good.len() {
+            assert_eq!(open(&good[..end], endpoint(2)), None, "{end}");
+        }
+        // A header length beyond the packet, and one below the minimum, with right checksums.
+        for first in [0x4f, 0x44] {
+            let mut bad = good.clone();
+            bad[14] = first;
+            bad[24..26].fill(0);
+            let sum = internet_checksum(&bad[14..34]);
+            bad[24..26].copy_from_slice(&sum.to_be_bytes());
+            assert_eq!(open(&bad, endpoint(2)), None);
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        let text = "02:00:00:00:00:ff/10.0.0.1";
+        assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
+        for bad in ["", "02:00:00:00:00/10.0.0.1", "02:00:00:00:00:00:00/10.0.0.1", "2:0:0:0:0:0/10.0.0.1", "02:00:00:00:00:0g/10.0.0.1", "02:00:00:00:00:00"]
+        {
+            assert!(bad.parse::<Endpoint>().is_err(), "{bad}");
+        }
+    }
+}

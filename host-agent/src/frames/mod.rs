@@ -1,0 +1,47 @@
+//! Raw frames: how they come and go, and the headers around an aggregation frame.
+
+mod cable;
+mod ethernet;
+mod headers;
+
+use std::io;
+use std::time::Duration;
+
+pub use cable::CableFrames;
+pub use ethernet::EthernetFrames;
+pub use headers::{Endpoint, EndpointError, Mac, build, group, open};
+
+/// The longest frame that is received.
+pub const FRAME_LIMIT: usize = 65_536;
+
+/// A way for frames to come and go.
+pub trait Frames {
+    /// Sends a frame. A frame that a full queue refuses is lost, as on any wire; that is no error.
+    fn send(&mut self, frame: &[u8]) -> io::Result<()>;
+
+    /// Waits for a frame, but not longer than `timeout`, and gives it; `None` if none came.
+    /// An interruption by a signal ends the wait early.
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>>;
+}
+
+impl<F: Frames + ?Sized> Frames for Box<F> {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        (**self).send(frame)
+    }
+
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
+        (**self).receive(timeout)
+    }
+}
+
+/// Waits until a descriptor can be read; says whether it can. An interruption counts as "cannot".
+fn wait_readable(fd: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    use nix::errno::Errno;
+    use nix::poll::{PollFd, PollFlags, ppoll};
+    let mut sources = [PollFd::new(fd, PollFlags::POLLIN)];
+    match ppoll(&mut sources, Some(timeout.into()), None) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}

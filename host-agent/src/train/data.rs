@@ -1,0 +1,170 @@
+//! The data set: 1,797 handwritten digits of 8 × 8 pixels.
+//!
+//! "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, licensed
+//! CC BY 4.0. The registry package `smartcore` (Apache-2.0) carries it; nothing is downloaded at run time.
+
+use std::collections::VecDeque;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// Pixels of a sample.
+pub const FEATURES: usize = 64;
+/// Digits.
+pub const CLASSES: usize = 10;
+/// The largest value of a pixel.
+const LEVELS: f32 = 16.0;
+/// One of so many samples is held out.
+const HELD_OUT: usize = 5;
+
+/// One digit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Pixels, 0 to 1.
+    pub pixels: [f32; FEATURES],
+    /// Which digit it is.
+    pub digit: usize,
+}
+
+/// The data set, split.
+#[derive(Debug, Clone)]
+pub struct Digits {
+    /// What is trained with.
+    pub training: Vec<Sample>,
+    /// What is never trained with.
+    pub held_out: Vec<Sample>,
+}
+
+/// Why the data set cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// The package carries something else.
+    #[error("the digits data set is not 8 × 8 pixels with digits 0 to 9")]
+    Shape,
+    /// More workers than samples.
+    #[error("worker {rank} of {workers} has no sample")]
+    EmptyShard {
+        /// The worker.
+        rank: u8,
+        /// How many there are.
+        workers: u8,
+    },
+    /// A batch of nothing.
+    #[error("a batch needs at least one sample")]
+    EmptyBatch,
+}
+
+impl Digits {
+    /// Loads and splits it: every fifth sample is held out.
+    pub fn load() -> Result<Digits, DataError> {
+        let set = smartcore::dataset::digits::load_dataset();
+        if set.num_features != FEATURES || set.data.len() != set.num_samples * FEATURES {
+            return Err(DataError::Shape);
+        }
+        let mut digits = Digits { training: Vec::new(), held_out: Vec::new() };
+        for (index, (pixels, &target)) in set.data.chunks_exact(FEATURES).zip(&set.target).enumerate() {
+            let digit = target as usize;
+            if digit >= CLASSES || digit as f32 != target {
+                return Err(DataError::Shape);
+            }
+            let mut sample = Sample { pixels: [0.0; FEATURES], digit };
+            for (to, from) in sample.pixels.iter_mut().zip(pixels) {
+                *to = from / LEVELS;
+            }
+            let part = if index % HELD_OUT == HELD_OUT - 1 { &mut digits.held_out } else { &mut digits.training };
+            part.push(sample);
+        }
+        Ok(digits)
+    }
+}
+
+/// A worker's mini-batches: its shard (every n-th training sample), shuffled anew each time it is used up.
+#[derive(Debug, Clone)]
+pub struct Batches {
+    shard: Vec<usize>,
+    waiting: VecDeque<usize>,
+    size: usize,
+    random: ChaCha8Rng,
+}
+
+impl Batches {
+    /// The batches of one worker.
+    pub fn new(training_samples: usize, rank: u8, workers: u8, size: usize, seed: u64) -> Result<Batches, DataError> {
+        if size == 0 {
+            return Err(DataError::EmptyBatch);
+        }
+        let shard: Vec<usize> = (usize::from(rank)..training_samples).step_by(usize::from(workers.max(1))).collect();
+        if shard.is_empty() || rank >= workers {
+            return Err(DataError::EmptyShard { rank, workers });
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        // Stream 0 makes the initial weights.
+        random.set_stream(u64::from(rank) + 1);
+        Ok(Batches { shard, waiting: VecDeque::new(), size, random })
+    }
+
+    /// The indices of the next batch.
+    pub fn next_batch(&mut self) -> Vec<usize> {
+        while self.waiting.len() < self.size {
+            self.shuffle();
+            self.waiting.extend(&self.shard);
+        }
+        self.waiting.drain(..self.size).collect()
+    }
+
+    /// Fisher and Yates's.
+    fn shuffle(&mut self) {
+        for last in (1..self.shard.len()).rev() {
+            // The bias of the remainder, below 2^-50 for such lengths, is nothing that training could notice.
+            let other = (self.random.next_u64() % (last as u64 + 1)) as usize;
+            self.shard.swap(last, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_set_is_what_it_says() {
+        let digits = Digits::load().unwrap();
+        assert_eq!((digits.training.len(), digits.held_out.len()), (1438, 359));
+        for digit in 0..CLASSES {
+            for part in [&digits.training, &digits.held_out] {
+                assert!(part.iter().filter(|sample| sample.digit == digit).count() >= 20, "{digit}");
+            }
+        }
+        assert!(digits.training.iter().flat_map(|s| s.pixels).all(|pixel| (0.0..=1.0).contains(&pixel)));
+    }
+
+    #[test]
+    fn shards_are_disjoint_and_each_epoch_takes_every_sample_once() {
+        let mut seen = vec![0; 1438];
+        for rank in 0..8 {
+            let size = (1438_usize - usize::from(rank)).div_ceil(8);
+            let mut batches = Batches::new(1438, rank, 8, size, 7).unwrap();
+            let (first, second) = (batches.next_batch(), batches.next_batch());
+            assert_ne!(first, second);
+            for index in first.into_iter().chain(second) {
+                assert_eq!(index % 8, usize::from(rank));
+                seen[index] += 1;
+            }
+        }
+        assert!(seen.iter().all(|&times| times == 2));
+    }
+
+    #[test]
+    fn batches_depend_on_seed_and_rank_alone() {
+        let first = |rank, seed| Batches::new(1438, rank, 8, 32, seed).unwrap().next_batch();
+        assert_eq!(first(0, 1), first(0, 1));
+        assert_ne!(first(0, 1), first(0, 2));
+        assert_eq!(Batches::new(1438, 8, 8, 32, 1).err(), Some(DataError::EmptyShard { rank: 8, workers: 8 }));
+        assert_eq!(Batches::new(3, 0, 8, 0, 1).err(), Some(DataError::EmptyBatch));
+    }
+
+    #[test]
+    fn a_batch_may_be_longer_than_the_shard() {
+        assert_eq!(Batches::new(8, 1, 8, 3, 1).unwrap().next_batch(), [1, 1, 1]);
+    }
+}

@@ -1,0 +1,57 @@
+//! What is trained: a small network on the digits data set, in arithmetic that gives the same bits everywhere.
+//!
+//! What reaches the weights uses only +, −, ·, ÷ and √ of IEEE 754, in a fixed order: even the exponential function is our
+//! own, as the one of the system's library differs between systems.
+
+mod data;
+mod model;
+mod reference;
+mod sgd;
+
+use sha2::{Digest, Sha256};
+
+pub use data::{Batches, DataError, Digits, FEATURES, CLASSES, Sample};
+pub use model::{PARAMETERS, accuracy, gradient, initial_parameters};
+pub use reference::{Outcome, reference_run};
+pub use sgd::Sgd;
+
+/// What decides a run's outcome. Everything else, such as who sums and what the network loses, must not.
+#[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
+pub struct Recipe {
+    /// Seed of the initial weights and of the order of the samples.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many rounds are trained.
+    #[arg(long, default_value_t = 40)]
+    pub rounds: u64,
+    /// Samples that each worker takes in a round.
+    #[arg(long, default_value_t = 32)]
+    pub batch: usize,
+    /// Learning rate.
+    #[arg(long, default_value_t = 0.1)]
+    pub learning_rate: f32,
+    /// Momentum, kept at the server.
+    #[arg(long, default_value_t = 0.9)]
+    pub momentum: f32,
+}
+
+/// The SHA-256 of weights, in order, as little-endian binary32, in hexadecimal digits.
+pub fn weights_sha256(weights: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    for weight in weights {
+        hash.update(weight.to_le_bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_of_little_endian_words() {
+        // printf '\0\0\200\077' | sha256sum
+        let expected = "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c";
+        assert_eq!(weights_sha256(&[1.0]), expected);
+    }
+}
