@@ -247,6 +247,8 @@ pub struct Var {
 /// A run-time parameter.
 #[derive(Debug, Clone)]
 pub struct Param {
+    /// As the source names it, and so P4Info (its variable may have a suffix).
+    pub name: String,
     /// Where its value lives.
     pub var: VarId,
     /// `None` for extern objects (`packet_in`), and for an action's control-plane parameters.
