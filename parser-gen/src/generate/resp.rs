@@ -176,6 +176,16 @@ fn number_keys(marker: &str, digits: &[RangeInclusive<u8>]) -> Vec<String> {
     keys
 }
 
+/// The digits of one length.
+fn exact_digits(length: usize) -> Vec<RangeInclusive<u8>> {
+    length
+        .to_string()
+        .bytes()
+        .map(|b| b - b'0')
+        .map(|d| d..=d)
+        .collect()
+}
+
 fn number_fields(instance: &str) -> [String; 4] {
     ["marker", "first", "second", "third"].map(|field| format!("hdr.{instance}.{field}"))
 }
@@ -252,12 +262,7 @@ fn write_command_states(resp: Resp, w: &mut Writer) {
     w.line("// $L: the length of the command's name.");
     let mut cases = Vec::new();
     for length in 1..=resp.max_command {
-        let digits: Vec<_> = length
-            .to_string()
-            .bytes()
-            .map(|b| b - b'0')
-            .map(|d| d..=d)
-            .collect();
+        let digits = exact_digits(length);
         cases.push((
             number_keys("RESP_DOLLAR", &digits),
             format!("parse_redis_command_{length}"),
@@ -406,27 +411,26 @@ fn runs(reads: &KeyReads, low: usize, high: usize) -> Vec<(RangeInclusive<u8>, u
     runs
 }
 
+/// The state that reads a key of this length.
+fn whole_key_state(length: usize) -> String {
+    format!("parse_redis_whole_key_{length}")
+}
+
 fn write_whole_key_states(resp: Resp, reads: &KeyReads, w: &mut Writer) {
     let mut cases: Vec<(Vec<String>, String)> = Vec::new();
     for length in 0..=resp.max_key {
-        let digits: Vec<_> = length
-            .to_string()
-            .bytes()
-            .map(|b| b - b'0')
-            .map(|d| d..=d)
-            .collect();
+        let digits = exact_digits(length);
         cases.push((
             number_keys("RESP_DOLLAR", &digits),
-            format!("parse_redis_whole_key_{length}"),
+            if length < 10 {
+                whole_key_state(length)
+            } else {
+                format!("{}_lf", whole_key_state(length))
+            },
         ));
     }
     for length in resp.max_key + 1..=19 {
-        let digits: Vec<_> = length
-            .to_string()
-            .bytes()
-            .map(|b| b - b'0')
-            .map(|d| d..=d)
-            .collect();
+        let digits = exact_digits(length);
         let depth = reads.depth(length);
         let state = if digits.len() == 1 {
             key_state(depth)
@@ -442,28 +446,21 @@ fn write_whole_key_states(resp: Resp, reads: &KeyReads, w: &mut Writer) {
         &select_number("redis_key_length", cases),
     );
     for length in 0..=resp.max_key {
-        let depth = reads.depth(length);
-        let mut statements = Vec::new();
+        let state = whole_key_state(length);
         if length >= 10 {
-            statements.push(extract("redis_key_length_lf"));
+            w.state(
+                &format!("{state}_lf"),
+                &[extract("redis_key_length_lf")],
+                &select_lf("redis_key_length_lf", &state),
+            );
         }
-        statements.extend(segments_to(reads, depth));
-        statements.extend(
-            REST_SIZES
-                .iter()
-                .filter(|size| (length - depth) & **size != 0)
-                .map(|size| extract(&rest(*size))),
-        );
-        let next = if length < 10 {
-            Transition::to("parse_redis_key_end")
-        } else {
-            select_lf("redis_key_length_lf", "parse_redis_key_end")
-        };
-        w.state(
-            &format!("parse_redis_whole_key_{length}"),
-            &statements,
-            &next,
-        );
+        let depth = reads.depth(length);
+        let mut statements = segments_to(reads, depth);
+        let sizes = REST_SIZES
+            .iter()
+            .filter(|size| (length - depth) & **size != 0);
+        statements.extend(sizes.map(|size| extract(&rest(*size))));
+        w.state(&state, &statements, &Transition::to("parse_redis_key_end"));
     }
     w.state(
         "parse_redis_key_end",
