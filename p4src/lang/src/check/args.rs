@@ -1,0 +1,347 @@
+//! Arguments → parameters: by position or by name, defaults, `@optional`, directions (P4_16 1.2.5, section 6.8).
+
+use super::Checker;
+use super::fold;
+use super::infer::{Infer, Signature};
+use super::scope::nearest;
+use super::types::Ty;
+use super::value::Val;
+use crate::ast::{self, Direction};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+
+/// What a parameter gets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Given<'a> {
+    Arg(&'a ast::Expr),
+    /// Its default value.
+    Default(&'a ast::Expr),
+    /// An `@optional` one left out.
+    Omitted,
+}
+
+pub(crate) fn is_optional(p: &ast::Param) -> bool {
+    p.annotations.iter().any(|a| a.name.name == "optional")
+}
+
+/// Whether arguments can go with parameters, by number and names: what overloads are told apart by.
+pub(crate) fn accepts(params: &[ast::Param], args: &[ast::Arg]) -> bool {
+    if args.len() > params.len() {
+        return false;
+    }
+    let named = args.first().is_some_and(|a| a.name.is_some());
+    let given = |i: usize, p: &ast::Param| {
+        if named {
+            args.iter()
+                .any(|a| a.name.as_ref().is_some_and(|n| n.name == p.name.name))
+        } else {
+            i < args.len()
+        }
+    };
+    let names_known = args.iter().all(|a| match &a.name {
+        Some(n) => params.iter().any(|p| p.name.name == n.name),
+        None => true,
+    });
+    names_known
+        && params
+            .iter()
+            .enumerate()
+            .all(|(i, p)| given(i, p) || p.default.is_some() || is_optional(p))
+}
+
+impl<'a> Checker<'a, '_> {
+    /// Which argument goes with which parameter.
+    pub(crate) fn bind_args(
+        &mut self,
+        params: &'a [ast::Param],
+        args: &'a [ast::Arg],
+        what: &str,
+        span: Span,
+    ) -> Option<Vec<Given<'a>>> {
+        let mut given: Vec<Option<Given<'a>>> = vec![None; params.len()];
+        let mut ok = true;
+        for (i, arg) in args.iter().enumerate() {
+            let at = match &arg.name {
+                None => {
+                    if i >= params.len() {
+                        self.err(
+                            Code::Type,
+                            arg.value.span,
+                            format!(
+                                "`{what}` takes {} argument{}, {} given",
+                                params.len(),
+                                if params.len() == 1 { "" } else { "s" },
+                                args.len()
+                            ),
+                        );
+                        return None;
+                    }
+                    i
+                }
+                Some(name) => match params.iter().position(|p| p.name.name == name.name) {
+                    Some(at) => at,
+                    None => {
+                        let mut d = Diagnostic::error(
+                            Code::UnknownName,
+                            name.span,
+                            format!("`{what}` has no parameter `{}`", name.name),
+                        );
+                        let names = params.iter().map(|p| p.name.name.as_str());
+                        if let Some(near) = nearest(&name.name, names) {
+                            d = d.hint(format!("a parameter like it is `{near}`"));
+                        }
+                        self.push(d);
+                        ok = false;
+                        continue;
+                    }
+                },
+            };
+            if given[at].is_some() {
+                let name = &params[at].name.name;
+                self.err(
+                    Code::Duplicate,
+                    arg.value.span,
+                    format!("parameter `{name}` is given twice"),
+                );
+                ok = false;
+            }
+            given[at] = Some(Given::Arg(&arg.value));
+        }
+        let mut missing = Vec::new();
+        for (slot, p) in given.iter_mut().zip(params) {
+            if slot.is_some() {
+                continue;
+            }
+            *slot = match &p.default {
+                Some(e) => Some(Given::Default(e)),
+                None if is_optional(p) => Some(Given::Omitted),
+                None => {
+                    missing.push(format!("`{}`", p.name.name));
+                    None
+                }
+            };
+        }
+        if !missing.is_empty() {
+            let text = format!(
+                "missing argument{} {} of `{what}`",
+                if missing.len() == 1 { "" } else { "s" },
+                missing.join(", ")
+            );
+            self.err(Code::Type, span, text);
+            return None;
+        }
+        if ok {
+            given.into_iter().collect()
+        } else {
+            None
+        }
+    }
+
+    /// Evaluates arguments in order and infers type arguments from them.
+    pub(crate) fn eval_args(
+        &mut self,
+        sig: &Signature<'a>,
+        given: &[Given<'a>],
+        infer: &mut Infer,
+    ) -> Vec<(Val<'a>, Span)> {
+        let mut vals: Vec<(Val<'a>, Span)> = Vec::with_capacity(given.len());
+        let mut marks = Vec::with_capacity(given.len());
+        for (i, g) in given.iter().enumerate() {
+            let (val, span) = match g {
+                Given::Arg(e) => {
+                    let hint = sig.types[i].clone();
+                    (self.expr(e, Some(&hint)), e.span)
+                }
+                Given::Default(e) => {
+                    // A default is written in the declaration's scope.
+                    let scopes = std::mem::take(&mut self.unit.scopes);
+                    let ty = sig.types[i].clone();
+                    let val = self.expr(e, Some(&ty));
+                    self.unit.scopes = scopes;
+                    (val, e.span)
+                }
+                Given::Omitted => (Val::DontCare, sig.params[i].span),
+            };
+            if let Some(found) = self.type_of(&val) {
+                let param = sig.types[i].clone();
+                self.unify(&param, &found, infer);
+            }
+            vals.push((val, span));
+            marks.push(self.unit.block.len());
+        }
+        let end = self.unit.block.len();
+        for i in (0..vals.len()).rev() {
+            let by_value = !matches!(sig.params[i].direction, Direction::Out | Direction::InOut);
+            if marks[i] < end && by_value {
+                let (val, span) = std::mem::replace(&mut vals[i], (Val::Poison, Span::default()));
+                vals[i] = (self.keep(val, marks[i], span), span);
+            }
+        }
+        vals
+    }
+
+    /// Evaluated arguments → IR, once the types are settled.
+    pub(crate) fn lower_args(
+        &mut self,
+        sig: &Signature<'a>,
+        given: &[Given<'a>],
+        vals: Vec<(Val<'a>, Span)>,
+        infer: &Infer,
+    ) -> Option<Vec<ir::Arg>> {
+        let mut out = Vec::with_capacity(vals.len());
+        let mut ok = true;
+        let mut places: Vec<(ir::LValue, Span)> = Vec::new();
+        for (i, (val, span)) in vals.into_iter().enumerate() {
+            let p = &sig.params[i];
+            if matches!(given[i], Given::Omitted) {
+                out.push(ir::Arg::Ignore);
+                continue;
+            }
+            let ty = self.subst(&sig.types[i].clone(), infer, span);
+            let arg = match p.direction {
+                Direction::Out | Direction::InOut => self.place_arg(p, val, &ty, span),
+                Direction::None | Direction::In => self.value_arg(val, &ty, span),
+            };
+            if let Some(ir::Arg::Out(lv) | ir::Arg::InOut(lv)) = &arg {
+                if places.iter().any(|(other, _)| other == lv) {
+                    self.push(
+                        Diagnostic::warning(
+                            Code::Lint,
+                            span,
+                            "the same place is written by two arguments",
+                        )
+                        .hint("the last one in order wins"),
+                    );
+                }
+                places.push((lv.clone(), span));
+            }
+            match arg {
+                Some(arg) => out.push(arg),
+                None => ok = false,
+            }
+        }
+        // Trailing optional arguments left out are not passed at all.
+        while matches!(out.last(), Some(ir::Arg::Ignore))
+            && matches!(given.get(out.len() - 1), Some(Given::Omitted))
+        {
+            out.pop();
+        }
+        ok.then_some(out)
+    }
+
+    fn place_arg(&mut self, p: &ast::Param, val: Val<'a>, ty: &Ty, span: Span) -> Option<ir::Arg> {
+        let out = p.direction == Direction::Out;
+        match val {
+            Val::DontCare if out => Some(ir::Arg::Ignore),
+            Val::Place(place) => {
+                if let Some(why) = place.read_only {
+                    self.err(
+                        Code::Placement,
+                        span,
+                        format!(
+                            "the argument of `{}` must be assignable: {why}",
+                            p.name.name
+                        ),
+                    );
+                    return None;
+                }
+                if place.ty != *ty {
+                    if place.ty.is_poison() || ty.is_poison() {
+                        return None;
+                    }
+                    self.mismatch(span, ty, &place.ty);
+                    return None;
+                }
+                Some(if out {
+                    ir::Arg::Out(place.lv)
+                } else {
+                    ir::Arg::InOut(place.lv)
+                })
+            }
+            Val::Poison => None,
+            other => {
+                let what = other.what();
+                self.err(
+                    Code::Placement,
+                    span,
+                    format!(
+                        "the argument of `{}` must be a place, found {what}",
+                        p.name.name
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    fn value_arg(&mut self, val: Val<'a>, ty: &Ty, span: Span) -> Option<ir::Arg> {
+        match val {
+            Val::Extern(id, found) => {
+                if found != *ty && !matches!(ty, Ty::Var(_)) {
+                    self.mismatch(span, ty, &found);
+                    return None;
+                }
+                Some(ir::Arg::Extern(id))
+            }
+            Val::Object(var, found) => {
+                if found != *ty && !matches!(ty, Ty::Var(_)) {
+                    self.mismatch(span, ty, &found);
+                    return None;
+                }
+                Some(ir::Arg::Object(var))
+            }
+            other => self.coerce(other, ty, span).map(ir::Arg::In),
+        }
+    }
+
+    /// Constructor arguments: constants and objects.
+    pub(crate) fn constructor_args(
+        &mut self,
+        sig: &Signature<'a>,
+        given: &[Given<'a>],
+        vals: Vec<(Val<'a>, Span)>,
+        infer: &Infer,
+    ) -> Option<Vec<Val<'a>>> {
+        let mut out = Vec::with_capacity(vals.len());
+        let mut ok = true;
+        for (i, (val, span)) in vals.into_iter().enumerate() {
+            if matches!(given[i], Given::Omitted) {
+                out.push(Val::DontCare);
+                continue;
+            }
+            let ty = self.subst(&sig.types[i].clone(), infer, span);
+            let val = match val {
+                Val::Poison => None,
+                Val::Integer(n) if ty == Ty::Integer => Some(Val::Integer(n)),
+                Val::Extern(_, ref found) | Val::Package(_, ref found) => {
+                    if *found != ty && !self.types.has_vars(&ty) {
+                        let found = found.clone();
+                        self.mismatch(span, &ty, &found);
+                        None
+                    } else {
+                        Some(val)
+                    }
+                }
+                Val::Control(..) | Val::Parser(..) if ty.is_object() => Some(val),
+                other => match self.coerce(other, &ty, span) {
+                    Some(e) if fold::is_constant(&e) => Some(Val::Expr(ty, e)),
+                    Some(_) => {
+                        self.err(
+                            Code::Constant,
+                            span,
+                            "constructor arguments must be known at compile time",
+                        );
+                        None
+                    }
+                    None => None,
+                },
+            };
+            match val {
+                Some(v) => out.push(v),
+                None => ok = false,
+            }
+        }
+        ok.then_some(out)
+    }
+}

@@ -1,0 +1,216 @@
+//! Methods that the language itself gives to headers, unions, stacks and types; `verify` and `static_assert`.
+
+use super::Checker;
+use super::call::Call;
+use super::fold;
+use super::types::Ty;
+use super::value::{Place, Val};
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+use num_bigint::BigInt;
+
+impl<'a> Checker<'a, '_> {
+    /// `value.method(…)`
+    pub(crate) fn builtin_method(
+        &mut self,
+        base: Val<'a>,
+        at: Span,
+        method: &'a ast::Ident,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        if is_size(&method.name) {
+            return match self.type_of(&base) {
+                Some(ty) => self.size_method(&ty, method, call),
+                None => {
+                    let what = base.what();
+                    self.err(Code::Type, at, format!("{what} has no size"));
+                    Some(Val::Poison)
+                }
+            };
+        }
+        let (ty, place) = match base {
+            Val::Place(p) => (p.ty.clone(), Some(p)),
+            Val::Expr(ty, e) => {
+                let place = match method.name.as_str() {
+                    "isValid" => Some(self.place_of(ty.clone(), e, at)),
+                    _ => None,
+                };
+                (ty, place)
+            }
+            other => {
+                let what = other.what();
+                self.err(
+                    Code::UnknownName,
+                    method.span,
+                    format!("{what} has no method `{}`", method.name),
+                );
+                return Some(self.poisoned(call));
+            }
+        };
+        let bare = self.types.strip_new(&ty).clone();
+        let header = self.types.is_header(&bare) || self.types.is_union(&bare);
+        match (method.name.as_str(), &bare, place) {
+            ("isValid", _, Some(p)) if header => {
+                self.no_args(call);
+                Some(Val::Expr(
+                    Ty::Bool,
+                    ir::Expr {
+                        kind: ir::ExprKind::IsValid(p.lv),
+                        ty: ir::Type::Bool,
+                    },
+                ))
+            }
+            ("setValid" | "setInvalid", _, Some(p)) if self.types.is_header(&bare) => {
+                self.no_args(call);
+                if self.writable(&p, at) {
+                    let kind = if method.name == "setValid" {
+                        ir::StmtKind::SetValid(p.lv)
+                    } else {
+                        ir::StmtKind::SetInvalid(p.lv)
+                    };
+                    self.emit(kind, call.span);
+                }
+                None
+            }
+            ("push_front" | "pop_front", Ty::Stack(..), Some(p)) => {
+                let [arg] = call.args else {
+                    self.err(
+                        Code::Type,
+                        call.span,
+                        format!("`{}` takes one argument, a constant", method.name),
+                    );
+                    return None;
+                };
+                if let Some(n) = self.small_constant::<u32>(&arg.value)
+                    && self.writable(&p, at)
+                {
+                    let kind = if method.name == "push_front" {
+                        ir::StmtKind::Push(p.lv, n)
+                    } else {
+                        ir::StmtKind::Pop(p.lv, n)
+                    };
+                    self.emit(kind, call.span);
+                }
+                None
+            }
+            (_, Ty::Poison, _) => Some(self.poisoned(call)),
+            _ => {
+                let message = format!("{} has no method `{}`", self.types.show(&ty), method.name);
+                let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
+                let known = [
+                    "isValid",
+                    "setValid",
+                    "setInvalid",
+                    "push_front",
+                    "pop_front",
+                ];
+                if let Some(near) = super::scope::nearest(&method.name, known.into_iter()) {
+                    d = d.hint(format!("a method like it is `{near}`"));
+                }
+                self.push(d);
+                Some(self.poisoned(call))
+            }
+        }
+    }
+
+    fn writable(&mut self, p: &Place, span: Span) -> bool {
+        match p.read_only {
+            Some(why) => {
+                self.err(
+                    Code::Placement,
+                    span,
+                    format!("this cannot be changed: {why}"),
+                );
+                false
+            }
+            None => self.may_run(span),
+        }
+    }
+
+    pub(crate) fn no_args(&mut self, call: Call<'a, '_>) {
+        if let Some(arg) = call.args.first() {
+            self.err(Code::Type, arg.value.span, "no arguments are taken here");
+        }
+    }
+
+    /// `T.minSizeInBits()` and its kin (P4_16 1.2.5, section 9).
+    pub(crate) fn size_method(
+        &mut self,
+        ty: &Ty,
+        method: &ast::Ident,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        if ty.is_poison() {
+            return Some(Val::Poison);
+        }
+        if !is_size(&method.name) {
+            let message = format!("{} has no method `{}`", self.types.show(ty), method.name);
+            self.err(Code::UnknownName, method.span, message);
+            return Some(self.poisoned(call));
+        }
+        self.no_args(call);
+        let Some((min, max)) = self.types.bits(ty) else {
+            let shown = self.types.show(ty);
+            self.err(Code::Type, method.span, format!("{shown} has no size"));
+            return Some(Val::Poison);
+        };
+        let n = match method.name.as_str() {
+            "minSizeInBits" => min,
+            "maxSizeInBits" => max,
+            "minSizeInBytes" => min.div_ceil(8),
+            _ => max.div_ceil(8),
+        };
+        Some(Val::Integer(BigInt::from(n)))
+    }
+
+    /// `static_assert(condition, message)`
+    pub(crate) fn static_assert(&mut self, call: Call<'a, '_>) -> Val<'a> {
+        let Some(cond) = call.args.first() else {
+            self.err(Code::Type, call.span, "`static_assert` needs a condition");
+            return Val::Poison;
+        };
+        let message = call.args.get(1).map(|a| &a.value.kind);
+        let held = self.constant(&cond.value, &Ty::Bool);
+        match held {
+            Some(ir::Const::Bool(false)) if !self.dry => {
+                let text = match message {
+                    Some(ast::ExprKind::Str(s)) => format!("static assertion failed: {s}"),
+                    _ => "static assertion failed".to_owned(),
+                };
+                self.err(Code::Constant, call.span, text);
+                Val::Poison
+            }
+            Some(ir::Const::Bool(_)) => Val::Expr(Ty::Bool, fold::boolean(true)),
+            _ => Val::Poison,
+        }
+    }
+
+    /// `verify(condition, error)`
+    pub(crate) fn verify(
+        &mut self,
+        proto: &'a ast::FunctionProto,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        let (_, args, _) = match self.prepare(proto, &[], call) {
+            Some(prepared) => prepared,
+            None => return None,
+        };
+        let mut values = args.into_iter().filter_map(|a| match a {
+            ir::Arg::In(e) => Some(e),
+            _ => None,
+        });
+        if let (Some(cond), Some(error)) = (values.next(), values.next()) {
+            self.emit(ir::StmtKind::Verify(cond, error), call.span);
+        }
+        None
+    }
+}
+
+fn is_size(name: &str) -> bool {
+    matches!(
+        name,
+        "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes"
+    )
+}

@@ -1,0 +1,392 @@
+//! Gives a value the type of its destination: implicit casts (P4_16 1.2.5, section 8.11.2) and initialisers.
+
+use super::Checker;
+use super::fold;
+use super::types::Ty;
+use super::value::{ListVal, Val};
+use crate::ast::StructKind;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir::{self, Const, Expr, ExprKind};
+use crate::source::Span;
+use num_bigint::BigInt;
+
+impl<'a> Checker<'a, '_> {
+    /// The value as a run-time expression of the type, or `None` after a complaint.
+    pub(crate) fn coerce(&mut self, val: Val<'a>, ty: &Ty, span: Span) -> Option<Expr> {
+        match val {
+            Val::Poison => None,
+            Val::Integer(n) => self.integer_as(&n, ty, span),
+            Val::Expr(from, e) => self.convert(from, e, ty, span),
+            Val::Place(p) => {
+                let (from, e) = p.read();
+                self.convert(from, e, ty, span)
+            }
+            Val::List(list) => {
+                if !self.enter(span) {
+                    return None;
+                }
+                let e = self.list_as(&list, ty, span);
+                self.leave();
+                e
+            }
+            Val::Invalid => {
+                if self.types.is_header(ty) || self.types.is_union(ty) {
+                    Some(self.invalid(ty))
+                } else {
+                    if !ty.is_poison() {
+                        let shown = self.types.show(ty);
+                        self.err(
+                            Code::Type,
+                            span,
+                            format!("{{#}} is an invalid header, expected {shown}"),
+                        );
+                    }
+                    None
+                }
+            }
+            Val::Ellipsis => self.default_value(ty, span),
+            other => {
+                if !ty.is_poison() {
+                    let message = format!(
+                        "expected a value of type {}, found {}",
+                        self.types.show(ty),
+                        other.what()
+                    );
+                    let mut d = Diagnostic::error(Code::Type, span, message);
+                    if matches!(other, Val::Functions(_) | Val::Action(..) | Val::Table(_)) {
+                        d = d.hint("is a call meant? `(…)`");
+                    }
+                    self.push(d);
+                }
+                None
+            }
+        }
+    }
+
+    fn invalid(&self, ty: &Ty) -> Expr {
+        Expr {
+            kind: ExprKind::InvalidHeader,
+            ty: self.types.ir(ty),
+        }
+    }
+
+    /// `int` → the destination.
+    fn integer_as(&mut self, n: &BigInt, ty: &Ty, span: Span) -> Option<Expr> {
+        match ty {
+            Ty::Bit(_) | Ty::Int(_) => {
+                let lowered = self.types.ir(ty);
+                if !fold::fits(n, &lowered) {
+                    let shown = self.types.show(ty);
+                    let cut = fold::bits(n, &lowered);
+                    let cut = fold::as_const(&cut)
+                        .and_then(fold::number)
+                        .unwrap_or_default();
+                    self.warn(
+                        Code::Constant,
+                        span,
+                        format!("{n} does not fit into {shown} and becomes {cut}"),
+                    );
+                }
+                Some(fold::bits(n, &lowered))
+            }
+            Ty::Integer => Some(fold::constant(Const::Integer(n.clone()), ir::Type::Bit(32))),
+            // A type parameter of a declaration that is checked on its own.
+            Ty::Var(_) => Some(fold::bits(n, &ir::Type::Bit(1))),
+            Ty::Poison => None,
+            _ => {
+                self.mismatch(span, ty, &Ty::Integer);
+                None
+            }
+        }
+    }
+
+    /// A typed value → the destination.
+    fn convert(&mut self, from: Ty, e: Expr, ty: &Ty, span: Span) -> Option<Expr> {
+        if from == *ty {
+            return Some(e);
+        }
+        match (&from, ty) {
+            (Ty::Poison, _) | (_, Ty::Poison) => None,
+            (Ty::SerEnum(i), _) if self.types.ser_enums[*i as usize].repr == *ty => Some(e),
+            (_, Ty::DontCare) => Some(e),
+            (Ty::Bit(_) | Ty::Int(_) | Ty::SerEnum(_), Ty::Integer) if fold::is_constant(&e) => {
+                let n = fold::as_const(&e).and_then(fold::number)?;
+                Some(fold::constant(Const::Integer(n), ir::Type::Bit(32)))
+            }
+            (Ty::Tuple(items), Ty::Tuple(wanted)) if items.len() == wanted.len() => {
+                // Element by element, where the tuple is still in pieces.
+                let (items, wanted) = (items.clone(), wanted.clone());
+                match e.kind {
+                    ExprKind::Tuple(parts) => {
+                        let parts: Option<Vec<_>> = parts
+                            .into_iter()
+                            .zip(items.iter().zip(wanted.iter()))
+                            .map(|(p, (f, t))| self.convert(f.clone(), p, t, span))
+                            .collect();
+                        Some(Expr {
+                            kind: ExprKind::Tuple(parts?),
+                            ty: self.types.ir(ty),
+                        })
+                    }
+                    _ => {
+                        self.mismatch(span, ty, &from);
+                        None
+                    }
+                }
+            }
+            _ => {
+                self.mismatch(span, ty, &from);
+                None
+            }
+        }
+    }
+
+    /// `{ … }` → struct, header, tuple, stack, list.
+    fn list_as(&mut self, list: &ListVal<'a>, ty: &Ty, span: Span) -> Option<Expr> {
+        let bare = self.types.strip_new(ty).clone();
+        match &bare {
+            Ty::Struct(i) => {
+                let info = &self.types.structs[*i as usize];
+                if info.kind == StructKind::Union {
+                    self.unsupported(span, "initialising a header union with a list");
+                    return None;
+                }
+                let fields = info.fields.clone();
+                let named = list.items.iter().any(|item| item.name.is_some());
+                let parts = if named {
+                    self.by_name(list, *i, &fields, span)?
+                } else {
+                    let types: Vec<&Ty> = fields.iter().map(|(_, t)| t).collect();
+                    self.by_position(list, &types, ty, span)?
+                };
+                Some(Expr {
+                    kind: ExprKind::Tuple(parts),
+                    ty: self.types.ir(ty),
+                })
+            }
+            Ty::Tuple(items) => {
+                let types: Vec<&Ty> = items.iter().collect();
+                let parts = self.by_position(list, &types, ty, span)?;
+                Some(Expr {
+                    kind: ExprKind::Tuple(parts),
+                    ty: self.types.ir(ty),
+                })
+            }
+            Ty::Stack(elem, n) => {
+                let types = vec![&**elem; *n as usize];
+                if list.items.len() > types.len() {
+                    self.err(
+                        Code::Type,
+                        span,
+                        format!("{} elements for a stack of {n}", list.items.len()),
+                    );
+                    return None;
+                }
+                let mut parts = Vec::with_capacity(types.len());
+                for item in &list.items {
+                    parts.push(self.coerce(item.val.clone(), elem, item.span)?);
+                }
+                while parts.len() < types.len() {
+                    parts.push(self.invalid(elem));
+                }
+                Some(Expr {
+                    kind: ExprKind::Tuple(parts),
+                    ty: self.types.ir(ty),
+                })
+            }
+            Ty::List(elem) => {
+                let mut parts = Vec::with_capacity(list.items.len());
+                for item in &list.items {
+                    parts.push(self.coerce(item.val.clone(), elem, item.span)?);
+                }
+                let ty = ir::Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
+                Some(Expr {
+                    kind: ExprKind::Tuple(parts),
+                    ty,
+                })
+            }
+            Ty::Poison => None,
+            // `{ x }` where a scalar is wanted: v1model programs pass `{}` for unused arguments of type T.
+            Ty::Var(_) => Some(fold::bits(&BigInt::from(0), &ir::Type::Bit(1))),
+            _ => {
+                let shown = self.types.show(ty);
+                self.err(Code::Type, span, format!("expected {shown}, found a list"));
+                None
+            }
+        }
+    }
+
+    fn by_position(
+        &mut self,
+        list: &ListVal<'a>,
+        types: &[&Ty],
+        whole: &Ty,
+        span: Span,
+    ) -> Option<Vec<Expr>> {
+        let wrong = if list.rest {
+            list.items.len() > types.len()
+        } else {
+            list.items.len() != types.len()
+        };
+        if wrong {
+            let message = format!(
+                "{} has {} field{}, the list has {}",
+                self.types.show(whole),
+                types.len(),
+                if types.len() == 1 { "" } else { "s" },
+                list.items.len()
+            );
+            let mut d = Diagnostic::error(Code::Type, span, message);
+            if list.items.len() < types.len() {
+                d = d.hint("end the list with `...` to give the other fields their default values");
+            }
+            self.push(d);
+            return None;
+        }
+        let mut parts = Vec::with_capacity(types.len());
+        let mut ok = true;
+        for (i, ty) in types.iter().enumerate() {
+            let part = match list.items.get(i) {
+                Some(item) => self.coerce(item.val.clone(), ty, item.span),
+                None => self.default_value(ty, span),
+            };
+            match part {
+                Some(p) => parts.push(p),
+                None => ok = false,
+            }
+        }
+        ok.then_some(parts)
+    }
+
+    fn by_name(
+        &mut self,
+        list: &ListVal<'a>,
+        index: u32,
+        fields: &[(String, Ty)],
+        span: Span,
+    ) -> Option<Vec<Expr>> {
+        let mut parts: Vec<Option<Expr>> = vec![None; fields.len()];
+        let mut given = vec![false; fields.len()];
+        let mut ok = true;
+        for item in &list.items {
+            let Some(name) = item.name else {
+                self.err(
+                    Code::Type,
+                    item.span,
+                    "either all fields are named or none is",
+                );
+                ok = false;
+                continue;
+            };
+            let at = self.types.structs[index as usize]
+                .index
+                .get(&name.name)
+                .copied();
+            let Some(at) = at.map(|n| n as usize) else {
+                self.no_field(name, &Ty::Struct(index));
+                ok = false;
+                continue;
+            };
+            if std::mem::replace(&mut given[at], true) {
+                self.err(
+                    Code::Duplicate,
+                    name.span,
+                    format!("field `{}` is given twice", name.name),
+                );
+            }
+            parts[at] = self.coerce(item.val.clone(), &fields[at].1, item.span);
+            ok &= parts[at].is_some();
+        }
+        for (i, (name, ty)) in fields.iter().enumerate() {
+            if given[i] {
+                continue;
+            }
+            if list.rest {
+                parts[i] = self.default_value(ty, span);
+                ok &= parts[i].is_some();
+            } else {
+                self.push(
+                    Diagnostic::error(Code::Type, span, format!("field `{name}` is missing"))
+                        .hint("`...` at the end gives missing fields their default values"),
+                );
+                ok = false;
+            }
+        }
+        if ok {
+            parts.into_iter().collect()
+        } else {
+            None
+        }
+    }
+
+    /// The default value of a type (P4_16 1.2.5, section 7.3).
+    pub(crate) fn default_value(&mut self, ty: &Ty, span: Span) -> Option<Expr> {
+        let lowered = self.types.ir(ty);
+        let bare = self.types.strip_new(ty).clone();
+        Some(match &bare {
+            Ty::Bit(_) | Ty::Int(_) | Ty::SerEnum(_) => fold::bits(&BigInt::from(0), &lowered),
+            Ty::Bool => fold::boolean(false),
+            Ty::Error => fold::constant(Const::Error(0), lowered),
+            Ty::Enum(i) => fold::constant(Const::Enum(ir::EnumId(*i), 0), lowered),
+            Ty::Struct(i) => {
+                let info = &self.types.structs[*i as usize];
+                if info.kind != StructKind::Struct {
+                    return Some(self.invalid(ty));
+                }
+                let fields = info.fields.clone();
+                if !self.enter(span) {
+                    return None;
+                }
+                let parts: Option<Vec<_>> = fields
+                    .iter()
+                    .map(|(_, t)| self.default_value(t, span))
+                    .collect();
+                self.leave();
+                Expr {
+                    kind: ExprKind::Tuple(parts?),
+                    ty: lowered,
+                }
+            }
+            Ty::Tuple(items) => {
+                let parts: Option<Vec<_>> =
+                    items.iter().map(|t| self.default_value(t, span)).collect();
+                Expr {
+                    kind: ExprKind::Tuple(parts?),
+                    ty: lowered,
+                }
+            }
+            Ty::Stack(elem, n) => {
+                let parts = vec![self.invalid(elem); *n as usize];
+                Expr {
+                    kind: ExprKind::Tuple(parts),
+                    ty: lowered,
+                }
+            }
+            Ty::Integer => fold::constant(Const::Integer(BigInt::from(0)), lowered),
+            Ty::Poison => return None,
+            _ => {
+                let shown = self.types.show(ty);
+                self.err(Code::Type, span, format!("{shown} has no default value"));
+                return None;
+            }
+        })
+    }
+
+    /// A value's own type, where it has one; lists become tuples.
+    pub(crate) fn type_of(&self, val: &Val<'a>) -> Option<Ty> {
+        Some(match val {
+            Val::Integer(_) => Ty::Integer,
+            Val::Expr(ty, _) => ty.clone(),
+            Val::Place(p) => p.ty.clone(),
+            Val::Extern(_, ty) | Val::Object(_, ty) | Val::Package(_, ty) => ty.clone(),
+            Val::List(list) => {
+                let items: Option<Vec<Ty>> =
+                    list.items.iter().map(|i| self.type_of(&i.val)).collect();
+                Ty::Tuple(items?.into())
+            }
+            Val::Parser(_, i) => Ty::Parser(*i, [].into()),
+            Val::Control(_, i) => Ty::Control(*i, [].into()),
+            _ => return None,
+        })
+    }
+}

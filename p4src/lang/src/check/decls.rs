@@ -1,0 +1,472 @@
+//! Top-level declarations, in order.
+
+use super::Checker;
+use super::types::{SerEnumInfo, StructInfo, Ty};
+use super::value::{DeclRef, Val};
+use crate::ast::{self, Decl, DeclKind, StructKind};
+use crate::diagnostics::Code;
+use crate::ir;
+use crate::source::Span;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A struct, header or union as declared.
+#[derive(Clone, Copy)]
+pub(crate) struct StructDecl<'a> {
+    pub(crate) kind: StructKind,
+    pub(crate) name: &'a ast::Ident,
+    pub(crate) type_params: &'a [ast::Ident],
+    pub(crate) fields: &'a [ast::Field],
+    pub(crate) annotations: &'a [ast::Annotation],
+}
+
+/// An extern object's declaration.
+#[derive(Clone, Copy)]
+pub(crate) struct ExternDecl<'a> {
+    pub(crate) name: &'a ast::Ident,
+    pub(crate) type_params: &'a [ast::Ident],
+    pub(crate) methods: &'a [ast::Method],
+}
+
+/// A control's declaration.
+#[derive(Clone, Copy)]
+pub(crate) struct ControlDef<'a> {
+    pub(crate) decl: &'a ast::ControlDecl,
+    pub(crate) annotations: &'a [ast::Annotation],
+    pub(crate) span: Span,
+}
+
+/// A package's declaration.
+#[derive(Clone, Copy)]
+pub(crate) struct PackageDecl<'a> {
+    pub(crate) name: &'a ast::Ident,
+    pub(crate) type_params: &'a [ast::Ident],
+    pub(crate) params: &'a [ast::Param],
+}
+
+/// A function, or an extern one.
+#[derive(Clone, Copy)]
+pub(crate) struct FunctionDef<'a> {
+    pub(crate) proto: &'a ast::FunctionProto,
+    /// `None`: extern.
+    pub(crate) body: Option<&'a ast::Block>,
+}
+
+/// A top-level action.
+#[derive(Clone, Copy)]
+pub(crate) struct ActionDef<'a> {
+    pub(crate) decl: &'a Decl,
+}
+
+impl<'a> Checker<'a, '_> {
+    /// One declaration of the top level.
+    pub(crate) fn top_level(&mut self, decl: &'a Decl) {
+        let end = decl.span.end;
+        match &decl.kind {
+            DeclKind::Const { ty, name, init } => {
+                let val = self.constant_decl(ty, init);
+                self.declare_from(name, val, end);
+            }
+            DeclKind::Instance {
+                ty,
+                args,
+                name,
+                init,
+            } => self.top_instance(decl, ty, args, name, init.as_deref()),
+            DeclKind::Extern {
+                name,
+                type_params,
+                methods,
+            } => {
+                let index = self.externs.len() as u32;
+                self.externs.push(ExternDecl {
+                    name,
+                    type_params,
+                    methods,
+                });
+                self.types.extern_names.push(name.name.clone());
+                self.declare(name, Val::Decl(DeclRef::Extern(index)));
+                self.check_extern(index);
+            }
+            DeclKind::ExternFunction(proto) => self.function_decl(proto, None, end),
+            DeclKind::Function { proto, body } => self.function_decl(proto, Some(body), end),
+            DeclKind::Action { name, .. } => {
+                self.actions.push(ActionDef { decl });
+                let index = self.actions.len() as u32 - 1;
+                self.declare_from(name, Val::GlobalAction(index), end);
+            }
+            DeclKind::Parser(p) => {
+                self.parsers.push(p);
+                self.types.parser_names.push(p.name.name.clone());
+                let index = self.parsers.len() as u32 - 1;
+                self.declare_from(&p.name, Val::Decl(DeclRef::Parser(index)), end);
+            }
+            DeclKind::Control(c) => {
+                self.controls.push(ControlDef {
+                    decl: c,
+                    annotations: &decl.annotations,
+                    span: decl.span,
+                });
+                self.types.control_names.push(c.name.name.clone());
+                let index = self.controls.len() as u32 - 1;
+                self.declare_from(&c.name, Val::Decl(DeclRef::Control(index)), end);
+            }
+            DeclKind::Package {
+                name,
+                type_params,
+                params,
+            } => {
+                self.packages.push(PackageDecl {
+                    name,
+                    type_params,
+                    params,
+                });
+                self.types.package_names.push(name.name.clone());
+                let index = self.packages.len() as u32 - 1;
+                self.declare_from(name, Val::Decl(DeclRef::Package(index)), end);
+            }
+            DeclKind::Table(t) => {
+                self.err(
+                    Code::Placement,
+                    t.name.span,
+                    "a table stands inside a control",
+                );
+            }
+            DeclKind::ValueSet { name, .. } => {
+                self.err(
+                    Code::Placement,
+                    name.span,
+                    "a value set stands inside a parser",
+                );
+            }
+            DeclKind::Var { name, .. } => {
+                self.err(
+                    Code::Placement,
+                    name.span,
+                    "a variable stands inside a parser or control; at the top level only constants",
+                );
+            }
+            _ => self.type_decl(decl, end),
+        }
+    }
+
+    /// Declarations of types, at the top.
+    fn type_decl(&mut self, decl: &'a Decl, end: u32) {
+        match &decl.kind {
+            DeclKind::Typedef { ty, name } => {
+                let val = match ty {
+                    ast::TypeOrDecl::Type(ty) => self.type_name(ty),
+                    ast::TypeOrDecl::Decl(inner) => {
+                        self.top_level(inner);
+                        match decl_name(inner) {
+                            Some(id) => self
+                                .globals
+                                .get(id.name.as_str())
+                                .map_or(Val::Poison, |e| e.val.clone()),
+                            None => Val::Poison,
+                        }
+                    }
+                };
+                self.declare_from(name, val, end);
+            }
+            DeclKind::NewType { ty, name } => {
+                let under = self.resolve(ty);
+                let ok = matches!(
+                    self.types.strip_new(&under),
+                    Ty::Bit(_)
+                        | Ty::Int(_)
+                        | Ty::Bool
+                        | Ty::Poison
+                        | Ty::SerEnum(_)
+                        | Ty::Varbit(_)
+                ) || self.types.strukt(&under).is_some();
+                if !ok {
+                    let shown = self.types.show(&under);
+                    self.err(
+                        Code::Type,
+                        ty.span,
+                        format!(
+                            "a new type stands for a bit<>, int<>, bool or struct, not for {shown}"
+                        ),
+                    );
+                }
+                self.types.newtypes.push((name.name.clone(), under));
+                let ty = Ty::New(self.types.newtypes.len() as u32 - 1);
+                self.declare_from(name, Val::Type(ty), end);
+            }
+            DeclKind::Struct {
+                kind,
+                name,
+                type_params,
+                fields,
+            } => {
+                let index = self.structs.len() as u32;
+                self.structs.push(StructDecl {
+                    kind: *kind,
+                    name,
+                    type_params,
+                    fields,
+                    annotations: &decl.annotations,
+                });
+                let val = if type_params.is_empty() {
+                    Val::Type(self.struct_instance(index, &[], name.span))
+                } else {
+                    // Checked over its own parameters, so that a generic nobody uses is checked too.
+                    let vars: Vec<Ty> = type_params
+                        .iter()
+                        .map(|p| self.types.fresh(&p.name))
+                        .collect();
+                    self.struct_instance(index, &vars, name.span);
+                    Val::Decl(DeclRef::Struct(index))
+                };
+                self.declare_from(name, val, end);
+            }
+            DeclKind::Enum {
+                repr,
+                name,
+                members,
+            } => {
+                let ty = match repr {
+                    None => self.plain_enum(name, members),
+                    Some(repr) => self.ser_enum(repr, name, members),
+                };
+                self.declare_from(name, Val::Type(ty), end);
+            }
+            DeclKind::Error(members) => {
+                for member in members {
+                    if self.error_index.contains_key(&member.name) {
+                        self.err(
+                            Code::Duplicate,
+                            member.span,
+                            format!("error `{}` is declared twice", member.name),
+                        );
+                        continue;
+                    }
+                    self.error_index
+                        .insert(member.name.clone(), self.errors.len() as u32);
+                    self.errors.push(member.name.clone());
+                }
+            }
+            DeclKind::MatchKind(members) => {
+                for member in members {
+                    self.match_kinds.insert(member.name.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn plain_enum(&mut self, name: &'a ast::Ident, members: &'a [ast::EnumMember]) -> Ty {
+        self.unique_members(members);
+        for m in members {
+            if let Some(value) = &m.value {
+                self.err(
+                    Code::Type,
+                    value.span,
+                    "only an enum with a representation (`enum bit<8> E`) gives its members values",
+                );
+            }
+        }
+        self.types.enums.push(ir::EnumType {
+            name: name.name.clone(),
+            members: members.iter().map(|m| m.name.name.clone()).collect(),
+        });
+        Ty::Enum(self.types.enums.len() as u32 - 1)
+    }
+
+    fn ser_enum(
+        &mut self,
+        repr: &'a ast::Type,
+        name: &'a ast::Ident,
+        members: &'a [ast::EnumMember],
+    ) -> Ty {
+        self.unique_members(members);
+        let ty = self.resolve(repr);
+        if !matches!(
+            self.types.strip_new(&ty),
+            Ty::Bit(_) | Ty::Int(_) | Ty::Poison
+        ) {
+            let shown = self.types.show(&ty);
+            self.err(
+                Code::Type,
+                repr.span,
+                format!("an enum is represented by a bit<> or int<>, not by {shown}"),
+            );
+        }
+        let ty = self.types.strip_new(&ty).clone();
+        // The members may refer to earlier ones: the type exists while they are evaluated.
+        let index = self.types.ser_enums.len();
+        self.types.ser_enums.push(SerEnumInfo {
+            name: name.name.clone(),
+            repr: ty.clone(),
+            members: Vec::new(),
+        });
+        for m in members {
+            let Some(value) = &m.value else {
+                self.err(
+                    Code::Constant,
+                    m.name.span,
+                    format!(
+                        "`{}` needs a value: the enum has a representation",
+                        m.name.name
+                    ),
+                );
+                continue;
+            };
+            if let Some(ir::Const::Bits { value, .. }) = self.constant(value, &ty) {
+                self.types.ser_enums[index]
+                    .members
+                    .push((m.name.name.clone(), value));
+            }
+        }
+        Ty::SerEnum(index as u32)
+    }
+
+    fn unique_members(&mut self, members: &'a [ast::EnumMember]) {
+        let mut seen = HashMap::new();
+        for m in members {
+            if seen.insert(m.name.name.as_str(), ()).is_some() {
+                self.err(
+                    Code::Duplicate,
+                    m.name.span,
+                    format!("member `{}` is declared twice", m.name.name),
+                );
+            }
+        }
+    }
+
+    fn function_decl(
+        &mut self,
+        proto: &'a ast::FunctionProto,
+        body: Option<&'a ast::Block>,
+        end: u32,
+    ) {
+        let index = self.functions.len() as u32;
+        self.functions.push(FunctionDef { proto, body });
+        let name = &proto.name;
+        let known = match self.globals.get(name.name.as_str()) {
+            Some(super::scope::Entry {
+                val: Val::Functions(list),
+                ..
+            }) => Some(list.clone()),
+            _ => None,
+        };
+        match known {
+            Some(list) => {
+                let same = list.iter().any(|&i| {
+                    let other = self.functions[i as usize].proto;
+                    other.params.len() == proto.params.len()
+                        && other
+                            .params
+                            .iter()
+                            .zip(&proto.params)
+                            .all(|(a, b)| a.name.name == b.name.name)
+                });
+                if same {
+                    self.err(
+                        Code::Duplicate,
+                        name.span,
+                        format!(
+                            "function `{}` with these parameters is declared twice",
+                            name.name
+                        ),
+                    );
+                }
+                let all: Rc<[u32]> = list.iter().copied().chain([index]).collect();
+                if let Some(entry) = self.globals.get_mut(name.name.as_str()) {
+                    entry.val = Val::Functions(all);
+                }
+            }
+            None => self.declare_from(name, Val::Functions(Rc::from([index])), end),
+        }
+    }
+
+    /// Annotations as the IR carries them.
+    pub(crate) fn annotations(&self, list: &[ast::Annotation]) -> Vec<ir::Annotation> {
+        list.iter().map(annotation).collect()
+    }
+
+    /// Puts a new struct instance into the tables.
+    pub(crate) fn add_struct(
+        &mut self,
+        mut info: StructInfo,
+        ir: ir::StructType,
+        keep: bool,
+    ) -> Ty {
+        if keep {
+            info.ir = Some(ir::TypeId(self.types.ir.len() as u32));
+            self.types.ir.push(ir);
+        }
+        self.types.structs.push(info);
+        Ty::Struct(self.types.structs.len() as u32 - 1)
+    }
+}
+
+/// The name a declaration declares, if it declares one.
+pub(crate) fn decl_name(decl: &Decl) -> Option<&ast::Ident> {
+    match &decl.kind {
+        DeclKind::Const { name, .. }
+        | DeclKind::Var { name, .. }
+        | DeclKind::Instance { name, .. }
+        | DeclKind::Extern { name, .. }
+        | DeclKind::Action { name, .. }
+        | DeclKind::Package { name, .. }
+        | DeclKind::Typedef { name, .. }
+        | DeclKind::NewType { name, .. }
+        | DeclKind::Struct { name, .. }
+        | DeclKind::Enum { name, .. }
+        | DeclKind::ValueSet { name, .. } => Some(name),
+        DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => Some(&proto.name),
+        DeclKind::Parser(p) => Some(&p.name),
+        DeclKind::Control(c) => Some(&c.name),
+        DeclKind::Table(t) => Some(&t.name),
+        DeclKind::Error(_) | DeclKind::MatchKind(_) => None,
+    }
+}
+
+fn annotation(a: &ast::Annotation) -> ir::Annotation {
+    let (text, literals) = match &a.body {
+        ast::AnnotationBody::None => (String::new(), Vec::new()),
+        ast::AnnotationBody::Unstructured { text, literals } => (text.clone(), literals.clone()),
+        ast::AnnotationBody::List(items) => {
+            let literals: Vec<_> = items.iter().filter_map(literal).collect();
+            (literals_text(&literals), literals)
+        }
+        ast::AnnotationBody::Map(items) => {
+            let pairs: Vec<String> = items
+                .iter()
+                .map(|(k, v)| {
+                    let value: Vec<_> = literal(v).into_iter().collect();
+                    format!("{}={}", k.name, literals_text(&value))
+                })
+                .collect();
+            (pairs.join(", "), Vec::new())
+        }
+    };
+    ir::Annotation {
+        name: a.name.name.clone(),
+        text,
+        literals,
+    }
+}
+
+fn literal(e: &ast::Expr) -> Option<ast::Literal> {
+    match &e.kind {
+        ast::ExprKind::Int { value, .. } => Some(ast::Literal::Int(value.clone())),
+        ast::ExprKind::Str(s) => Some(ast::Literal::Str(s.clone())),
+        ast::ExprKind::Bool(b) => Some(ast::Literal::Bool(*b)),
+        _ => None,
+    }
+}
+
+fn literals_text(list: &[ast::Literal]) -> String {
+    let shown: Vec<String> = list
+        .iter()
+        .map(|l| match l {
+            ast::Literal::Int(n) => n.to_string(),
+            ast::Literal::Str(s) => format!("{s:?}"),
+            ast::Literal::Bool(b) => b.to_string(),
+        })
+        .collect();
+    shown.join(", ")
+}

@@ -1,0 +1,220 @@
+//! Entries written in a table, and their priorities (P4_16 1.2.5, section 14.2.1.4).
+
+use super::Checker;
+use super::table::EntryRules;
+use super::types::Ty;
+use crate::ast;
+use crate::diagnostics::Code;
+use crate::ir;
+
+impl<'a> Checker<'a, '_> {
+    pub(crate) fn table_entries(
+        &mut self,
+        entries: &'a [ast::Entry],
+        all_const: bool,
+        t: &mut ir::Table,
+        key_types: &[Ty],
+        decls: &[&'a ast::Decl],
+        rules: &EntryRules,
+    ) {
+        let mut written = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let priority = match &entry.priority {
+                Some(e) => self.written_priority(e),
+                None => None,
+            };
+            let keys = self.entry_keys(entry, key_types);
+            let action = self.bound_action(&entry.action, t, decls, false);
+            let (Some(keys), Some(action)) = (keys, action) else {
+                continue;
+            };
+            self.lpm_masks(entry, &keys, t);
+            t.entries.push(ir::Entry {
+                keys,
+                action,
+                priority: 0,
+                is_const: all_const || entry.is_const,
+                span: entry.span,
+            });
+            written.push(priority);
+        }
+        let ordered = t
+            .key
+            .iter()
+            .any(|k| !matches!(k.match_kind.as_str(), "exact" | "lpm" | "selector"));
+        if !ordered {
+            for (entry, priority) in entries.iter().zip(&written) {
+                if priority.is_some() {
+                    self.warn(
+                        Code::Lint,
+                        entry.span,
+                        "a priority has no effect in a table of exact and lpm fields",
+                    );
+                }
+            }
+            return;
+        }
+        let Some(priorities) = priorities(&written, rules) else {
+            let span = entries.first().map(|e| e.span).unwrap_or_default();
+            self.err(
+                Code::Constant,
+                span,
+                "the priorities do not fit into 32 bits",
+            );
+            return;
+        };
+        for (entry, priority) in t.entries.iter_mut().zip(priorities) {
+            entry.priority = priority;
+        }
+    }
+
+    fn entry_keys(&mut self, entry: &'a ast::Entry, types: &[Ty]) -> Option<Vec<ir::Keyset>> {
+        if let [ast::Keyset::Default(_)] = entry.keys.as_slice() {
+            return Some(vec![ir::Keyset::Any; types.len()]);
+        }
+        if entry.keys.len() != types.len() {
+            self.err(
+                Code::Type,
+                entry.span,
+                format!(
+                    "{} keyset{} for {} key field{}",
+                    entry.keys.len(),
+                    if entry.keys.len() == 1 { "" } else { "s" },
+                    types.len(),
+                    if types.len() == 1 { "" } else { "s" }
+                ),
+            );
+            return None;
+        }
+        let mut out = Vec::with_capacity(types.len());
+        for (key, ty) in entry.keys.iter().zip(types) {
+            let set = self.keyset(key, ty)?;
+            let constant = match &set {
+                ir::Keyset::Any => true,
+                ir::Keyset::Value(e) => super::fold::is_constant(e),
+                ir::Keyset::Mask(a, b) | ir::Keyset::Range(a, b) => {
+                    super::fold::is_constant(a) && super::fold::is_constant(b)
+                }
+                ir::Keyset::ValueSet(_) => false,
+            };
+            if !constant {
+                self.err(
+                    Code::Constant,
+                    entry.span,
+                    "an entry's key must be known at compile time",
+                );
+                return None;
+            }
+            out.push(set);
+        }
+        Some(out)
+    }
+
+    /// What each match kind can express.
+    fn lpm_masks(&mut self, entry: &'a ast::Entry, keys: &[ir::Keyset], t: &ir::Table) {
+        for (set, key) in keys.iter().zip(&t.key) {
+            let kind = key.match_kind.as_str();
+            let fault = match (kind, set) {
+                ("exact", ir::Keyset::Any) => Some("an exact field needs a value"),
+                ("exact", ir::Keyset::Mask(..) | ir::Keyset::Range(..)) => {
+                    Some("an exact field takes one value, no mask or range")
+                }
+                ("lpm", ir::Keyset::Range(..)) => Some("an lpm field takes a prefix, not a range"),
+                ("ternary", ir::Keyset::Range(..)) => {
+                    Some("a ternary field takes a mask, not a range")
+                }
+                ("optional", ir::Keyset::Mask(..) | ir::Keyset::Range(..)) => {
+                    Some("an optional field takes one value or none")
+                }
+                ("range", ir::Keyset::Mask(..)) => Some("a range field takes a range, not a mask"),
+                ("lpm", ir::Keyset::Mask(_, mask)) if !is_prefix(mask) => {
+                    Some("an lpm field's mask must be a prefix: ones, then zeros")
+                }
+                _ => None,
+            };
+            if let Some(text) = fault {
+                self.err(Code::Type, entry.span, text);
+            }
+        }
+    }
+}
+
+fn is_prefix(mask: &ir::Expr) -> bool {
+    let width = match mask.ty {
+        ir::Type::Bit(w) | ir::Type::Int(w) => u64::from(w),
+        _ => return true,
+    };
+    let ir::ExprKind::Const(ir::Const::Bits { value, .. }) = &mask.kind else {
+        return true;
+    };
+    let zeros = value.trailing_zeros().unwrap_or(width);
+    value.count_ones() + zeros == width
+}
+
+/// P4Runtime's priorities, largest wins, all above 0.
+///
+/// Where the largest wins, entries without a priority count down from `1 + (n − 1) · delta` or from the entry before;
+/// else they count up, and the order is turned round at the end.
+fn priorities(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i32>> {
+    let n = written.len() as i64;
+    let delta = i64::try_from(rules.delta).ok()?;
+    let step = if rules.largest_wins { -delta } else { delta };
+    let first = if rules.largest_wins {
+        (n - 1).checked_mul(delta)?.checked_add(1)?
+    } else {
+        1
+    };
+    let mut out: Vec<i64> = Vec::with_capacity(written.len());
+    for p in written {
+        let value = match (p, out.last()) {
+            (Some(p), _) => i64::try_from(*p).ok()?,
+            (None, Some(last)) => last.checked_add(step)?,
+            (None, None) => first,
+        };
+        out.push(value);
+    }
+    if !rules.largest_wins {
+        let top = out.iter().copied().max().unwrap_or(0);
+        for p in &mut out {
+            *p = top.checked_sub(*p)?.checked_add(1)?;
+        }
+    }
+    // A written 0, or counting below it, moves everything up together.
+    let least = out.iter().copied().min().unwrap_or(1);
+    let shift = if least < 1 { 1 - least } else { 0 };
+    out.into_iter()
+        .map(|p| i32::try_from(p.checked_add(shift)?).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryRules, priorities};
+
+    fn run(written: &[Option<u64>], largest_wins: bool, delta: u64) -> Vec<i32> {
+        let rules = EntryRules {
+            largest_wins,
+            delta,
+        };
+        priorities(written, &rules).expect("in range")
+    }
+
+    #[test]
+    fn the_first_entry_has_the_highest_priority() {
+        assert_eq!(run(&[None, None, None], true, 1), [3, 2, 1]);
+        assert_eq!(run(&[None, None, None], true, 10), [21, 11, 1]);
+    }
+
+    #[test]
+    fn written_priorities_are_kept() {
+        assert_eq!(
+            run(&[Some(50), None, Some(7), None], true, 5),
+            [50, 45, 7, 2]
+        );
+    }
+
+    #[test]
+    fn smallest_wins_is_turned_round() {
+        assert_eq!(run(&[Some(10), Some(20), None], false, 1), [12, 2, 1]);
+    }
+}

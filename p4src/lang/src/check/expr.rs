@@ -1,0 +1,405 @@
+//! Expressions: literals, names, operands in order, lists, `?:`.
+
+use super::Checker;
+use super::fold;
+use super::types::Ty;
+use super::value::{Item, ListVal, Place, Val};
+use crate::ast::{self, ExprKind, UnOp};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+use num_bigint::BigInt;
+use std::rc::Rc;
+
+impl<'a> Checker<'a, '_> {
+    /// Types and lowers an expression. Calls in it are appended to the current block. `expected` only helps a generic
+    /// call to infer its result; giving the value that type is [`Self::coerce`]'s work.
+    pub(crate) fn expr(&mut self, e: &'a ast::Expr, expected: Option<&Ty>) -> Val<'a> {
+        if !self.enter(e.span) {
+            return Val::Poison;
+        }
+        let val = self.expr_inner(e, expected);
+        self.leave();
+        val
+    }
+
+    fn expr_inner(&mut self, e: &'a ast::Expr, expected: Option<&Ty>) -> Val<'a> {
+        match &e.kind {
+            ExprKind::Int {
+                value,
+                width,
+                signed,
+            } => self.literal(value, *width, *signed, e.span),
+            ExprKind::Bool(b) => Val::Expr(Ty::Bool, fold::boolean(*b)),
+            ExprKind::Str(s) => Val::Expr(
+                Ty::Str,
+                fold::constant(ir::Const::Str(s.clone()), ir::Type::String),
+            ),
+            ExprKind::Ellipsis => Val::Ellipsis,
+            ExprKind::DontCare => Val::DontCare,
+            ExprKind::This => match self.unit.this {
+                Some(_) => Val::This,
+                None => {
+                    self.err(
+                        Code::Placement,
+                        e.span,
+                        "`this` has a meaning only in the implementation of an abstract method",
+                    );
+                    Val::Poison
+                }
+            },
+            ExprKind::Name { absolute, name } => self.lookup(name, *absolute),
+            ExprKind::Type(ty) => self.type_name(ty),
+            ExprKind::Member { base, member } => self.member(base, member, e.span),
+            ExprKind::Index { base, index } => self.index(base, index, e.span),
+            ExprKind::Slice { base, hi, lo } => self.slice(base, hi, lo, e.span),
+            ExprKind::List(items) => self.list(items),
+            ExprKind::Invalid => Val::Invalid,
+            ExprKind::Unary { op, expr } => self.unary(*op, expr),
+            ExprKind::Binary { op, lhs, rhs } => self.binary(*op, lhs, rhs, e.span),
+            ExprKind::Cast { ty, expr } => self.cast(ty, expr),
+            ExprKind::Mux {
+                cond,
+                then,
+                otherwise,
+            } => self.mux(cond, then, otherwise, e.span),
+            ExprKind::Call {
+                callee,
+                type_args,
+                args,
+            } => self.call_value(callee, type_args, args, expected, e.span),
+        }
+    }
+
+    fn literal(&mut self, n: &BigInt, width: Option<u32>, signed: bool, span: Span) -> Val<'a> {
+        let ty = match width {
+            None => return Val::Integer(n.clone()),
+            Some(w) if w > super::types::MAX_WIDTH => {
+                self.err(Code::Constant, span, format!("a width of {w} is too large"));
+                return Val::Poison;
+            }
+            Some(w) if signed => Ty::Int(w),
+            Some(w) => Ty::Bit(w),
+        };
+        let lowered = self.types.ir(&ty);
+        if !fold::fits(n, &lowered) {
+            let shown = self.types.show(&ty);
+            self.warn(
+                Code::Constant,
+                span,
+                format!("{n} does not fit into {shown}"),
+            );
+        }
+        Val::Expr(ty, fold::bits(n, &lowered))
+    }
+
+    fn list(&mut self, items: &'a [ast::Arg]) -> Val<'a> {
+        let mut list = ListVal {
+            items: Vec::with_capacity(items.len()),
+            rest: false,
+        };
+        let mut marks = Vec::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate() {
+            if i + 1 == items.len()
+                && item.name.is_none()
+                && matches!(item.value.kind, ExprKind::Ellipsis)
+            {
+                list.rest = true;
+                break;
+            }
+            let val = self.expr(&item.value, None);
+            list.items.push(Item {
+                name: item.name.as_ref(),
+                val,
+                span: item.value.span,
+            });
+            marks.push(self.unit.block.len());
+        }
+        // An item read before a later item's call keeps the value it had then.
+        let end = self.unit.block.len();
+        for i in (0..list.items.len()).rev() {
+            if marks[i] < end {
+                let val = std::mem::replace(&mut list.items[i].val, Val::Poison);
+                list.items[i].val = self.keep(val, marks[i], list.items[i].span);
+            }
+        }
+        Val::List(Rc::new(list))
+    }
+
+    /// Two operands, left before right.
+    pub(crate) fn operands(
+        &mut self,
+        lhs: &'a ast::Expr,
+        rhs: &'a ast::Expr,
+    ) -> (Val<'a>, Val<'a>) {
+        let mut left = self.expr(lhs, None);
+        let mark = self.unit.block.len();
+        let right = self.expr(rhs, None);
+        if self.unit.block.len() > mark {
+            left = self.keep(left, mark, lhs.span);
+        }
+        (left, right)
+    }
+
+    /// Saves a value at an earlier point of the block, unless nothing can change it.
+    pub(crate) fn keep(&mut self, val: Val<'a>, at: usize, span: Span) -> Val<'a> {
+        let (ty, e) = match val {
+            Val::Expr(ty, e) => (ty, e),
+            Val::Place(p) => p.read(),
+            Val::List(list) => {
+                let items = list
+                    .items
+                    .iter()
+                    .map(|i| Item {
+                        name: i.name,
+                        val: self.keep(i.val.clone(), at, i.span),
+                        span: i.span,
+                    })
+                    .collect();
+                return Val::List(Rc::new(ListVal {
+                    items,
+                    rest: list.rest,
+                }));
+            }
+            other => return other,
+        };
+        if self.is_stable(&e) {
+            return Val::Expr(ty, e);
+        }
+        let temp = self.temp(&ty);
+        let stmt = ir::Stmt {
+            kind: ir::StmtKind::Assign(temp.lv.clone(), e),
+            span,
+        };
+        self.unit.block.insert(at, stmt);
+        Val::Place(temp)
+    }
+
+    /// Constants and temporaries do not change.
+    fn is_stable(&self, e: &ir::Expr) -> bool {
+        use ir::ExprKind as K;
+        match &e.kind {
+            K::Const(_) | K::InvalidHeader => true,
+            K::Read(lv) | K::IsValid(lv) | K::LastIndex(lv) | K::NextIndex(lv) => {
+                self.unit.is_temp[lv.var.index()]
+                    && lv
+                        .path
+                        .iter()
+                        .all(|a| matches!(a, ir::Access::Field(_) | ir::Access::Slice(..)))
+            }
+            K::Unary(_, a) | K::Cast(a) | K::Slice(a, _, _) => self.is_stable(a),
+            K::Binary(_, a, b) | K::Concat(a, b) => self.is_stable(a) && self.is_stable(b),
+            K::Mux(a, b, c) => self.is_stable(a) && self.is_stable(b) && self.is_stable(c),
+            K::Tuple(items) => items.iter().all(|i| self.is_stable(i)),
+        }
+    }
+
+    fn unary(&mut self, op: UnOp, operand: &'a ast::Expr) -> Val<'a> {
+        let val = self.expr(operand, None);
+        if let Val::Integer(n) = &val {
+            return match op {
+                UnOp::Neg => Val::Integer(-n.clone()),
+                UnOp::Plus => val,
+                UnOp::BitNot => {
+                    self.push(
+                        Diagnostic::error(
+                            Code::Type,
+                            operand.span,
+                            "`~` needs an operand with a width",
+                        )
+                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                    );
+                    Val::Poison
+                }
+                UnOp::Not => {
+                    self.mismatch(operand.span, &Ty::Bool, &Ty::Integer);
+                    Val::Poison
+                }
+            };
+        }
+        let Some((ty, e)) = self.rvalue(val, operand.span) else {
+            return Val::Poison;
+        };
+        let ty = self.decay(ty);
+        let e = ir::Expr {
+            ty: self.types.ir(&ty),
+            ..e
+        };
+        match (op, &ty) {
+            (_, Ty::Poison) => Val::Poison,
+            (UnOp::Not, Ty::Bool) => Val::Expr(ty, fold::unary(ir::UnOp::Not, e)),
+            (UnOp::Not, _) => {
+                self.mismatch(operand.span, &Ty::Bool, &ty);
+                Val::Poison
+            }
+            (UnOp::Plus, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) => Val::Expr(ty, e),
+            (UnOp::Neg, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) => {
+                Val::Expr(ty, fold::unary(ir::UnOp::Neg, e))
+            }
+            (UnOp::BitNot, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) => {
+                Val::Expr(ty, fold::unary(ir::UnOp::BitNot, e))
+            }
+            _ => {
+                let shown = self.types.show(&ty);
+                self.err(
+                    Code::Type,
+                    operand.span,
+                    format!("expected bit<> or int<>, found {shown}"),
+                );
+                Val::Poison
+            }
+        }
+    }
+
+    /// `c ? a : b`
+    fn mux(
+        &mut self,
+        cond: &'a ast::Expr,
+        then: &'a ast::Expr,
+        otherwise: &'a ast::Expr,
+        span: Span,
+    ) -> Val<'a> {
+        let c = self.condition(cond);
+        let mut a = Val::Poison;
+        let mut b = Val::Poison;
+        let then_block = self.block_of(|x| a = x.expr(then, None));
+        let else_block = self.block_of(|x| b = x.expr(otherwise, None));
+        let Some(c) = c else { return Val::Poison };
+        if let Some(ir::Const::Bool(decided)) = fold::as_const(&c) {
+            let (val, block) = if *decided {
+                (a, then_block)
+            } else {
+                (b, else_block)
+            };
+            self.unit.block.extend(block);
+            return val;
+        }
+        let ty = match (self.type_of(&a), self.type_of(&b)) {
+            (Some(Ty::Integer), Some(Ty::Integer)) => {
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        span,
+                        "the width of this value is unknown: both sides are `int`",
+                    )
+                    .hint("give one of them a width: `8w1`"),
+                );
+                return Val::Poison;
+            }
+            (Some(Ty::Integer) | None, Some(ty)) => ty,
+            (Some(ty), _) => ty,
+            _ => {
+                if !matches!((&a, &b), (Val::Poison, _) | (_, Val::Poison)) {
+                    self.err(Code::Type, span, "the type of this value is unknown");
+                }
+                return Val::Poison;
+            }
+        };
+        let (Some(a), Some(b)) = (
+            self.coerce(a, &ty, then.span),
+            self.coerce(b, &ty, otherwise.span),
+        ) else {
+            return Val::Poison;
+        };
+        if then_block.is_empty() && else_block.is_empty() {
+            return Val::Expr(ty, fold::mux(c, a, b));
+        }
+        // A side calls something: only the chosen one may.
+        let temp = self.temp(&ty);
+        let assign = |mut block: ir::Block, value: ir::Expr, at: Span| {
+            block.push(ir::Stmt {
+                kind: ir::StmtKind::Assign(temp.lv.clone(), value),
+                span: at,
+            });
+            block
+        };
+        let then_block = assign(then_block, a, then.span);
+        let else_block = assign(else_block, b, otherwise.span);
+        self.emit(ir::StmtKind::If(c, then_block, else_block), span);
+        Val::Place(temp)
+    }
+
+    /// A `bool`.
+    pub(crate) fn condition(&mut self, e: &'a ast::Expr) -> Option<ir::Expr> {
+        let val = self.expr(e, Some(&Ty::Bool));
+        self.coerce(val, &Ty::Bool, e.span)
+    }
+
+    /// A value with a type of its own.
+    pub(crate) fn rvalue(&mut self, val: Val<'a>, span: Span) -> Option<(Ty, ir::Expr)> {
+        match val {
+            Val::Expr(ty, e) => Some((ty, e)),
+            Val::Place(p) => Some(p.read()),
+            Val::Poison => None,
+            other => {
+                let ty = match &other {
+                    Val::List(_) => self.type_of(&other),
+                    _ => None,
+                };
+                match ty {
+                    Some(ty) => {
+                        let e = self.coerce(other, &ty, span)?;
+                        Some((ty, e))
+                    }
+                    None => {
+                        let what = other.what();
+                        self.err(Code::Type, span, format!("expected a value, found {what}"));
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    /// An enum with a representation stands for its representation (P4_16 1.2.5, section 8.3).
+    pub(crate) fn decay(&self, ty: Ty) -> Ty {
+        match &ty {
+            Ty::SerEnum(i) => self.types.ser_enums[*i as usize].repr.clone(),
+            _ => ty,
+        }
+    }
+
+    /// A value as a place: saved in a temporary if it has none.
+    pub(crate) fn place_of(&mut self, ty: Ty, e: ir::Expr, span: Span) -> Place {
+        if let ir::ExprKind::Read(lv) = e.kind {
+            return Place {
+                ty,
+                lv,
+                read_only: Some("it is a value"),
+            };
+        }
+        let temp = self.temp(&ty);
+        self.emit(ir::StmtKind::Assign(temp.lv.clone(), e), span);
+        temp
+    }
+
+    /// A place that may be written.
+    pub(crate) fn lvalue(&mut self, e: &'a ast::Expr) -> Option<Place> {
+        match self.expr(e, None) {
+            Val::Place(p) => {
+                if let Some(why) = p.read_only {
+                    self.err(
+                        Code::Placement,
+                        e.span,
+                        format!("this cannot be assigned to: {why}"),
+                    );
+                    return None;
+                }
+                Some(p)
+            }
+            Val::Poison => None,
+            other => {
+                let what = match &other {
+                    Val::Expr(..) | Val::Integer(_) => "a value without a place",
+                    _ => other.what(),
+                };
+                self.err(
+                    Code::Placement,
+                    e.span,
+                    format!("this cannot be assigned to: it is {what}"),
+                );
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Extern objects: instances, abstract methods implemented at instantiation, method calls.
+
+use super::args::accepts;
+use super::call::Call;
+use super::decls::ExternDecl;
+use super::infer::Infer;
+use super::scope::nearest;
+use super::types::Ty;
+use super::unit::{Body, UnitKind};
+use super::value::{DeclRef, Val};
+use super::{Checker, MAX_INSTANCES};
+use crate::ast::{self, DeclKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+
+/// An instantiation as written.
+#[derive(Clone, Copy)]
+pub(crate) struct Instantiation<'a> {
+    pub(crate) args: &'a [ast::Arg],
+    pub(crate) annotations: &'a [ast::Annotation],
+    /// Implementations of abstract methods.
+    pub(crate) init: Option<&'a [ast::Decl]>,
+    pub(crate) span: Span,
+}
+
+impl<'a> Checker<'a, '_> {
+    /// Resolves every signature once, over the extern's own parameters.
+    pub(crate) fn check_extern(&mut self, index: u32) {
+        let decl = self.externs[index as usize];
+        let class: Vec<Ty> = self.rigid(decl.type_params);
+        for m in decl.methods {
+            let own: Vec<Ty> = self.rigid(&m.proto.type_params);
+            let generics = [
+                (decl.type_params, class.as_slice()),
+                (m.proto.type_params.as_slice(), own.as_slice()),
+            ];
+            self.signature(&generics, &m.proto.params, m.proto.ret.as_ref());
+            if m.proto.ret.is_none() && m.proto.name.name != decl.name.name {
+                self.err(
+                    Code::Type,
+                    m.proto.name.span,
+                    format!(
+                        "a method needs a return type; a constructor is named `{}`",
+                        decl.name.name
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Type parameters standing for themselves.
+    pub(crate) fn rigid(&mut self, params: &[ast::Ident]) -> Vec<Ty> {
+        params.iter().map(|p| self.types.fresh(&p.name)).collect()
+    }
+
+    /// A method by name and arguments.
+    pub(crate) fn find_method(
+        &mut self,
+        decl: ExternDecl<'a>,
+        name: &ast::Ident,
+        args: &[ast::Arg],
+    ) -> Option<&'a ast::Method> {
+        let named: Vec<&'a ast::Method> = decl
+            .methods
+            .iter()
+            .filter(|m| m.proto.ret.is_some() && m.proto.name.name == name.name)
+            .collect();
+        if named.is_empty() {
+            let object = &decl.name.name;
+            let mut d = Diagnostic::error(
+                Code::UnknownName,
+                name.span,
+                format!("`{object}` has no method `{}`", name.name),
+            );
+            let names = decl
+                .methods
+                .iter()
+                .filter(|m| m.proto.ret.is_some())
+                .map(|m| m.proto.name.name.as_str());
+            if let Some(near) = nearest(&name.name, names) {
+                d = d.hint(format!("a method like it is `{near}`"));
+            }
+            self.push(d);
+            return None;
+        }
+        let fitting = named.iter().find(|m| accepts(&m.proto.params, args));
+        match fitting {
+            Some(m) => Some(m),
+            // One candidate: the argument check names the fault better.
+            None if named.len() == 1 => Some(named[0]),
+            None => {
+                self.err(
+                    Code::Type,
+                    name.span,
+                    format!("no overload of `{}` takes these arguments", name.name),
+                );
+                None
+            }
+        }
+    }
+
+    /// `object.method(…)`
+    pub(crate) fn call_method(
+        &mut self,
+        object: ir::ExternId,
+        ty: &Ty,
+        method: &'a ast::Ident,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        let Ty::Extern(index, class) = ty else {
+            return Some(Val::Poison);
+        };
+        let decl = self.externs[*index as usize];
+        let Some(found) = self.find_method(decl, method, call.args) else {
+            return Some(self.poisoned(call));
+        };
+        let outer = [(decl.type_params, &**class)];
+        let Some((sig, args, targs)) = self.prepare(&found.proto, &outer, call) else {
+            return Some(Val::Poison);
+        };
+        if !self.may_run(call.span) {
+            return Some(Val::Poison);
+        }
+        let (result, val) = self.result_place(&sig.ret, call.used);
+        let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
+        self.emit(
+            ir::StmtKind::CallMethod {
+                object,
+                method: method.name.clone(),
+                type_args,
+                args,
+                result,
+            },
+            call.span,
+        );
+        val
+    }
+
+    /// Makes an extern object.
+    pub(crate) fn extern_instance(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        name: String,
+        made: Instantiation<'a>,
+    ) -> Val<'a> {
+        let decl = self.externs[index as usize];
+        let shown = &decl.name.name;
+        let constructors: Vec<&'a ast::Method> = decl
+            .methods
+            .iter()
+            .filter(|m| m.proto.ret.is_none())
+            .collect();
+        let Some(ctor) = constructors
+            .iter()
+            .copied()
+            .find(|m| accepts(&m.proto.params, made.args))
+            .or_else(|| constructors.first().copied())
+        else {
+            self.err(
+                Code::Placement,
+                made.span,
+                format!("`{shown}` has no constructor: the architecture provides its objects"),
+            );
+            return Val::Poison;
+        };
+        if self.out.externs.len() >= MAX_INSTANCES {
+            self.err(Code::Limit, made.span, "too many instances");
+            return Val::Poison;
+        }
+        let mut infer = Infer::default();
+        let Some(targs) =
+            self.type_arguments(decl.type_params, types, shown, made.span, &mut infer)
+        else {
+            return Val::Poison;
+        };
+        let sig = self.signature(&[(decl.type_params, &targs)], &ctor.proto.params, None);
+        let Some(bound) = self.bind_args(&ctor.proto.params, made.args, shown, made.span) else {
+            return Val::Poison;
+        };
+        let vals = self.eval_args(&sig, &bound, &mut infer);
+        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+            return Val::Poison;
+        }
+        let Some(targs) = self.settled(&targs, &mut infer, true, made.span) else {
+            return Val::Poison;
+        };
+        let Some(values) = self.constructor_args(&sig, &bound, vals, &infer) else {
+            return Val::Poison;
+        };
+        let args = values
+            .into_iter()
+            .zip(&ctor.proto.params)
+            .filter_map(|(v, p)| Some((p.name.name.clone(), constant_arg(v)?)))
+            .collect();
+        let id = ir::ExternId(self.out.externs.len() as u32);
+        let ty = Ty::Extern(index, targs.as_slice().into());
+        let owner = match self.unit.kind {
+            UnitKind::Control(id) => Some(id),
+            _ => None,
+        };
+        let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
+        let annotations = self.annotations(made.annotations);
+        self.out.externs.push(ir::ExternInstance {
+            name: name.clone(),
+            type_name: shown.clone(),
+            type_args,
+            args,
+            methods: Vec::new(),
+            owner,
+            annotations,
+            span: made.span,
+        });
+        self.implement(id, &ty, decl, &name, made);
+        Val::Extern(id, ty)
+    }
+
+    /// The bodies of abstract methods become actions of the control.
+    fn implement(
+        &mut self,
+        id: ir::ExternId,
+        ty: &Ty,
+        decl: ExternDecl<'a>,
+        name: &str,
+        made: Instantiation<'a>,
+    ) {
+        let mut done: Vec<&str> = Vec::new();
+        for item in made.init.unwrap_or_default() {
+            let DeclKind::Function { proto, body } = &item.kind else {
+                self.unsupported(
+                    item.span,
+                    "declarations other than methods in an initialiser",
+                );
+                continue;
+            };
+            let method = decl
+                .methods
+                .iter()
+                .find(|m| m.is_abstract && m.proto.name.name == proto.name.name);
+            let Some(method) = method else {
+                self.err(
+                    Code::UnknownName,
+                    proto.name.span,
+                    format!(
+                        "`{}` has no abstract method `{}`",
+                        decl.name.name, proto.name.name
+                    ),
+                );
+                continue;
+            };
+            if !matches!(self.unit.kind, UnitKind::Control(_)) {
+                self.unsupported(
+                    item.span,
+                    "abstract methods implemented outside of a control",
+                );
+                continue;
+            }
+            self.conforming_method(ty, decl, method, proto);
+            done.push(&proto.name.name);
+            let this = self.unit.this.replace((id, ty.clone()));
+            let full = format!("{name}.{}", proto.name.name);
+            let action = self.method_body(&full, proto, body, item);
+            self.unit.this = this;
+            if let Some(made) = self.out.externs.get_mut(id.index()) {
+                made.methods.push((proto.name.name.clone(), action));
+            }
+        }
+        for m in decl.methods.iter().filter(|m| m.is_abstract) {
+            let name = &m.proto.name.name;
+            let optional = m.annotations.iter().any(|a| a.name.name == "optional");
+            if !optional && !done.iter().any(|d| d == name) {
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        made.span,
+                        format!("the abstract method `{name}` is not implemented"),
+                    )
+                    .hint(format!(
+                        "`{}(…) x = {{ … {name}(…) {{ … }} }};`",
+                        decl.name.name
+                    )),
+                );
+            }
+        }
+    }
+
+    /// An implementation has its declaration's types and directions.
+    fn conforming_method(
+        &mut self,
+        ty: &Ty,
+        decl: ExternDecl<'a>,
+        method: &'a ast::Method,
+        proto: &'a ast::FunctionProto,
+    ) {
+        let Ty::Extern(_, class) = ty else { return };
+        let sig = self.signature(
+            &[(decl.type_params, class)],
+            &method.proto.params,
+            method.proto.ret.as_ref(),
+        );
+        let least = method
+            .proto
+            .params
+            .iter()
+            .filter(|p| !super::args::is_optional(p) && p.default.is_none())
+            .count();
+        if proto.params.len() > sig.types.len() || proto.params.len() < least {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    proto.name.span,
+                    format!(
+                        "`{}` takes {} parameter{}, {} written",
+                        proto.name.name,
+                        sig.types.len(),
+                        if sig.types.len() == 1 { "" } else { "s" },
+                        proto.params.len()
+                    ),
+                )
+                .label(method.proto.name.span, "declared here"),
+            );
+            return;
+        }
+        for ((p, wanted), declared) in proto.params.iter().zip(&sig.types).zip(sig.params) {
+            let found = self.resolve(&p.ty);
+            if found != *wanted {
+                self.mismatch(p.ty.span, wanted, &found);
+            }
+            if p.direction != declared.direction {
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        p.span,
+                        "the direction differs from the declaration's",
+                    )
+                    .label(declared.span, "declared here"),
+                );
+            }
+        }
+        let ret = match &proto.ret {
+            Some(ty) => self.resolve(ty),
+            None => Ty::Void,
+        };
+        if ret != sig.ret {
+            self.mismatch(proto.name.span, &sig.ret, &ret);
+        }
+    }
+
+    fn method_body(
+        &mut self,
+        full: &str,
+        proto: &'a ast::FunctionProto,
+        body: &'a ast::Block,
+        item: &'a ast::Decl,
+    ) -> ir::ActionId {
+        let types: Vec<Ty> = proto.params.iter().map(|p| self.resolve(&p.ty)).collect();
+        let ret = match &proto.ret {
+            Some(ty) => self.resolve(ty),
+            None => Ty::Void,
+        };
+        self.push_scope();
+        let mut params = self.bind_params(&proto.params, &types);
+        let (result, out) = self.return_place(&ret);
+        params.extend(out);
+        let outer_ret = self.unit.ret.replace((ret, result));
+        let outer_body = std::mem::replace(&mut self.unit.body, Body::Function);
+        let outer_loops = std::mem::take(&mut self.unit.loops);
+        let block = self.block_of(|c| c.block(body));
+        self.unit.loops = outer_loops;
+        self.unit.body = outer_body;
+        self.unit.ret = outer_ret;
+        self.pop_scope();
+        let id = ir::ActionId(self.unit.actions.len() as u32);
+        let annotations = self.annotations(&item.annotations);
+        self.unit.actions.push(ir::Action {
+            name: full.to_owned(),
+            params,
+            body: block,
+            annotations,
+            span: item.span,
+        });
+        self.unit.action_types.push(types.into());
+        id
+    }
+
+    /// `X(…)` where an argument or a property's value is wanted.
+    pub(crate) fn anonymous_instance(
+        &mut self,
+        decl: DeclRef,
+        types: &[Ty],
+        call: Call<'a, '_>,
+    ) -> Val<'a> {
+        let made = Instantiation {
+            args: call.args,
+            annotations: &[],
+            init: None,
+            span: call.span,
+        };
+        match decl {
+            DeclRef::Extern(i) => {
+                let name = self.externs[i as usize].name.name.clone();
+                let name = super::unit::join(&self.unit.name, &name);
+                self.extern_instance(i, types, name, made)
+            }
+            DeclRef::Control(i) => {
+                let def = self.controls[i as usize];
+                let own = super::unit::given_name(&def.decl.name.name, def.annotations);
+                let name = super::unit::join(&self.unit.name, &own);
+                self.control_instance(i, name, made)
+            }
+            DeclRef::Parser(i) => {
+                let own = self.parsers[i as usize].name.name.clone();
+                let name = super::unit::join(&self.unit.name, &own);
+                self.parser_instance(i, name, made)
+            }
+            DeclRef::Package(i) => {
+                let name = self.packages[i as usize].name.name.clone();
+                self.package_instance(i, types, &name, made)
+            }
+            DeclRef::Struct(_) => {
+                self.push(
+                    Diagnostic::error(Code::Type, call.span, "a struct has no constructor")
+                        .hint("a list makes one: `{ a, b }`"),
+                );
+                Val::Poison
+            }
+        }
+    }
+}
+
+/// A constructor argument as a constant; what has no place in the IR is left out.
+fn constant_arg(val: Val<'_>) -> Option<ir::Const> {
+    match val {
+        Val::Integer(n) => Some(ir::Const::Integer(n)),
+        Val::Expr(_, e) => super::fold::into_const(e),
+        Val::Extern(id, _) => Some(ir::Const::Extern(id)),
+        _ => None,
+    }
+}

@@ -1,0 +1,210 @@
+//! Type arguments: fresh variables for a generic's parameters, bound by what the arguments turn out to be.
+
+use super::Checker;
+use super::types::Ty;
+use super::value::Val;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+use std::rc::Rc;
+
+/// Type parameters under inference.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Infer {
+    /// Variable and what it is bound to.
+    vars: Vec<(u32, Option<Ty>)>,
+}
+
+impl Infer {
+    fn slot(&self, var: u32) -> Option<usize> {
+        self.vars.iter().position(|(v, _)| *v == var)
+    }
+}
+
+/// Parameter types and result of something callable.
+#[derive(Debug, Clone)]
+pub(crate) struct Signature<'a> {
+    pub(crate) params: &'a [ast::Param],
+    pub(crate) types: Vec<Ty>,
+    pub(crate) ret: Ty,
+}
+
+impl<'a> Checker<'a, '_> {
+    /// Type arguments for type parameters: those given, or fresh variables entered in `infer`.
+    pub(crate) fn type_arguments(
+        &mut self,
+        params: &'a [ast::Ident],
+        given: &[Ty],
+        what: &str,
+        span: Span,
+        infer: &mut Infer,
+    ) -> Option<Vec<Ty>> {
+        if !given.is_empty() && given.len() != params.len() {
+            self.err(
+                Code::Type,
+                span,
+                format!(
+                    "`{what}` takes {} type argument{}, {} given",
+                    params.len(),
+                    if params.len() == 1 { "" } else { "s" },
+                    given.len()
+                ),
+            );
+            return None;
+        }
+        let mut out = Vec::with_capacity(params.len());
+        for (i, p) in params.iter().enumerate() {
+            match given.get(i) {
+                Some(ty) if *ty != Ty::DontCare => out.push(ty.clone()),
+                _ => {
+                    let var = self.types.fresh(&p.name);
+                    if let Ty::Var(n) = var {
+                        infer.vars.push((n, None));
+                    }
+                    out.push(var);
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// Resolves parameters and result with type parameters put in. They see the top level only.
+    pub(crate) fn signature(
+        &mut self,
+        generics: &[(&'a [ast::Ident], &[Ty])],
+        params: &'a [ast::Param],
+        ret: Option<&'a ast::Type>,
+    ) -> Signature<'a> {
+        let scopes = std::mem::take(&mut self.unit.scopes);
+        for (names, types) in generics {
+            self.push_scope();
+            for (name, ty) in names.iter().zip(*types) {
+                self.declare(name, Val::Type(ty.clone()));
+            }
+        }
+        if self.unit.scopes.is_empty() {
+            self.push_scope();
+        }
+        let types = params.iter().map(|p| self.resolve(&p.ty)).collect();
+        let ret = match ret {
+            Some(ty) => self.resolve(ty),
+            None => Ty::Void,
+        };
+        self.unit.scopes = scopes;
+        Signature { params, types, ret }
+    }
+
+    /// Makes `param` equal to `found` by binding variables; `false` where they differ.
+    pub(crate) fn unify(&mut self, param: &Ty, found: &Ty, infer: &mut Infer) -> bool {
+        if let Ty::Var(v) = param
+            && let Some(slot) = infer.slot(*v)
+        {
+            return match infer.vars[slot].1.clone() {
+                None => {
+                    if param != found {
+                        infer.vars[slot].1 = Some(found.clone());
+                    }
+                    true
+                }
+                // An `int` gives way to a type with a width.
+                Some(Ty::Integer) if matches!(found, Ty::Bit(_) | Ty::Int(_)) => {
+                    infer.vars[slot].1 = Some(found.clone());
+                    true
+                }
+                Some(bound) => bound == *found || *found == Ty::Integer || found.is_poison(),
+            };
+        }
+        match (param, found) {
+            (Ty::Poison | Ty::DontCare, _) | (_, Ty::Poison | Ty::DontCare) => true,
+            (Ty::Stack(a, n), Ty::Stack(b, m)) => n == m && self.unify(a, b, infer),
+            (Ty::List(a), Ty::List(b)) => self.unify(a, b, infer),
+            (Ty::Tuple(a), Ty::Tuple(b)) => self.unify_all(a, b, infer),
+            (Ty::Extern(i, a), Ty::Extern(j, b))
+            | (Ty::Package(i, a), Ty::Package(j, b))
+            | (Ty::Parser(i, a), Ty::Parser(j, b))
+            | (Ty::Control(i, a), Ty::Control(j, b)) => i == j && self.unify_all(a, b, infer),
+            (Ty::Struct(i), Ty::Struct(j)) if i != j => {
+                let (d1, a) = self.types.structs[*i as usize].origin.clone();
+                let (d2, b) = self.types.structs[*j as usize].origin.clone();
+                d1 == d2 && self.unify_all(&a, &b, infer)
+            }
+            _ => param == found,
+        }
+    }
+
+    fn unify_all(&mut self, a: &[Ty], b: &[Ty], infer: &mut Infer) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.unify(x, y, infer))
+    }
+
+    /// Puts the bound variables in.
+    pub(crate) fn subst(&mut self, ty: &Ty, infer: &Infer, span: Span) -> Ty {
+        if infer.vars.is_empty() || !self.types.has_vars(ty) {
+            return ty.clone();
+        }
+        match ty {
+            Ty::Var(v) => match infer.slot(*v).and_then(|s| infer.vars[s].1.clone()) {
+                Some(bound) => bound,
+                None => ty.clone(),
+            },
+            Ty::Stack(elem, n) => Ty::Stack(Rc::new(self.subst(elem, infer, span)), *n),
+            Ty::List(elem) => Ty::List(Rc::new(self.subst(elem, infer, span))),
+            Ty::Tuple(items) => Ty::Tuple(self.subst_all(items, infer, span)),
+            Ty::Extern(i, args) => Ty::Extern(*i, self.subst_all(args, infer, span)),
+            Ty::Parser(i, args) => Ty::Parser(*i, self.subst_all(args, infer, span)),
+            Ty::Control(i, args) => Ty::Control(*i, self.subst_all(args, infer, span)),
+            Ty::Package(i, args) => Ty::Package(*i, self.subst_all(args, infer, span)),
+            Ty::Struct(i) => {
+                let (decl, args) = self.types.structs[*i as usize].origin.clone();
+                let args = self.subst_all(&args, infer, span);
+                self.struct_instance(decl, &args, span)
+            }
+            _ => ty.clone(),
+        }
+    }
+
+    fn subst_all(&mut self, list: &[Ty], infer: &Infer, span: Span) -> Rc<[Ty]> {
+        list.iter().map(|t| self.subst(t, infer, span)).collect()
+    }
+
+    /// The inferred type arguments. A bare `int` becomes 32 bits wide; what nothing bound is an error, except in an
+    /// optional argument left out.
+    pub(crate) fn settled(
+        &mut self,
+        args: &[Ty],
+        infer: &mut Infer,
+        strict: bool,
+        span: Span,
+    ) -> Option<Vec<Ty>> {
+        let mut missing = None;
+        for (var, bound) in &mut infer.vars {
+            match bound {
+                Some(ty) => *ty = sized(ty),
+                None => {
+                    missing.get_or_insert(*var);
+                    *bound = Some(if strict { Ty::Poison } else { Ty::Void });
+                }
+            }
+        }
+        if let (Some(var), true) = (missing, strict) {
+            let name = self.types.vars[var as usize].clone();
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    span,
+                    format!("the type argument `{name}` cannot be inferred"),
+                )
+                .hint("write it: `f<bit<32>>(…)`"),
+            );
+            return None;
+        }
+        Some(args.iter().map(|a| self.subst(a, infer, span)).collect())
+    }
+}
+
+fn sized(ty: &Ty) -> Ty {
+    match ty {
+        Ty::Integer => Ty::Bit(32),
+        Ty::Tuple(items) => Ty::Tuple(items.iter().map(sized).collect()),
+        _ => ty.clone(),
+    }
+}

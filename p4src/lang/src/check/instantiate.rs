@@ -1,0 +1,437 @@
+//! Instances of parsers and controls: each is elaborated as a unit of its own, constructor parameters put in.
+
+use super::call::Call;
+use super::externs::Instantiation;
+use super::fold;
+use super::infer::Infer;
+use super::types::Ty;
+use super::unit::{Body, Unit, UnitKind, given_name, join};
+use super::value::{DeclRef, Val};
+use super::{Checker, MAX_INSTANCES};
+use crate::ast::{self, DeclKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+use num_bigint::BigInt;
+
+impl<'a> Checker<'a, '_> {
+    /// `T(args) name;` in a parser, control or block.
+    pub(crate) fn local_instance(
+        &mut self,
+        decl: &'a ast::Decl,
+        ty: &'a ast::Type,
+        args: &'a [ast::Arg],
+        name: &'a ast::Ident,
+        init: Option<&'a [ast::Decl]>,
+    ) {
+        let full = self.full_name(&name.name, &decl.annotations);
+        let made = Instantiation {
+            args,
+            annotations: &decl.annotations,
+            init,
+            span: decl.span,
+        };
+        // Constructor calls among the arguments are part of the declaration, wherever it stands.
+        let body = std::mem::replace(&mut self.unit.body, Body::Locals);
+        let val = self.instance(ty, full, made);
+        self.unit.body = body;
+        self.declare(name, val);
+    }
+
+    /// An instance of whatever the type names.
+    pub(crate) fn instance(
+        &mut self,
+        ty: &'a ast::Type,
+        full: String,
+        made: Instantiation<'a>,
+    ) -> Val<'a> {
+        match self.type_name(ty) {
+            Val::Decl(DeclRef::Extern(i)) => self.extern_instance(i, &[], full, made),
+            Val::Type(Ty::Extern(i, args)) => self.extern_instance(i, &args, full, made),
+            Val::Decl(DeclRef::Control(i)) => self.control_instance(i, full, made),
+            Val::Decl(DeclRef::Parser(i)) => self.parser_instance(i, full, made),
+            Val::Decl(DeclRef::Package(i)) => self.package_instance(i, &[], &full, made),
+            Val::Type(Ty::Package(i, args)) => self.package_instance(i, &args, &full, made),
+            Val::Poison => Val::Poison,
+            _ => {
+                self.push(
+                    Diagnostic::error(Code::Type, ty.span, "this type has no constructor")
+                        .hint("a variable is declared without parentheses: `T x;`"),
+                );
+                Val::Poison
+            }
+        }
+    }
+
+    /// Evaluates constructor arguments against the declaration's parameters.
+    pub(crate) fn unit_args(
+        &mut self,
+        params: &'a [ast::Param],
+        what: &str,
+        made: Instantiation<'a>,
+    ) -> Option<Vec<Val<'a>>> {
+        let mut infer = Infer::default();
+        let sig = self.signature(&[], params, None);
+        let bound = self.bind_args(params, made.args, what, made.span)?;
+        let vals = self.eval_args(&sig, &bound, &mut infer);
+        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+            return None;
+        }
+        self.constructor_args(&sig, &bound, vals, &infer)
+    }
+
+    /// A control instance.
+    pub(crate) fn control_instance(
+        &mut self,
+        index: u32,
+        full: String,
+        made: Instantiation<'a>,
+    ) -> Val<'a> {
+        let def = self.controls[index as usize];
+        let name = &def.decl.name.name;
+        if def.decl.body.is_none() {
+            self.err(
+                Code::Type,
+                made.span,
+                format!("`{name}` is a control type without a body; it cannot be instantiated"),
+            );
+            return Val::Poison;
+        }
+        if matches!(self.unit.kind, UnitKind::Parser) {
+            self.err(
+                Code::Placement,
+                made.span,
+                "a control cannot be instantiated in a parser",
+            );
+            return Val::Poison;
+        }
+        let Some(values) = self.unit_args(&def.decl.ctor_params, name, made) else {
+            return Val::Poison;
+        };
+        match self.control(index, full, values, made) {
+            Some(id) => Val::Control(id, index),
+            None => Val::Poison,
+        }
+    }
+
+    /// Elaborates a control.
+    pub(crate) fn control(
+        &mut self,
+        index: u32,
+        full: String,
+        values: Vec<Val<'a>>,
+        made: Instantiation<'a>,
+    ) -> Option<ir::ControlId> {
+        let def = self.controls[index as usize];
+        let body = def.decl.body.as_ref()?;
+        if self.out.controls.len() >= MAX_INSTANCES {
+            self.err(Code::Limit, made.span, "too many instances");
+            return None;
+        }
+        if !self.enter(made.span) {
+            return None;
+        }
+        self.seen_controls.insert(index);
+        let id = ir::ControlId(self.out.controls.len() as u32);
+        self.out.controls.push(None);
+        let mut params = Vec::new();
+        let unit = self.in_unit(Unit::new(UnitKind::Control(id), full.clone()), |c| {
+            params = c.unit_params(&def.decl.ctor_params, values, &def.decl.params);
+            c.push_scope();
+            for local in &body.locals {
+                c.control_local(local);
+            }
+            c.unit.body = Body::Apply;
+            c.unit.ret = Some((Ty::Void, None));
+            c.block(&body.apply);
+        });
+        let mut annotations = self.annotations(def.annotations);
+        annotations.extend(self.annotations(made.annotations));
+        self.out.controls[id.index()] = Some(ir::Control {
+            name: full,
+            type_name: def.decl.name.name.clone(),
+            params,
+            vars: unit.vars,
+            actions: unit.actions,
+            tables: unit.tables,
+            body: unit.block,
+            annotations,
+            span: def.span,
+        });
+        self.leave();
+        Some(id)
+    }
+
+    /// Constructor parameters as constants, then run-time parameters as variables.
+    pub(crate) fn unit_params(
+        &mut self,
+        ctor_params: &'a [ast::Param],
+        values: Vec<Val<'a>>,
+        params: &'a [ast::Param],
+    ) -> Vec<ir::Param> {
+        for (p, val) in ctor_params.iter().zip(values) {
+            self.declare(&p.name, val);
+        }
+        let types: Vec<Ty> = params.iter().map(|p| self.resolve(&p.ty)).collect();
+        for (p, ty) in params.iter().zip(&types) {
+            let object =
+                matches!(ty, Ty::Extern(i, _) if !is_packet(&self.types.extern_names[*i as usize]));
+            if object {
+                self.unsupported(
+                    p.span,
+                    "extern objects as run-time parameters of parsers and controls",
+                );
+            }
+            if *ty == Ty::Integer {
+                self.err(
+                    Code::Type,
+                    p.ty.span,
+                    "`int` is a compile-time type; a run-time parameter needs a width",
+                );
+            }
+        }
+        self.bind_params(params, &types)
+    }
+
+    fn control_local(&mut self, decl: &'a ast::Decl) {
+        match &decl.kind {
+            DeclKind::Action { name, .. } => {
+                let full = self.full_name(&name.name, &decl.annotations);
+                let val = match self.action(decl, full) {
+                    Some(id) => Val::Action(id, decl),
+                    None => Val::Poison,
+                };
+                self.declare(name, val);
+            }
+            DeclKind::Table(table) => {
+                let val = self.table(decl, table);
+                self.declare(&table.name, val);
+            }
+            _ => self.local_decl(decl),
+        }
+    }
+
+    /// `C.apply(…)` on a type: an instance named like the type.
+    pub(crate) fn direct_control(&mut self, index: u32, span: Span) -> Option<ir::ControlId> {
+        let def = self.controls[index as usize];
+        let own = given_name(&def.decl.name.name, def.annotations);
+        let full = self.direct_name(&own);
+        let val = self.direct(|c, made| c.control_instance(index, full, made), span);
+        match val {
+            Val::Control(id, _) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::direct_control`].
+    pub(crate) fn direct_parser(&mut self, index: u32, span: Span) -> Option<ir::ParserId> {
+        let own = self.parsers[index as usize].name.name.clone();
+        let full = self.direct_name(&own);
+        let val = self.direct(|c, made| c.parser_instance(index, full, made), span);
+        match val {
+            Val::Parser(id, _) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn direct(
+        &mut self,
+        make: impl FnOnce(&mut Self, Instantiation<'a>) -> Val<'a>,
+        span: Span,
+    ) -> Val<'a> {
+        let made = Instantiation {
+            args: &[],
+            annotations: &[],
+            init: None,
+            span,
+        };
+        let body = std::mem::replace(&mut self.unit.body, Body::Locals);
+        let val = make(self, made);
+        self.unit.body = body;
+        val
+    }
+
+    /// The type's name; the second direct instance in a unit gets a number.
+    fn direct_name(&mut self, own: &str) -> String {
+        let mut name = own.to_owned();
+        let mut n = 0u32;
+        while !self.unit.direct_instances.insert(name.clone()) {
+            n += 1;
+            name = format!("{own}_{n}");
+        }
+        join(&self.unit.name, &name)
+    }
+
+    /// `control.apply(…)`
+    pub(crate) fn apply_control(
+        &mut self,
+        id: ir::ControlId,
+        index: u32,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        if !self.may_apply(call.span) {
+            return None;
+        }
+        let def = self.controls[index as usize];
+        let name = &def.decl.name.name;
+        if let Some(args) = self.plain_args(&def.decl.params, name, call) {
+            self.emit(ir::StmtKind::ApplyControl(id, args), call.span);
+        }
+        None
+    }
+
+    /// `parser.apply(…)`
+    pub(crate) fn apply_parser(
+        &mut self,
+        id: ir::ParserId,
+        index: u32,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        if !matches!(self.unit.kind, UnitKind::Parser) {
+            self.err(
+                Code::Placement,
+                call.span,
+                "a parser can be applied only in a parser",
+            );
+            return None;
+        }
+        let decl = self.parsers[index as usize];
+        if let Some(args) = self.plain_args(&decl.params, &decl.name.name, call) {
+            self.emit(ir::StmtKind::ApplyParser(id, args), call.span);
+        }
+        None
+    }
+
+    /// `table.apply()`
+    pub(crate) fn apply_table(
+        &mut self,
+        table: ir::TableId,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        self.no_args(call);
+        if self.may_apply(call.span) {
+            self.emit(
+                ir::StmtKind::ApplyTable {
+                    table,
+                    hit: None,
+                    action_run: None,
+                },
+                call.span,
+            );
+        }
+        None
+    }
+
+    /// Tables and controls are applied in apply blocks only.
+    pub(crate) fn may_apply(&mut self, span: Span) -> bool {
+        let ok = matches!(self.unit.kind, UnitKind::Control(_)) && self.unit.body == Body::Apply;
+        if !ok {
+            self.err(
+                Code::Placement,
+                span,
+                "tables and controls can be applied only in a control's apply block",
+            );
+        }
+        ok
+    }
+
+    /// Made-up constructor arguments, to check a declaration that nothing instantiates.
+    fn made_up(&mut self, params: &'a [ast::Param]) -> Vec<Val<'a>> {
+        let sig = self.signature(&[], params, None);
+        sig.types
+            .iter()
+            .zip(params)
+            .map(|(ty, p)| match ty {
+                Ty::Integer => Val::Integer(BigInt::from(1)),
+                Ty::Bit(_) | Ty::Int(_) => {
+                    let lowered = self.types.ir(ty);
+                    Val::Expr(ty.clone(), fold::bits(&BigInt::from(1), &lowered))
+                }
+                Ty::Bool => Val::Expr(Ty::Bool, fold::boolean(true)),
+                Ty::Str => Val::Expr(
+                    Ty::Str,
+                    fold::constant(ir::Const::Str(String::new()), ir::Type::String),
+                ),
+                Ty::Extern(..) => Val::Extern(ir::ExternId(u32::MAX), ty.clone()),
+                Ty::Enum(_) | Ty::SerEnum(_) | Ty::Struct(_) | Ty::New(_) => {
+                    match self.default_value(ty, p.span) {
+                        Some(e) => Val::Expr(ty.clone(), e),
+                        None => Val::Poison,
+                    }
+                }
+                _ => Val::Poison,
+            })
+            .collect()
+    }
+
+    /// Elaborates what nothing instantiated, for its diagnostics.
+    pub(crate) fn check_unused(&mut self) {
+        let nothing = |span: Span| Instantiation {
+            args: &[],
+            annotations: &[],
+            init: None,
+            span,
+        };
+        for i in 0..self.controls.len() as u32 {
+            let def = self.controls[i as usize];
+            if self.seen_controls.contains(&i) {
+                continue;
+            }
+            self.dry_run(|c| {
+                if def.decl.body.is_some() {
+                    let values = c.made_up(&def.decl.ctor_params);
+                    c.control(i, def.decl.name.name.clone(), values, nothing(def.span));
+                } else {
+                    let vars = c.rigid(&def.decl.type_params);
+                    c.signature(&[(&def.decl.type_params, &vars)], &def.decl.params, None);
+                }
+            });
+        }
+        for i in 0..self.parsers.len() as u32 {
+            let decl = self.parsers[i as usize];
+            if self.seen_parsers.contains(&i) {
+                continue;
+            }
+            self.dry_run(|c| {
+                if decl.body.is_some() {
+                    let values = c.made_up(&decl.ctor_params);
+                    c.parser(i, decl.name.name.clone(), values, nothing(decl.name.span));
+                } else {
+                    let vars = c.rigid(&decl.type_params);
+                    c.signature(&[(&decl.type_params, &vars)], &decl.params, None);
+                }
+            });
+        }
+        for i in 0..self.functions.len() as u32 {
+            let def = self.functions[i as usize];
+            if self.seen_functions.contains(&i) {
+                continue;
+            }
+            self.dry_run(|c| {
+                let vars = c.rigid(&def.proto.type_params);
+                if def.body.is_some() {
+                    c.function(i, &vars);
+                } else {
+                    let generics = [(def.proto.type_params.as_slice(), vars.as_slice())];
+                    c.signature(&generics, &def.proto.params, def.proto.ret.as_ref());
+                }
+            });
+        }
+        for i in 0..self.actions.len() as u32 {
+            if self.seen_actions.contains(&i) {
+                continue;
+            }
+            let span = self.actions[i as usize].decl.span;
+            self.dry_run(|c| {
+                let id = ir::ControlId(c.out.controls.len() as u32);
+                c.in_unit(Unit::new(UnitKind::Control(id), String::new()), |c| {
+                    c.shared_action(i, span);
+                });
+            });
+        }
+    }
+}
+
+fn is_packet(name: &str) -> bool {
+    matches!(name, "packet_in" | "packet_out")
+}

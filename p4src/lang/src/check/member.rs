@@ -1,0 +1,410 @@
+//! `e.m` and `e[i]`.
+
+use super::Checker;
+use super::fold;
+use super::scope::nearest;
+use super::types::Ty;
+use super::value::{Place, Val};
+use crate::ast::{self, ExprKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir::{self, Access};
+use crate::source::Span;
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+impl<'a> Checker<'a, '_> {
+    /// `base.member`
+    pub(crate) fn member(
+        &mut self,
+        base: &'a ast::Expr,
+        member: &'a ast::Ident,
+        span: Span,
+    ) -> Val<'a> {
+        if let Some(val) = self.apply_result(base, member) {
+            return val;
+        }
+        match self.expr(base, None) {
+            Val::Poison => Val::Poison,
+            Val::Place(p) => self.place_member(p, member),
+            Val::Type(ty) => self.type_member(&ty, member),
+            Val::Expr(ty, e) => self.value_member(ty, e, member, span),
+            Val::List(list) => {
+                let found = list
+                    .items
+                    .iter()
+                    .find(|i| i.name.is_some_and(|n| n.name == member.name));
+                match found {
+                    Some(item) => item.val.clone(),
+                    None => {
+                        self.err(
+                            Code::UnknownName,
+                            member.span,
+                            format!("the list has no `{}`", member.name),
+                        );
+                        Val::Poison
+                    }
+                }
+            }
+            other => {
+                let what = other.what();
+                self.err(
+                    Code::UnknownName,
+                    member.span,
+                    format!("{what} has no member `{}`", member.name),
+                );
+                Val::Poison
+            }
+        }
+    }
+
+    fn place_member(&mut self, p: Place, member: &ast::Ident) -> Val<'a> {
+        let bare = self.types.strip_new(&p.ty).clone();
+        match &bare {
+            Ty::Struct(i) => {
+                let info = &self.types.structs[*i as usize];
+                match info.index.get(&member.name) {
+                    Some(&n) => {
+                        let ty = info.fields[n as usize].1.clone();
+                        Val::Place(self.step(p, Access::Field(n), ty))
+                    }
+                    None => {
+                        self.no_field(member, &p.ty);
+                        Val::Poison
+                    }
+                }
+            }
+            Ty::Stack(elem, n) => {
+                let elem = (**elem).clone();
+                self.stack_member(p, elem, *n, member)
+            }
+            Ty::Poison => Val::Poison,
+            _ => {
+                self.no_field(member, &p.ty);
+                Val::Poison
+            }
+        }
+    }
+
+    fn stack_member(&mut self, p: Place, elem: Ty, n: u32, member: &ast::Ident) -> Val<'a> {
+        let in_parser = matches!(self.unit.kind, super::unit::UnitKind::Parser);
+        let index = |kind: fn(ir::LValue) -> ir::ExprKind| ir::Expr {
+            kind: kind(p.lv.clone()),
+            ty: ir::Type::Bit(32),
+        };
+        match member.name.as_str() {
+            "next" | "last" | "lastIndex" if !in_parser => {
+                self.push(
+                    Diagnostic::error(
+                        Code::Placement,
+                        member.span,
+                        format!("`{}` of a stack exists only in parsers", member.name),
+                    )
+                    .hint("in a control, index the stack with a number"),
+                );
+                Val::Poison
+            }
+            "next" => Val::Place(self.step(p, Access::Next, elem)),
+            "last" => Val::Place(self.step(p, Access::Last, elem)),
+            "lastIndex" => Val::Expr(Ty::Bit(32), index(ir::ExprKind::LastIndex)),
+            "nextIndex" => Val::Expr(Ty::Bit(32), index(ir::ExprKind::NextIndex)),
+            "size" => Val::Expr(
+                Ty::Bit(32),
+                fold::bits(&BigInt::from(n), &ir::Type::Bit(32)),
+            ),
+            _ => {
+                self.no_field(member, &p.ty);
+                Val::Poison
+            }
+        }
+    }
+
+    fn value_member(&mut self, ty: Ty, e: ir::Expr, member: &ast::Ident, span: Span) -> Val<'a> {
+        if let (Some(info), ir::ExprKind::Tuple(parts)) = (self.types.strukt(&ty), &e.kind)
+            && let Some(&n) = info.index.get(&member.name)
+            && let Some(part) = parts.get(n as usize)
+        {
+            return Val::Expr(info.fields[n as usize].1.clone(), part.clone());
+        }
+        if ty.is_poison() {
+            return Val::Poison;
+        }
+        if self.types.strukt(self.types.strip_new(&ty)).is_none() {
+            self.no_field(member, &ty);
+            return Val::Poison;
+        }
+        let p = self.place_of(ty, e, span);
+        self.place_member(p, member)
+    }
+
+    /// `E.A`, `error.X`
+    fn type_member(&mut self, ty: &Ty, member: &ast::Ident) -> Val<'a> {
+        let name = member.name.as_str();
+        let (found, names): (Option<Val<'a>>, Vec<String>) = match ty {
+            Ty::Error => {
+                let found = self.error_index.get(name).map(|&i| {
+                    Val::Expr(
+                        Ty::Error,
+                        fold::constant(ir::Const::Error(i), ir::Type::Error),
+                    )
+                });
+                (found, self.errors.clone())
+            }
+            Ty::Enum(i) => {
+                let info = &self.types.enums[*i as usize];
+                let found = info.members.iter().position(|m| m == name).map(|n| {
+                    let id = ir::EnumId(*i);
+                    Val::Expr(
+                        ty.clone(),
+                        fold::constant(ir::Const::Enum(id, n as u32), ir::Type::Enum(id)),
+                    )
+                });
+                (found, info.members.clone())
+            }
+            Ty::SerEnum(i) => {
+                let info = &self.types.ser_enums[*i as usize];
+                let lowered = self.types.ir(&info.repr);
+                let found = info.members.iter().find(|(m, _)| m == name).map(|(_, v)| {
+                    Val::Expr(
+                        ty.clone(),
+                        fold::constant(
+                            ir::Const::Bits {
+                                value: v.clone(),
+                                ty: lowered.clone(),
+                            },
+                            lowered,
+                        ),
+                    )
+                });
+                let names = info.members.iter().map(|(m, _)| m.clone()).collect();
+                (found, names)
+            }
+            Ty::Poison => return Val::Poison,
+            _ => (None, Vec::new()),
+        };
+        if let Some(val) = found {
+            return val;
+        }
+        let message = format!("{} has no member `{name}`", self.types.show(ty));
+        let mut d = Diagnostic::error(Code::UnknownName, member.span, message);
+        if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
+            d = d.hint(format!("a member like it is `{near}`"));
+        }
+        self.push(d);
+        Val::Poison
+    }
+
+    /// `hdr has no field x`, with the nearest one.
+    pub(crate) fn no_field(&mut self, name: &ast::Ident, ty: &Ty) {
+        if ty.is_poison() {
+            return;
+        }
+        let message = format!("{} has no field `{}`", self.types.show(ty), name.name);
+        let mut d = Diagnostic::error(Code::UnknownName, name.span, message);
+        if let Some(info) = self.types.strukt(self.types.strip_new(ty)) {
+            let names = info.fields.iter().map(|(n, _)| n.as_str());
+            if let Some(near) = nearest(&name.name, names) {
+                d = d.hint(format!("a field like it is `{near}`"));
+            }
+        }
+        self.push(d);
+    }
+
+    /// One step further into a place.
+    pub(crate) fn step(&self, mut p: Place, access: Access, ty: Ty) -> Place {
+        p.lv.path.push(access);
+        p.lv.ty = self.types.ir(&ty);
+        p.ty = ty;
+        p
+    }
+
+    /// `base[index]`
+    pub(crate) fn index(
+        &mut self,
+        base: &'a ast::Expr,
+        index: &'a ast::Expr,
+        span: Span,
+    ) -> Val<'a> {
+        let val = self.expr(base, None);
+        let mark = self.unit.block.len();
+        let at = self.expr(index, None);
+        let moved = self.unit.block.len() > mark;
+        if matches!((&val, &at), (Val::Poison, _) | (_, Val::Poison)) {
+            return Val::Poison;
+        }
+        if let Val::List(list) = &val {
+            let item = self
+                .as_integer(at, index.span)
+                .and_then(|n| n.to_usize())
+                .and_then(|n| list.items.get(n));
+            return match item {
+                Some(item) => item.val.clone(),
+                None => {
+                    self.err(Code::Constant, index.span, "no such element");
+                    Val::Poison
+                }
+            };
+        }
+        let Some((ty, e)) = self.indexable(val, base.span) else {
+            return Val::Poison;
+        };
+        let bare = self.types.strip_new(&ty).clone();
+        match &bare {
+            Ty::Tuple(items) => {
+                let Some(n) = self.as_integer(at, index.span) else {
+                    return Val::Poison;
+                };
+                let Some((n, item)) = n.to_usize().and_then(|i| Some((i, items.get(i)?))) else {
+                    self.err(
+                        Code::Constant,
+                        index.span,
+                        format!("the tuple has {} elements", items.len()),
+                    );
+                    return Val::Poison;
+                };
+                match e {
+                    Ok(p) => Val::Place(self.step(p, Access::Field(n as u32), item.clone())),
+                    Err(value) => {
+                        if let ir::ExprKind::Tuple(parts) = &value.kind
+                            && let Some(part) = parts.get(n)
+                        {
+                            return Val::Expr(item.clone(), part.clone());
+                        }
+                        let p = self.place_of(ty, value, span);
+                        Val::Place(self.step(p, Access::Field(n as u32), item.clone()))
+                    }
+                }
+            }
+            Ty::Stack(elem, n) => {
+                let elem = (**elem).clone();
+                let Some(mut at) = self.stack_index(at, *n, index.span) else {
+                    return Val::Poison;
+                };
+                if moved {
+                    // The index is evaluated here; what follows may change its variables.
+                    at = self.place_of(Ty::Bit(32), at, index.span).read().1;
+                }
+                let p = match e {
+                    Ok(p) => p,
+                    Err(value) => self.place_of(ty, value, span),
+                };
+                Val::Place(self.step(p, Access::Index(Box::new(at)), elem))
+            }
+            Ty::Poison => Val::Poison,
+            _ => {
+                let shown = self.types.show(&ty);
+                self.err(
+                    Code::Type,
+                    base.span,
+                    format!("only stacks and tuples are indexed, not {shown}"),
+                );
+                Val::Poison
+            }
+        }
+    }
+
+    fn indexable(&mut self, val: Val<'a>, span: Span) -> Option<(Ty, Result<Place, ir::Expr>)> {
+        match val {
+            Val::Place(p) => Some((p.ty.clone(), Ok(p))),
+            other => {
+                let (ty, e) = self.rvalue(other, span)?;
+                Some((ty, Err(e)))
+            }
+        }
+    }
+
+    fn stack_index(&mut self, at: Val<'a>, size: u32, span: Span) -> Option<ir::Expr> {
+        let e = match at {
+            Val::Integer(n) => fold::bits(&n, &ir::Type::Bit(32)),
+            other => {
+                let (ty, e) = self.rvalue(other, span)?;
+                if !matches!(
+                    self.types.strip_new(&self.decay(ty.clone())),
+                    Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)
+                ) {
+                    let shown = self.types.show(&ty);
+                    self.err(
+                        Code::Type,
+                        span,
+                        format!("an index is a number, not {shown}"),
+                    );
+                    return None;
+                }
+                e
+            }
+        };
+        if let Some(n) = fold::as_const(&e).and_then(fold::number)
+            && n.to_u32().is_none_or(|n| n >= size)
+        {
+            self.err(
+                Code::Constant,
+                span,
+                format!("index {n} is outside of a stack of {size}"),
+            );
+            return None;
+        }
+        Some(e)
+    }
+
+    /// `t.apply().hit`, `.miss`; `action_run` stands in a switch only.
+    fn apply_result(&mut self, base: &'a ast::Expr, member: &'a ast::Ident) -> Option<Val<'a>> {
+        let ExprKind::Call { callee, args, .. } = &base.kind else {
+            return None;
+        };
+        let ExprKind::Member {
+            base: table,
+            member: method,
+        } = &callee.kind
+        else {
+            return None;
+        };
+        if method.name != "apply" || !matches!(member.name.as_str(), "hit" | "miss" | "action_run")
+        {
+            return None;
+        }
+        let id = match self.expr(table, None) {
+            Val::Table(id) => id,
+            Val::Poison => return Some(Val::Poison),
+            other => {
+                let what = other.what();
+                self.err(
+                    Code::UnknownName,
+                    member.span,
+                    format!("applying {what} gives no `{}`", member.name),
+                );
+                return Some(Val::Poison);
+            }
+        };
+        if let Some(arg) = args.first() {
+            self.err(
+                Code::Type,
+                arg.value.span,
+                "a table is applied without arguments",
+            );
+        }
+        if member.name == "action_run" {
+            self.err(
+                Code::Placement,
+                member.span,
+                "`action_run` can only be switched on: `switch (t.apply().action_run) { … }`",
+            );
+            return Some(Val::Poison);
+        }
+        if !self.may_apply(base.span) {
+            return Some(Val::Poison);
+        }
+        let hit = self.temp(&Ty::Bool);
+        self.emit(
+            ir::StmtKind::ApplyTable {
+                table: id,
+                hit: Some(hit.lv.var),
+                action_run: None,
+            },
+            base.span,
+        );
+        if member.name == "hit" {
+            return Some(Val::Place(hit));
+        }
+        let e = fold::unary(ir::UnOp::Not, hit.read().1);
+        Some(Val::Expr(Ty::Bool, e))
+    }
+}

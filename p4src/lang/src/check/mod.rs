@@ -1,0 +1,262 @@
+//! From the syntax tree to the IR, in one walk: names, types, constants and instances are settled where they are met.
+//!
+//! 1. [`decls`] walks the top level in order. P4 declares before use, so each declaration is complete when the next begins;
+//!    a package instance elaborates the parsers and controls it is given at once ([`package`], [`instantiate`]).
+//! 2. Inside a unit, [`stmt`], [`expr`], [`call`] type and lower together. An expression yields a [`value::Val`], which
+//!    keeps untyped things (integers, lists, `...`) as they are until a destination gives them a type ([`coerce`]).
+//!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
+//! 3. What nothing instantiated is elaborated once more, and thrown away, for its diagnostics.
+//!
+//! Recursion is bounded by [`MAX_DEPTH`] and by P4 itself: a declaration is visible only behind its end.
+
+mod action;
+mod args;
+mod builtin;
+mod call;
+mod cast;
+mod coerce;
+mod constant;
+mod decls;
+mod entries;
+mod equality;
+mod expr;
+mod externs;
+mod fold;
+mod function;
+mod infer;
+mod instantiate;
+mod loops;
+mod member;
+mod ops;
+mod package;
+mod packet;
+mod parser;
+mod resolve;
+mod scope;
+mod select;
+mod slice;
+mod stmt;
+mod switch;
+mod table;
+mod types;
+mod unit;
+mod value;
+
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::ir;
+use crate::source::{SourceMap, Span};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use types::{Ty, Types};
+use unit::Unit;
+
+/// Deepest nesting of expressions, statements, types and instances together. An over-deep source is an error, not a
+/// stack overflow.
+pub(crate) const MAX_DEPTH: u32 = 256;
+/// Most parsers, controls and extern objects in a program: nested instances multiply.
+pub(crate) const MAX_INSTANCES: usize = 65_536;
+/// Most statements and temporaries over all instances.
+pub(crate) const MAX_WORK: u64 = 20_000_000;
+
+/// Checks a program and lowers it. `None` if `sink` has an error.
+pub fn check(
+    program: &ast::Program,
+    source: &Arc<SourceMap>,
+    sink: &mut Sink,
+) -> Option<ir::Program> {
+    let mut checker = Checker::new(sink);
+    for decl in &program.decls {
+        checker.top_level(decl);
+    }
+    checker.check_unused();
+    checker.finish(program, source)
+}
+
+/// What a declaration gave: the pieces of the IR, in the making.
+#[derive(Default)]
+pub(crate) struct Output {
+    pub(crate) externs: Vec<ir::ExternInstance>,
+    pub(crate) parsers: Vec<Option<ir::Parser>>,
+    pub(crate) controls: Vec<Option<ir::Control>>,
+    pub(crate) functions: Vec<Option<ir::Function>>,
+}
+
+/// State of one check.
+pub(crate) struct Checker<'a, 's> {
+    sink: &'s mut Sink,
+    /// Said already: an instance's second elaboration finds the same faults.
+    said: HashSet<(Span, Code, String)>,
+    pub(crate) types: Types,
+    pub(crate) globals: HashMap<&'a str, scope::Entry<'a>>,
+    pub(crate) structs: Vec<decls::StructDecl<'a>>,
+    pub(crate) struct_cache: HashMap<(u32, Vec<Ty>), u32>,
+    pub(crate) externs: Vec<decls::ExternDecl<'a>>,
+    pub(crate) parsers: Vec<&'a ast::ParserDecl>,
+    pub(crate) controls: Vec<decls::ControlDef<'a>>,
+    pub(crate) packages: Vec<decls::PackageDecl<'a>>,
+    pub(crate) functions: Vec<decls::FunctionDef<'a>>,
+    pub(crate) actions: Vec<decls::ActionDef<'a>>,
+    pub(crate) function_cache: HashMap<(u32, Vec<Ty>), ir::FunctionId>,
+    pub(crate) errors: Vec<String>,
+    pub(crate) error_index: HashMap<String, u32>,
+    pub(crate) match_kinds: BTreeSet<String>,
+    pub(crate) out: Output,
+    /// The unit being elaborated.
+    pub(crate) unit: Unit<'a>,
+    pub(crate) main: Option<ir::Package>,
+    /// Elaborated at least once.
+    pub(crate) seen_parsers: HashSet<u32>,
+    pub(crate) seen_controls: HashSet<u32>,
+    pub(crate) seen_functions: HashSet<u32>,
+    pub(crate) seen_actions: HashSet<u32>,
+    pub(crate) depth: u32,
+    pub(crate) work: u64,
+    /// Result is thrown away; constructor parameters have made-up values.
+    pub(crate) dry: bool,
+}
+
+impl<'a, 's> Checker<'a, 's> {
+    fn new(sink: &'s mut Sink) -> Self {
+        Checker {
+            sink,
+            said: HashSet::new(),
+            types: Types::default(),
+            globals: HashMap::new(),
+            structs: Vec::new(),
+            struct_cache: HashMap::new(),
+            externs: Vec::new(),
+            parsers: Vec::new(),
+            controls: Vec::new(),
+            packages: Vec::new(),
+            functions: Vec::new(),
+            actions: Vec::new(),
+            function_cache: HashMap::new(),
+            errors: Vec::new(),
+            error_index: HashMap::new(),
+            match_kinds: BTreeSet::new(),
+            out: Output::default(),
+            unit: Unit::top(),
+            main: None,
+            seen_parsers: HashSet::new(),
+            seen_controls: HashSet::new(),
+            seen_functions: HashSet::new(),
+            seen_actions: HashSet::new(),
+            depth: 0,
+            work: 0,
+            dry: false,
+        }
+    }
+
+    /// Puts the pieces together.
+    fn finish(mut self, program: &ast::Program, source: &Arc<SourceMap>) -> Option<ir::Program> {
+        let end = program.decls.last().map(|d| d.span).unwrap_or_default();
+        if self.main.is_none() && !self.sink.has_errors() {
+            self.push(
+                Diagnostic::error(Code::Architecture, end, "no package named `main`")
+                    .hint("a program ends with the instance of its architecture's package: `Package(…) main;`"),
+            );
+        }
+        if self.sink.has_errors() {
+            return None;
+        }
+        let main = self.main.take()?;
+        Some(ir::Program {
+            arch: self.arch(&main),
+            types: self.types.ir,
+            enums: self.types.enums,
+            errors: self.errors,
+            externs: self.out.externs,
+            parsers: self.out.parsers.into_iter().collect::<Option<_>>()?,
+            controls: self.out.controls.into_iter().collect::<Option<_>>()?,
+            functions: self.out.functions.into_iter().collect::<Option<_>>()?,
+            main,
+            source: Arc::clone(source),
+        })
+    }
+
+    /// Says it, unless it was said.
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        let key = (diagnostic.span, diagnostic.code, diagnostic.message.clone());
+        if self.said.insert(key) {
+            self.sink.push(diagnostic);
+        }
+    }
+
+    pub(crate) fn err(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::error(code, span, message));
+    }
+
+    pub(crate) fn warn(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::warning(code, span, message));
+    }
+
+    pub(crate) fn unsupported(&mut self, span: Span, what: &str) {
+        self.err(
+            Code::Unsupported,
+            span,
+            format!("not supported yet: {what}"),
+        );
+    }
+
+    /// `expected T, found U`, unless either has been complained about.
+    pub(crate) fn mismatch(&mut self, span: Span, expected: &Ty, found: &Ty) {
+        if expected.is_poison() || found.is_poison() {
+            return;
+        }
+        let text = format!(
+            "expected {}, found {}",
+            self.types.show(expected),
+            self.types.show(found)
+        );
+        let mut d = Diagnostic::error(Code::Type, span, text);
+        if cast::castable(&self.types, found, expected) {
+            d = d.hint(format!(
+                "a cast says so: `({}) …`",
+                self.types.show(expected)
+            ));
+        }
+        self.push(d);
+    }
+
+    /// Enters a level of nesting; `false` (and an error) where it is too deep. Pair with [`Self::leave`].
+    pub(crate) fn enter(&mut self, span: Span) -> bool {
+        self.work += 1;
+        if self.depth >= MAX_DEPTH {
+            self.err(Code::Limit, span, "nested too deeply");
+            return false;
+        }
+        if self.work > MAX_WORK {
+            self.err(
+                Code::Limit,
+                span,
+                "program too large once its instances are expanded",
+            );
+            return false;
+        }
+        self.depth += 1;
+        true
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Elaborates something for its diagnostics alone: whatever it made is taken back.
+    pub(crate) fn dry_run(&mut self, run: impl FnOnce(&mut Self)) {
+        let marks = (
+            self.out.externs.len(),
+            self.out.parsers.len(),
+            self.out.controls.len(),
+            self.out.functions.len(),
+        );
+        let was = std::mem::replace(&mut self.dry, true);
+        run(self);
+        self.dry = was;
+        self.out.externs.truncate(marks.0);
+        self.out.parsers.truncate(marks.1);
+        self.out.controls.truncate(marks.2);
+        self.out.functions.truncate(marks.3);
+        self.function_cache.retain(|_, id| id.index() < marks.3);
+    }
+}

@@ -1,0 +1,274 @@
+//! Packages: `main` and those inside it. Parsers and controls given to a package are held against the types that the
+//! architecture declares, which binds its type parameters (`H`, `M` …).
+
+use super::Checker;
+use super::externs::Instantiation;
+use super::infer::Infer;
+use super::types::Ty;
+use super::value::Val;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+use std::rc::Rc;
+
+impl<'a> Checker<'a, '_> {
+    /// `T(args) name;` at the top level.
+    pub(crate) fn top_instance(
+        &mut self,
+        decl: &'a ast::Decl,
+        ty: &'a ast::Type,
+        args: &'a [ast::Arg],
+        name: &'a ast::Ident,
+        init: Option<&'a [ast::Decl]>,
+    ) {
+        let full = self.full_name(&name.name, &decl.annotations);
+        let made = Instantiation {
+            args,
+            annotations: &decl.annotations,
+            init,
+            span: decl.span,
+        };
+        let val = self.instance(ty, full, made);
+        if name.name == "main" {
+            match &val {
+                Val::Package(package, _) => self.main = Some((**package).clone()),
+                Val::Poison => {}
+                other => {
+                    let what = other.what();
+                    self.err(
+                        Code::Architecture,
+                        name.span,
+                        format!("`main` is {what}; it must be a package"),
+                    );
+                }
+            }
+        }
+        self.declare_from(name, val, decl.span.end);
+    }
+
+    /// A package with its arguments.
+    pub(crate) fn package_instance(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        name: &str,
+        made: Instantiation<'a>,
+    ) -> Val<'a> {
+        if !self.enter(made.span) {
+            return Val::Poison;
+        }
+        let val = self.package_inner(index, types, name, made);
+        self.leave();
+        val
+    }
+
+    fn package_inner(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        name: &str,
+        made: Instantiation<'a>,
+    ) -> Val<'a> {
+        let decl = self.packages[index as usize];
+        let shown = &decl.name.name;
+        let mut infer = Infer::default();
+        let Some(targs) =
+            self.type_arguments(decl.type_params, types, shown, made.span, &mut infer)
+        else {
+            return Val::Poison;
+        };
+        let sig = self.signature(&[(decl.type_params, &targs)], decl.params, None);
+        let Some(bound) = self.bind_args(decl.params, made.args, shown, made.span) else {
+            return Val::Poison;
+        };
+        let vals = self.eval_args(&sig, &bound, &mut infer);
+        let mut args = Vec::new();
+        let mut ok = true;
+        for (i, (val, span)) in vals.into_iter().enumerate() {
+            if matches!(bound[i], super::args::Given::Omitted) {
+                continue;
+            }
+            let wanted = sig.types[i].clone();
+            match self.package_arg(val, &wanted, span, &mut infer) {
+                Some(arg) => args.push((decl.params[i].name.name.clone(), arg)),
+                None => ok = false,
+            }
+        }
+        if !ok {
+            return Val::Poison;
+        }
+        // Parameters of optional arguments left out stay unbound.
+        let Some(targs) = self.settled(&targs, &mut infer, false, made.span) else {
+            return Val::Poison;
+        };
+        let package = ir::Package {
+            type_name: shown.clone(),
+            name: name.to_owned(),
+            args,
+        };
+        Val::Package(Rc::new(package), Ty::Package(index, targs.into()))
+    }
+
+    fn package_arg(
+        &mut self,
+        val: Val<'a>,
+        wanted: &Ty,
+        span: Span,
+        infer: &mut Infer,
+    ) -> Option<ir::PackageArg> {
+        match (val, wanted) {
+            (Val::Poison, _) | (_, Ty::Poison) => None,
+            (Val::Control(id, index), Ty::Control(expected, targs)) => {
+                let (found, expected) = (
+                    self.controls[index as usize].decl,
+                    self.controls[*expected as usize].decl,
+                );
+                let fits = self.conforms(
+                    (&found.name, &found.params),
+                    (&expected.name, &expected.type_params, &expected.params),
+                    targs,
+                    span,
+                    infer,
+                );
+                fits.then_some(ir::PackageArg::Control(id))
+            }
+            (Val::Parser(id, index), Ty::Parser(expected, targs)) => {
+                let (found, expected) = (
+                    self.parsers[index as usize],
+                    self.parsers[*expected as usize],
+                );
+                let fits = self.conforms(
+                    (&found.name, &found.params),
+                    (&expected.name, &expected.type_params, &expected.params),
+                    targs,
+                    span,
+                    infer,
+                );
+                fits.then_some(ir::PackageArg::Parser(id))
+            }
+            // A generic place for anything: `package P<T>(T t)`.
+            (Val::Control(id, _), Ty::Var(_)) => Some(ir::PackageArg::Control(id)),
+            (Val::Parser(id, _), Ty::Var(_)) => Some(ir::PackageArg::Parser(id)),
+            (Val::Package(package, found), _) => {
+                if !self.unify(wanted, &found, infer) {
+                    let wanted = self.subst(wanted, infer, span);
+                    self.mismatch(span, &wanted, &found);
+                    return None;
+                }
+                Some(ir::PackageArg::Package(Box::new((*package).clone())))
+            }
+            (Val::Extern(id, found), _) => {
+                if !self.unify(wanted, &found, infer) {
+                    let wanted = self.subst(wanted, infer, span);
+                    self.mismatch(span, &wanted, &found);
+                    return None;
+                }
+                Some(ir::PackageArg::Extern(id))
+            }
+            (val, _) => {
+                if wanted.is_object() {
+                    let message =
+                        format!("expected {}, found {}", self.types.show(wanted), val.what());
+                    let mut d = Diagnostic::error(Code::Architecture, span, message);
+                    if matches!(val, Val::Decl(_)) {
+                        d = d.hint("an instance is made with parentheses: `MyIngress()`");
+                    }
+                    self.push(d);
+                    return None;
+                }
+                let wanted = self.subst(wanted, infer, span);
+                self.constant_of(val, &wanted, span)
+                    .map(ir::PackageArg::Const)
+            }
+        }
+    }
+
+    /// Holds a parser or control against the architecture's type.
+    fn conforms(
+        &mut self,
+        found: (&'a ast::Ident, &'a [ast::Param]),
+        expected: (&'a ast::Ident, &'a [ast::Ident], &'a [ast::Param]),
+        targs: &[Ty],
+        span: Span,
+        infer: &mut Infer,
+    ) -> bool {
+        let wanted = self.signature(&[(expected.1, targs)], expected.2, None);
+        let given = self.signature(&[], found.1, None);
+        let (name, type_name) = (&found.0.name, &expected.0.name);
+        if wanted.types.len() != given.types.len() {
+            self.push(
+                Diagnostic::error(
+                    Code::Architecture,
+                    span,
+                    format!(
+                        "`{name}` has {} parameters, `{type_name}` has {}",
+                        given.types.len(),
+                        wanted.types.len()
+                    ),
+                )
+                .label(found.0.span, "declared here")
+                .label(expected.0.span, "what the architecture wants"),
+            );
+            return false;
+        }
+        let mut ok = true;
+        for i in 0..wanted.types.len() {
+            let (w, g) = (wanted.types[i].clone(), given.types[i].clone());
+            let (wp, gp) = (&wanted.params[i], &given.params[i]);
+            if wp.direction != gp.direction {
+                self.push(
+                    Diagnostic::error(
+                        Code::Architecture,
+                        gp.span,
+                        format!(
+                            "`{name}` does not fit `{type_name}`: parameter `{}` must be `{}`",
+                            gp.name.name,
+                            direction(wp.direction)
+                        ),
+                    )
+                    .label(wp.span, "what the architecture wants"),
+                );
+                ok = false;
+            }
+            if !self.unify(&w, &g, infer) {
+                let w = self.subst(&w, infer, span);
+                let message = format!(
+                    "`{name}` does not fit `{type_name}`: parameter `{}`: expected {}, found {}",
+                    gp.name.name,
+                    self.types.show(&w),
+                    self.types.show(&g)
+                );
+                self.push(
+                    Diagnostic::error(Code::Architecture, gp.span, message)
+                        .label(wp.span, "what the architecture wants"),
+                );
+                ok = false;
+            }
+        }
+        ok
+    }
+
+    /// By the package that `main` is.
+    pub(crate) fn arch(&self, main: &ir::Package) -> ir::Arch {
+        match main.type_name.as_str() {
+            "PSA_Switch" => ir::Arch::Psa,
+            "V1Switch" => ir::Arch::V1model,
+            "Switch" | "MultiParserSwitch" => {
+                // Tofino 2's declarations know a pipeline with a ghost thread.
+                let ghost = self.globals.contains_key("ghost_intrinsic_metadata_t");
+                if ghost { ir::Arch::T2na } else { ir::Arch::Tna }
+            }
+            other => ir::Arch::Other(other.to_owned()),
+        }
+    }
+}
+
+fn direction(d: ast::Direction) -> &'static str {
+    match d {
+        ast::Direction::None => "without direction",
+        ast::Direction::In => "in",
+        ast::Direction::Out => "out",
+        ast::Direction::InOut => "inout",
+    }
+}

@@ -1,0 +1,250 @@
+//! `packet_in` and `packet_out`: the methods that have statements of their own in the IR.
+
+use super::Checker;
+use super::call::Call;
+use super::fold;
+use super::types::Ty;
+use super::value::{Place, Val};
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+use num_bigint::BigInt;
+
+impl<'a> Checker<'a, '_> {
+    /// A method of a parameter of an extern type.
+    pub(crate) fn call_object(
+        &mut self,
+        packet: ir::VarId,
+        ty: &Ty,
+        method: &'a ast::Ident,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        let Ty::Extern(index, _) = ty else {
+            return Some(Val::Poison);
+        };
+        let decl = self.externs[*index as usize];
+        let Some(found) = self.find_method(decl, method, call.args) else {
+            return Some(self.poisoned(call));
+        };
+        match (decl.name.name.as_str(), method.name.as_str()) {
+            ("packet_in", "extract") => {
+                self.extract(packet, &found.proto, call);
+                None
+            }
+            ("packet_in", "lookahead") => Some(self.lookahead(packet, &found.proto, call)),
+            ("packet_in", "advance") => {
+                if let Some((_, args, _)) = self.prepare(&found.proto, &[], call)
+                    && let Some(ir::Arg::In(bits)) = args.into_iter().next()
+                {
+                    self.emit(ir::StmtKind::Advance { packet, bits }, call.span);
+                }
+                None
+            }
+            ("packet_in", "length") => {
+                self.no_args(call);
+                let temp = self.temp(&Ty::Bit(32));
+                let dst = temp.lv.clone();
+                self.emit(ir::StmtKind::PacketLength { packet, dst }, call.span);
+                Some(Val::Place(temp))
+            }
+            ("packet_out", "emit") => {
+                self.emit_header(packet, call);
+                None
+            }
+            (object, name) => {
+                self.unsupported(call.span, &format!("`{name}` of a `{object}` parameter"));
+                Some(Val::Poison)
+            }
+        }
+    }
+
+    fn extract(&mut self, packet: ir::VarId, proto: &'a ast::FunctionProto, call: Call<'a, '_>) {
+        let Some(first) = call.args.first() else {
+            return;
+        };
+        // `extract<T>(_)` skips a header.
+        if matches!(first.value.kind, ast::ExprKind::DontCare) {
+            let ty = match call.type_args {
+                [ty] => self.resolve(ty),
+                _ => {
+                    self.push(
+                        Diagnostic::error(
+                            Code::Type,
+                            first.value.span,
+                            "the type to skip is unknown",
+                        )
+                        .hint("`extract<T>(_)`"),
+                    );
+                    return;
+                }
+            };
+            match self.types.bits(&ty) {
+                Some((min, max)) if min == max => {
+                    let bits = fold::bits(&BigInt::from(min), &ir::Type::Bit(32));
+                    self.emit(ir::StmtKind::Advance { packet, bits }, call.span);
+                }
+                _ => {
+                    let shown = self.types.show(&ty);
+                    self.err(
+                        Code::Type,
+                        first.value.span,
+                        format!("{shown} has no fixed size and cannot be skipped"),
+                    );
+                }
+            }
+            return;
+        }
+        let Some((_, args, _)) = self.prepare(proto, &[], call) else {
+            return;
+        };
+        let mut args = args.into_iter();
+        let (Some(ir::Arg::Out(header) | ir::Arg::InOut(header)), length) =
+            (args.next(), args.next())
+        else {
+            return;
+        };
+        let Some(ty) = self.header_type(&header) else {
+            let span = first.value.span;
+            self.err(Code::Type, span, "only headers can be extracted");
+            return;
+        };
+        let varbits = varbit_fields(&self.types.ir[ty.index()]);
+        let varbit_bits = match length {
+            Some(ir::Arg::In(e)) => Some(e),
+            _ => None,
+        };
+        if varbits > 0 && varbit_bits.is_none() {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    call.span,
+                    "this header has a varbit field: its length is missing",
+                )
+                .hint("`extract(h, bits)`"),
+            );
+            return;
+        }
+        if varbits == 0 && varbit_bits.is_some() {
+            self.err(
+                Code::Type,
+                call.span,
+                "this header has no varbit field whose length could be given",
+            );
+            return;
+        }
+        self.emit(
+            ir::StmtKind::Extract {
+                packet,
+                header,
+                varbit_bits,
+            },
+            call.span,
+        );
+    }
+
+    fn header_type(&self, lv: &ir::LValue) -> Option<ir::TypeId> {
+        match lv.ty {
+            ir::Type::Struct(id)
+                if self
+                    .types
+                    .ir
+                    .get(id.index())
+                    .is_some_and(|t| t.kind == ast::StructKind::Header) =>
+            {
+                Some(id)
+            }
+            _ => None,
+        }
+    }
+
+    fn lookahead(
+        &mut self,
+        packet: ir::VarId,
+        proto: &'a ast::FunctionProto,
+        call: Call<'a, '_>,
+    ) -> Val<'a> {
+        let Some((sig, _, _)) = self.prepare(proto, &[], call) else {
+            return Val::Poison;
+        };
+        match self.types.bits(&sig.ret) {
+            Some((min, max)) if min == max => {}
+            _ if self.types.has_vars(&sig.ret) => {}
+            _ => {
+                let shown = self.types.show(&sig.ret);
+                self.err(
+                    Code::Type,
+                    call.span,
+                    format!("{shown} has no fixed size to look ahead for"),
+                );
+                return Val::Poison;
+            }
+        }
+        let temp = self.temp(&sig.ret);
+        let dst = temp.lv.clone();
+        self.emit(ir::StmtKind::Lookahead { packet, dst }, call.span);
+        Val::Place(temp)
+    }
+
+    fn emit_header(&mut self, packet: ir::VarId, call: Call<'a, '_>) {
+        let [arg] = call.args else {
+            self.err(Code::Type, call.span, "`emit` takes one argument");
+            return;
+        };
+        let at = arg.value.span;
+        match self.expr(&arg.value, None) {
+            Val::Poison => {}
+            Val::List(list) => {
+                for item in &list.items {
+                    self.emit_value(packet, item.val.clone(), item.span);
+                }
+            }
+            val => self.emit_value(packet, val, at),
+        }
+    }
+
+    fn emit_value(&mut self, packet: ir::VarId, val: Val<'a>, span: Span) {
+        let place: Place = match val {
+            Val::Place(p) => p,
+            other => match self.rvalue(other, span) {
+                Some((ty, e)) => self.place_of(ty, e, span),
+                None => return,
+            },
+        };
+        if !self.emittable(&place.ty) {
+            let message = format!(
+                "{} cannot be emitted: headers, stacks, unions and structs of those can",
+                self.types.show(&place.ty)
+            );
+            self.err(Code::Type, span, message);
+            return;
+        }
+        self.emit(
+            ir::StmtKind::Emit {
+                packet,
+                value: place.lv,
+            },
+            span,
+        );
+    }
+
+    fn emittable(&self, ty: &Ty) -> bool {
+        match self.types.strip_new(ty) {
+            Ty::Struct(i) => {
+                let info = &self.types.structs[*i as usize];
+                info.kind != ast::StructKind::Struct
+                    || info.fields.iter().all(|(_, t)| self.emittable(t))
+            }
+            Ty::Stack(..) | Ty::Var(_) | Ty::Poison => true,
+            Ty::Tuple(items) => items.iter().all(|t| self.emittable(t)),
+            _ => false,
+        }
+    }
+}
+
+fn varbit_fields(ty: &ir::StructType) -> usize {
+    ty.fields
+        .iter()
+        .filter(|f| matches!(f.ty, ir::Type::Varbit(_)))
+        .count()
+}

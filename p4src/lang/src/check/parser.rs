@@ -1,0 +1,210 @@
+//! Parsers: locals, states, value sets.
+
+use super::externs::Instantiation;
+use super::scope::nearest;
+use super::types::Ty;
+use super::unit::{Body, Unit, UnitKind};
+use super::value::Val;
+use super::{Checker, MAX_INSTANCES};
+use crate::ast::{self, DeclKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+
+impl<'a> Checker<'a, '_> {
+    /// A parser instance.
+    pub(crate) fn parser_instance(
+        &mut self,
+        index: u32,
+        full: String,
+        made: Instantiation<'a>,
+    ) -> Val<'a> {
+        let decl = self.parsers[index as usize];
+        let name = &decl.name.name;
+        if decl.body.is_none() {
+            self.err(
+                Code::Type,
+                made.span,
+                format!("`{name}` is a parser type without a body; it cannot be instantiated"),
+            );
+            return Val::Poison;
+        }
+        if matches!(self.unit.kind, UnitKind::Control(_)) {
+            self.err(
+                Code::Placement,
+                made.span,
+                "a parser cannot be instantiated in a control",
+            );
+            return Val::Poison;
+        }
+        let Some(values) = self.parser_args(decl, made) else {
+            return Val::Poison;
+        };
+        match self.parser(index, full, values, made) {
+            Some(id) => Val::Parser(id, index),
+            None => Val::Poison,
+        }
+    }
+
+    fn parser_args(
+        &mut self,
+        decl: &'a ast::ParserDecl,
+        made: Instantiation<'a>,
+    ) -> Option<Vec<Val<'a>>> {
+        self.unit_args(&decl.ctor_params, &decl.name.name, made)
+    }
+
+    /// Elaborates a parser.
+    pub(crate) fn parser(
+        &mut self,
+        index: u32,
+        full: String,
+        values: Vec<Val<'a>>,
+        made: Instantiation<'a>,
+    ) -> Option<ir::ParserId> {
+        let decl = self.parsers[index as usize];
+        let body = decl.body.as_ref()?;
+        if self.out.parsers.len() >= MAX_INSTANCES {
+            self.err(Code::Limit, made.span, "too many instances");
+            return None;
+        }
+        if !self.enter(made.span) {
+            return None;
+        }
+        self.seen_parsers.insert(index);
+        let id = ir::ParserId(self.out.parsers.len() as u32);
+        self.out.parsers.push(None);
+        let mut params = Vec::new();
+        let mut init = Vec::new();
+        let mut states = Vec::new();
+        let unit = self.in_unit(Unit::new(UnitKind::Parser, full.clone()), |c| {
+            params = c.unit_params(&decl.ctor_params, values, &decl.params);
+            c.push_scope();
+            init = c.block_of(|c| {
+                for local in &body.locals {
+                    c.parser_local(local);
+                }
+            });
+            c.unit.body = Body::State;
+            states = c.states(&body.states, decl);
+        });
+        self.out.parsers[id.index()] = Some(ir::Parser {
+            name: full,
+            params,
+            vars: unit.vars,
+            init,
+            states,
+            value_sets: unit.value_sets,
+            span: decl.name.span,
+        });
+        self.leave();
+        Some(id)
+    }
+
+    fn parser_local(&mut self, decl: &'a ast::Decl) {
+        let DeclKind::ValueSet { ty, size, name } = &decl.kind else {
+            return self.local_decl(decl);
+        };
+        let elem = self.resolve(ty);
+        let size = self.small_constant::<u64>(size).unwrap_or(0);
+        let fields = self.value_set_fields(&elem);
+        let id = ir::ValueSetId(self.unit.value_sets.len() as u32);
+        let set = ir::ValueSet {
+            name: self.full_name(&name.name, &decl.annotations),
+            fields,
+            size,
+            annotations: self.annotations(&decl.annotations),
+        };
+        self.unit.value_sets.push(set);
+        self.declare(name, Val::ValueSet(id, elem));
+    }
+
+    /// One scalar, or a field for each of a struct's (P4_16 1.2.5, section 13.6).
+    fn value_set_fields(&self, elem: &Ty) -> Vec<(String, ir::Type, String)> {
+        match elem {
+            Ty::Struct(i) => {
+                let info = &self.types.structs[*i as usize];
+                let lowered = info.ir.map(|id| &self.types.ir[id.index()]);
+                info.fields
+                    .iter()
+                    .enumerate()
+                    .map(|(n, (name, ty))| {
+                        let kind = lowered
+                            .and_then(|s| s.fields.get(n))
+                            .and_then(|f| f.annotations.iter().find(|a| a.name == "match"))
+                            .map_or("exact".to_owned(), |a| a.text.trim().to_owned());
+                        (name.clone(), self.types.ir(ty), kind)
+                    })
+                    .collect()
+            }
+            Ty::Tuple(items) => items
+                .iter()
+                .map(|t| (String::new(), self.types.ir(t), "exact".to_owned()))
+                .collect(),
+            other => vec![(String::new(), self.types.ir(other), "exact".to_owned())],
+        }
+    }
+
+    fn states(&mut self, list: &'a [ast::State], decl: &'a ast::ParserDecl) -> Vec<ir::State> {
+        self.unit.states.insert("accept", ir::Target::Accept);
+        self.unit.states.insert("reject", ir::Target::Reject);
+        // `start` is state 0, the others follow as written.
+        let mut order: Vec<&'a ast::State> = Vec::with_capacity(list.len());
+        order.extend(list.iter().filter(|s| s.name.name == "start"));
+        order.extend(list.iter().filter(|s| s.name.name != "start"));
+        if order.first().is_none_or(|s| s.name.name != "start") {
+            self.err(
+                Code::Architecture,
+                decl.name.span,
+                format!("parser `{}` has no state `start`", decl.name.name),
+            );
+        }
+        for (i, state) in order.iter().enumerate() {
+            let target = ir::Target::State(ir::StateId(i as u32));
+            if self.unit.states.insert(&state.name.name, target).is_some() {
+                self.err(
+                    Code::Duplicate,
+                    state.name.span,
+                    format!("state `{}` is declared twice", state.name.name),
+                );
+            }
+        }
+        order.iter().map(|s| self.state(s)).collect()
+    }
+
+    fn state(&mut self, state: &'a ast::State) -> ir::State {
+        let mut transition = ir::Transition::Direct(ir::Target::Reject);
+        self.push_scope();
+        let body = self.block_of(|c| {
+            for stmt in &state.body {
+                c.statement(stmt);
+            }
+            if let Some(t) = &state.transition {
+                transition = c.transition(t);
+            }
+        });
+        self.pop_scope();
+        ir::State {
+            name: state.name.name.clone(),
+            body,
+            transition,
+            span: state.span,
+        }
+    }
+
+    /// The state that a name means.
+    pub(crate) fn target(&mut self, name: &ast::Ident) -> ir::Target {
+        if let Some(&target) = self.unit.states.get(name.name.as_str()) {
+            return target;
+        }
+        let mut d = Diagnostic::error(
+            Code::UnknownName,
+            name.span,
+            format!("no state `{}`", name.name),
+        );
+        if let Some(near) = nearest(&name.name, self.unit.states.keys().copied()) {
+            d = d.hint(format!("a state like it is `{near}`"));
+        }
+        self.push(d);
+        ir::Target::Reject
+    }
+}

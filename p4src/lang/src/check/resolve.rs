@@ -1,0 +1,304 @@
+//! Types as written → [`Ty`]; generic structs are instantiated here.
+
+use super::Checker;
+use super::types::{MAX_NODES, MAX_STACK, MAX_VARBIT, MAX_WIDTH, StructInfo, Ty};
+use super::value::{DeclRef, Val};
+use crate::ast::{self, StructKind, TypeKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+use num_traits::ToPrimitive;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Most struct instances in a program: generics can ask for exponentially many.
+const MAX_STRUCTS: usize = 65_536;
+
+impl<'a> Checker<'a, '_> {
+    /// A type that must be complete.
+    pub(crate) fn resolve(&mut self, ty: &'a ast::Type) -> Ty {
+        match self.type_name(ty) {
+            Val::Type(t) => t,
+            Val::Decl(decl) => self.specialize(decl, &[], ty.span),
+            _ => Ty::Poison,
+        }
+    }
+
+    /// A type, or the name of a generic one without its arguments.
+    pub(crate) fn type_name(&mut self, ty: &'a ast::Type) -> Val<'a> {
+        if !self.enter(ty.span) {
+            return Val::Poison;
+        }
+        let val = self.type_name_inner(ty);
+        self.leave();
+        val
+    }
+
+    fn type_name_inner(&mut self, ty: &'a ast::Type) -> Val<'a> {
+        let t = match &ty.kind {
+            TypeKind::Void => Ty::Void,
+            TypeKind::Bool => Ty::Bool,
+            TypeKind::Error => Ty::Error,
+            TypeKind::MatchKind => Ty::MatchKind,
+            TypeKind::String => Ty::Str,
+            TypeKind::Integer => Ty::Integer,
+            TypeKind::DontCare => Ty::DontCare,
+            TypeKind::Bit(None) => Ty::Bit(1),
+            TypeKind::Bit(Some(w)) => self.size(w, MAX_WIDTH, "width").map_or(Ty::Poison, Ty::Bit),
+            TypeKind::Int(w) => self.size(w, MAX_WIDTH, "width").map_or(Ty::Poison, Ty::Int),
+            TypeKind::Varbit(w) => self
+                .size(w, MAX_VARBIT, "width")
+                .map_or(Ty::Poison, Ty::Varbit),
+            TypeKind::Name { absolute, name } => {
+                return match self.lookup(name, *absolute) {
+                    val @ (Val::Type(_) | Val::Decl(_) | Val::Poison) => val,
+                    other => {
+                        let what = other.what();
+                        self.err(
+                            Code::Type,
+                            name.span,
+                            format!("`{}` is {what}, not a type", name.name),
+                        );
+                        Val::Poison
+                    }
+                };
+            }
+            TypeKind::Specialized { base, args } => {
+                let base_val = self.type_name(base);
+                let args: Vec<Ty> = args.iter().map(|a| self.resolve(a)).collect();
+                match base_val {
+                    Val::Decl(decl) => self.specialize(decl, &args, ty.span),
+                    Val::Poison => Ty::Poison,
+                    _ => {
+                        self.err(Code::Type, base.span, "this type takes no type arguments");
+                        Ty::Poison
+                    }
+                }
+            }
+            TypeKind::Stack { elem, size } => {
+                let elem_ty = self.resolve(elem);
+                let n = self.size(size, MAX_STACK, "size");
+                if !elem_ty.is_poison()
+                    && !self.types.is_header(&elem_ty)
+                    && !self.types.is_union(&elem_ty)
+                    && !matches!(elem_ty, Ty::Var(_))
+                {
+                    let shown = self.types.show(&elem_ty);
+                    self.err(
+                        Code::Type,
+                        elem.span,
+                        format!("a stack holds headers or header unions, not {shown}"),
+                    );
+                    return Val::Poison;
+                }
+                match n {
+                    Some(n) if !elem_ty.is_poison() => Ty::Stack(Rc::new(elem_ty), n),
+                    _ => Ty::Poison,
+                }
+            }
+            TypeKind::Tuple(items) => {
+                let items: Rc<[Ty]> = items.iter().map(|t| self.resolve(t)).collect();
+                Ty::Tuple(items)
+            }
+            TypeKind::List(elem) => Ty::List(Rc::new(self.resolve(elem))),
+        };
+        if self.types.nodes(&t) > MAX_NODES {
+            self.err(Code::Limit, ty.span, "type too large");
+            return Val::Poison;
+        }
+        Val::Type(t)
+    }
+
+    /// A width or a stack's size: a constant in `1 ..= max` (0 is legal for widths).
+    fn size(&mut self, e: &'a ast::Expr, max: u32, what: &str) -> Option<u32> {
+        let n = self.integer_constant(e)?;
+        let least = u32::from(what != "width");
+        match n.to_u32().filter(|n| (least..=max).contains(n)) {
+            Some(n) => Some(n),
+            None => {
+                self.err(
+                    Code::Constant,
+                    e.span,
+                    format!("a {what} of {n}; it must be {least} to {max}"),
+                );
+                None
+            }
+        }
+    }
+
+    /// A generic with its arguments.
+    pub(crate) fn specialize(&mut self, decl: DeclRef, args: &[Ty], span: Span) -> Ty {
+        let (name, wanted): (&str, usize) = match decl {
+            DeclRef::Struct(i) => {
+                let d = self.structs[i as usize];
+                (&d.name.name, d.type_params.len())
+            }
+            DeclRef::Extern(i) => {
+                let d = self.externs[i as usize];
+                (&d.name.name, d.type_params.len())
+            }
+            DeclRef::Parser(i) => {
+                let d = self.parsers[i as usize];
+                (&d.name.name, d.type_params.len())
+            }
+            DeclRef::Control(i) => {
+                let d = self.controls[i as usize].decl;
+                (&d.name.name, d.type_params.len())
+            }
+            DeclRef::Package(i) => {
+                let d = self.packages[i as usize];
+                (&d.name.name, d.type_params.len())
+            }
+        };
+        if args.len() != wanted {
+            let message = format!(
+                "`{name}` takes {wanted} type argument{}, {} given",
+                if wanted == 1 { "" } else { "s" },
+                args.len()
+            );
+            self.err(Code::Type, span, message);
+            return Ty::Poison;
+        }
+        if args.iter().any(Ty::is_poison) {
+            return Ty::Poison;
+        }
+        let shared: Rc<[Ty]> = args.into();
+        let ty = match decl {
+            DeclRef::Struct(i) => self.struct_instance(i, args, span),
+            DeclRef::Extern(i) => Ty::Extern(i, shared),
+            DeclRef::Parser(i) => Ty::Parser(i, shared),
+            DeclRef::Control(i) => Ty::Control(i, shared),
+            DeclRef::Package(i) => Ty::Package(i, shared),
+        };
+        if self.types.nodes(&ty) > MAX_NODES {
+            self.err(Code::Limit, span, "type too large");
+            return Ty::Poison;
+        }
+        ty
+    }
+
+    /// A struct over its arguments, made once.
+    pub(crate) fn struct_instance(&mut self, index: u32, args: &[Ty], span: Span) -> Ty {
+        if let Some(&i) = self.struct_cache.get(&(index, args.to_vec())) {
+            return Ty::Struct(i);
+        }
+        if self.types.structs.len() >= MAX_STRUCTS {
+            self.err(Code::Limit, span, "too many types");
+            return Ty::Poison;
+        }
+        if !self.enter(span) {
+            return Ty::Poison;
+        }
+        let decl = self.structs[index as usize];
+        // A declaration sees the top level and its own parameters, nothing of where it is used.
+        let scopes = std::mem::take(&mut self.unit.scopes);
+        self.push_scope();
+        for (param, arg) in decl.type_params.iter().zip(args) {
+            self.declare(param, Val::Type(arg.clone()));
+        }
+        let mut fields: Vec<(String, Ty)> = Vec::new();
+        let mut by_name: HashMap<String, u32> = HashMap::new();
+        for f in decl.fields {
+            let ty = self.resolve(&f.ty);
+            let ty = self.field_type(decl.kind, ty, f);
+            let n = fields.len() as u32;
+            if by_name.insert(f.name.name.clone(), n).is_some() {
+                self.err(
+                    Code::Duplicate,
+                    f.name.span,
+                    format!("field `{}` is declared twice", f.name.name),
+                );
+            }
+            fields.push((f.name.name.clone(), ty));
+        }
+        self.unit.scopes = scopes;
+        self.leave();
+
+        let name = self.types.instance_name(&decl.name.name, args);
+        let keep = !args.iter().any(|a| self.types.has_vars(a));
+        let lowered = ir::StructType {
+            name: name.clone(),
+            kind: decl.kind,
+            fields: fields
+                .iter()
+                .zip(decl.fields)
+                .map(|((name, ty), f)| ir::FieldType {
+                    name: name.clone(),
+                    ty: self.types.ir(ty),
+                    annotations: self.annotations(&f.annotations),
+                })
+                .collect(),
+            annotations: self.annotations(decl.annotations),
+        };
+        let info = StructInfo {
+            name,
+            kind: decl.kind,
+            bits: self.struct_bits(decl.kind, &fields),
+            fields,
+            index: by_name,
+            ir: None,
+            origin: (index, args.into()),
+        };
+        let ty = self.add_struct(info, lowered, keep);
+        if let Ty::Struct(i) = ty {
+            self.struct_cache.insert((index, args.to_vec()), i);
+        }
+        ty
+    }
+
+    fn struct_bits(&self, kind: StructKind, fields: &[(String, Ty)]) -> (u64, u64) {
+        let mut total = (0u64, 0u64);
+        for (i, (_, ty)) in fields.iter().enumerate() {
+            let (min, max) = self.types.bits(ty).unwrap_or((0, 0));
+            total = match kind {
+                StructKind::Union if i == 0 => (min, max),
+                StructKind::Union => (total.0.min(min), total.1.max(max)),
+                _ => (total.0.saturating_add(min), total.1.saturating_add(max)),
+            };
+        }
+        total
+    }
+
+    /// Checks what may be a field of what (P4_16 1.2.5, section 7.2.9); `Poison` if it may not.
+    fn field_type(&mut self, kind: StructKind, ty: Ty, f: &ast::Field) -> Ty {
+        let bare = self.types.strip_new(&ty);
+        let ok = match kind {
+            StructKind::Header => match bare {
+                Ty::Bit(_) | Ty::Int(_) | Ty::Varbit(_) | Ty::Bool | Ty::SerEnum(_) => true,
+                Ty::Struct(_) => self
+                    .types
+                    .strukt(bare)
+                    .is_some_and(|s| s.kind == StructKind::Struct),
+                Ty::Var(_) | Ty::Poison => true,
+                _ => false,
+            },
+            StructKind::Union => {
+                matches!(bare, Ty::Var(_) | Ty::Poison) || self.types.is_header(bare)
+            }
+            StructKind::Struct => {
+                !matches!(
+                    bare,
+                    Ty::Void | Ty::Integer | Ty::MatchKind | Ty::Str | Ty::DontCare
+                ) && !bare.is_object()
+            }
+        };
+        if ok {
+            return ty;
+        }
+        let what = match kind {
+            StructKind::Header => "a header",
+            StructKind::Union => "a header union",
+            StructKind::Struct => "a struct",
+        };
+        let message = format!(
+            "{what} cannot hold a field of type {}",
+            self.types.show(&ty)
+        );
+        let mut d = Diagnostic::error(Code::Type, f.ty.span, message);
+        if kind == StructKind::Header && matches!(bare, Ty::Enum(_)) {
+            d = d.hint("give the enum a representation: `enum bit<8> E { A = 0 }`");
+        }
+        self.push(d);
+        Ty::Poison
+    }
+}

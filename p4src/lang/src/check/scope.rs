@@ -1,0 +1,164 @@
+//! Scopes: innermost first, then the top level. A name is visible behind its declaration's end.
+
+use super::Checker;
+use super::value::Val;
+use crate::ast::Ident;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+use std::collections::HashMap;
+
+/// A declared name.
+#[derive(Clone)]
+pub(crate) struct Entry<'a> {
+    pub(crate) val: Val<'a>,
+    /// The name where it is declared.
+    pub(crate) span: Span,
+    /// Visible from here on.
+    pub(crate) from: u32,
+}
+
+/// One block's names.
+pub(crate) type Scope<'a> = HashMap<&'a str, Entry<'a>>;
+
+impl<'a> Checker<'a, '_> {
+    pub(crate) fn push_scope(&mut self) {
+        self.unit.scopes.push(Scope::new());
+    }
+
+    pub(crate) fn pop_scope(&mut self) {
+        self.unit.scopes.pop();
+    }
+
+    /// Declares a local name, or a global one outside of units.
+    pub(crate) fn declare(&mut self, name: &'a Ident, val: Val<'a>) {
+        self.declare_from(name, val, name.span.end);
+    }
+
+    pub(crate) fn declare_from(&mut self, name: &'a Ident, val: Val<'a>, from: u32) {
+        let scope = match self.unit.scopes.last_mut() {
+            Some(scope) => scope,
+            None => &mut self.globals,
+        };
+        let entry = Entry {
+            val,
+            span: name.span,
+            from,
+        };
+        if let Some(old) = scope.insert(&name.name, entry) {
+            self.push(
+                Diagnostic::error(
+                    Code::Duplicate,
+                    name.span,
+                    format!("`{}` is declared twice", name.name),
+                )
+                .label(old.span, "first here"),
+            );
+        }
+    }
+
+    /// Finds a name without complaint.
+    pub(crate) fn find(&self, name: &str, at: Span, absolute: bool) -> Option<Val<'a>> {
+        if !absolute {
+            for scope in self.unit.scopes.iter().rev() {
+                if let Some(entry) = scope.get(name) {
+                    return Some(entry.val.clone());
+                }
+            }
+        }
+        self.globals
+            .get(name)
+            .filter(|e| e.from <= at.start)
+            .map(|e| e.val.clone())
+    }
+
+    /// Finds a name, or says what is wrong.
+    pub(crate) fn lookup(&mut self, name: &Ident, absolute: bool) -> Val<'a> {
+        if let Some(val) = self.find(&name.name, name.span, absolute) {
+            return val;
+        }
+        let text = &name.name;
+        if let Some(entry) = self.globals.get(text.as_str()) {
+            let (at, from) = (entry.span, entry.from);
+            let inside = at.start <= name.span.start && name.span.start < from;
+            let message = if inside {
+                format!("`{text}` is used inside its own declaration: P4 has no recursion")
+            } else {
+                format!("`{text}` is used before it is declared")
+            };
+            let code = if inside {
+                Code::Cycle
+            } else {
+                Code::UnknownName
+            };
+            self.push(Diagnostic::error(code, name.span, message).label(at, "declared here"));
+            return Val::Poison;
+        }
+        let mut d = Diagnostic::error(
+            Code::UnknownName,
+            name.span,
+            format!("`{text}` is not declared"),
+        );
+        let names = self
+            .unit
+            .scopes
+            .iter()
+            .flat_map(|s| s.keys())
+            .chain(self.globals.keys())
+            .copied();
+        if let Some(near) = nearest(text, names) {
+            d = d.hint(format!("a name like it is `{near}`"));
+        }
+        self.push(d);
+        Val::Poison
+    }
+}
+
+/// The candidate that a typing error could have turned into `name`; the first in alphabet order if there are several.
+pub(crate) fn nearest<'n>(
+    name: &str,
+    candidates: impl Iterator<Item = &'n str>,
+) -> Option<&'n str> {
+    let limit = match name.chars().count() {
+        0..=2 => 1,
+        3..=6 => 2,
+        _ => 3,
+    };
+    candidates
+        .filter(|c| !c.is_empty() && c.len().abs_diff(name.len()) <= limit && c.len() <= 64)
+        .map(|c| (distance(name, c), c))
+        .filter(|(d, c)| *d <= limit && *d < c.len())
+        .min()
+        .map(|(_, c)| c)
+}
+
+/// Levenshtein distance, by bytes; letter case costs nothing extra at the first byte.
+fn distance(a: &str, b: &str) -> usize {
+    if a.eq_ignore_ascii_case(b) {
+        return 0;
+    }
+    let b = b.as_bytes();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn suggests_the_closest_name() {
+        let names = ["ethernet", "ipv4", "ipv6", "dst"];
+        assert_eq!(nearest("etherent", names.into_iter()), Some("ethernet"));
+        assert_eq!(nearest("IPV4", names.into_iter()), Some("ipv4"));
+        assert_eq!(nearest("payload", names.into_iter()), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! Transitions and keysets (P4_16 1.2.5, section 13.6 and 8.15).
+
+use super::Checker;
+use super::fold;
+use super::types::Ty;
+use super::value::Val;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+
+impl<'a> Checker<'a, '_> {
+    /// Where a state goes.
+    pub(crate) fn transition(&mut self, t: &'a ast::Transition) -> ir::Transition {
+        let (keys, cases) = match t {
+            ast::Transition::Direct(name) => return ir::Transition::Direct(self.target(name)),
+            ast::Transition::Select { keys, cases, .. } => (keys, cases),
+        };
+        let mut types = Vec::with_capacity(keys.len());
+        let mut lowered = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mark = self.unit.block.len();
+            let val = self.expr(key, None);
+            if let Val::Integer(n) = &val {
+                self.push(
+                    Diagnostic::error(Code::Type, key.span, "the width of this value is unknown")
+                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                );
+                types.push(Ty::Poison);
+                continue;
+            }
+            let Some((ty, e)) = self.rvalue(val, key.span) else {
+                types.push(Ty::Poison);
+                continue;
+            };
+            let _ = mark;
+            self.select_key(ty, e, key.span, &mut types, &mut lowered);
+        }
+        let complete = lowered.len() == types.len();
+        let mut out = Vec::with_capacity(cases.len());
+        let mut covered: Option<Span> = None;
+        for case in cases {
+            if let Some(first) = covered {
+                self.push(
+                    Diagnostic::warning(Code::Unused, case.span, "this case is never reached")
+                        .label(first, "this one takes everything"),
+                );
+            }
+            let target = self.target(&case.state);
+            if let Some(sets) = self.case_keys(&case.keys, &types, case.span) {
+                if covered.is_none() && sets.iter().all(|k| matches!(k, ir::Keyset::Any)) {
+                    covered = Some(case.span);
+                }
+                out.push((sets, target));
+            }
+        }
+        if complete {
+            ir::Transition::Select {
+                keys: lowered,
+                cases: out,
+            }
+        } else {
+            ir::Transition::Direct(ir::Target::Reject)
+        }
+    }
+
+    /// One key; a tuple, list or struct of scalars is one key for each.
+    fn select_key(
+        &mut self,
+        ty: Ty,
+        e: ir::Expr,
+        span: Span,
+        types: &mut Vec<Ty>,
+        out: &mut Vec<ir::Expr>,
+    ) {
+        let bare = self.types.strip_new(&ty).clone();
+        match &bare {
+            Ty::Bit(_)
+            | Ty::Int(_)
+            | Ty::Bool
+            | Ty::SerEnum(_)
+            | Ty::Enum(_)
+            | Ty::Error
+            | Ty::Var(_) => {
+                types.push(ty);
+                out.push(e);
+            }
+            Ty::Tuple(items) => {
+                let items = items.clone();
+                match e.kind {
+                    ir::ExprKind::Tuple(parts) => {
+                        for (part, t) in parts.into_iter().zip(items.iter()) {
+                            self.select_key(t.clone(), part, span, types, out);
+                        }
+                    }
+                    _ => {
+                        self.unsupported(span, "selecting on a tuple variable");
+                        types.push(Ty::Poison);
+                    }
+                }
+            }
+            Ty::Poison => types.push(Ty::Poison),
+            _ => {
+                let shown = self.types.show(&ty);
+                self.err(
+                    Code::Type,
+                    span,
+                    format!("values of type {shown} cannot be selected on"),
+                );
+                types.push(Ty::Poison);
+            }
+        }
+    }
+
+    /// Keysets against key types; a value set stands alone for all keys.
+    fn case_keys(
+        &mut self,
+        keys: &'a [ast::Keyset],
+        types: &[Ty],
+        span: Span,
+    ) -> Option<Vec<ir::Keyset>> {
+        if let [ast::Keyset::Default(_)] = keys {
+            return Some(vec![ir::Keyset::Any; types.len()]);
+        }
+        if let [ast::Keyset::Expr(e)] = keys
+            && let ast::ExprKind::Name { absolute, name } = &e.kind
+            && let Some(Val::ValueSet(id, elem)) = self.find(&name.name, name.span, *absolute)
+        {
+            self.value_set_fits(&elem, types, e.span);
+            return Some(vec![ir::Keyset::ValueSet(id)]);
+        }
+        if keys.len() != types.len() {
+            self.err(
+                Code::Type,
+                span,
+                format!(
+                    "{} keyset{} for {} selected value{}",
+                    keys.len(),
+                    if keys.len() == 1 { "" } else { "s" },
+                    types.len(),
+                    if types.len() == 1 { "" } else { "s" }
+                ),
+            );
+            return None;
+        }
+        let mut out = Vec::with_capacity(keys.len());
+        for (key, ty) in keys.iter().zip(types) {
+            out.push(self.keyset(key, ty)?);
+        }
+        Some(out)
+    }
+
+    fn value_set_fits(&mut self, elem: &Ty, types: &[Ty], span: Span) {
+        let found: Vec<Ty> = match elem {
+            Ty::Struct(i) => self.types.structs[*i as usize]
+                .fields
+                .iter()
+                .map(|(_, t)| t.clone())
+                .collect(),
+            Ty::Tuple(items) => items.to_vec(),
+            other => vec![other.clone()],
+        };
+        let same = found.len() == types.len()
+            && found.iter().zip(types).all(|(a, b)| {
+                a.is_poison() || b.is_poison() || self.types.ir(a) == self.types.ir(b)
+            });
+        if !same {
+            let shown = self.types.show(elem);
+            self.err(
+                Code::Type,
+                span,
+                format!("a value set of {shown} does not fit the selected values"),
+            );
+        }
+    }
+
+    /// One keyset of a key of type `ty`.
+    pub(crate) fn keyset(&mut self, key: &'a ast::Keyset, ty: &Ty) -> Option<ir::Keyset> {
+        Some(match key {
+            ast::Keyset::Default(_) => ir::Keyset::Any,
+            ast::Keyset::Expr(e) => match &e.kind {
+                ast::ExprKind::DontCare => ir::Keyset::Any,
+                _ => ir::Keyset::Value(self.keyset_value(e, ty)?),
+            },
+            ast::Keyset::Mask(value, mask) => {
+                let (v, m) = (self.keyset_value(value, ty), self.keyset_value(mask, ty));
+                self.needs_bits(ty, value.span, "a mask");
+                ir::Keyset::Mask(v?, m?)
+            }
+            ast::Keyset::Range(low, high) => {
+                let (a, b) = (self.keyset_value(low, ty), self.keyset_value(high, ty));
+                self.needs_bits(ty, low.span, "a range");
+                let (a, b) = (a?, b?);
+                if let (Some(x), Some(y)) = (
+                    fold::as_const(&a).and_then(fold::number),
+                    fold::as_const(&b).and_then(fold::number),
+                ) && x > y
+                {
+                    self.warn(
+                        Code::Lint,
+                        low.span.to(high.span),
+                        format!("the range {x}..{y} is empty"),
+                    );
+                }
+                ir::Keyset::Range(a, b)
+            }
+        })
+    }
+
+    fn needs_bits(&mut self, ty: &Ty, span: Span, what: &str) {
+        let bare = self.types.strip_new(ty);
+        if !matches!(
+            bare,
+            Ty::Bit(_) | Ty::Int(_) | Ty::SerEnum(_) | Ty::Poison | Ty::Var(_)
+        ) {
+            let shown = self.types.show(ty);
+            self.err(
+                Code::Type,
+                span,
+                format!("{what} needs a bit<> or int<>, not {shown}"),
+            );
+        }
+    }
+
+    fn keyset_value(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<ir::Expr> {
+        let mut val = Val::Poison;
+        let block = self.block_of(|c| val = c.expr(e, Some(ty)));
+        if !block.is_empty() {
+            self.unsupported(e.span, "calls in a keyset");
+            return None;
+        }
+        if ty.is_poison() {
+            return None;
+        }
+        // A keyset's number takes the key's width, also behind a new type or enum.
+        if let Val::Integer(n) = &val {
+            let bare = self.decay(self.types.strip_new(ty).clone());
+            return self.coerce(Val::Integer(n.clone()), &bare, e.span);
+        }
+        self.coerce(val, ty, e.span)
+    }
+}

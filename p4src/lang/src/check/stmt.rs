@@ -1,0 +1,272 @@
+//! Statements.
+
+use super::Checker;
+use super::fold;
+use super::types::Ty;
+use super::unit::{Body, UnitKind};
+use super::value::Val;
+use crate::ast::{self, DeclKind, StmtKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+
+impl<'a> Checker<'a, '_> {
+    /// A block in a scope of its own, appended to the current one.
+    pub(crate) fn block(&mut self, block: &'a ast::Block) {
+        self.push_scope();
+        let atomic = block.annotations.iter().any(|a| a.name.name == "atomic");
+        if atomic {
+            let inner = self.block_of(|c| c.statements(&block.stmts));
+            self.emit(ir::StmtKind::Atomic(inner), block.span);
+        } else {
+            self.statements(&block.stmts);
+        }
+        self.pop_scope();
+    }
+
+    fn statements(&mut self, stmts: &'a [ast::Stmt]) {
+        let mut ended: Option<Span> = None;
+        for stmt in stmts {
+            if let Some(by) = ended.take() {
+                self.push(
+                    Diagnostic::warning(Code::Unused, stmt.span, "this is never reached")
+                        .label(by, "control leaves here"),
+                );
+            }
+            self.statement(stmt);
+            if matches!(
+                stmt.kind,
+                StmtKind::Return(_) | StmtKind::Exit | StmtKind::Break | StmtKind::Continue
+            ) {
+                ended = Some(stmt.span);
+            }
+        }
+    }
+
+    /// One statement.
+    pub(crate) fn statement(&mut self, stmt: &'a ast::Stmt) {
+        if !self.enter(stmt.span) {
+            return;
+        }
+        self.statement_inner(stmt);
+        self.leave();
+    }
+
+    fn statement_inner(&mut self, stmt: &'a ast::Stmt) {
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Empty => {}
+            StmtKind::Assign { lhs, op, rhs } => self.assign(lhs, *op, rhs, span),
+            StmtKind::Call(e) => self.call_statement(e),
+            StmtKind::Decl(decl) => self.local_decl(decl),
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => self.if_statement(cond, then, otherwise.as_deref(), span),
+            StmtKind::Switch { expr, cases } => self.switch(expr, cases, span),
+            StmtKind::For {
+                init,
+                cond,
+                update,
+                body,
+                ..
+            } => self.for_loop(init, cond, update, body, span),
+            StmtKind::ForIn {
+                var,
+                collection,
+                body,
+                ..
+            } => self.for_in(var, collection, body, span),
+            StmtKind::Break | StmtKind::Continue => {
+                if self.unit.loops == 0 {
+                    self.err(
+                        Code::Placement,
+                        span,
+                        "`break` and `continue` stand in a loop",
+                    );
+                }
+                let kind = match stmt.kind {
+                    StmtKind::Break => ir::StmtKind::Break,
+                    _ => ir::StmtKind::Continue,
+                };
+                self.emit(kind, span);
+            }
+            StmtKind::Return(value) => self.return_statement(value.as_ref(), span),
+            StmtKind::Exit => {
+                if matches!(self.unit.kind, UnitKind::Parser) || self.unit.body == Body::Function {
+                    self.err(
+                        Code::Placement,
+                        span,
+                        "`exit` stands in controls and actions only",
+                    );
+                }
+                self.emit(ir::StmtKind::Exit, span);
+            }
+        }
+    }
+
+    fn assign(
+        &mut self,
+        lhs: &'a ast::Expr,
+        op: Option<ast::BinOp>,
+        rhs: &'a ast::Expr,
+        span: Span,
+    ) {
+        let Some(place) = self.lvalue(lhs) else {
+            self.expr(rhs, None);
+            return;
+        };
+        let expected = place.ty.clone();
+        let mark = self.unit.block.len();
+        let mut val = self.expr(rhs, Some(&expected));
+        if let Some(op) = op {
+            // The old value is read before the right side's calls.
+            let mut old = Val::Place(place.clone());
+            if self.unit.block.len() > mark {
+                old = self.keep(old, mark, lhs.span);
+            }
+            val = self.binary_values(op, old, val, (lhs.span, rhs.span, span));
+        }
+        if let Some(e) = self.coerce(val, &place.ty, rhs.span) {
+            self.emit(ir::StmtKind::Assign(place.lv, e), span);
+        }
+    }
+
+    /// A statement as the body of something, in a scope and block of its own.
+    pub(crate) fn body_of(&mut self, stmt: &'a ast::Stmt) -> ir::Block {
+        self.push_scope();
+        let block = self.block_of(|c| c.statement(stmt));
+        self.pop_scope();
+        block
+    }
+
+    fn if_statement(
+        &mut self,
+        cond: &'a ast::Expr,
+        then: &'a ast::Stmt,
+        otherwise: Option<&'a ast::Stmt>,
+        span: Span,
+    ) {
+        let cond = self.condition(cond);
+        let then = self.body_of(then);
+        let otherwise = otherwise.map(|s| self.body_of(s)).unwrap_or_default();
+        let Some(cond) = cond else { return };
+        match fold::as_const(&cond) {
+            Some(ir::Const::Bool(true)) => self.unit.block.extend(then),
+            Some(ir::Const::Bool(false)) => self.unit.block.extend(otherwise),
+            _ => self.emit(ir::StmtKind::If(cond, then, otherwise), span),
+        }
+    }
+
+    fn return_statement(&mut self, value: Option<&'a ast::Expr>, span: Span) {
+        let Some((ty, place)) = self.unit.ret.clone() else {
+            self.err(
+                Code::Placement,
+                span,
+                "`return` stands in functions, actions and apply blocks",
+            );
+            return;
+        };
+        match (value, &ty) {
+            (None, Ty::Void | Ty::Poison) => {}
+            (None, _) => {
+                let shown = self.types.show(&ty);
+                self.err(
+                    Code::Type,
+                    span,
+                    format!("a value of type {shown} must be returned"),
+                );
+            }
+            (Some(e), Ty::Void) => {
+                self.err(Code::Type, e.span, "nothing can be returned here");
+            }
+            (Some(e), _) => {
+                let val = self.expr(e, Some(&ty));
+                if let Some(value) = self.coerce(val, &ty, e.span)
+                    && let Some(var) = place
+                {
+                    let lv = ir::LValue {
+                        var,
+                        path: Vec::new(),
+                        ty: self.types.ir(&ty),
+                    };
+                    self.emit(ir::StmtKind::Assign(lv, value), span);
+                }
+            }
+        }
+        self.emit(ir::StmtKind::Return, span);
+    }
+
+    /// A constant, variable or instance inside a unit.
+    pub(crate) fn local_decl(&mut self, decl: &'a ast::Decl) {
+        match &decl.kind {
+            DeclKind::Const { ty, name, init } => {
+                let val = self.constant_decl(ty, init);
+                self.declare(name, val);
+            }
+            DeclKind::Var { ty, name, init } => {
+                let ty = self.resolve(ty);
+                self.local_var(&ty, name, init.as_ref(), decl.span);
+            }
+            DeclKind::Instance {
+                ty,
+                args,
+                name,
+                init,
+            } => self.local_instance(decl, ty, args, name, init.as_deref()),
+            _ => {
+                self.err(Code::Placement, decl.span, "this cannot be declared here");
+                if let Some(name) = super::decls::decl_name(decl) {
+                    self.declare(name, Val::Poison);
+                }
+            }
+        }
+    }
+
+    fn local_var(
+        &mut self,
+        ty: &Ty,
+        name: &'a ast::Ident,
+        init: Option<&'a ast::Expr>,
+        span: Span,
+    ) {
+        let storable = !matches!(ty, Ty::Void | Ty::Integer | Ty::Str | Ty::MatchKind)
+            && !ty.is_object()
+            && !matches!(ty, Ty::List(_));
+        if !storable || ty.is_poison() {
+            if !ty.is_poison() {
+                let shown = self.types.show(ty);
+                let message = format!("a variable cannot have the type {shown}");
+                let mut d = Diagnostic::error(Code::Type, name.span, message);
+                if *ty == Ty::Integer {
+                    d = d.hint("`int` is for constants; a variable needs a width: `bit<32>`");
+                } else if ty.is_object() {
+                    d = d.hint("an instance is declared with parentheses: `X(…) x;`");
+                }
+                self.push(d);
+            }
+            if let Some(e) = init {
+                self.expr(e, None);
+            }
+            self.declare(name, Val::Poison);
+            return;
+        }
+        // The initialiser does not see the variable.
+        let value = match init {
+            Some(e) => {
+                let val = self.expr(e, Some(ty));
+                Some((self.coerce(val, ty, e.span), e.span))
+            }
+            None => None,
+        };
+        let place = self.variable(&name.name, ty);
+        match value {
+            Some((Some(e), _)) => self.emit(ir::StmtKind::Assign(place.lv.clone(), e), span),
+            Some((None, _)) => {}
+            None => self.emit(ir::StmtKind::Reset(place.lv.clone()), span),
+        }
+        self.declare(name, Val::Place(place));
+    }
+}

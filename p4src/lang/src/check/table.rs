@@ -1,0 +1,453 @@
+//! Tables: key, actions, properties (P4_16 1.2.5, section 14.2).
+
+use super::Checker;
+use super::types::Ty;
+use super::unit::Body;
+use super::value::Val;
+use crate::ast::{self, ExprKind, TablePropertyKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use num_traits::ToPrimitive;
+
+/// Values that a table's entries are read with.
+pub(crate) struct EntryRules {
+    pub(crate) largest_wins: bool,
+    pub(crate) delta: u64,
+}
+
+impl<'a> Checker<'a, '_> {
+    /// A table of the current control.
+    pub(crate) fn table(&mut self, decl: &'a ast::Decl, table: &'a ast::TableDecl) -> Val<'a> {
+        let body = std::mem::replace(&mut self.unit.body, Body::Locals);
+        let mut t = ir::Table {
+            name: self.full_name(&table.name.name, &decl.annotations),
+            key: Vec::new(),
+            actions: Vec::new(),
+            default_action: ir::BoundAction {
+                action: None,
+                args: Vec::new(),
+            },
+            const_default: false,
+            entries: Vec::new(),
+            const_entries: false,
+            size: None,
+            properties: Vec::new(),
+            annotations: self.annotations(&decl.annotations),
+            span: decl.span,
+        };
+        self.once_each(table);
+        // Key and actions first: the other properties refer to them, in whatever order they are written.
+        let mut key_types = Vec::new();
+        let mut decls = Vec::new();
+        for p in &table.properties {
+            match &p.kind {
+                TablePropertyKind::Key(keys) => {
+                    for k in keys {
+                        self.table_key(k, &mut t, &mut key_types);
+                    }
+                }
+                TablePropertyKind::Actions(actions) => {
+                    for a in actions {
+                        self.table_action(a, &mut t, &mut decls);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if decls.is_empty()
+            && !table
+                .properties
+                .iter()
+                .any(|p| matches!(p.kind, TablePropertyKind::Actions(_)))
+        {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    table.name.span,
+                    format!("table `{}` has no actions", table.name.name),
+                )
+                .hint("`actions = { … }`"),
+            );
+        }
+        let mut rules = EntryRules {
+            largest_wins: true,
+            delta: 1,
+        };
+        for p in &table.properties {
+            if let TablePropertyKind::Other { name, value } = &p.kind {
+                self.table_property(p, name, value, &mut t, &decls, &mut rules);
+            }
+        }
+        for p in &table.properties {
+            if let TablePropertyKind::Entries(entries) = &p.kind {
+                t.const_entries = p.is_const;
+                self.table_entries(entries, p.is_const, &mut t, &key_types, &decls, &rules);
+            }
+        }
+        self.unit.body = body;
+        let id = ir::TableId(self.unit.tables.len() as u32);
+        self.unit.tables.push(t);
+        Val::Table(id)
+    }
+
+    fn once_each(&mut self, table: &'a ast::TableDecl) {
+        let mut seen: Vec<&str> = Vec::new();
+        for p in &table.properties {
+            let name = match &p.kind {
+                TablePropertyKind::Key(_) => "key",
+                TablePropertyKind::Actions(_) => "actions",
+                TablePropertyKind::Entries(_) => "entries",
+                TablePropertyKind::Other { name, .. } => &name.name,
+            };
+            if seen.contains(&name) {
+                self.err(
+                    Code::Duplicate,
+                    p.span,
+                    format!("table property `{name}` is given twice"),
+                );
+            }
+            seen.push(name);
+        }
+    }
+
+    fn table_key(&mut self, k: &'a ast::KeyElement, t: &mut ir::Table, types: &mut Vec<Ty>) {
+        if !self.match_kinds.contains(&k.kind.name) {
+            let mut d = Diagnostic::error(
+                Code::UnknownName,
+                k.kind.span,
+                format!("unknown match kind `{}`", k.kind.name),
+            );
+            let known = self.match_kinds.iter().map(String::as_str);
+            if let Some(near) = super::scope::nearest(&k.kind.name, known) {
+                d = d.hint(format!("a match kind like it is `{near}`"));
+            }
+            self.push(d);
+        }
+        let mut lowered = None;
+        let block = self.block_of(|c| {
+            let val = c.expr(&k.expr, None);
+            lowered = c.rvalue(val, k.expr.span);
+        });
+        if !block.is_empty() && lowered.is_some() {
+            self.unsupported(k.expr.span, "calls in a table's key");
+        }
+        let (ty, expr) = match lowered {
+            Some(x) => x,
+            None => (Ty::Poison, super::fold::boolean(false)),
+        };
+        let bare = self.decay(self.types.strip_new(&ty).clone());
+        let numeric = matches!(bare, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_) | Ty::Poison);
+        let scalar = numeric || matches!(bare, Ty::Bool | Ty::Enum(_) | Ty::Error | Ty::Varbit(_));
+        if !scalar {
+            let shown = self.types.show(&ty);
+            self.err(
+                Code::Type,
+                k.expr.span,
+                format!("a key field of type {shown} cannot be matched"),
+            );
+        } else if !numeric && matches!(k.kind.name.as_str(), "lpm" | "range") {
+            let shown = self.types.show(&ty);
+            self.err(
+                Code::Type,
+                k.expr.span,
+                format!("`{}` needs a bit<> or int<>, not {shown}", k.kind.name),
+            );
+        }
+        let written = key_name(&k.expr);
+        let name = super::unit::given_name(&written, &k.annotations);
+        let annotations = self.annotations(&k.annotations);
+        t.key.push(ir::Key {
+            expr,
+            match_kind: k.kind.name.clone(),
+            name,
+            annotations,
+        });
+        types.push(ty);
+    }
+
+    fn table_action(
+        &mut self,
+        a: &'a ast::TableAction,
+        t: &mut ir::Table,
+        decls: &mut Vec<&'a ast::Decl>,
+    ) {
+        let (callee, written): (&'a ast::Expr, &'a [ast::Arg]) = match &a.expr.kind {
+            ExprKind::Call { callee, args, .. } => (callee, args),
+            _ => (&a.expr, &[]),
+        };
+        let Some((action, decl)) = self.named_action(callee) else {
+            return;
+        };
+        if t.actions.iter().any(|x| x.action == action) {
+            self.err(Code::Duplicate, a.expr.span, "this action is listed twice");
+            return;
+        }
+        let mut sig = self.action_signature(action, decl);
+        let bound = sig
+            .params
+            .iter()
+            .take_while(|p| p.direction != ast::Direction::None)
+            .count();
+        sig.params = &sig.params[..bound];
+        sig.types.truncate(bound);
+        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
+        let mut args = Vec::new();
+        if let Some(given) = self.bind_args(sig.params, written, name, a.expr.span) {
+            let mut infer = super::infer::Infer::default();
+            let mut lowered = None;
+            let block = self.block_of(|c| {
+                let vals = c.eval_args(&sig, &given, &mut infer);
+                if !vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+                    lowered = c.lower_args(&sig, &given, vals, &infer);
+                }
+            });
+            if !block.is_empty() {
+                self.unsupported(a.expr.span, "calls in an action's bound arguments");
+            }
+            args = lowered.unwrap_or_default();
+        }
+        let annotations = self.annotations(&a.annotations);
+        t.actions.push(ir::TableAction {
+            action,
+            args,
+            annotations,
+        });
+        decls.push(decl);
+    }
+
+    fn table_property(
+        &mut self,
+        p: &'a ast::TableProperty,
+        name: &'a ast::Ident,
+        value: &'a ast::Expr,
+        t: &mut ir::Table,
+        decls: &[&'a ast::Decl],
+        rules: &mut EntryRules,
+    ) {
+        match name.name.as_str() {
+            "default_action" => {
+                t.const_default = p.is_const;
+                if let Some(bound) = self.bound_action(value, t, decls, true) {
+                    t.default_action = bound;
+                }
+            }
+            "size" => t.size = self.small_constant::<u64>(value),
+            "largest_priority_wins" => {
+                if let Some(ir::Const::Bool(b)) = self.constant(value, &Ty::Bool) {
+                    rules.largest_wins = b;
+                }
+            }
+            "priority_delta" => {
+                if let Some(n) = self.small_constant::<u64>(value) {
+                    if n == 0 {
+                        self.err(
+                            Code::Constant,
+                            value.span,
+                            "`priority_delta` must be positive",
+                        );
+                    }
+                    rules.delta = n;
+                }
+            }
+            _ => {
+                // An object made in place is named after its table.
+                let outer = std::mem::replace(&mut self.unit.name, t.name.clone());
+                let val = self.property_value(value);
+                self.unit.name = outer;
+                if let Some(c) = val {
+                    t.properties.push((name.name.clone(), c));
+                }
+            }
+        }
+    }
+
+    fn property_value(&mut self, value: &'a ast::Expr) -> Option<ir::Const> {
+        let mut val = Val::Poison;
+        let block = self.block_of(|c| val = c.expr(value, None));
+        if !block.is_empty() {
+            self.err(
+                Code::Constant,
+                value.span,
+                "a table property must be known at compile time",
+            );
+            return None;
+        }
+        match val {
+            Val::Integer(n) => Some(ir::Const::Integer(n)),
+            Val::Extern(id, _) => Some(ir::Const::Extern(id)),
+            Val::Poison => None,
+            other => {
+                let ty = match self.type_of(&other) {
+                    Some(ty) => ty,
+                    None => {
+                        let what = other.what();
+                        self.err(
+                            Code::Type,
+                            value.span,
+                            format!("{what} cannot be a table property"),
+                        );
+                        return None;
+                    }
+                };
+                self.constant_of(other, &ty, value.span)
+            }
+        }
+    }
+
+    /// A default action or an entry's action, with constants for the control plane's parameters.
+    pub(crate) fn bound_action(
+        &mut self,
+        e: &'a ast::Expr,
+        t: &ir::Table,
+        decls: &[&'a ast::Decl],
+        is_default: bool,
+    ) -> Option<ir::BoundAction> {
+        let (callee, written): (&'a ast::Expr, &'a [ast::Arg]) = match &e.kind {
+            ExprKind::Call { callee, args, .. } => (callee, args),
+            _ => (e, &[]),
+        };
+        // `NoAction` need not be listed to be the default.
+        if is_default
+            && let ExprKind::Name { name, absolute } = &callee.kind
+            && name.name == "NoAction"
+            && let Some(Val::GlobalAction(i)) = self.find("NoAction", name.span, *absolute)
+            && !self
+                .unit
+                .shared_actions
+                .get(&i)
+                .is_some_and(|id| t.actions.iter().any(|a| a.action == *id))
+        {
+            return Some(ir::BoundAction {
+                action: None,
+                args: Vec::new(),
+            });
+        }
+        let (action, decl) = self.named_action(callee)?;
+        let Some(at) = t.actions.iter().position(|a| a.action == action) else {
+            let name = super::decls::decl_name(decl).map_or("", |n| n.name.as_str());
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    e.span,
+                    format!("action `{name}` is not listed in the table's `actions`"),
+                )
+                .hint(format!("add it: `actions = {{ {name}; … }}`")),
+            );
+            return None;
+        };
+        let only = if is_default {
+            "tableonly"
+        } else {
+            "defaultonly"
+        };
+        if t.actions[at].annotations.iter().any(|a| a.name == only) {
+            self.err(
+                Code::Type,
+                e.span,
+                format!("this action is marked @{only} in the table"),
+            );
+        }
+        let mut sig = self.action_signature(action, decls.get(at).copied().unwrap_or(decl));
+        let directed = sig
+            .params
+            .iter()
+            .take_while(|p| p.direction != ast::Direction::None)
+            .count();
+        // The arguments bound in `actions` may be repeated.
+        let written = if written.len() == sig.params.len() {
+            written.get(directed..).unwrap_or_default()
+        } else {
+            written
+        };
+        sig.params = &sig.params[directed..];
+        sig.types.drain(..directed);
+        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
+        let given = self.bind_args(sig.params, written, name, e.span)?;
+        let mut args = Vec::with_capacity(given.len());
+        for (g, ty) in given.iter().zip(&sig.types) {
+            let e = match g {
+                super::args::Given::Arg(e) | super::args::Given::Default(e) => e,
+                super::args::Given::Omitted => continue,
+            };
+            args.push(self.constant(e, ty)?);
+        }
+        Some(ir::BoundAction {
+            action: Some(at),
+            args,
+        })
+    }
+
+    /// A priority as written.
+    pub(crate) fn written_priority(&mut self, e: &'a ast::Expr) -> Option<u64> {
+        let n = self.integer_constant(e)?;
+        match n.to_u64().filter(|n| *n <= i32::MAX as u64) {
+            Some(n) => Some(n),
+            None => {
+                self.err(Code::Constant, e.span, format!("{n} is not a priority"));
+                None
+            }
+        }
+    }
+}
+
+/// A key's expression as P4Info names it: as written, `h.isValid()` as `h.$valid$`.
+fn key_name(e: &ast::Expr) -> String {
+    match &e.kind {
+        ExprKind::Name { name, .. } => name.name.clone(),
+        ExprKind::Member { base, member } => format!("{}.{}", key_name(base), member.name),
+        ExprKind::Index { base, index } => format!("{}[{}]", key_name(base), key_name(index)),
+        ExprKind::Slice { base, hi, lo } => {
+            format!("{}[{}:{}]", key_name(base), key_name(hi), key_name(lo))
+        }
+        ExprKind::Call { callee, .. } => match &callee.kind {
+            ExprKind::Member { base, member } if member.name == "isValid" => {
+                format!("{}.$valid$", key_name(base))
+            }
+            _ => format!("{}()", key_name(callee)),
+        },
+        ExprKind::Int { value, .. } => value.to_string(),
+        ExprKind::Bool(b) => b.to_string(),
+        ExprKind::Binary { op, lhs, rhs } => {
+            format!("{} {} {}", key_name(lhs), symbol(*op), key_name(rhs))
+        }
+        ExprKind::Unary { op, expr } => {
+            let sign = match op {
+                ast::UnOp::Not => "!",
+                ast::UnOp::BitNot => "~",
+                ast::UnOp::Neg => "-",
+                ast::UnOp::Plus => "+",
+            };
+            format!("{sign}{}", key_name(expr))
+        }
+        ExprKind::Cast { expr, .. } => key_name(expr),
+        ExprKind::This => "this".to_owned(),
+        _ => "expression".to_owned(),
+    }
+}
+
+fn symbol(op: ast::BinOp) -> &'static str {
+    use ast::BinOp as B;
+    match op {
+        B::Mul => "*",
+        B::Div => "/",
+        B::Mod => "%",
+        B::Add => "+",
+        B::Sub => "-",
+        B::AddSat => "|+|",
+        B::SubSat => "|-|",
+        B::Shl => "<<",
+        B::Shr => ">>",
+        B::Le => "<=",
+        B::Ge => ">=",
+        B::Lt => "<",
+        B::Gt => ">",
+        B::Ne => "!=",
+        B::Eq => "==",
+        B::And => "&",
+        B::Xor => "^",
+        B::Or => "|",
+        B::Concat => "++",
+        B::LogAnd => "&&",
+        B::LogOr => "||",
+    }
+}

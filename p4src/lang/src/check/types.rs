@@ -1,0 +1,319 @@
+//! The checker's types. Structural types are shared by reference count; everything named is an index into [`Types`],
+//! so that comparing two types never walks a declaration.
+
+use crate::ast::StructKind;
+use crate::ir;
+use num_bigint::BigUint;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::rc::Rc;
+
+/// The widest `bit<W>` and `int<W>`; p4c's own default limit.
+pub(crate) const MAX_WIDTH: u32 = 2048;
+/// The longest `varbit<W>`: the payload of the largest IP packet.
+pub(crate) const MAX_VARBIT: u32 = 65_535 * 8;
+/// The longest header stack.
+pub(crate) const MAX_STACK: u32 = 65_536;
+/// The largest structural type (tuples of tuples …), in nodes. Nested typedefs double a tuple's size at each step.
+pub(crate) const MAX_NODES: usize = 4096;
+
+/// A type. `Poison` stands for a type that has been complained about; it agrees with every other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Ty {
+    Poison,
+    Void,
+    Bool,
+    Error,
+    MatchKind,
+    Str,
+    /// `int`: arbitrary precision, at compile time only.
+    Integer,
+    Bit(u32),
+    Int(u32),
+    Varbit(u32),
+    /// Struct, header or union: [`Types::structs`]. A generic's instances are interned.
+    Struct(u32),
+    /// Enum without a representation: [`Types::enums`].
+    Enum(u32),
+    /// Enum with a representation: [`Types::ser_enums`].
+    SerEnum(u32),
+    /// `type T x`: [`Types::newtypes`].
+    New(u32),
+    Stack(Rc<Ty>, u32),
+    Tuple(Rc<[Ty]>),
+    List(Rc<Ty>),
+    /// Index of the declaration and the type arguments.
+    Extern(u32, Rc<[Ty]>),
+    Parser(u32, Rc<[Ty]>),
+    Control(u32, Rc<[Ty]>),
+    Package(u32, Rc<[Ty]>),
+    /// A type parameter: while its own declaration is checked, or to be inferred.
+    Var(u32),
+    /// `_` as a type argument.
+    DontCare,
+}
+
+impl Ty {
+    pub(crate) fn is_poison(&self) -> bool {
+        matches!(self, Ty::Poison)
+    }
+
+    /// `bit<W>` or `int<W>`.
+    pub(crate) fn width(&self) -> Option<u32> {
+        match self {
+            Ty::Bit(w) | Ty::Int(w) => Some(*w),
+            _ => None,
+        }
+    }
+
+    /// An object that lives at compile time: it can be neither copied nor stored.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(
+            self,
+            Ty::Extern(..) | Ty::Parser(..) | Ty::Control(..) | Ty::Package(..)
+        )
+    }
+}
+
+/// A struct, header or union, with its type arguments put in.
+#[derive(Debug)]
+pub(crate) struct StructInfo {
+    pub(crate) name: String,
+    pub(crate) kind: StructKind,
+    pub(crate) fields: Vec<(String, Ty)>,
+    /// Field name → index.
+    pub(crate) index: HashMap<String, u32>,
+    /// Fewest and most bits; a union's is its longest member.
+    pub(crate) bits: (u64, u64),
+    /// Index of the declaration and the type arguments.
+    pub(crate) origin: (u32, Rc<[Ty]>),
+    /// In the IR; instances over type parameters have none.
+    pub(crate) ir: Option<ir::TypeId>,
+}
+
+/// An enum with a representation.
+#[derive(Debug)]
+pub(crate) struct SerEnumInfo {
+    pub(crate) name: String,
+    pub(crate) repr: Ty,
+    pub(crate) members: Vec<(String, BigUint)>,
+}
+
+/// All named types.
+#[derive(Debug, Default)]
+pub(crate) struct Types {
+    pub(crate) structs: Vec<StructInfo>,
+    pub(crate) enums: Vec<ir::EnumType>,
+    pub(crate) ser_enums: Vec<SerEnumInfo>,
+    /// Name and what it stands for.
+    pub(crate) newtypes: Vec<(String, Ty)>,
+    /// Names of type variables.
+    pub(crate) vars: Vec<String>,
+    /// Names of extern, parser, control, package declarations.
+    pub(crate) extern_names: Vec<String>,
+    pub(crate) parser_names: Vec<String>,
+    pub(crate) control_names: Vec<String>,
+    pub(crate) package_names: Vec<String>,
+    /// Of the IR.
+    pub(crate) ir: Vec<ir::StructType>,
+}
+
+impl Types {
+    /// A new type variable.
+    pub(crate) fn fresh(&mut self, name: &str) -> Ty {
+        self.vars.push(name.to_owned());
+        Ty::Var(self.vars.len() as u32 - 1)
+    }
+
+    /// As a user would write it.
+    pub(crate) fn show(&self, ty: &Ty) -> String {
+        let mut out = String::new();
+        self.write(&mut out, ty);
+        out
+    }
+
+    fn write(&self, out: &mut String, ty: &Ty) {
+        let named = |out: &mut String, name: &str, args: &[Ty]| {
+            out.push_str(name);
+            if !args.is_empty() {
+                self.write_args(out, args);
+            }
+        };
+        match ty {
+            Ty::Poison => out.push_str("(unknown)"),
+            Ty::Void => out.push_str("void"),
+            Ty::Bool => out.push_str("bool"),
+            Ty::Error => out.push_str("error"),
+            Ty::MatchKind => out.push_str("match_kind"),
+            Ty::Str => out.push_str("string"),
+            Ty::Integer => out.push_str("int"),
+            Ty::Bit(w) => drop(write!(out, "bit<{w}>")),
+            Ty::Int(w) => drop(write!(out, "int<{w}>")),
+            Ty::Varbit(w) => drop(write!(out, "varbit<{w}>")),
+            Ty::Struct(i) => out.push_str(&self.structs[*i as usize].name),
+            Ty::Enum(i) => out.push_str(&self.enums[*i as usize].name),
+            Ty::SerEnum(i) => out.push_str(&self.ser_enums[*i as usize].name),
+            Ty::New(i) => out.push_str(&self.newtypes[*i as usize].0),
+            Ty::Stack(elem, n) => {
+                self.write(out, elem);
+                drop(write!(out, "[{n}]"));
+            }
+            Ty::Tuple(items) => {
+                out.push_str("tuple");
+                self.write_args(out, items);
+            }
+            Ty::List(elem) => {
+                out.push_str("list");
+                self.write_args(out, std::slice::from_ref(elem));
+            }
+            Ty::Extern(i, args) => named(out, &self.extern_names[*i as usize], args),
+            Ty::Parser(i, args) => named(out, &self.parser_names[*i as usize], args),
+            Ty::Control(i, args) => named(out, &self.control_names[*i as usize], args),
+            Ty::Package(i, args) => named(out, &self.package_names[*i as usize], args),
+            Ty::Var(i) => out.push_str(&self.vars[*i as usize]),
+            Ty::DontCare => out.push('_'),
+        }
+    }
+
+    fn write_args(&self, out: &mut String, args: &[Ty]) {
+        out.push('<');
+        for (i, arg) in args.iter().enumerate() {
+            if i > 0 {
+                out.push_str(", ");
+            }
+            self.write(out, arg);
+        }
+        out.push('>');
+    }
+
+    /// Names a generic's instance: `S<bit<8>, T>`.
+    pub(crate) fn instance_name(&self, base: &str, args: &[Ty]) -> String {
+        let mut out = base.to_owned();
+        if !args.is_empty() {
+            self.write_args(&mut out, args);
+        }
+        out
+    }
+
+    /// Newtypes replaced by what they stand for, to the bottom.
+    pub(crate) fn strip_new<'t>(&'t self, mut ty: &'t Ty) -> &'t Ty {
+        while let Ty::New(i) = ty {
+            ty = &self.newtypes[*i as usize].1;
+        }
+        ty
+    }
+
+    /// The run-time type.
+    pub(crate) fn ir(&self, ty: &Ty) -> ir::Type {
+        match ty {
+            Ty::Void | Ty::Poison | Ty::DontCare | Ty::MatchKind => ir::Type::Void,
+            Ty::Bool => ir::Type::Bool,
+            Ty::Error => ir::Type::Error,
+            Ty::Str => ir::Type::String,
+            // Compile time only; a value of this type that reaches the IR is `Const::Integer`.
+            Ty::Integer => ir::Type::Bit(32),
+            // An unbound type parameter occurs only in declarations that are checked and thrown away.
+            Ty::Var(_) => ir::Type::Bit(1),
+            Ty::Bit(w) => ir::Type::Bit(*w),
+            Ty::Int(w) => ir::Type::Int(*w),
+            Ty::Varbit(w) => ir::Type::Varbit(*w),
+            Ty::Struct(i) => {
+                ir::Type::Struct(self.structs[*i as usize].ir.unwrap_or(ir::TypeId(0)))
+            }
+            Ty::Enum(i) => ir::Type::Enum(ir::EnumId(*i)),
+            Ty::SerEnum(i) => self.ir(&self.ser_enums[*i as usize].repr),
+            Ty::New(_) => self.ir(self.strip_new(ty)),
+            Ty::Stack(elem, n) => match self.ir(elem) {
+                ir::Type::Struct(id) => ir::Type::Stack(id, *n),
+                _ => ir::Type::Void,
+            },
+            Ty::Tuple(items) => ir::Type::Tuple(items.iter().map(|t| self.ir(t)).collect()),
+            Ty::List(elem) => ir::Type::Tuple(vec![self.ir(elem)]),
+            Ty::Extern(i, _) => ir::Type::Extern(self.extern_names[*i as usize].clone()),
+            Ty::Parser(i, _) => ir::Type::Extern(self.parser_names[*i as usize].clone()),
+            Ty::Control(i, _) => ir::Type::Extern(self.control_names[*i as usize].clone()),
+            Ty::Package(i, _) => ir::Type::Extern(self.package_names[*i as usize].clone()),
+        }
+    }
+
+    /// Fewest and most bits of a value; `None` where the size has no meaning.
+    pub(crate) fn bits(&self, ty: &Ty) -> Option<(u64, u64)> {
+        Some(match ty {
+            Ty::Bool => (1, 1),
+            Ty::Bit(w) | Ty::Int(w) => (u64::from(*w), u64::from(*w)),
+            Ty::Varbit(w) => (0, u64::from(*w)),
+            Ty::Struct(i) => self.structs[*i as usize].bits,
+            Ty::SerEnum(i) => return self.bits(&self.ser_enums[*i as usize].repr),
+            Ty::New(_) => return self.bits(self.strip_new(ty)),
+            Ty::Stack(elem, n) => {
+                let (min, max) = self.bits(elem)?;
+                (
+                    min.saturating_mul(u64::from(*n)),
+                    max.saturating_mul(u64::from(*n)),
+                )
+            }
+            Ty::Tuple(items) => {
+                let mut sum = (0u64, 0u64);
+                for item in items.iter() {
+                    let (min, max) = self.bits(item)?;
+                    sum = (sum.0.saturating_add(min), sum.1.saturating_add(max));
+                }
+                sum
+            }
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn strukt(&self, ty: &Ty) -> Option<&StructInfo> {
+        match ty {
+            Ty::Struct(i) => Some(&self.structs[*i as usize]),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_header(&self, ty: &Ty) -> bool {
+        self.strukt(ty)
+            .is_some_and(|s| s.kind == StructKind::Header)
+    }
+
+    pub(crate) fn is_union(&self, ty: &Ty) -> bool {
+        self.strukt(ty).is_some_and(|s| s.kind == StructKind::Union)
+    }
+
+    /// Mentions a type parameter. Named instances were judged when they were made.
+    pub(crate) fn has_vars(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::Var(_) | Ty::DontCare => true,
+            Ty::Struct(i) => self.structs[*i as usize].ir.is_none(),
+            Ty::Stack(elem, _) | Ty::List(elem) => self.has_vars(elem),
+            Ty::Tuple(items)
+            | Ty::Extern(_, items)
+            | Ty::Parser(_, items)
+            | Ty::Control(_, items)
+            | Ty::Package(_, items) => items.iter().any(|t| self.has_vars(t)),
+            _ => false,
+        }
+    }
+
+    /// Number of nodes of the written type, counted up to just over [`MAX_NODES`].
+    pub(crate) fn nodes(&self, ty: &Ty) -> usize {
+        match ty {
+            Ty::Stack(elem, _) | Ty::List(elem) => 1 + self.nodes(elem),
+            Ty::Tuple(items)
+            | Ty::Extern(_, items)
+            | Ty::Parser(_, items)
+            | Ty::Control(_, items)
+            | Ty::Package(_, items) => {
+                let mut sum = 1;
+                for item in items.iter() {
+                    sum += self.nodes(item);
+                    if sum > MAX_NODES {
+                        break;
+                    }
+                }
+                sum
+            }
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The unit being elaborated: one parser, control or function instance, with its variables and its current block.
+
+use super::Checker;
+use super::scope::Scope;
+use super::types::Ty;
+use super::value::Place;
+use crate::ir;
+use crate::source::Span;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+/// Which unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnitKind {
+    /// Top level: nothing runs here.
+    Top,
+    Parser,
+    Control(ir::ControlId),
+    Function,
+}
+
+/// Which body inside the unit the statements belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// Declarations: only constants and initialisers.
+    Locals,
+    Apply,
+    Action,
+    State,
+    /// A function, or the implementation of an abstract method.
+    Function,
+}
+
+/// One unit.
+pub(crate) struct Unit<'a> {
+    pub(crate) kind: UnitKind,
+    /// Fully qualified name.
+    pub(crate) name: String,
+    pub(crate) vars: Vec<ir::Var>,
+    /// Variables that are assigned once, where they are made: reading them late is harmless.
+    pub(crate) is_temp: Vec<bool>,
+    taken: HashMap<String, u32>,
+    pub(crate) scopes: Vec<Scope<'a>>,
+    /// The block that statements are appended to.
+    pub(crate) block: ir::Block,
+    pub(crate) actions: Vec<ir::Action>,
+    /// Parameter types of each of the actions.
+    pub(crate) action_types: Vec<Rc<[Ty]>>,
+    pub(crate) tables: Vec<ir::Table>,
+    pub(crate) value_sets: Vec<ir::ValueSet>,
+    /// Copies of top-level actions.
+    pub(crate) shared_actions: HashMap<u32, ir::ActionId>,
+    /// Instances of types applied by their name: `C.apply(…)`.
+    pub(crate) direct_instances: HashSet<String>,
+    pub(crate) body: Body,
+    /// Type of `return`'s value, and where it goes.
+    pub(crate) ret: Option<(Ty, Option<ir::VarId>)>,
+    pub(crate) loops: u32,
+    /// Parser states by name.
+    pub(crate) states: HashMap<&'a str, ir::Target>,
+    /// The object that `this` means.
+    pub(crate) this: Option<(ir::ExternId, Ty)>,
+}
+
+impl<'a> Unit<'a> {
+    pub(crate) fn top() -> Unit<'a> {
+        let mut unit = Unit::new(UnitKind::Top, String::new());
+        unit.scopes.clear();
+        unit
+    }
+
+    pub(crate) fn new(kind: UnitKind, name: String) -> Unit<'a> {
+        Unit {
+            kind,
+            name,
+            vars: Vec::new(),
+            is_temp: Vec::new(),
+            taken: HashMap::new(),
+            scopes: vec![Scope::new()],
+            block: Vec::new(),
+            actions: Vec::new(),
+            action_types: Vec::new(),
+            tables: Vec::new(),
+            value_sets: Vec::new(),
+            shared_actions: HashMap::new(),
+            direct_instances: HashSet::new(),
+            body: Body::Locals,
+            ret: None,
+            loops: 0,
+            states: HashMap::new(),
+            this: None,
+        }
+    }
+
+    /// A new variable; its name gets a suffix if it is taken.
+    pub(crate) fn var(&mut self, name: &str, ty: ir::Type, is_temp: bool) -> ir::VarId {
+        let name = match self.taken.get_mut(name) {
+            None => {
+                self.taken.insert(name.to_owned(), 0);
+                name.to_owned()
+            }
+            Some(count) => loop {
+                *count += 1;
+                let candidate = format!("{name}_{count}");
+                if self.vars.len() < 64 && self.vars.iter().any(|v| v.name == candidate) {
+                    continue;
+                }
+                break candidate;
+            },
+        };
+        self.vars.push(ir::Var { name, ty });
+        self.is_temp.push(is_temp);
+        ir::VarId(self.vars.len() as u32 - 1)
+    }
+}
+
+impl<'a> Checker<'a, '_> {
+    /// Runs `run` in a new unit and returns that unit.
+    pub(crate) fn in_unit(&mut self, unit: Unit<'a>, run: impl FnOnce(&mut Self)) -> Unit<'a> {
+        let outer = std::mem::replace(&mut self.unit, unit);
+        run(self);
+        std::mem::replace(&mut self.unit, outer)
+    }
+
+    pub(crate) fn emit(&mut self, kind: ir::StmtKind, span: Span) {
+        self.unit.block.push(ir::Stmt { kind, span });
+    }
+
+    /// What `run` appends, as a block of its own.
+    pub(crate) fn block_of(&mut self, run: impl FnOnce(&mut Self)) -> ir::Block {
+        let outer = std::mem::take(&mut self.unit.block);
+        run(self);
+        std::mem::replace(&mut self.unit.block, outer)
+    }
+
+    /// A named variable of the source.
+    pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> Place {
+        let lowered = self.types.ir(ty);
+        let var = self.unit.var(name, lowered.clone(), false);
+        Place {
+            ty: ty.clone(),
+            lv: ir::LValue {
+                var,
+                path: Vec::new(),
+                ty: lowered,
+            },
+            read_only: None,
+        }
+    }
+
+    /// A temporary.
+    pub(crate) fn temp(&mut self, ty: &Ty) -> Place {
+        let lowered = self.types.ir(ty);
+        let var = self.unit.var("$tmp", lowered.clone(), true);
+        Place {
+            ty: ty.clone(),
+            lv: ir::LValue {
+                var,
+                path: Vec::new(),
+                ty: lowered,
+            },
+            read_only: Some("it is a temporary value"),
+        }
+    }
+
+    /// The full name of something declared in this unit, honouring `@name`.
+    pub(crate) fn full_name(&self, name: &str, annotations: &[crate::ast::Annotation]) -> String {
+        join(&self.unit.name, &given_name(name, annotations))
+    }
+}
+
+/// `@name("x")`'s x, else the name.
+pub(crate) fn given_name(name: &str, annotations: &[crate::ast::Annotation]) -> String {
+    use crate::ast::{AnnotationBody, ExprKind, Literal};
+    for a in annotations.iter().filter(|a| a.name.name == "name") {
+        match &a.body {
+            AnnotationBody::Unstructured { literals, .. } => {
+                if let [Literal::Str(s)] = literals.as_slice() {
+                    return s.clone();
+                }
+            }
+            AnnotationBody::List(items) => {
+                if let [
+                    crate::ast::Expr {
+                        kind: ExprKind::Str(s),
+                        ..
+                    },
+                ] = items.as_slice()
+                {
+                    return s.clone();
+                }
+            }
+            _ => {}
+        }
+    }
+    name.to_owned()
+}
+
+/// A child's name behind its parent's; a name that starts with a dot stands alone.
+pub(crate) fn join(prefix: &str, name: &str) -> String {
+    match name.strip_prefix('.') {
+        Some(absolute) => absolute.to_owned(),
+        None if prefix.is_empty() => name.to_owned(),
+        None => format!("{prefix}.{name}"),
+    }
+}
