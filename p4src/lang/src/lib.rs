@@ -1,7 +1,9 @@
 //! A P4_16 front end: preprocessor, parser, type checker, IR, P4Info.
 
 pub mod ast;
+pub mod check;
 pub mod diagnostics;
+pub mod ids;
 pub mod ir;
 pub mod lexer;
 pub mod p4info;
@@ -27,20 +29,67 @@ pub struct Parsed {
     pub warnings: Diagnostics,
 }
 
+/// A program that was compiled.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// What a target runs.
+    pub program: ir::Program,
+    /// What its control plane may address.
+    pub p4info: p4info::P4Info,
+    /// The source as one file that stands alone, places kept by `#line` markers.
+    pub preprocessed: String,
+    /// Warnings.
+    pub warnings: Diagnostics,
+}
+
 /// Preprocesses and parses the file `path` of `loader`.
 pub fn parse(loader: &dyn Loader, path: &str, options: &Options) -> Result<Parsed, Diagnostics> {
     let mut sink = Sink::new();
-    let source = Arc::new(preprocess::preprocess(loader, path, options, &mut sink));
-    if sink.has_errors() {
-        return Err(sink.finish(source));
+    match parse_into(loader, path, options, &mut sink) {
+        (Some(program), source) => Ok(Parsed {
+            program,
+            warnings: sink.finish(source.clone()),
+            source,
+        }),
+        (None, source) => Err(sink.finish(source)),
     }
-    let program = parse::parse(&source.text, &mut sink);
-    if sink.has_errors() {
-        return Err(sink.finish(source));
+}
+
+/// Preprocesses, parses, checks and lowers the file `path` of `loader`, and describes it to its control plane.
+pub fn compile(
+    loader: &dyn Loader,
+    path: &str,
+    options: &Options,
+) -> Result<Compiled, Diagnostics> {
+    let mut sink = Sink::new();
+    let (tree, source) = parse_into(loader, path, options, &mut sink);
+    let program = tree.and_then(|tree| check::check(&tree, &source, &mut sink));
+    let described = program.map(|program| {
+        let p4info = p4info::build(&program, &mut sink);
+        (program, p4info)
+    });
+    match described {
+        Some((program, p4info)) if !sink.has_errors() => Ok(Compiled {
+            program,
+            p4info,
+            preprocessed: source.with_line_markers(),
+            warnings: sink.finish(source),
+        }),
+        _ => Err(sink.finish(source)),
     }
-    Ok(Parsed {
-        program,
-        warnings: sink.finish(source.clone()),
-        source,
-    })
+}
+
+/// The tree, unless `sink` has errors, and the source that all spans are of.
+fn parse_into(
+    loader: &dyn Loader,
+    path: &str,
+    options: &Options,
+    sink: &mut Sink,
+) -> (Option<ast::Program>, Arc<SourceMap>) {
+    let source = Arc::new(preprocess::preprocess(loader, path, options, sink));
+    if sink.has_errors() {
+        return (None, source);
+    }
+    let program = parse::parse(&source.text, sink);
+    ((!sink.has_errors()).then_some(program), source)
 }

@@ -1,7 +1,12 @@
 //! P4Info as plain data: what a control plane may address in a program, with the ids that p4c gives.
 //!
 //! `p4rt` turns it into the P4Runtime message; nothing here depends on protobuf.
-//! Source: P4Runtime specification 1.4, section 6; ids: see [`ids`](self) and `prefix`.
+//! Source: P4Runtime specification 1.4, section 6; ids: see [`crate::ids`].
+
+mod build;
+mod externs;
+
+pub use build::build;
 
 /// Everything that a control plane can address in one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -14,17 +14,28 @@ fn sample_programs_parse() {
         .filter(|name| name.ends_with(".p4"))
         .collect();
     names.sort();
+    // Architectures that are not ours come from the checkout, the others are ours.
+    let includes = format!("{root}/p4include");
     let loader = |path: &str| {
+        let ours = path
+            .strip_prefix(&includes)
+            .map(|p| p.trim_start_matches('/'));
+        if ours.is_some_and(|name| p4lang::preprocess::builtin(name).is_some()) {
+            return None;
+        }
         let bytes = std::fs::read(path).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let options = Options {
+        include_dirs: vec![includes.clone()],
+        ..Options::default()
     };
     let (mut tried, mut parsed, mut foreign) = (0, 0, 0);
     for name in &names {
         let path = folder.join(name);
         let path = path.to_str().expect("UTF-8");
-        match parse(&loader, path, &Options::default()) {
+        match parse(&loader, path, &options) {
             Ok(_) => parsed += 1,
-            // Architectures that are not ours.
             Err(e) if e.short().contains("[include]") => {
                 foreign += 1;
                 println!("other include: {}", e.short().trim());

@@ -1,0 +1,555 @@
+//! IR → P4Info.
+//!
+//! The order is p4c's: blocks breadth first from the package down, actions and tables of a control as they stand in it. What the
+//! control plane cannot reach (`@hidden`, actions that nothing offers) is left out.
+
+use super::externs;
+use super::*;
+use crate::diagnostics::{Code, Sink};
+use crate::ids::{Ids, Names, Prefix};
+use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind, Type};
+use crate::source::Span;
+use std::collections::BTreeSet;
+
+/// Size of a table that gives none.
+const DEFAULT_TABLE_SIZE: i64 = 1024;
+
+/// Describes a program to its control plane. Faults of `@id` annotations go to the sink.
+pub fn build(program: &ir::Program, sink: &mut Sink) -> P4Info {
+    let blocks = Blocks::of(program);
+    let mut names = Names::default();
+    let mut collector = Collector {
+        program,
+        names: &mut names,
+        sink,
+    };
+    collector.collect(&blocks);
+    let ids = names.number();
+    let builder = Builder { program, ids };
+    builder.build(&blocks)
+}
+
+/// Blocks of a program in the order of P4Info.
+pub(super) struct Blocks {
+    pub(super) parsers: Vec<ParserId>,
+    pub(super) controls: Vec<ControlId>,
+    pub(super) externs: Vec<ExternId>,
+}
+
+impl Blocks {
+    fn of(program: &ir::Program) -> Blocks {
+        let mut blocks = Blocks {
+            parsers: Vec::new(),
+            controls: Vec::new(),
+            externs: Vec::new(),
+        };
+        blocks.package(&program.main);
+        // Breadth first through what the blocks apply.
+        let mut at = 0;
+        while let Some(&id) = blocks.controls.get(at) {
+            let mut inner = BTreeSet::new();
+            if let Some(control) = program.controls.get(id.index()) {
+                visit(&control.body, &mut |stmt| {
+                    if let StmtKind::ApplyControl(id, _) = stmt.kind {
+                        inner.insert(id);
+                    }
+                });
+            }
+            for id in inner {
+                push_new(&mut blocks.controls, id);
+            }
+            at += 1;
+        }
+        for index in 0..program.controls.len() {
+            push_new(&mut blocks.controls, ControlId(index as u32));
+        }
+        for index in 0..program.parsers.len() {
+            push_new(&mut blocks.parsers, ParserId(index as u32));
+        }
+        blocks.order_externs(program);
+        blocks
+    }
+
+    fn package(&mut self, package: &ir::Package) {
+        for (_, arg) in &package.args {
+            match arg {
+                PackageArg::Parser(id) => push_new(&mut self.parsers, *id),
+                PackageArg::Control(id) => push_new(&mut self.controls, *id),
+                PackageArg::Package(inner) => self.package(inner),
+                PackageArg::Extern(_) | PackageArg::Const(_) => {}
+            }
+        }
+    }
+
+    fn order_externs(&mut self, program: &ir::Program) {
+        let owned = |owner: Option<ControlId>| {
+            program
+                .externs
+                .iter()
+                .enumerate()
+                .filter(move |(_, e)| e.owner == owner)
+                .map(|(index, _)| ExternId(index as u32))
+        };
+        let mut externs: Vec<ExternId> = owned(None).collect();
+        for control in &self.controls {
+            externs.extend(owned(Some(*control)));
+        }
+        self.externs = externs;
+    }
+}
+
+fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+/// All statements of a block, outer ones first.
+pub(super) fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
+    for stmt in block {
+        see(stmt);
+        match &stmt.kind {
+            StmtKind::If(_, then, otherwise) => {
+                visit(then, see);
+                visit(otherwise, see);
+            }
+            StmtKind::Switch { cases, default, .. } => {
+                for (_, block) in cases {
+                    visit(block, see);
+                }
+                visit(default, see);
+            }
+            StmtKind::Loop {
+                cond_stmts,
+                body,
+                update,
+                ..
+            } => {
+                visit(cond_stmts, see);
+                visit(body, see);
+                visit(update, see);
+            }
+            StmtKind::Atomic(block) => visit(block, see),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn is_hidden(annotations: &[ir::Annotation]) -> bool {
+    annotations.iter().any(|a| a.name == "hidden")
+}
+
+/// The integer of an annotation.
+fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32> {
+    let annotation = annotations.iter().find(|a| a.name == name)?;
+    match annotation.literals.first()? {
+        crate::ast::Literal::Int(value) => u32::try_from(value).ok(),
+        _ => None,
+    }
+}
+
+/// Annotations as text, without those that P4Info says otherwise.
+pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
+    let said = ["name", "id", "brief", "description"];
+    annotations
+        .iter()
+        .filter(|a| !said.contains(&a.name.as_str()))
+        .map(|a| {
+            if a.text.is_empty() {
+                format!("@{}", a.name)
+            } else {
+                format!("@{}({})", a.name, a.text)
+            }
+        })
+        .collect()
+}
+
+/// Actions of a control that the control plane can see: shared ones first, in order of their first use, then the control's own.
+fn visible_actions(control: &ir::Control) -> Vec<&ir::Action> {
+    let mut used: Vec<usize> = Vec::new();
+    for table in &control.tables {
+        for action in &table.actions {
+            push_new(&mut used, action.action.index());
+        }
+    }
+    visit(&control.body, &mut |stmt| {
+        if let StmtKind::CallAction(id, _) = &stmt.kind {
+            push_new(&mut used, id.index());
+        }
+    });
+    let own = |index: &usize| {
+        let name = control.actions.get(*index).map_or("", |a| a.name.as_str());
+        name.strip_prefix(&control.name)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    let (mut own, mut order): (Vec<usize>, Vec<usize>) = used.into_iter().partition(own);
+    own.sort_unstable();
+    order.extend(own);
+    order
+        .into_iter()
+        .filter_map(|index| control.actions.get(index))
+        .filter(|action| !is_hidden(&action.annotations))
+        .collect()
+}
+
+const NO_ACTION: &str = "NoAction";
+
+/// Whether a table falls back on a `NoAction` that it does not list.
+fn implies_no_action(table: &ir::Table) -> bool {
+    table.default_action.action.is_none()
+}
+
+struct Collector<'p, 'n> {
+    program: &'p ir::Program,
+    names: &'n mut Names,
+    sink: &'n mut Sink,
+}
+
+impl Collector<'_, '_> {
+    fn add(&mut self, prefix: Prefix, name: &str, annotations: &[ir::Annotation], span: Span) {
+        let id = integer(annotations, "id");
+        if let Err(error) = self.names.add(prefix, name, id) {
+            self.sink
+                .error(Code::Architecture, span, format!("`{name}`: {error}"));
+        }
+    }
+
+    fn collect(&mut self, blocks: &Blocks) {
+        let program = self.program;
+        for control in blocks
+            .controls
+            .iter()
+            .filter_map(|id| program.controls.get(id.index()))
+        {
+            for action in visible_actions(control) {
+                self.add(
+                    Prefix::Action,
+                    &action.name,
+                    &action.annotations,
+                    action.span,
+                );
+            }
+            for table in &control.tables {
+                // A hidden table's id would be unused; its alias still counts.
+                self.add(Prefix::Table, &table.name, &table.annotations, table.span);
+                if implies_no_action(table) {
+                    self.add(Prefix::Action, NO_ACTION, &[], table.span);
+                }
+            }
+            for digest in externs::digest_calls(program, control) {
+                self.add(Prefix::Digest, &digest.name, &[], control.span);
+            }
+        }
+        for instance in &program.externs {
+            if let Some(prefix) = externs::prefix(&instance.type_name) {
+                self.add(prefix, &instance.name, &instance.annotations, instance.span);
+            }
+        }
+        for parser in &program.parsers {
+            for set in &parser.value_sets {
+                self.add(Prefix::ValueSet, &set.name, &set.annotations, parser.span);
+            }
+        }
+        for ty in &program.types {
+            if controller_header(ty).is_some() {
+                let nowhere = Span::default();
+                self.add(Prefix::ControllerHeader, &ty.name, &ty.annotations, nowhere);
+            }
+        }
+    }
+}
+
+/// `@controller_header("packet_in")`
+fn controller_header(ty: &ir::StructType) -> Option<&str> {
+    let annotation = ty
+        .annotations
+        .iter()
+        .find(|a| a.name == "controller_header")?;
+    match annotation.literals.first()? {
+        crate::ast::Literal::Str(name) if !is_hidden(&ty.annotations) => Some(name),
+        _ => None,
+    }
+}
+
+pub(super) struct Builder<'p> {
+    pub(super) program: &'p ir::Program,
+    pub(super) ids: Ids,
+}
+
+impl Builder<'_> {
+    fn build(&self, blocks: &Blocks) -> P4Info {
+        let mut info = P4Info {
+            arch: arch_name(&self.program.arch),
+            ..P4Info::default()
+        };
+        let controls = || {
+            let ids = blocks.controls.iter();
+            ids.filter_map(|id| self.program.controls.get(id.index()))
+        };
+        for control in controls() {
+            self.actions(control, &mut info);
+        }
+        for control in controls() {
+            let tables = control.tables.iter().filter(|t| !is_hidden(&t.annotations));
+            for table in tables {
+                self.table(control, table, &mut info);
+            }
+            for digest in externs::digest_calls(self.program, control) {
+                self.digest(digest, &mut info);
+            }
+        }
+        for id in &blocks.externs {
+            if let Some(instance) = self.program.externs.get(id.index()) {
+                self.extern_instance(instance, &mut info);
+            }
+        }
+        for id in &blocks.parsers {
+            if let Some(parser) = self.program.parsers.get(id.index()) {
+                info.value_sets
+                    .extend(parser.value_sets.iter().map(|set| self.value_set(set)));
+            }
+        }
+        for ty in &self.program.types {
+            if let Some(name) = controller_header(ty) {
+                info.controller_packet_metadata
+                    .push(self.controller_header(ty, name));
+            }
+        }
+        info
+    }
+
+    pub(super) fn preamble(
+        &self,
+        prefix: Prefix,
+        name: &str,
+        annotations: &[ir::Annotation],
+    ) -> Preamble {
+        Preamble {
+            id: self.ids.id(prefix, name),
+            name: name.to_owned(),
+            alias: self.ids.alias(name),
+            annotations: annotation_texts(annotations),
+        }
+    }
+
+    fn actions(&self, control: &ir::Control, info: &mut P4Info) {
+        let implied = control.tables.iter().any(implies_no_action);
+        let listed =
+            |info: &P4Info, name: &str| info.actions.iter().any(|a| a.preamble.name == name);
+        let visible = visible_actions(control);
+        if implied && !listed(info, NO_ACTION) && !visible.iter().any(|a| a.name == NO_ACTION) {
+            let unused = ir::Annotation {
+                name: "noWarn".to_owned(),
+                text: "\"unused\"".to_owned(),
+                literals: Vec::new(),
+            };
+            info.actions.push(Action {
+                preamble: self.preamble(Prefix::Action, NO_ACTION, &[unused]),
+                params: Vec::new(),
+            });
+        }
+        for action in visible {
+            if listed(info, &action.name) {
+                continue;
+            }
+            let data = action
+                .params
+                .iter()
+                .filter(|p| p.direction == crate::ast::Direction::None)
+                .filter_map(|p| control.vars.get(p.var.index()));
+            let params = data.enumerate().map(|(index, var)| Param {
+                id: index as u32 + 1,
+                name: local_name(&var.name).to_owned(),
+                bitwidth: self.width(&var.ty),
+                annotations: Vec::new(),
+            });
+            info.actions.push(Action {
+                preamble: self.preamble(Prefix::Action, &action.name, &action.annotations),
+                params: params.collect(),
+            });
+        }
+    }
+
+    fn table(&self, control: &ir::Control, table: &ir::Table, info: &mut P4Info) {
+        let action_id = |index: usize| {
+            let action = control.actions.get(index);
+            action.map_or(0, |a| self.ids.id(Prefix::Action, &a.name))
+        };
+        let mut action_refs: Vec<ActionRef> = table
+            .actions
+            .iter()
+            .map(|offered| ActionRef {
+                id: action_id(offered.action.index()),
+                scope: scope(&offered.annotations),
+                annotations: annotation_texts(&offered.annotations),
+            })
+            .collect();
+        let default_id = match table.default_action.action {
+            Some(index) => action_refs.get(index).map_or(0, |r| r.id),
+            None => {
+                let id = self.ids.id(Prefix::Action, NO_ACTION);
+                action_refs.push(ActionRef {
+                    id,
+                    scope: ActionScope::DefaultOnly,
+                    annotations: vec!["@defaultonly".to_owned()],
+                });
+                id
+            }
+        };
+        let size = table.size.and_then(|s| i64::try_from(s).ok());
+        let resources = self.table_resources(control, table, info);
+        info.tables.push(Table {
+            preamble: self.preamble(Prefix::Table, &table.name, &table.annotations),
+            match_fields: self.match_fields(&table.key),
+            action_refs,
+            const_default_action_id: if table.const_default { default_id } else { 0 },
+            initial_default_action_id: default_id,
+            implementation_id: resources.implementation,
+            direct_resource_ids: resources.direct,
+            size: size.filter(|s| *s > 0).unwrap_or(DEFAULT_TABLE_SIZE),
+            is_const_table: table.const_entries,
+            has_initial_entries: !table.entries.is_empty(),
+        });
+    }
+
+    fn match_fields(&self, key: &[ir::Key]) -> Vec<MatchField> {
+        let given: Vec<Option<u32>> = key.iter().map(|k| integer(&k.annotations, "id")).collect();
+        let ids = field_ids(&given);
+        key.iter()
+            .zip(ids)
+            .filter(|(k, _)| k.match_kind != "selector")
+            .map(|(k, id)| MatchField {
+                id,
+                name: k.name.clone(),
+                bitwidth: self.width(&k.expr.ty),
+                match_type: match_type(&k.match_kind),
+                annotations: annotation_texts(&k.annotations),
+            })
+            .collect()
+    }
+
+    fn value_set(&self, set: &ir::ValueSet) -> ValueSet {
+        let fields = set.fields.iter().enumerate();
+        ValueSet {
+            preamble: self.preamble(Prefix::ValueSet, &set.name, &set.annotations),
+            match_fields: fields
+                .map(|(index, (name, ty, kind))| MatchField {
+                    id: index as u32 + 1,
+                    name: name.clone(),
+                    bitwidth: self.width(ty),
+                    match_type: match_type(kind),
+                    annotations: Vec::new(),
+                })
+                .collect(),
+            size: i64::try_from(set.size).unwrap_or(i64::MAX),
+        }
+    }
+
+    fn controller_header(&self, ty: &ir::StructType, name: &str) -> ControllerPacketMetadata {
+        let visible = ty.fields.iter().filter(|f| !is_hidden(&f.annotations));
+        let given: Vec<Option<u32>> = visible
+            .clone()
+            .map(|f| integer(&f.annotations, "id"))
+            .collect();
+        let metadata = visible
+            .zip(field_ids(&given))
+            .map(|(field, id)| PacketMetadata {
+                id,
+                name: field.name.clone(),
+                bitwidth: self.width(&field.ty),
+            });
+        ControllerPacketMetadata {
+            // Named by the annotation, numbered by the type's name.
+            preamble: Preamble {
+                id: self.ids.id(Prefix::ControllerHeader, &ty.name),
+                name: name.to_owned(),
+                alias: name.to_owned(),
+                annotations: annotation_texts(&ty.annotations),
+            },
+            metadata: metadata.collect(),
+        }
+    }
+
+    /// Bits that a value takes in the protocol.
+    pub(super) fn width(&self, ty: &Type) -> u32 {
+        match ty {
+            Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => *w,
+            Type::Bool => 1,
+            Type::Struct(id) => {
+                let fields = self.program.types.get(id.index()).map(|t| t.fields.iter());
+                fields.map_or(0, |f| f.map(|f| self.width(&f.ty)).sum())
+            }
+            Type::Tuple(types) => types.iter().map(|t| self.width(t)).sum(),
+            _ => 0,
+        }
+    }
+}
+
+/// A variable's name in the source: the lowering adds `$n` or the like where names collide.
+fn local_name(name: &str) -> &str {
+    name.split('$').next().unwrap_or(name)
+}
+
+/// Numbers from 1 for what has no `@id`, past those that are given.
+fn field_ids(given: &[Option<u32>]) -> Vec<u32> {
+    let mut taken: BTreeSet<u32> = given.iter().flatten().copied().collect();
+    let mut next = 1u32;
+    let number = |id: &Option<u32>| match id {
+        Some(id) => {
+            next += 1;
+            *id
+        }
+        None => {
+            while !taken.insert(next) {
+                next += 1;
+            }
+            next
+        }
+    };
+    given.iter().map(number).collect()
+}
+
+fn match_type(kind: &str) -> MatchType {
+    match kind {
+        "exact" => MatchType::Exact,
+        "lpm" => MatchType::Lpm,
+        "ternary" => MatchType::Ternary,
+        "range" => MatchType::Range,
+        "optional" => MatchType::Optional,
+        other => MatchType::Other(other.to_owned()),
+    }
+}
+
+fn scope(annotations: &[ir::Annotation]) -> ActionScope {
+    let has = |name: &str| annotations.iter().any(|a| a.name == name);
+    if has("tableonly") {
+        ActionScope::TableOnly
+    } else if has("defaultonly") {
+        ActionScope::DefaultOnly
+    } else {
+        ActionScope::TableAndDefault
+    }
+}
+
+fn arch_name(arch: &ir::Arch) -> String {
+    match arch {
+        ir::Arch::Psa => "psa",
+        ir::Arch::V1model => "v1model",
+        ir::Arch::Tna => "tna",
+        ir::Arch::T2na => "t2na",
+        ir::Arch::Other(name) => name,
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_ids_go_round_those_given() {
+        assert_eq!(field_ids(&[None, None]), [1, 2]);
+        assert_eq!(field_ids(&[None, Some(1), None]), [2, 1, 3]);
+        assert_eq!(field_ids(&[Some(7), None]), [7, 2]);
+    }
+}

@@ -1,0 +1,329 @@
+//! Extern objects of PSA, v1model and TNA in P4Info.
+
+use super::build::{Builder, visit};
+use super::*;
+use crate::ids::Prefix;
+use crate::ir::{self, Const, ExternId, StmtKind, Type};
+
+/// What kind of object an extern type makes, if the control plane sees it. PSA's and TNA's names begin with a capital, v1model's don't.
+pub(super) fn prefix(type_name: &str) -> Option<Prefix> {
+    Some(match type_name {
+        "Counter" | "counter" => Prefix::Counter,
+        "DirectCounter" | "direct_counter" => Prefix::DirectCounter,
+        "Meter" | "meter" => Prefix::Meter,
+        "DirectMeter" | "direct_meter" => Prefix::DirectMeter,
+        "Register" | "register" => Prefix::Register,
+        "ActionProfile" | "action_profile" => Prefix::ActionProfile,
+        "ActionSelector" | "action_selector" => Prefix::ActionProfile,
+        "Digest" => Prefix::Digest,
+        _ => return None,
+    })
+}
+
+/// A digest and the type of its message.
+pub(super) struct DigestSource {
+    pub(super) name: String,
+    pub(super) ty: Type,
+}
+
+/// v1model's `digest<T>(…)`: called like a function, known by the name of T.
+pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<DigestSource> {
+    let mut found = Vec::new();
+    if program.arch != ir::Arch::V1model {
+        return found;
+    }
+    let mut see = |stmt: &ir::Stmt| {
+        if let StmtKind::CallExtern {
+            name, type_args, ..
+        } = &stmt.kind
+            && name == "digest"
+            && let Some(ty) = type_args.first()
+        {
+            let name = match ty {
+                Type::Struct(id) => program.types.get(id.index()).map(|t| t.name.clone()),
+                _ => None,
+            };
+            let number = found.len();
+            found.push(DigestSource {
+                name: name.unwrap_or_else(|| format!("digest_{number}")),
+                ty: ty.clone(),
+            });
+        }
+    };
+    for action in &control.actions {
+        visit(&action.body, &mut see);
+    }
+    visit(&control.body, &mut see);
+    found
+}
+
+/// What a table has beside its key and actions.
+#[derive(Default)]
+pub(super) struct Resources {
+    pub(super) implementation: u32,
+    pub(super) direct: Vec<u32>,
+}
+
+/// Properties that name extern objects, in the order in which P4Info lists them.
+const IMPLEMENTATION: [&str; 2] = ["psa_implementation", "implementation"];
+const DIRECT: [&str; 4] = [
+    "psa_direct_counter",
+    "counters",
+    "psa_direct_meter",
+    "meters",
+];
+
+impl Builder<'_> {
+    /// Ids of a table's resources; the direct ones are described on the way.
+    pub(super) fn table_resources(
+        &self,
+        control: &ir::Control,
+        table: &ir::Table,
+        info: &mut P4Info,
+    ) -> Resources {
+        let mut resources = Resources::default();
+        for instance in self.property_externs(table, &IMPLEMENTATION) {
+            if prefix(&instance.type_name) == Some(Prefix::ActionProfile) {
+                resources.implementation = self.ids.id(Prefix::ActionProfile, &instance.name);
+            }
+        }
+        let mut direct = self.property_externs(table, &DIRECT);
+        if matches!(self.program.arch, ir::Arch::Tna | ir::Arch::T2na) {
+            self.add_called_by_actions(control, table, &mut direct);
+        }
+        let table_id = self.ids.id(Prefix::Table, &table.name);
+        for instance in direct {
+            let kind = prefix(&instance.type_name);
+            let (Some(kind), Some(unit)) = (kind, self.unit(instance)) else {
+                continue;
+            };
+            let preamble = self.preamble(kind, &instance.name, &instance.annotations);
+            let id = preamble.id;
+            match kind {
+                Prefix::DirectCounter => info.direct_counters.push(DirectCounter {
+                    preamble,
+                    unit,
+                    table_id,
+                }),
+                Prefix::DirectMeter => info.direct_meters.push(DirectMeter {
+                    preamble,
+                    unit,
+                    table_id,
+                }),
+                _ => continue,
+            }
+            resources.direct.push(id);
+        }
+        resources
+    }
+
+    fn property_externs(&self, table: &ir::Table, names: &[&str]) -> Vec<&ir::ExternInstance> {
+        let mut found = Vec::new();
+        for name in names {
+            for (_, value) in table.properties.iter().filter(|(n, _)| n == name) {
+                let values = match value {
+                    Const::Tuple(values) => values.as_slice(),
+                    value => std::slice::from_ref(value),
+                };
+                for value in values {
+                    if let Const::Extern(id) = value {
+                        found.extend(self.program.externs.get(id.index()));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// On Tofino a direct counter or meter belongs to the table whose actions call it.
+    fn add_called_by_actions<'s>(
+        &'s self,
+        control: &ir::Control,
+        table: &ir::Table,
+        direct: &mut Vec<&'s ir::ExternInstance>,
+    ) {
+        let mut called: Vec<ExternId> = Vec::new();
+        for offered in &table.actions {
+            let Some(action) = control.actions.get(offered.action.index()) else {
+                continue;
+            };
+            visit(&action.body, &mut |stmt| {
+                if let StmtKind::CallMethod { object, .. } = &stmt.kind {
+                    called.push(*object);
+                }
+            });
+        }
+        called.sort_unstable();
+        called.dedup();
+        for id in called {
+            if let Some(instance) = self.program.externs.get(id.index())
+                && !direct.iter().any(|d| d.name == instance.name)
+            {
+                direct.push(instance);
+            }
+        }
+    }
+
+    pub(super) fn extern_instance(&self, instance: &ir::ExternInstance, info: &mut P4Info) {
+        let Some(kind) = prefix(&instance.type_name) else {
+            return;
+        };
+        let preamble = self.preamble(kind, &instance.name, &instance.annotations);
+        match kind {
+            Prefix::Counter => {
+                if let Some(unit) = self.unit(instance) {
+                    info.counters.push(Counter {
+                        preamble,
+                        unit,
+                        size: size(instance),
+                    });
+                }
+            }
+            Prefix::Meter => {
+                if let Some(unit) = self.unit(instance) {
+                    info.meters.push(Meter {
+                        preamble,
+                        unit,
+                        size: size(instance),
+                    });
+                }
+            }
+            Prefix::Register => {
+                if let Some(ty) = instance.type_args.first() {
+                    let (element, struct_name) = self.element(ty);
+                    info.registers.push(Register {
+                        preamble,
+                        element,
+                        struct_name,
+                        size: size(instance),
+                    });
+                }
+            }
+            Prefix::ActionProfile => info
+                .action_profiles
+                .push(self.action_profile(preamble, instance)),
+            Prefix::Digest => {
+                if let Some(ty) = instance.type_args.first() {
+                    let (element, struct_name) = self.element(ty);
+                    info.digests.push(Digest {
+                        preamble,
+                        element,
+                        struct_name,
+                    });
+                }
+            }
+            // Direct resources come with their tables.
+            _ => {}
+        }
+    }
+
+    fn action_profile(&self, preamble: Preamble, instance: &ir::ExternInstance) -> ActionProfile {
+        // TNA's selector has the size of its profile.
+        let profile = argument(instance, "action_profile").and_then(|value| match value {
+            Const::Extern(id) => self.program.externs.get(id.index()),
+            _ => None,
+        });
+        let tables = self.program.controls.iter().flat_map(|c| &c.tables);
+        let mut users: Vec<&str> = tables
+            .filter(|table| {
+                let used = self.property_externs(table, &IMPLEMENTATION);
+                used.iter().any(|used| used.name == instance.name)
+            })
+            .map(|table| table.name.as_str())
+            .collect();
+        users.sort_unstable();
+        users.dedup();
+        ActionProfile {
+            preamble,
+            table_ids: users
+                .into_iter()
+                .map(|name| self.ids.id(Prefix::Table, name))
+                .collect(),
+            with_selector: matches!(
+                instance.type_name.as_str(),
+                "ActionSelector" | "action_selector"
+            ),
+            size: size(profile.unwrap_or(instance)),
+        }
+    }
+
+    pub(super) fn digest(&self, source: DigestSource, info: &mut P4Info) {
+        if info.digests.iter().any(|d| d.preamble.name == source.name) {
+            return;
+        }
+        let (element, struct_name) = self.element(&source.ty);
+        info.digests.push(Digest {
+            preamble: self.preamble(Prefix::Digest, &source.name, &[]),
+            element,
+            struct_name,
+        });
+    }
+
+    /// Scalars of a register's or digest's element, and its struct's name. Fields of inner structs are named `a.b`.
+    fn element(&self, ty: &Type) -> (Vec<ElementField>, Option<String>) {
+        let mut fields = Vec::new();
+        self.flatten(ty, "", &mut fields);
+        let name = match ty {
+            Type::Struct(id) => self.program.types.get(id.index()).map(|t| t.name.clone()),
+            _ => None,
+        };
+        (fields, name)
+    }
+
+    fn flatten(&self, ty: &Type, name: &str, fields: &mut Vec<ElementField>) {
+        let join = |inner: &str| match name {
+            "" => inner.to_owned(),
+            outer => format!("{outer}.{inner}"),
+        };
+        match ty {
+            Type::Struct(id) => {
+                let inner = self.program.types.get(id.index());
+                for field in inner.map(|t| t.fields.as_slice()).unwrap_or_default() {
+                    self.flatten(&field.ty, &join(&field.name), fields);
+                }
+            }
+            Type::Tuple(types) => {
+                for (index, ty) in types.iter().enumerate() {
+                    self.flatten(ty, &join(&format!("f{index}")), fields);
+                }
+            }
+            scalar => fields.push(ElementField {
+                name: name.to_owned(),
+                bitwidth: self.width(scalar),
+                signed: matches!(scalar, Type::Int(_)),
+                boolean: matches!(scalar, Type::Bool),
+            }),
+        }
+    }
+
+    /// The unit in the constructor's `type` argument.
+    fn unit(&self, instance: &ir::ExternInstance) -> Option<Unit> {
+        let Const::Enum(id, member) = argument(instance, "type")? else {
+            return None;
+        };
+        let members = &self.program.enums.get(id.index())?.members;
+        match members.get(*member as usize)?.to_ascii_lowercase().as_str() {
+            "packets" => Some(Unit::Packets),
+            "bytes" => Some(Unit::Bytes),
+            "packets_and_bytes" => Some(Unit::Both),
+            _ => None,
+        }
+    }
+}
+
+fn argument<'i>(instance: &'i ir::ExternInstance, name: &str) -> Option<&'i Const> {
+    let mut args = instance.args.iter();
+    args.find(|(n, _)| n == name).map(|(_, value)| value)
+}
+
+/// Number of cells or members.
+fn size(instance: &ir::ExternInstance) -> i64 {
+    let value = ["size", "n_counters", "n_meters"]
+        .iter()
+        .find_map(|name| argument(instance, name));
+    match value {
+        Some(Const::Bits { value, .. }) => i64::try_from(value).unwrap_or(i64::MAX),
+        Some(Const::Integer(value)) => i64::try_from(value).unwrap_or(i64::MAX),
+        _ => 0,
+    }
+}
