@@ -28,7 +28,10 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
 
 fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
     for fault in &scenario.faults {
-        let egress = fault.place.as_ref().is_some_and(|place| place.direction == Direction::Egress);
+        let egress = fault
+            .place
+            .as_ref()
+            .is_some_and(|place| place.direction == Direction::Egress);
         let name = match fault.effect {
             Effect::Drop => continue,
             Effect::Delay { .. } => "delay",
@@ -47,18 +50,32 @@ fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
     for fault in &scenario.faults {
         for flow in fault.flows.iter().map(|i| &scenario.flows[*i]) {
             if flow.protected {
-                let message = format!("fault `{}` acts on flow `{}`, which is protected", fault.id, flow.name);
+                let message = format!(
+                    "fault `{}` acts on flow `{}`, which is protected",
+                    fault.id, flow.name
+                );
                 sink.error(Code::Protected, fault.span, message);
                 continue;
             }
-            for (_, guarded) in scenario.protected().filter(|(_, guarded)| may_meet(flow, guarded)) {
+            for (_, guarded) in scenario
+                .protected()
+                .filter(|(_, guarded)| may_meet(flow, guarded))
+            {
                 let message = format!(
                     "fault `{}` may hit protected flow `{}`: flow `{}` can match the same packet",
                     fault.id, guarded.name, flow.name
                 );
                 sink.error(Code::Protected, fault.span, message)
-                    .related(&source, flow.span, format!("`{}` is `{}`", flow.name, flow.filter.text()))
-                    .related(&source, guarded.span, format!("`{}` is `{}`", guarded.name, guarded.filter.text()))
+                    .related(
+                        &source,
+                        flow.span,
+                        format!("`{}` is `{}`", flow.name, flow.filter.text()),
+                    )
+                    .related(
+                        &source,
+                        guarded.span,
+                        format!("`{}` is `{}`", guarded.name, guarded.filter.text()),
+                    )
                     .hint("add a test on which the two differ, such as `from` or `to`");
             }
         }
@@ -74,14 +91,29 @@ fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, late
     if earlier.effect != Effect::Drop && later.effect != Effect::Drop {
         return;
     }
-    let flows = |fault: &Fault| fault.flows.iter().map(|i| &scenario.flows[*i]).collect::<Vec<_>>();
+    let flows = |fault: &Fault| {
+        fault
+            .flows
+            .iter()
+            .map(|i| &scenario.flows[*i])
+            .collect::<Vec<_>>()
+    };
     for a in flows(earlier) {
         for b in flows(later) {
-            let Some(why) = excludes(earlier, a, later, b) else { continue };
+            let Some(why) = excludes(earlier, a, later, b) else {
+                continue;
+            };
             let source = sink.source();
-            let message = format!("faults `{}` and `{}` contradict each other on flow `{}`: {why}", earlier.id, later.id, b.name);
+            let message = format!(
+                "faults `{}` and `{}` contradict each other on flow `{}`: {why}",
+                earlier.id, later.id, b.name
+            );
             sink.error(Code::Contradiction, later.span, message)
-                .related(&source, earlier.span, format!("`{}` is declared here", earlier.id))
+                .related(
+                    &source,
+                    earlier.span,
+                    format!("`{}` is declared here", earlier.id),
+                )
                 .hint("give them different packets, or different steps in `during`");
             return;
         }
@@ -93,16 +125,24 @@ fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String
     let always_drops = |fault: &Fault| drops(fault) && is_always(fault.selection);
     // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
     let nothing_left = |by: (&Fault, &Flow), of: (&Fault, &Flow)| {
-        within(&of.0.epochs, &by.0.epochs) && (by.1.name == of.1.name || overlap::implies(&of.1.filter, &by.1.filter))
+        within(&of.0.epochs, &by.0.epochs)
+            && (by.1.name == of.1.name || overlap::implies(&of.1.filter, &by.1.filter))
     };
     if always_drops(earlier) && nothing_left((earlier, a), (later, b)) {
-        return Some(format!("`{}` drops every packet, so `{}` never sees one", earlier.id, later.id));
+        return Some(format!(
+            "`{}` drops every packet, so `{}` never sees one",
+            earlier.id, later.id
+        ));
     }
     if always_drops(later) && !drops(earlier) && nothing_left((later, b), (earlier, a)) {
-        return Some(format!("`{}` drops every packet that `{}` acts on", later.id, earlier.id));
+        return Some(format!(
+            "`{}` drops every packet that `{}` acts on",
+            later.id, earlier.id
+        ));
     }
     let meet = a.name == b.name && overlap_in_time(&earlier.epochs, &later.epochs);
-    let nested = selects_within(earlier.selection, later.selection) || selects_within(later.selection, earlier.selection);
+    let nested = selects_within(earlier.selection, later.selection)
+        || selects_within(later.selection, earlier.selection);
     (meet && nested).then(|| "both select the same packets, and one drops them".to_owned())
 }
 
@@ -123,10 +163,17 @@ fn selects_within(inner: Selection, outer: Selection) -> bool {
 }
 
 fn overlap_in_time(a: &[RangeInclusive<u16>], b: &[RangeInclusive<u16>]) -> bool {
-    a.iter().any(|a| b.iter().any(|b| a.start() <= b.end() && b.start() <= a.end()))
+    a.iter().any(|a| {
+        b.iter()
+            .any(|b| a.start() <= b.end() && b.start() <= a.end())
+    })
 }
 
 fn within(inner: &[RangeInclusive<u16>], outer: &[RangeInclusive<u16>]) -> bool {
     !inner.is_empty()
-        && inner.iter().all(|inner| outer.iter().any(|outer| outer.start() <= inner.start() && inner.end() <= outer.end()))
+        && inner.iter().all(|inner| {
+            outer
+                .iter()
+                .any(|outer| outer.start() <= inner.start() && inner.end() <= outer.end())
+        })
 }

@@ -20,7 +20,11 @@ const fn crc_table() -> [u32; 256] {
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 { POLYNOMIAL ^ (crc >> 1) } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                POLYNOMIAL ^ (crc >> 1)
+            } else {
+                crc >> 1
+            };
             bit += 1;
         }
         table[byte] = crc;

@@ -30,7 +30,10 @@ impl<T> Spanned<T> {
 
     /// The same place, another value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Spanned<U> {
-        Spanned { value: f(self.value), span: self.span }
+        Spanned {
+            value: f(self.value),
+            span: self.span,
+        }
     }
 }
 
@@ -169,10 +172,21 @@ impl Diagnostic {
     }
 
     /// Adds a place in the same or another file.
-    pub fn related(&mut self, source: &Source<'_>, span: Span, message: impl Into<String>) -> &mut Self {
+    pub fn related(
+        &mut self,
+        source: &Source<'_>,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Self {
         let (line, column) = source.position(span.start);
         let file = source.file.to_owned();
-        self.related.push(Related { file, line, column, span, message: message.into() });
+        self.related.push(Related {
+            file,
+            line,
+            column,
+            span,
+            message: message.into(),
+        });
         self
     }
 
@@ -183,7 +197,10 @@ impl Diagnostic {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         let rest_of_line = line.chars().count().saturating_sub(self.column - 1);
-        let width = source.text.get(self.span.start..self.span.end).map_or(1, |text| text.chars().count());
+        let width = source
+            .text
+            .get(self.span.start..self.span.end)
+            .map_or(1, |text| text.chars().count());
         let caret = "^".repeat(width.min(rest_of_line).max(1));
         let severity = match self.severity {
             Severity::Error => "error",
@@ -211,7 +228,11 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: [{}] {}", self.file, self.line, self.column, self.code, self.message)?;
+        write!(
+            f,
+            "{}:{}:{}: [{}] {}",
+            self.file, self.line, self.column, self.code, self.message
+        )?;
         match &self.hint {
             Some(hint) => write!(f, " ({hint})"),
             None => Ok(()),
@@ -256,7 +277,10 @@ impl<'a> Source<'a> {
         }
         let before = &self.text[..byte];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+        (
+            before.matches('\n').count() + 1,
+            before[line_start..].chars().count() + 1,
+        )
     }
 
     fn line(&self, number: usize) -> &'a str {
@@ -275,7 +299,10 @@ impl<'a> Sink<'a> {
     /// Nothing found yet.
     #[must_use]
     pub fn new(source: Source<'a>) -> Self {
-        Self { source, found: Vec::new() }
+        Self {
+            source,
+            found: Vec::new(),
+        }
     }
 
     /// The file that is spoken of.
@@ -290,11 +317,22 @@ impl<'a> Sink<'a> {
     }
 
     /// Reports something that does not stop the run.
-    pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+    pub fn warning(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         self.push(Severity::Warning, code, span, message.into())
     }
 
-    fn push(&mut self, severity: Severity, code: Code, span: Span, message: String) -> &mut Diagnostic {
+    fn push(
+        &mut self,
+        severity: Severity,
+        code: Code,
+        span: Span,
+        message: String,
+    ) -> &mut Diagnostic {
         let (line, column) = self.source.position(span.start);
         let file = self.source.file.to_owned();
         let at = self.found.len();
@@ -322,6 +360,8 @@ impl<'a> Sink<'a> {
     #[must_use]
     pub fn into_diagnostics(mut self) -> Diagnostics {
         self.found.sort_by_key(|d| (d.span.start, d.code));
+        // An aliased value is read, and refused, wherever it is used.
+        self.found.dedup();
         Diagnostics(self.found)
     }
 }
@@ -329,10 +369,18 @@ impl<'a> Sink<'a> {
 /// The candidate that a misspelt name most likely meant.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (name.chars().count() / 3).max(1);
+    // At least one letter must be right.
+    let allowed = (name.chars().count() / 3)
+        .max(1)
+        .min(name.chars().count().saturating_sub(1));
     candidates
         .into_iter()
-        .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                distance(&name.to_lowercase(), &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -374,7 +422,10 @@ mod tests {
 
     #[test]
     fn positions_count_characters() {
-        let source = Source { file: "f", text: "aä\nxyz" };
+        let source = Source {
+            file: "f",
+            text: "aä\nxyz",
+        };
         assert_eq!(source.position(0), (1, 1));
         assert_eq!(source.position(3), (1, 3));
         assert_eq!(source.position(5), (2, 2));

@@ -68,9 +68,21 @@ enum Comparison {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Term {
-    Constant { value: f64, measure: Measure },
-    Metric { name: String, measure: Measure, span: Span },
-    Binary { operator: Operator, left: Box<Term>, right: Box<Term>, measure: Measure },
+    Constant {
+        value: f64,
+        measure: Measure,
+    },
+    Metric {
+        name: String,
+        measure: Measure,
+        span: Span,
+    },
+    Binary {
+        operator: Operator,
+        left: Box<Term>,
+        right: Box<Term>,
+        measure: Measure,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,30 +109,56 @@ pub struct Outcome {
 /// Judges every expectation of a scenario, in declared order.
 #[must_use]
 pub fn evaluate(scenario: &Scenario, metrics: &Metrics) -> Vec<Outcome> {
-    scenario.expectations.iter().map(|expectation| expectation.evaluate(scenario, metrics)).collect()
+    scenario
+        .expectations
+        .iter()
+        .map(|expectation| expectation.evaluate(scenario, metrics))
+        .collect()
 }
 
 impl Expectation {
     fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
         let mut sink = Sink::new(scenario.source());
-        let sides = (self.left.value(&mut sink, metrics), self.right.value(&mut sink, metrics));
+        let sides = (
+            self.left.value(&mut sink, metrics),
+            self.right.value(&mut sink, metrics),
+        );
         let (passed, message) = match sides {
             (Some(left), Some(right)) => {
                 let passed = self.comparison.holds(left, right);
                 let shown = |value, term: &Term| show(value, term.measure());
-                let message = format!("{} is {}, {}", self.left, shown(left, &self.left), match &self.right {
-                    Term::Constant { .. } => format!("expected {} {}", self.comparison, shown(right, &self.right)),
-                    other => format!("expected {} {other}, which is {}", self.comparison, shown(right, other)),
-                });
+                let message = format!(
+                    "{} is {}, {}",
+                    self.left,
+                    shown(left, &self.left),
+                    match &self.right {
+                        Term::Constant { .. } =>
+                            format!("expected {} {}", self.comparison, shown(right, &self.right)),
+                        other => format!(
+                            "expected {} {other}, which is {}",
+                            self.comparison,
+                            shown(right, other)
+                        ),
+                    }
+                );
                 if !passed {
-                    sink.error(Code::Unmet, self.span, format!("expectation not met: {message}"));
+                    sink.error(
+                        Code::Unmet,
+                        self.span,
+                        format!("expectation not met: {message}"),
+                    );
                 }
                 (passed, message)
             }
             _ => (false, "a metric is missing".to_owned()),
         };
         let diagnostic = sink.into_diagnostics().0.into_iter().next();
-        Outcome { text: self.text.clone(), passed, message, diagnostic }
+        Outcome {
+            text: self.text.clone(),
+            passed,
+            message,
+            diagnostic,
+        }
     }
 }
 
@@ -154,7 +192,9 @@ impl fmt::Display for Comparison {
 impl Term {
     fn measure(&self) -> Measure {
         match self {
-            Self::Constant { measure, .. } | Self::Metric { measure, .. } | Self::Binary { measure, .. } => *measure,
+            Self::Constant { measure, .. }
+            | Self::Metric { measure, .. }
+            | Self::Binary { measure, .. } => *measure,
         }
     }
 
@@ -164,11 +204,20 @@ impl Term {
             Self::Metric { name, span, .. } => {
                 let found = lookup(metrics, name).filter(|value| value.is_finite());
                 if found.is_none() {
-                    sink.error(Code::MissingMetric, *span, format!("the run delivered no metric `{name}`"));
+                    sink.error(
+                        Code::MissingMetric,
+                        *span,
+                        format!("the run delivered no metric `{name}`"),
+                    );
                 }
                 found
             }
-            Self::Binary { operator, left, right, .. } => {
+            Self::Binary {
+                operator,
+                left,
+                right,
+                ..
+            } => {
                 let (left, right) = (left.value(sink, metrics)?, right.value(sink, metrics)?);
                 Some(match operator {
                     Operator::Add => left + right,
@@ -200,7 +249,12 @@ impl fmt::Display for Term {
         match self {
             Self::Constant { value, measure } => f.write_str(&show(*value, *measure)),
             Self::Metric { name, .. } => f.write_str(name),
-            Self::Binary { operator, left, right, .. } => {
+            Self::Binary {
+                operator,
+                left,
+                right,
+                ..
+            } => {
                 let sign = match operator {
                     Operator::Add => '+',
                     Operator::Subtract => '-',
@@ -220,7 +274,9 @@ impl fmt::Display for Term {
 fn show(value: f64, measure: Measure) -> String {
     let whole = value >= 0.0 && value.fract() == 0.0 && value < 1e18;
     match measure {
-        Measure::Duration if value >= 0.0 && value < 1e18 => units::show_duration(value.round() as u64),
+        Measure::Duration if (0.0..1e18).contains(&value) => {
+            units::show_duration(value.round() as u64)
+        }
         Measure::Rate if whole => units::show_rate(value as u64),
         Measure::Size => format!("{value}B"),
         _ => format!("{value}"),

@@ -18,7 +18,9 @@ pub(crate) fn compile(
     text.extend(from.map(|host| format!("ip.src == {}", host.ip)));
     text.extend(to.map(|host| format!("ip.dst == {}", host.ip)));
     if let Some(node) = written {
-        let Kind::Text { value, .. } = &node.kind else { return None };
+        let Kind::Text { value, .. } = &node.kind else {
+            return None;
+        };
         if let Err(error) = Filter::parse(library, value) {
             let span = locate(sink.source().text, node, error.span.start, error.span.end);
             let diagnostic = sink.error(Code::Filter, span, error.kind.to_string());
@@ -29,7 +31,15 @@ pub(crate) fn compile(
         }
         // Alone it needs no parentheses, and reads as the user wrote it.
         let value = value.trim();
-        text.push(if text.is_empty() { value.to_owned() } else { format!("({value})") });
+        text.push(if text.is_empty() {
+            value.to_owned()
+        } else {
+            format!("({value})")
+        });
+    }
+    if text.is_empty() {
+        // Reported where the flow is read.
+        return None;
     }
     // Each part is a filter, so only the joined length can be refused.
     match Filter::parse(library, &text.join(" && ")) {

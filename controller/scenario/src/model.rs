@@ -18,6 +18,9 @@ pub const MAX_FLOWS_PER_FAULT: usize = 16;
 /// The most faults of one switch and direction.
 pub const MAX_FAULTS_PER_SWITCH: usize = 8;
 
+/// The most entries of one unit's `select` table.
+pub const MAX_SELECT_ENTRIES: usize = 64;
+
 /// A checked scenario.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -53,12 +56,18 @@ impl Scenario {
     /// The file, for diagnostics.
     #[must_use]
     pub fn source(&self) -> Source<'_> {
-        Source { file: &self.file, text: &self.text }
+        Source {
+            file: &self.file,
+            text: &self.text,
+        }
     }
 
     /// The flows that no fault may touch.
     pub fn protected(&self) -> impl Iterator<Item = (usize, &Flow)> {
-        self.flows.iter().enumerate().filter(|(_, flow)| flow.protected)
+        self.flows
+            .iter()
+            .enumerate()
+            .filter(|(_, flow)| flow.protected)
     }
 }
 
@@ -171,6 +180,9 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { time_ns: 60_000_000_000, packets: 4_000_000 }
+        Self {
+            time_ns: 60_000_000_000,
+            packets: 4_000_000,
+        }
     }
 }

@@ -37,19 +37,34 @@ pub fn possible(filter: &Filter) -> bool {
     satisfiable(&[(filter, true)])
 }
 
-/// Whether a packet with this number in this field may match.
+/// Whether a packet with these numbers in these fields may match.
 #[must_use]
-pub fn allows(filter: &Filter, field: &str, value: u128) -> bool {
-    let Some(conjunctions) = normal_form(&filter.root().expr, true) else { return true };
+pub fn allows(filter: &Filter, fields: &[(&str, u128)]) -> bool {
+    let Some(conjunctions) = normal_form(&filter.root().expr, true) else {
+        return true;
+    };
     conjunctions.into_iter().any(|conjunction| {
-        let test = Constraint { present: true, values: Values::Numbers(vec![value..=value]) };
-        conjunction.with_field(field, test).is_some()
+        let fixed = fields
+            .iter()
+            .try_fold(conjunction, |conjunction, (field, value)| {
+                let test = Constraint {
+                    present: true,
+                    values: Values::Numbers(vec![*value..=*value]),
+                };
+                conjunction.with_field(field, test)
+            });
+        fixed.is_some()
     })
 }
 
 fn satisfiable(parts: &[(&Filter, bool)]) -> bool {
-    let forms = parts.iter().map(|(filter, positive)| normal_form(&filter.root().expr, *positive));
-    forms.reduce(|a, b| product(a?, b?)).flatten().is_none_or(|conjunctions| !conjunctions.is_empty())
+    let forms = parts
+        .iter()
+        .map(|(filter, positive)| normal_form(&filter.root().expr, *positive));
+    forms
+        .reduce(|a, b| product(a?, b?))
+        .flatten()
+        .is_none_or(|conjunctions| !conjunctions.is_empty())
 }
 
 /// What must hold at once.
@@ -97,17 +112,28 @@ fn normal_form(expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
         (Expr::Or(parts), true) | (Expr::And(parts), false) => any(parts),
         (Expr::And(parts), true) | (Expr::Or(parts), false) => every(parts),
         (Expr::Not(inner), _) => normal_form(&inner.expr, !positive),
-        (Expr::Present { protocol }, true) => {
-            Some(Conjunction::default().with_protocol(protocol).into_iter().collect())
-        }
+        (Expr::Present { protocol }, true) => Some(
+            Conjunction::default()
+                .with_protocol(protocol)
+                .into_iter()
+                .collect(),
+        ),
         (Expr::Present { protocol }, false) => {
             let mut conjunction = Conjunction::default();
             conjunction.absent.insert(protocol.clone());
             Some(vec![conjunction])
         }
         (Expr::Test(test), positive) => {
-            let constraint = Constraint { present: positive, values: values(test, positive) };
-            Some(Conjunction::default().with_field(&test.field, constraint).into_iter().collect())
+            let constraint = Constraint {
+                present: positive,
+                values: values(test, positive),
+            };
+            Some(
+                Conjunction::default()
+                    .with_field(&test.field, constraint)
+                    .into_iter()
+                    .collect(),
+            )
         }
     }
 }
@@ -120,14 +146,24 @@ fn values(test: &Test, positive: bool) -> Values {
         ValueSet::Numbers(ranges) => Values::Numbers(complement(ranges)),
         ValueSet::Texts(patterns) => {
             let fold = |pattern: &TextPattern| TextPattern {
-                bytes: if test.ignore_case { pattern.bytes.to_ascii_uppercase() } else { pattern.bytes.clone() },
+                bytes: if test.ignore_case {
+                    pattern.bytes.to_ascii_uppercase()
+                } else {
+                    pattern.bytes.clone()
+                },
                 prefix: pattern.prefix,
             };
             let patterns: Vec<_> = patterns.iter().map(fold).collect();
             if inside {
-                Values::Texts { any_of: Some(patterns), none_of: Vec::new() }
+                Values::Texts {
+                    any_of: Some(patterns),
+                    none_of: Vec::new(),
+                }
             } else {
-                Values::Texts { any_of: None, none_of: patterns }
+                Values::Texts {
+                    any_of: None,
+                    none_of: patterns,
+                }
             }
         }
     }
@@ -163,7 +199,8 @@ impl Conjunction {
     fn with_protocol(mut self, protocol: &str) -> Option<Conjunction> {
         self.present.insert(protocol.to_owned());
         let carrier = CARRIER.iter().find(|(carried, _)| *carried == protocol);
-        self.present.extend(carrier.map(|(_, carrier)| (*carrier).to_owned()));
+        self.present
+            .extend(carrier.map(|(_, carrier)| (*carrier).to_owned()));
         self.consistent().then_some(self)
     }
 
@@ -186,7 +223,9 @@ impl Conjunction {
     }
 
     fn consistent(&self) -> bool {
-        let excluded = EXCLUSIVE.iter().any(|group| group.iter().filter(|p| self.present.contains(**p)).count() > 1);
+        let excluded = EXCLUSIVE
+            .iter()
+            .any(|group| group.iter().filter(|p| self.present.contains(**p)).count() > 1);
         !excluded && self.present.is_disjoint(&self.absent)
     }
 }
@@ -196,9 +235,12 @@ impl Values {
         match self {
             Self::Numbers(ranges) => ranges.is_empty(),
             Self::Texts { any_of: None, .. } => false,
-            Self::Texts { any_of: Some(any_of), none_of } => {
-                any_of.iter().all(|pattern| none_of.iter().any(|excluded| covers(excluded, pattern)))
-            }
+            Self::Texts {
+                any_of: Some(any_of),
+                none_of,
+            } => any_of
+                .iter()
+                .all(|pattern| none_of.iter().any(|excluded| covers(excluded, pattern))),
         }
     }
 }
@@ -206,10 +248,22 @@ impl Values {
 fn intersect(a: Values, b: Values) -> Values {
     match (a, b) {
         (Values::Numbers(a), Values::Numbers(b)) => {
-            let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a.start()).max(*b.start())..=(*a.end()).min(*b.end())));
+            let pairs = a.iter().flat_map(|a| {
+                b.iter()
+                    .map(move |b| (*a.start()).max(*b.start())..=(*a.end()).min(*b.end()))
+            });
             Values::Numbers(pairs.filter(|range| !range.is_empty()).collect())
         }
-        (Values::Texts { any_of: a, none_of: mut c }, Values::Texts { any_of: b, none_of: d }) => {
+        (
+            Values::Texts {
+                any_of: a,
+                none_of: mut c,
+            },
+            Values::Texts {
+                any_of: b,
+                none_of: d,
+            },
+        ) => {
             c.extend(d);
             let any_of = match (a, b) {
                 (None, other) | (other, None) => other,
@@ -226,13 +280,23 @@ fn intersect(a: Values, b: Values) -> Values {
 fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     pairs
-        .filter_map(|(a, b)| if covers(a, b) { Some(b.clone()) } else { covers(b, a).then(|| a.clone()) })
+        .filter_map(|(a, b)| {
+            if covers(a, b) {
+                Some(b.clone())
+            } else {
+                covers(b, a).then(|| a.clone())
+            }
+        })
         .collect()
 }
 
 /// Whether every text that matches `narrow` matches `wide`.
 fn covers(wide: &TextPattern, narrow: &TextPattern) -> bool {
-    if wide.prefix { narrow.bytes.starts_with(&wide.bytes) } else { !narrow.prefix && wide.bytes == narrow.bytes }
+    if wide.prefix {
+        narrow.bytes.starts_with(&wide.bytes)
+    } else {
+        !narrow.prefix && wide.bytes == narrow.bytes
+    }
 }
 
 fn complement(ranges: &[RangeInclusive<u128>]) -> Vec<RangeInclusive<u128>> {
@@ -265,17 +329,45 @@ mod tests {
             ("tcp", "udp", false),
             ("redis.command == \"GET\"", "udp.dport == 22341", false),
             ("redis.command == \"GET\"", "redis.command == \"get\"", true),
-            ("redis.command == \"GET\"", "redis.command == \"SET\"", false),
-            ("redis.key startswith \"cart:\"", "redis.key == \"cart:1\"", true),
-            ("redis.key startswith \"cart:\"", "redis.key startswith \"user:\"", false),
-            ("redis.key startswith \"cart:\"", "redis.key != \"cart:1\"", true),
+            (
+                "redis.command == \"GET\"",
+                "redis.command == \"SET\"",
+                false,
+            ),
+            (
+                "redis.key startswith \"cart:\"",
+                "redis.key == \"cart:1\"",
+                true,
+            ),
+            (
+                "redis.key startswith \"cart:\"",
+                "redis.key startswith \"user:\"",
+                false,
+            ),
+            (
+                "redis.key startswith \"cart:\"",
+                "redis.key != \"cart:1\"",
+                true,
+            ),
             ("redis.key == \"cart:1\"", "redis.key != \"cart:1\"", false),
-            ("ip.src == 10.0.0.1", "ip.src == 10.0.0.0/24 && ip.src != 10.0.0.1", false),
+            (
+                "ip.src == 10.0.0.1",
+                "ip.src == 10.0.0.0/24 && ip.src != 10.0.0.1",
+                false,
+            ),
             ("ip.src == 10.0.0.1", "!(ip.src == 10.0.0.1)", false),
             ("tcp.dport == 80", "!(ip.src == 10.0.0.1)", true),
-            ("tcp.dport in {80, 443}", "tcp.dport > 400 && tcp.dport < 500", true),
+            (
+                "tcp.dport in {80, 443}",
+                "tcp.dport > 400 && tcp.dport < 500",
+                true,
+            ),
             ("tcp.dport in {80, 443}", "tcp.dport > 443", false),
-            ("ip.src == 10.0.0.1 || ip.src == 10.0.0.2", "ip.src == 10.0.0.3 || ip.src == 10.0.0.2", true),
+            (
+                "ip.src == 10.0.0.1 || ip.src == 10.0.0.2",
+                "ip.src == 10.0.0.3 || ip.src == 10.0.0.2",
+                true,
+            ),
         ] {
             assert_eq!(overlap(&filter(a), &filter(b)), expected, "{a} | {b}");
             assert_eq!(overlap(&filter(b), &filter(a)), expected, "{b} | {a}");
@@ -284,16 +376,105 @@ mod tests {
 
     #[test]
     fn implication() {
-        assert!(implies(&filter("tcp.dport == 80 && ip.src == 10.0.0.1"), &filter("tcp.dport == 80")));
+        assert!(implies(
+            &filter("tcp.dport == 80 && ip.src == 10.0.0.1"),
+            &filter("tcp.dport == 80")
+        ));
         assert!(implies(&filter("redis.command == \"GET\""), &filter("tcp")));
-        assert!(!implies(&filter("tcp.dport == 80"), &filter("tcp.dport == 80 && ip.src == 10.0.0.1")));
+        assert!(!implies(
+            &filter("tcp.dport == 80"),
+            &filter("tcp.dport == 80 && ip.src == 10.0.0.1")
+        ));
     }
 
     #[test]
     fn impossible_filters() {
         assert!(!possible(&filter("tcp.dport == 80 && udp.sport == 1")));
         assert!(possible(&filter("tcp.dport == 80")));
-        assert!(allows(&filter("ip.src == 10.0.0.0/24"), "ip.src", 0x0A00_0007));
-        assert!(!allows(&filter("ip.src == 10.0.0.0/24"), "ip.src", 0x0A00_0107));
+        assert!(allows(
+            &filter("ip.src == 10.0.0.0/24"),
+            &[("ip.src", 0x0A00_0007)]
+        ));
+        assert!(!allows(
+            &filter("ip.src == 10.0.0.0/24"),
+            &[("ip.src", 0x0A00_0107)]
+        ));
+        let either = filter("ip.src == 10.0.0.1 && ip.dst == 10.0.0.3 || ip.src == 10.0.0.2");
+        assert!(!allows(
+            &either,
+            &[("ip.src", 0x0A00_0001), ("ip.dst", 0x0A00_0002)]
+        ));
+    }
+
+    mod soundness {
+        use super::*;
+        use parser_gen::FieldValues;
+        use proptest::prelude::*;
+
+        fn test() -> impl Strategy<Value = String> {
+            let number = (
+                prop::sample::select(vec!["tcp.dport", "tcp.sport", "udp.dport"]),
+                prop::sample::select(vec!["==", "!=", "<=", ">"]),
+                1_u8..4,
+            )
+                .prop_map(|(field, operator, value)| format!("{field} {operator} {value}"));
+            let text = (
+                prop::sample::select(vec!["redis.key", "redis.command"]),
+                prop::sample::select(vec!["==", "!=", "startswith"]),
+                "[aA]{1,2}",
+            )
+                .prop_map(|(field, operator, text)| format!("{field} {operator} \"{text}\""));
+            let present = prop::sample::select(vec!["tcp", "udp", "redis"]).prop_map(str::to_owned);
+            prop_oneof![4 => number, 3 => text, 1 => present]
+        }
+
+        fn expression() -> impl Strategy<Value = String> {
+            test().prop_recursive(3, 12, 3, |inner| {
+                prop_oneof![
+                    prop::collection::vec(inner.clone(), 2..4)
+                        .prop_map(|parts| format!("({})", parts.join(" && "))),
+                    prop::collection::vec(inner.clone(), 2..4)
+                        .prop_map(|parts| format!("({})", parts.join(" || "))),
+                    inner.prop_map(|part| format!("!({part})")),
+                ]
+            })
+        }
+
+        /// A packet as the parser can see it: TCP or UDP, Redis only over TCP.
+        fn packet() -> impl Strategy<Value = FieldValues> {
+            (0..3_u8, 1..4_u8, 1..4_u8, "[aA]{1,3}", "[aA]{1,3}").prop_map(
+                |(kind, sport, dport, command, key)| {
+                    let mut values = FieldValues::new();
+                    let transport = if kind == 0 { "udp" } else { "tcp" };
+                    values.set_number(&format!("{transport}.sport"), sport.into());
+                    values.set_number(&format!("{transport}.dport"), dport.into());
+                    if kind == 2 {
+                        values.set_text("redis.command", command.as_bytes());
+                        values.set_text("redis.key", key.as_bytes());
+                    }
+                    values
+                },
+            )
+        }
+
+        proptest! {
+            #![proptest_config(ProptestConfig::with_cases(2000))]
+            #[test]
+            fn what_matches_both_overlaps(
+                a in expression(),
+                b in expression(),
+                packets in prop::collection::vec(packet(), 40),
+            ) {
+                let (a, b) = (filter(&a), filter(&b));
+                for packet in &packets {
+                    if a.matches(packet) && b.matches(packet) {
+                        prop_assert!(overlap(&a, &b), "{} | {}", a.text(), b.text());
+                    }
+                    if a.matches(packet) && !b.matches(packet) {
+                        prop_assert!(!implies(&a, &b), "{} => {}", a.text(), b.text());
+                    }
+                }
+            }
+        }
     }
 }

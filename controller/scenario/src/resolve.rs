@@ -32,9 +32,22 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     check_workload(sink, &raw);
     let flows = flows(sink, &raw);
     let epochs = epochs(&raw.steps);
-    let faults = raw.faults.iter().filter_map(|fault| resolve_fault(sink, &raw, fault, &flows, &epochs)).collect();
+    let faults = raw
+        .faults
+        .iter()
+        .filter_map(|fault| resolve_fault(sink, &raw, fault, &flows, &epochs))
+        .collect();
     check_duplicate_ids(sink, &raw.faults);
-    let Raw { name, description, seed, topology, workload, expect, limits, .. } = raw;
+    let Raw {
+        name,
+        description,
+        seed,
+        topology,
+        workload,
+        expect,
+        limits,
+        ..
+    } = raw;
     let Source { file, text } = sink.source();
     let mut scenario = Scenario {
         file: file.to_owned(),
@@ -51,7 +64,10 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         limits,
         warnings: Diagnostics::default(),
     };
-    scenario.expectations = expect.iter().filter_map(|node| expect::parse(sink, &scenario, node)).collect();
+    scenario.expectations = expect
+        .iter()
+        .filter_map(|node| expect::parse(sink, &scenario, node))
+        .collect();
     check::check(sink, &scenario);
     Some(scenario)
 }
@@ -67,13 +83,27 @@ fn unknown<'a>(
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("declared: {}", enumerate_names(candidates)),
     };
-    sink.error(Code::UnknownName, name.span, format!("no {what} is called `{}`", name.value)).hint(hint);
+    sink.error(
+        Code::UnknownName,
+        name.span,
+        format!("no {what} is called `{}`", name.value),
+    )
+    .hint(hint);
 }
 
-fn host<'t>(sink: &mut Sink<'_>, topology: &'t Topology, name: &Spanned<String>) -> Option<&'t Host> {
+fn host<'t>(
+    sink: &mut Sink<'_>,
+    topology: &'t Topology,
+    name: &Spanned<String>,
+) -> Option<&'t Host> {
     let found = topology.host(&name.value);
     if found.is_none() {
-        unknown(sink, "host", name, topology.hosts.iter().map(|host| host.name.as_str()));
+        unknown(
+            sink,
+            "host",
+            name,
+            topology.hosts.iter().map(|host| host.name.as_str()),
+        );
     }
     found
 }
@@ -81,13 +111,20 @@ fn host<'t>(sink: &mut Sink<'_>, topology: &'t Topology, name: &Spanned<String>)
 fn switch(sink: &mut Sink<'_>, topology: &Topology, name: &Spanned<String>) -> bool {
     let found = topology.has_switch(&name.value);
     if !found {
-        unknown(sink, "switch", name, topology.switches.iter().map(String::as_str));
+        unknown(
+            sink,
+            "switch",
+            name,
+            topology.switches.iter().map(String::as_str),
+        );
     }
     found
 }
 
 fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
-    let Some(workload) = &raw.workload else { return };
+    let Some(workload) = &raw.workload else {
+        return;
+    };
     for name in &workload.value.hosts {
         host(sink, &raw.topology, name);
     }
@@ -100,12 +137,24 @@ fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
     let library = Library::builtin();
     for name in &raw.protect {
         if !raw.flows.iter().any(|flow| flow.name.value == name.value) {
-            unknown(sink, "flow", name, raw.flows.iter().map(|flow| flow.name.value.as_str()));
+            unknown(
+                sink,
+                "flow",
+                name,
+                raw.flows.iter().map(|flow| flow.name.value.as_str()),
+            );
         }
     }
-    let flows: Vec<Flow> = raw.flows.iter().flat_map(|flow| expand(sink, raw, &library, flow)).collect();
+    let flows: Vec<Flow> = raw
+        .flows
+        .iter()
+        .flat_map(|flow| expand(sink, raw, &library, flow))
+        .collect();
     if let Some(flow) = flows.get(MAX_FLOWS) {
-        let message = format!("{} flows, and a switch tells {MAX_FLOWS} apart", flows.len());
+        let message = format!(
+            "{} flows, and a switch tells {MAX_FLOWS} apart",
+            flows.len()
+        );
         sink.error(Code::Capacity, flow.span, message)
             .hint("a flow with several hosts in `from` or `to` counts once for each pair");
     }
@@ -116,7 +165,10 @@ fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
 /// senders would depend on how their packets interleave.
 fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> Vec<Flow> {
     let mut hosts = |names: &[Spanned<String>]| -> Option<Vec<Option<Host>>> {
-        let found: Vec<_> = names.iter().map(|name| host(sink, &raw.topology, name).cloned()).collect();
+        let found: Vec<_> = names
+            .iter()
+            .map(|name| host(sink, &raw.topology, name).cloned())
+            .collect();
         if found.iter().any(Option::is_none) {
             return None;
         }
@@ -128,17 +180,31 @@ fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> 
     {
         return Vec::new();
     }
-    let (Some(from), Some(to)) = (from, to) else { return Vec::new() };
+    let (Some(from), Some(to)) = (from, to) else {
+        return Vec::new();
+    };
     let mut flows = Vec::new();
-    for (source, target) in from.iter().flat_map(|source| to.iter().map(move |target| (source, target))) {
+    for (source, target) in from
+        .iter()
+        .flat_map(|source| to.iter().map(move |target| (source, target)))
+    {
         let errors = sink.has_errors();
-        let Some(filter) = filter::compile(sink, library, flow.filter.as_ref(), source.as_ref(), target.as_ref())
-        else {
+        let Some(filter) = filter::compile(
+            sink,
+            library,
+            flow.filter.as_ref(),
+            source.as_ref(),
+            target.as_ref(),
+        ) else {
             // The same text would be wrong again for the next pair.
             return flows;
         };
         let mut name = flow.name.value.clone();
-        for host in [(&from, source), (&to, target)].iter().filter(|(all, _)| all.len() > 1).filter_map(|(_, h)| h.as_ref()) {
+        for host in [(&from, source), (&to, target)]
+            .iter()
+            .filter(|(all, _)| all.len() > 1)
+            .filter_map(|(_, h)| h.as_ref())
+        {
             name = format!("{name}.{}", host.name);
         }
         let mut paths = paths(&raw.topology, &filter, source.as_ref(), target.as_ref());
@@ -162,35 +228,55 @@ fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> 
 }
 
 /// The ways that packets of a flow can take: between all hosts whose addresses its filter lets pass.
-fn paths(topology: &Topology, filter: &parser_gen::Filter, from: Option<&Host>, to: Option<&Host>) -> Vec<Path> {
-    let candidates = |chosen: Option<&Host>, field: &str| -> Vec<Host> {
-        let hosts = topology.hosts.iter().filter(|host| chosen.is_none_or(|chosen| chosen.name == host.name));
-        hosts.filter(|host| overlap::allows(filter, field, u128::from(host.ip.to_bits()))).cloned().collect()
+fn paths(
+    topology: &Topology,
+    filter: &parser_gen::Filter,
+    from: Option<&Host>,
+    to: Option<&Host>,
+) -> Vec<Path> {
+    let chosen = |chosen: Option<&Host>| -> Vec<&Host> {
+        topology
+            .hosts
+            .iter()
+            .filter(|host| chosen.is_none_or(|chosen| chosen.name == host.name))
+            .collect()
     };
+    let address = |host: &Host| u128::from(host.ip.to_bits());
     let mut paths = Vec::new();
-    if !overlap::possible(filter) {
-        return paths;
-    }
-    for sender in candidates(from, "ip.src") {
-        for receiver in candidates(to, "ip.dst") {
-            if sender.name == receiver.name {
+    for receiver in chosen(to) {
+        let routes = topology.routes_to(&receiver.name);
+        for sender in chosen(from) {
+            let fixed = [("ip.src", address(sender)), ("ip.dst", address(receiver))];
+            if sender.name == receiver.name || !overlap::allows(filter, &fixed) {
                 continue;
             }
-            if let Some(switches) = topology.path(&sender.name, &receiver.name) {
+            if let Some(switches) = routes.path_from(&sender.name) {
                 let switches = switches.into_iter().map(str::to_owned).collect();
-                paths.push(Path { from: sender.name.clone(), to: receiver.name.clone(), switches });
+                paths.push(Path {
+                    from: sender.name.clone(),
+                    to: receiver.name.clone(),
+                    switches,
+                });
             }
         }
     }
     paths
 }
 
-fn report_unreachable(sink: &mut Sink<'_>, raw: &Raw, flow: &RawFlow, filter: &parser_gen::Filter, errors: bool) {
+fn report_unreachable(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    flow: &RawFlow,
+    filter: &parser_gen::Filter,
+    errors: bool,
+) {
     if errors && flow.filter.is_none() {
         return;
     }
     let no_host = |field: &str| {
-        !raw.topology.hosts.iter().any(|host| overlap::allows(filter, field, u128::from(host.ip.to_bits())))
+        let accepted =
+            |host: &Host| overlap::allows(filter, &[(field, u128::from(host.ip.to_bits()))]);
+        !raw.topology.hosts.iter().any(accepted)
     };
     let reason = if !overlap::possible(filter) {
         "no packet passes its filter and its hosts' addresses together".to_owned()
@@ -203,8 +289,15 @@ fn report_unreachable(sink: &mut Sink<'_>, raw: &Raw, flow: &RawFlow, filter: &p
     } else {
         "no path of the network leads from its senders to its receivers".to_owned()
     };
-    sink.error(Code::Unreachable, flow.name.span, format!("no path reaches flow `{}`: {reason}", flow.name.value))
-        .hint(format!("the flow's filter with its hosts' addresses is `{}`", filter.text()));
+    sink.error(
+        Code::Unreachable,
+        flow.name.span,
+        format!("no path reaches flow `{}`: {reason}", flow.name.value),
+    )
+    .hint(format!(
+        "the flow's filter with its hosts' addresses is `{}`",
+        filter.text()
+    ));
 }
 
 /// Steps and the gaps between them, numbered from 1: a fault without `during` acts in all of them.
@@ -220,32 +313,58 @@ fn epochs(steps: &[RawStep]) -> Vec<Epoch> {
         }
     }
     let numbered = marks.into_iter().zip(1..);
-    numbered.map(|((at_ns, step), epoch)| Epoch { epoch, at_ns, step }).collect()
+    numbered
+        .map(|((at_ns, step), epoch)| Epoch { epoch, at_ns, step })
+        .collect()
 }
 
-fn resolve_fault(sink: &mut Sink<'_>, raw: &Raw, fault: &RawFault, flows: &[Flow], epochs: &[Epoch]) -> Option<Fault> {
+fn resolve_fault(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    fault: &RawFault,
+    flows: &[Flow],
+    epochs: &[Epoch],
+) -> Option<Fault> {
     let mut indexes: Vec<usize> = Vec::new();
     for (i, name) in fault.flows.iter().enumerate() {
-        if fault.flows[..i].iter().any(|other| other.value == name.value) {
-            sink.error(Code::Duplicate, name.span, format!("flow `{}` is named twice", name.value));
+        if fault.flows[..i]
+            .iter()
+            .any(|other| other.value == name.value)
+        {
+            sink.error(
+                Code::Duplicate,
+                name.span,
+                format!("flow `{}` is named twice", name.value),
+            );
         }
         // A declared name stands for all it was expanded to; `name.host` for one.
-        let found: Vec<usize> =
-            (0..flows.len()).filter(|i| flows[*i].declared == name.value || flows[*i].name == name.value).collect();
+        let found: Vec<usize> = (0..flows.len())
+            .filter(|i| flows[*i].declared == name.value || flows[*i].name == name.value)
+            .collect();
         if found.is_empty() && !raw.flows.iter().any(|flow| flow.name.value == name.value) {
-            unknown(sink, "flow", name, raw.flows.iter().map(|flow| flow.name.value.as_str()));
+            unknown(
+                sink,
+                "flow",
+                name,
+                raw.flows.iter().map(|flow| flow.name.value.as_str()),
+            );
         }
         indexes.extend(found);
     }
     if indexes.len() > MAX_FLOWS_PER_FAULT {
-        let message =
-            format!("fault `{}` acts on {} flows; a unit has {MAX_FLOWS_PER_FAULT} state cells", fault.id.value, indexes.len());
-        sink.error(Code::Capacity, fault.id.span, message).hint("split the fault, or widen its flows' filters");
+        let message = format!(
+            "fault `{}` acts on {} flows; a unit has {MAX_FLOWS_PER_FAULT} state cells",
+            fault.id.value,
+            indexes.len()
+        );
+        sink.error(Code::Capacity, fault.id.span, message)
+            .hint("split the fault, or widen its flows' filters");
     }
     let place = match &fault.place {
-        Some(place) if switch(sink, &raw.topology, &place.switch) => {
-            Some(Place { switch: place.switch.value.clone(), direction: place.direction })
-        }
+        Some(place) if switch(sink, &raw.topology, &place.switch) => Some(Place {
+            switch: place.switch.value.clone(),
+            direction: place.direction,
+        }),
         Some(_) => return None,
         None => None,
     };
@@ -259,7 +378,10 @@ fn resolve_fault(sink: &mut Sink<'_>, raw: &Raw, fault: &RawFault, flows: &[Flow
         place,
         epochs,
         span: fault.id.span,
-        place_span: fault.place.as_ref().map_or(fault.span, |place| place.switch.span),
+        place_span: fault
+            .place
+            .as_ref()
+            .map_or(fault.span, |place| place.switch.span),
     })
 }
 
@@ -273,7 +395,12 @@ fn during(
     let mut good = true;
     for name in fault.during.iter().filter(|name| !known(&name.value)) {
         good = false;
-        unknown(sink, "step", name, raw.steps.iter().map(|step| step.name.value.as_str()));
+        unknown(
+            sink,
+            "step",
+            name,
+            raw.steps.iter().map(|step| step.name.value.as_str()),
+        );
     }
     let wanted = |epoch: &&Epoch| {
         let named = |step: &String| fault.during.iter().any(|name| name.value == *step);
@@ -291,10 +418,17 @@ fn during(
 
 fn check_duplicate_ids(sink: &mut Sink<'_>, faults: &[RawFault]) {
     for (i, fault) in faults.iter().enumerate() {
-        if let Some(first) = faults[..i].iter().find(|other| other.id.value == fault.id.value) {
+        if let Some(first) = faults[..i]
+            .iter()
+            .find(|other| other.id.value == fault.id.value)
+        {
             let (source, first) = (sink.source(), first.id.span);
-            sink.error(Code::Duplicate, fault.id.span, format!("two faults are called `{}`", fault.id.value))
-                .related(&source, first, "the first");
+            sink.error(
+                Code::Duplicate,
+                fault.id.span,
+                format!("two faults are called `{}`", fault.id.value),
+            )
+            .related(&source, first, "the first");
         }
     }
 }

@@ -41,7 +41,13 @@ impl Selection {
     /// The decisions for one flow of one fault, from ordinal 1 on.
     #[must_use]
     pub fn decisions(self, key: u32, flow_key: u32) -> Decisions {
-        Decisions { selection: self, key, flow_key, ordinal: 0, bad: false }
+        Decisions {
+            selection: self,
+            key,
+            flow_key,
+            ordinal: 0,
+            bad: false,
+        }
     }
 }
 
@@ -63,8 +69,16 @@ impl Decisions {
     fn step(&mut self, chain: GilbertElliott) -> bool {
         let draw = self.ordinal.wrapping_mul(2);
         let (u, v) = (self.word(draw), self.word(draw.wrapping_add(1)));
-        self.bad = if self.bad { u > chain.to_good } else { u <= chain.to_bad };
-        if self.bad { v <= chain.loss_bad } else { chain.loss_good.is_some_and(|limit| v <= limit) }
+        self.bad = if self.bad {
+            u > chain.to_good
+        } else {
+            u <= chain.to_bad
+        };
+        if self.bad {
+            v <= chain.loss_bad
+        } else {
+            chain.loss_good.is_some_and(|limit| v <= limit)
+        }
     }
 }
 

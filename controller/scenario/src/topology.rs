@@ -1,6 +1,6 @@
 //! Hosts, switches, links; numbered ports, addresses, paths.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -60,7 +60,9 @@ impl Mac {
     /// As a number, most significant byte first.
     #[must_use]
     pub fn value(self) -> u128 {
-        self.0.iter().fold(0, |value, byte| value << 8 | u128::from(*byte))
+        self.0
+            .iter()
+            .fold(0, |value, byte| value << 8 | u128::from(*byte))
     }
 }
 
@@ -93,7 +95,11 @@ impl std::str::FromStr for Mac {
             let part = parts.next().filter(|part| part.len() == 2).ok_or(())?;
             *byte = u8::from_str_radix(part, 16).map_err(|_| ())?;
         }
-        if parts.next().is_some() { Err(()) } else { Ok(Mac(mac)) }
+        if parts.next().is_some() {
+            Err(())
+        } else {
+            Ok(Mac(mac))
+        }
     }
 }
 
@@ -151,7 +157,10 @@ impl Topology {
     /// Hosts around one switch.
     #[must_use]
     pub fn star(switch: &str, hosts: &[&str]) -> Topology {
-        let mut topology = Topology { switches: vec![switch.to_owned()], ..Topology::default() };
+        let mut topology = Topology {
+            switches: vec![switch.to_owned()],
+            ..Topology::default()
+        };
         for host in hosts {
             topology.add_host(host, switch);
         }
@@ -163,9 +172,16 @@ impl Topology {
     #[must_use]
     pub fn training(workers_on_core: usize, workers_on_edge: usize) -> Topology {
         let switches = vec!["core".to_owned(), "edge".to_owned()];
-        let mut topology = Topology { switches, ..Topology::default() };
+        let mut topology = Topology {
+            switches,
+            ..Topology::default()
+        };
         for worker in 0..workers_on_core + workers_on_edge {
-            let switch = if worker < workers_on_core { "core" } else { "edge" };
+            let switch = if worker < workers_on_core {
+                "core"
+            } else {
+                "edge"
+            };
             topology.add_host(&format!("w{worker}"), switch);
         }
         topology.add_host("server", "core");
@@ -176,7 +192,11 @@ impl Topology {
     /// Adds a host with the next addresses, and its link.
     pub fn add_host(&mut self, name: &str, switch: &str) {
         let index = self.hosts.len() + 1;
-        self.hosts.push(Host { name: name.to_owned(), ip: default_ip(index), mac: Mac::of_host(index) });
+        self.hosts.push(Host {
+            name: name.to_owned(),
+            ip: default_ip(index),
+            mac: Mac::of_host(index),
+        });
         self.links.push(Link::new(name, switch));
     }
 
@@ -194,52 +214,63 @@ impl Topology {
 
     /// A switch's ports, by number.
     pub fn ports<'a>(&'a self, switch: &'a str) -> impl Iterator<Item = Port<'a>> {
-        let attached = self.links.iter().filter_map(move |link| Some((link, link.peer(switch)?)));
-        attached.zip(1..).map(|((link, peer), number)| Port { number, peer, link })
+        let attached = self
+            .links
+            .iter()
+            .filter_map(move |link| Some((link, link.peer(switch)?)));
+        attached
+            .zip(1..)
+            .map(|((link, peer), number)| Port { number, peer, link })
     }
 
     /// The port of a switch that a packet for a host leaves through: on a shortest path, the lowest number first.
     #[must_use]
     pub fn next_hop(&self, switch: &str, host: &str) -> Option<Port<'_>> {
-        let distance = self.distances(host);
-        let of = |node: &str| self.nodes().position(|other| other == node).and_then(|i| distance[i]);
-        let here = of(switch)?;
-        // The borrow of `switch` must not end up in the port.
-        let switch = self.switches.iter().find(|name| *name == switch)?;
-        self.ports(switch).find(|port| {
-            let is_end = port.peer == host;
-            (is_end || self.has_switch(port.peer)) && of(port.peer).is_some_and(|there| there + 1 == here)
-        })
+        self.routes_to(host).next_hop(switch)
+    }
+
+    /// The ways to a host from everywhere.
+    #[must_use]
+    pub fn routes_to(&self, host: &str) -> Routes<'_> {
+        let hops = self.nodes().map(str::to_owned).zip(self.distances(host));
+        let hops = hops
+            .filter_map(|(node, hops)| Some((node, hops?)))
+            .collect();
+        Routes {
+            topology: self,
+            host: host.to_owned(),
+            hops,
+        }
     }
 
     /// The switches that a packet passes between two hosts, in order. `None` when nothing leads there.
     #[must_use]
     pub fn path(&self, from: &str, to: &str) -> Option<Vec<&str>> {
-        let first = self.links.iter().find_map(|link| link.peer(from))?;
-        let mut path = vec![first];
-        while path.len() <= self.switches.len() {
-            let port = self.next_hop(path[path.len() - 1], to)?;
-            if port.peer == to {
-                return Some(path);
-            }
-            path.push(port.peer);
-        }
-        None
+        self.routes_to(to).path_from(from)
     }
 
     /// The slowest link between two hosts.
     #[must_use]
     pub fn path_rate_bps(&self, from: &str, to: &str) -> Option<u64> {
         let path = self.path(from, to)?;
-        let first = self.links.iter().find(|link| link.peer(from).is_some())?.rate_bps;
-        let hops = path.iter().map(|switch| self.next_hop(switch, to).map_or(u64::MAX, |port| port.link.rate_bps));
+        let first = self
+            .links
+            .iter()
+            .find(|link| link.peer(from).is_some())?
+            .rate_bps;
+        let hops = path.iter().map(|switch| {
+            self.next_hop(switch, to)
+                .map_or(u64::MAX, |port| port.link.rate_bps)
+        });
         Some(hops.fold(first, u64::min))
     }
 
     /// Ports of a switch on the tree that broadcasts follow: no loop, whatever the network.
     #[must_use]
     pub fn flood_ports(&self, switch: &str) -> Vec<u32> {
-        let Some(root) = self.switches.first() else { return Vec::new() };
+        let Some(root) = self.switches.first() else {
+            return Vec::new();
+        };
         let mut tree = Vec::new();
         let (mut seen, mut queue) = (vec![root.as_str()], VecDeque::from([root.as_str()]));
         while let Some(node) = queue.pop_front() {
@@ -251,12 +282,20 @@ impl Topology {
                 }
             }
         }
-        let on_tree = |port: &Port<'_>| !self.has_switch(port.peer) || tree.contains(&std::ptr::from_ref(port.link));
-        self.ports(switch).filter(on_tree).map(|port| port.number).collect()
+        let on_tree = |port: &Port<'_>| {
+            !self.has_switch(port.peer) || tree.contains(&std::ptr::from_ref(port.link))
+        };
+        self.ports(switch)
+            .filter(on_tree)
+            .map(|port| port.number)
+            .collect()
     }
 
     fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.switches.iter().map(String::as_str).chain(self.hosts.iter().map(|host| host.name.as_str()))
+        self.switches
+            .iter()
+            .map(String::as_str)
+            .chain(self.hosts.iter().map(|host| host.name.as_str()))
     }
 
     /// Hops of each node to a host. Hosts do not forward.
@@ -270,7 +309,9 @@ impl Topology {
         }
         while let Some(node) = queue.pop_front() {
             for peer in self.links.iter().filter_map(|link| link.peer(nodes[node])) {
-                let Some(next) = nodes.iter().position(|other| *other == peer) else { continue };
+                let Some(next) = nodes.iter().position(|other| *other == peer) else {
+                    continue;
+                };
                 if distance[next].is_none() {
                     distance[next] = distance[node].map(|hops| hops + 1);
                     if self.has_switch(peer) {
@@ -280,6 +321,51 @@ impl Topology {
             }
         }
         distance
+    }
+}
+
+/// Distances to one host, so that many paths to it cost one search.
+#[derive(Debug, Clone)]
+pub struct Routes<'a> {
+    topology: &'a Topology,
+    host: String,
+    hops: BTreeMap<String, usize>,
+}
+
+impl<'a> Routes<'a> {
+    /// The port of a switch that leads to the host.
+    #[must_use]
+    pub fn next_hop(&self, switch: &str) -> Option<Port<'a>> {
+        let here = self.hops.get(switch)?;
+        // The port borrows from the topology, not from the argument.
+        let switch = self.topology.switches.iter().find(|name| *name == switch)?;
+        self.topology.ports(switch).find(|port| {
+            let forwards = port.peer == self.host || self.topology.has_switch(port.peer);
+            forwards
+                && self
+                    .hops
+                    .get(port.peer)
+                    .is_some_and(|there| there + 1 == *here)
+        })
+    }
+
+    /// The switches between another host and this one, in order.
+    #[must_use]
+    pub fn path_from(&self, from: &str) -> Option<Vec<&'a str>> {
+        let first = self
+            .topology
+            .links
+            .iter()
+            .find_map(|link| link.peer(from))?;
+        let mut path = vec![first];
+        while path.len() <= self.topology.switches.len() {
+            let port = self.next_hop(path[path.len() - 1])?;
+            if port.peer == self.host {
+                return Some(path);
+            }
+            path.push(port.peer);
+        }
+        None
     }
 }
 
@@ -300,9 +386,18 @@ mod tests {
         assert_eq!(topology.hosts.len(), 9);
         assert_eq!(topology.path("w6", "server"), Some(vec!["edge", "core"]));
         assert_eq!(topology.path("w0", "server"), Some(vec!["core"]));
-        assert_eq!(topology.next_hop("core", "server").map(|port| port.number), Some(7));
-        assert_eq!(topology.next_hop("core", "w7").map(|port| port.number), Some(8));
-        assert_eq!(topology.next_hop("edge", "w7").map(|port| port.number), Some(2));
+        assert_eq!(
+            topology.next_hop("core", "server").map(|port| port.number),
+            Some(7)
+        );
+        assert_eq!(
+            topology.next_hop("core", "w7").map(|port| port.number),
+            Some(8)
+        );
+        assert_eq!(
+            topology.next_hop("edge", "w7").map(|port| port.number),
+            Some(2)
+        );
         assert_eq!(topology.flood_ports("edge"), [1, 2, 3]);
         assert_eq!(topology.hosts[8].ip, Ipv4Addr::new(10, 0, 0, 9));
     }
@@ -311,8 +406,15 @@ mod tests {
     fn a_ring_floods_along_a_tree() {
         let mut topology = Topology::star("a", &["h"]);
         topology.switches.extend(["b".to_owned(), "c".to_owned()]);
-        topology.links.extend([Link::new("a", "b"), Link::new("b", "c"), Link::new("c", "a")]);
-        let flooded: usize = ["a", "b", "c"].iter().map(|s| topology.flood_ports(s).len()).sum();
+        topology.links.extend([
+            Link::new("a", "b"),
+            Link::new("b", "c"),
+            Link::new("c", "a"),
+        ]);
+        let flooded: usize = ["a", "b", "c"]
+            .iter()
+            .map(|s| topology.flood_ports(s).len())
+            .sum();
         // Two tree links with two ends, and one host.
         assert_eq!(flooded, 5);
     }

@@ -21,9 +21,13 @@ impl Dimension {
     /// Unit and factor.
     fn units(self) -> &'static [(&'static str, u64)] {
         match self {
-            Self::Duration => {
-                &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)]
-            }
+            Self::Duration => &[
+                ("ns", 1),
+                ("us", 1_000),
+                ("µs", 1_000),
+                ("ms", 1_000_000),
+                ("s", 1_000_000_000),
+            ],
             Self::Rate => &[
                 ("bit/s", 1),
                 ("kbit/s", 1_000),
@@ -52,21 +56,29 @@ impl Dimension {
     }
 
     fn unit_names(self) -> String {
-        let names = self.units().iter().map(|(name, _)| *name).filter(|name| *name != "µs");
+        let names = self
+            .units()
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| *name != "µs");
         names.collect::<Vec<_>>().join(", ")
     }
 
     /// What people write instead of a unit, and what they mean.
     fn correction(self, unit: &str) -> Option<&'static str> {
         Some(match (self, unit.to_ascii_lowercase().as_str()) {
-            (Self::Duration, "m" | "min" | "h") => "minutes and hours are written in seconds, milliseconds as `ms`",
+            (Self::Duration, "m" | "min" | "h") => {
+                "minutes and hours are written in seconds, milliseconds as `ms`"
+            }
             (Self::Duration, "sec" | "secs" | "second" | "seconds") => "seconds are `s`",
             (Self::Duration, "msec" | "millis" | "milliseconds") => "milliseconds are `ms`",
             (Self::Rate, "bps" | "b/s") => "bits per second are `bit/s`",
             (Self::Rate, "kbps" | "kbit") => "kilobits per second are `kbit/s`",
             (Self::Rate, "mbps" | "mbit") => "megabits per second are `Mbit/s`",
             (Self::Rate, "gbps" | "gbit") => "gigabits per second are `Gbit/s`",
-            (Self::Rate, "kb/s" | "mb/s" | "gb/s") => "rates count bits: multiply by 8 and write `bit/s`",
+            (Self::Rate, "kb/s" | "mb/s" | "gb/s") => {
+                "rates count bits: multiply by 8 and write `bit/s`"
+            }
             (Self::Size, "k" | "kb") => "1000 bytes are `kB`, 1024 are `KiB`",
             (Self::Size, "m" | "g") => "write `MB` or `MiB`, `GB` or `GiB`",
             _ => return None,
@@ -130,10 +142,14 @@ impl UnitError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotANumber { dimension, .. } => Some(format!("for example `{}`", dimension.example())),
-            Self::NoUnit { dimension, .. } => {
-                Some(format!("units are {}; for example `{}`", dimension.unit_names(), dimension.example()))
+            Self::NotANumber { dimension, .. } => {
+                Some(format!("for example `{}`", dimension.example()))
             }
+            Self::NoUnit { dimension, .. } => Some(format!(
+                "units are {}; for example `{}`",
+                dimension.unit_names(),
+                dimension.example()
+            )),
             Self::UnknownUnit { unit, dimension } => {
                 let units = format!("units are {}", dimension.unit_names());
                 Some(match dimension.correction(unit) {
@@ -149,32 +165,51 @@ impl UnitError {
 /// Reads a quantity in its dimension's smallest unit. White space may stand before the unit.
 pub fn parse(text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(text.len());
     let (number, unit) = (text[..split].replace('_', ""), text[split..].trim_start());
     let digits = number.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 || number.matches('.').count() > 1 || number.ends_with('.') {
-        return Err(UnitError::NotANumber { text: text.to_owned(), dimension });
+        return Err(UnitError::NotANumber {
+            text: text.to_owned(),
+            dimension,
+        });
     }
     if unit.is_empty() {
-        return Err(UnitError::NoUnit { text: text.to_owned(), dimension });
+        return Err(UnitError::NoUnit {
+            text: text.to_owned(),
+            dimension,
+        });
     }
     let Some((_, factor)) = dimension.units().iter().find(|(name, _)| *name == unit) else {
-        return Err(UnitError::UnknownUnit { unit: unit.to_owned(), dimension });
+        return Err(UnitError::UnknownUnit {
+            unit: unit.to_owned(),
+            dimension,
+        });
     };
     scale(&number, *factor, text)
 }
 
 /// Exact decimal arithmetic: `0.1s` is 100,000,000 ns and nothing else.
 fn scale(number: &str, factor: u64, text: &str) -> Result<u64, UnitError> {
-    let too_large = || UnitError::TooLarge { text: text.to_owned() };
-    let too_fine = || UnitError::TooFine { text: text.to_owned() };
+    let too_large = || UnitError::TooLarge {
+        text: text.to_owned(),
+    };
+    let too_fine = || UnitError::TooFine {
+        text: text.to_owned(),
+    };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 18 {
         return Err(too_fine());
     }
     let parse = |digits: &str| -> Result<u128, UnitError> {
-        if digits.is_empty() { Ok(0) } else { digits.parse().map_err(|_| too_large()) }
+        if digits.is_empty() {
+            Ok(0)
+        } else {
+            digits.parse().map_err(|_| too_large())
+        }
     };
     let denominator = 10_u128.pow(fraction.len() as u32);
     let numerator = parse(fraction)? * u128::from(factor);

@@ -7,18 +7,26 @@ use scenario::diagnostic::{Diagnostics, Source};
 use scenario::{Plan, Scenario, TargetModel, check_together, load, plan};
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     files
 }
 
 /// Diagnostics name the file as it was given, so the cases give only its last part.
 fn read(path: &Path) -> (String, String) {
-    (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap())
+    (
+        path.file_name().unwrap().to_str().unwrap().to_owned(),
+        fs::read_to_string(path).unwrap(),
+    )
 }
 
 fn make(name: &str, text: &str) -> Result<(Scenario, Plan), Diagnostics> {
@@ -28,7 +36,12 @@ fn make(name: &str, text: &str) -> Result<(Scenario, Plan), Diagnostics> {
 }
 
 fn render(diagnostics: &Diagnostics, source: &Source<'_>) -> String {
-    diagnostics.0.iter().map(|diagnostic| diagnostic.render(source)).collect::<Vec<_>>().join("\n")
+    diagnostics
+        .0
+        .iter()
+        .map(|diagnostic| diagnostic.render(source))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -36,8 +49,16 @@ fn corpus() {
     for path in files(&folder("corpus")) {
         let (name, text) = read(&path);
         let told = match make(&name, &text) {
-            Ok((scenario, plan)) => format!("{}{plan}", render(&scenario.warnings, &scenario.source())),
-            Err(diagnostics) => render(&diagnostics, &Source { file: &name, text: &text }),
+            Ok((scenario, plan)) => {
+                format!("{}{plan}", render(&scenario.warnings, &scenario.source()))
+            }
+            Err(diagnostics) => render(
+                &diagnostics,
+                &Source {
+                    file: &name,
+                    text: &text,
+                },
+            ),
         };
         let stem = path.file_stem().unwrap().to_str().unwrap();
         insta::with_settings!({description => text, omit_expression => true}, {
@@ -56,7 +77,14 @@ fn together() {
         });
         let [(first_scenario, first_plan), (second_scenario, second_plan)] = &made;
         let found = check_together(&[(first_scenario, first_plan), (second_scenario, second_plan)]);
-        let stem = first.file_name().unwrap().to_str().unwrap().split('.').next().unwrap();
+        let stem = first
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .split('.')
+            .next()
+            .unwrap();
         let told = render(&found, &second_scenario.source());
         insta::with_settings!({omit_expression => true}, {
             insta::assert_snapshot!(format!("together-{stem}"), told);
@@ -69,10 +97,18 @@ fn together() {
 fn places_lie_inside_the_file() {
     for path in files(&folder("corpus")) {
         let (name, text) = read(&path);
-        let Err(diagnostics) = make(&name, &text) else { continue };
+        let Err(diagnostics) = make(&name, &text) else {
+            continue;
+        };
         for diagnostic in diagnostics.0 {
-            assert!(diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end <= text.len(), "{diagnostic}");
-            assert!(diagnostic.line <= text.lines().count().max(1), "{diagnostic}");
+            assert!(
+                diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end <= text.len(),
+                "{diagnostic}"
+            );
+            assert!(
+                diagnostic.line <= text.lines().count().max(1),
+                "{diagnostic}"
+            );
         }
     }
 }

@@ -26,7 +26,9 @@ fn three_rounds(key: u32, flow_key: u32, ordinal: u32) -> u32 {
 
 fn hits(decide: Decide, key: u32, flow_key: u32, p: f64) -> Vec<bool> {
     let limit = limit(p).unwrap();
-    (1..=(PACKETS + LAGS) as u32).map(|ordinal| decide(key, flow_key, ordinal) <= limit).collect()
+    (1..=(PACKETS + LAGS) as u32)
+        .map(|ordinal| decide(key, flow_key, ordinal) <= limit)
+        .collect()
 }
 
 /// Distance of a count from its expectation in standard deviations.
@@ -46,7 +48,10 @@ fn worst(values: impl IntoIterator<Item = f64>) -> f64 {
 /// Random keys, as a scenario has them, and the worst ones: small and consecutive.
 fn keys() -> Vec<u32> {
     let ids = ["loss", "duplicate", "delay", "x"];
-    ids.iter().map(|id| fault_key(42, id)).chain(0..12).collect()
+    ids.iter()
+        .map(|id| fault_key(42, id))
+        .chain(0..12)
+        .collect()
 }
 
 fn flow_keys() -> Vec<u32> {
@@ -57,7 +62,11 @@ fn marginal(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().flat_map(|&p| {
         keys().into_iter().map(move |key| {
             let drawn = hits(decide, key, flow_key("f"), p);
-            deviation(drawn[..PACKETS].iter().filter(|hit| **hit).count(), PACKETS, p)
+            deviation(
+                drawn[..PACKETS].iter().filter(|hit| **hit).count(),
+                PACKETS,
+                p,
+            )
         })
     }))
 }
@@ -76,7 +85,9 @@ fn triples(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().flat_map(|&p| {
         keys().into_iter().map(move |key| {
             let drawn = hits(decide, key, flow_key("f"), p);
-            let count = (0..PACKETS).filter(|&i| drawn[i] && drawn[i + 1] && drawn[i + 2]).count();
+            let count = (0..PACKETS)
+                .filter(|&i| drawn[i] && drawn[i + 1] && drawn[i + 2])
+                .count();
             deviation(count, PACKETS, p * p * p)
         })
     }))
@@ -92,28 +103,37 @@ fn pairs(streams: &[Vec<bool>], p: f64) -> f64 {
 
 fn pairs_of_faults(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().map(|&p| {
-        let streams: Vec<_> = keys().into_iter().map(|key| hits(decide, key, 0, p)).collect();
+        let streams: Vec<_> = keys()
+            .into_iter()
+            .map(|key| hits(decide, key, 0, p))
+            .collect();
         pairs(&streams, p)
     }))
 }
 
 fn pairs_of_seeds(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().map(|&p| {
-        let streams: Vec<_> =
-            (0..6).map(|seed| hits(decide, fault_key(seed, "loss"), flow_key("f"), p)).collect();
+        let streams: Vec<_> = (0..6)
+            .map(|seed| hits(decide, fault_key(seed, "loss"), flow_key("f"), p))
+            .collect();
         pairs(&streams, p)
     }))
 }
 
 fn pairs_of_flows(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().map(|&p| {
-        let streams: Vec<_> =
-            flow_keys().into_iter().map(|flow| hits(decide, fault_key(42, "loss"), flow, p)).collect();
+        let streams: Vec<_> = flow_keys()
+            .into_iter()
+            .map(|flow| hits(decide, fault_key(42, "loss"), flow, p))
+            .collect();
         pairs(&streams, p)
     }))
 }
 
-const STATISTICS: [(&str, fn(Decide) -> f64); 6] = [
+/// Largest deviation that a statistic finds.
+type Statistic = fn(Decide) -> f64;
+
+const STATISTICS: [(&str, Statistic); 6] = [
     ("marginal", marginal),
     ("lags", lags),
     ("triples", triples),
@@ -132,7 +152,10 @@ fn decide_passes_every_statistic() {
 
 #[test]
 fn a_bare_crc_passes_the_marginal_and_fails_the_rest() {
-    assert!(marginal(bare_crc) < TOLERANCE, "this is what makes the defect easy to miss");
+    assert!(
+        marginal(bare_crc) < TOLERANCE,
+        "this is what makes the defect easy to miss"
+    );
     for (name, statistic) in &STATISTICS[1..] {
         let found = statistic(bare_crc);
         assert!(found > 20.0, "{name} does not see a bare CRC: {found:.1}");
@@ -141,7 +164,11 @@ fn a_bare_crc_passes_the_marginal_and_fails_the_rest() {
 
 #[test]
 fn three_rounds_are_too_few() {
-    let found = worst(STATISTICS.iter().map(|(_, statistic)| statistic(three_rounds)));
+    let found = worst(
+        STATISTICS
+            .iter()
+            .map(|(_, statistic)| statistic(three_rounds)),
+    );
     assert!(found > 2.0 * TOLERANCE, "{found:.1}");
 }
 
@@ -150,22 +177,37 @@ fn a_bare_crc_never_hits_neighbours_together() {
     let neighbours = |decide: Decide| {
         let drawn = hits(decide, fault_key(42, "loss"), 0, 0.1);
         // Ordinals 2k and 2k + 1 lie at 2k − 1 and 2k.
-        (1..PACKETS).step_by(2).filter(|&i| drawn[i] && drawn[i + 1]).count()
+        (1..PACKETS)
+            .step_by(2)
+            .filter(|&i| drawn[i] && drawn[i + 1])
+            .count()
     };
     assert_eq!(neighbours(bare_crc), 0);
-    assert!((850..1150).contains(&neighbours(decide)), "{}", neighbours(decide));
+    assert!(
+        (850..1150).contains(&neighbours(decide)),
+        "{}",
+        neighbours(decide)
+    );
 }
 
 #[test]
 fn published_check_values() {
     assert_eq!(crc32(0x3132_3334, 0x3536_3738), 0x9AE0_DAAF);
-    let values = [(0, 0, 0), (0, 0, 1), (1, 2, 3), (0xDEAD_BEEF, 0x0123_4567, 1_000_000)]
-        .map(|(key, flow, ordinal)| format!("{:#010X}", decide(key, flow, ordinal)));
+    let values = [
+        (0, 0, 0),
+        (0, 0, 1),
+        (1, 2, 3),
+        (0xDEAD_BEEF, 0x0123_4567, 1_000_000),
+    ]
+    .map(|(key, flow, ordinal)| format!("{:#010X}", decide(key, flow, ordinal)));
     let keys = [fault_key(42, "drop-gets"), flow_key("a-get")].map(|key| format!("{key:#010X}"));
     println!("{values:?} {keys:?}");
     let document = include_str!("../../../docs/fault-engine.md");
     for value in values.iter().chain(&keys) {
-        assert!(document.contains(value.as_str()), "docs/fault-engine.md lacks {value}");
+        assert!(
+            document.contains(value.as_str()),
+            "docs/fault-engine.md lacks {value}"
+        );
     }
 }
 
@@ -189,8 +231,10 @@ fn gilbert_elliott_stays_in_its_states_as_long_as_it_should() {
             loss_bad: u32::MAX,
             loss_good: None,
         });
-        let states: Vec<bool> =
-            chain.decisions(fault_key(7, "burst"), flow_key("w6")).take(4 * PACKETS).collect();
+        let states: Vec<bool> = chain
+            .decisions(fault_key(7, "burst"), flow_key("w6"))
+            .take(4 * PACKETS)
+            .collect();
         let mut runs: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
         for run in states.chunk_by(|a, b| a == b) {
             runs[usize::from(run[0])].push(run.len());
@@ -201,7 +245,10 @@ fn gilbert_elliott_stays_in_its_states_as_long_as_it_should() {
         }
         let share = states.iter().filter(|bad| **bad).count() as f64 / states.len() as f64;
         let expected = to_bad / (to_bad + to_good);
-        assert!((share / expected - 1.0).abs() < 0.05, "share of bad {share}, expected {expected}");
+        assert!(
+            (share / expected - 1.0).abs() < 0.05,
+            "share of bad {share}, expected {expected}"
+        );
     }
 }
 
@@ -229,7 +276,10 @@ fn gilbert_elliott_loses_at_each_states_rate() {
 fn counting_selections() {
     let fired = |selection: Selection| -> Vec<usize> {
         let decisions = selection.decisions(1, 2).take(20).enumerate();
-        decisions.filter(|(_, fired)| *fired).map(|(i, _)| i + 1).collect()
+        decisions
+            .filter(|(_, fired)| *fired)
+            .map(|(i, _)| i + 1)
+            .collect()
     };
     assert_eq!(fired(Selection::Nth(3)), [3]);
     assert_eq!(fired(Selection::Every(5)), [5, 10, 15, 20]);

@@ -22,15 +22,25 @@ fn made(name: &str, text: &str) -> (Scenario, Plan) {
 fn redis_plan() {
     let (_, plan) = made("redis-get-loss.yaml", REDIS);
     insta::assert_snapshot!(plan);
-    insta::assert_snapshot!("redis_plan_json", serde_json::to_string_pretty(&plan).unwrap());
+    insta::assert_snapshot!(
+        "redis_plan_json",
+        serde_json::to_string_pretty(&plan).unwrap()
+    );
 }
 
 #[test]
 fn training_plan() {
     let (scenario, plan) = made("training-faults.yaml", TRAINING);
     insta::assert_snapshot!(plan);
-    assert_eq!(scenario.topology.path("w7", "server"), Some(vec!["edge", "core"]));
-    assert!(plan.injections.iter().all(|point| point.switch == "edge" && point.direction == Direction::Ingress));
+    assert_eq!(
+        scenario.topology.path("w7", "server"),
+        Some(vec!["edge", "core"])
+    );
+    assert!(
+        plan.injections
+            .iter()
+            .all(|point| point.switch == "edge" && point.direction == Direction::Ingress)
+    );
 }
 
 #[test]
@@ -56,9 +66,18 @@ fn each_packet_meets_each_fault_once() {
         for fault in &scenario.faults {
             for flow in fault.flows.iter().map(|i| &scenario.flows[*i]) {
                 for path in &flow.paths {
-                    let points = plan.injections.iter().filter(|p| p.fault == fault.id && p.flow == flow.name);
-                    let met = points.filter(|point| path.switches.contains(&point.switch)).count();
-                    assert_eq!(met, 1, "{} on {} by {:?}", fault.id, flow.name, path.switches);
+                    let points = plan
+                        .injections
+                        .iter()
+                        .filter(|p| p.fault == fault.id && p.flow == flow.name);
+                    let met = points
+                        .filter(|point| path.switches.contains(&point.switch))
+                        .count();
+                    assert_eq!(
+                        met, 1,
+                        "{} on {} by {:?}",
+                        fault.id, flow.name, path.switches
+                    );
                 }
             }
         }
@@ -70,11 +89,17 @@ fn each_packet_meets_each_fault_once() {
 fn entries_exclude_protected_packets() {
     let (_, plan) = made("redis-get-loss.yaml", REDIS);
     let switch = plan.switch("sw").unwrap();
-    let selects: Vec<_> = switch.entries.iter().filter(|entry| entry.table.ends_with(".select")).collect();
+    let selects: Vec<_> = switch
+        .entries
+        .iter()
+        .filter(|entry| entry.table.ends_with(".select"))
+        .collect();
     assert_eq!(selects.len(), 2);
     for flow in switch.flows.iter().filter(|flow| flow.protected) {
         for entry in &selects {
-            let Match::Ternary { value, mask } = entry.key[0].value else { panic!() };
+            let Match::Ternary { value, mask } = entry.key[0].value else {
+                panic!()
+            };
             assert_eq!((mask >> flow.bit & 1, value >> flow.bit & 1), (1, 0));
         }
     }
@@ -117,8 +142,15 @@ fn unmet_and_missing_are_told_apart_and_placed() {
     metrics.insert("fault.drop-gets.observed".to_owned(), 24.0);
     metrics.insert("client.a.set.p90".to_owned(), 1.5e6);
     metrics.remove("flow.b-answers.lost");
-    let failed: Vec<_> = evaluate(&scenario, &metrics).into_iter().filter_map(|outcome| outcome.diagnostic).collect();
-    let told = failed.iter().map(|d| d.render(&scenario.source())).collect::<Vec<_>>().join("\n");
+    let failed: Vec<_> = evaluate(&scenario, &metrics)
+        .into_iter()
+        .filter_map(|outcome| outcome.diagnostic)
+        .collect();
+    let told = failed
+        .iter()
+        .map(|d| d.render(&scenario.source()))
+        .collect::<Vec<_>>()
+        .join("\n");
     insta::assert_snapshot!(told);
 }
 
@@ -126,7 +158,50 @@ fn unmet_and_missing_are_told_apart_and_placed() {
 fn a_declared_flow_is_the_sum_of_what_it_was_expanded_to() {
     let text = TRAINING.replace("training.accuracy >= 90%", "flow.updates.lost == 3");
     let (scenario, _) = made("t", &text);
-    let metrics: Metrics =
-        [("flow.updates.w6.lost", 1.0), ("flow.updates.w7.lost", 2.0)].map(|(n, v)| (n.to_owned(), v)).into();
+    let metrics: Metrics = [("flow.updates.w6.lost", 1.0), ("flow.updates.w7.lost", 2.0)]
+        .map(|(n, v)| (n.to_owned(), v))
+        .into();
     assert!(evaluate(&scenario, &metrics).last().unwrap().passed);
+}
+
+proptest::proptest! {
+    /// A file damaged in one place is accepted or told what is wrong; nothing panics.
+    #[test]
+    fn damaged_files(at in 0_usize..3000, length in 0_usize..40, splice in "[-a-z0-9:{}\\[\\]!&*'\"#.% \n]{0,8}") {
+        for text in [REDIS, TRAINING] {
+            let start = at.min(text.len());
+            let end = (start + length).min(text.len());
+            proptest::prop_assume!(text.is_char_boundary(start) && text.is_char_boundary(end));
+            let damaged = format!("{}{splice}{}", &text[..start], &text[end..]);
+            if let Ok(scenario) = load("damaged.yaml", &damaged) {
+                let _ = plan(&scenario, &TargetModel::EMBEDDED);
+            }
+        }
+    }
+}
+
+/// By the model that the switch is held against: 30 rounds of 260 frames from each of two workers.
+#[test]
+fn the_training_faults_fire_at_least_twenty_times() {
+    let (scenario, _) = made("training-faults.yaml", TRAINING);
+    for fault in &scenario.faults {
+        let fired: usize = fault
+            .flows
+            .iter()
+            .map(|flow| {
+                fault
+                    .selection
+                    .decisions(fault.key, scenario.flows[*flow].key)
+                    .take(30 * 260)
+                    .filter(|f| *f)
+                    .count()
+            })
+            .sum();
+        assert!(
+            (60..600).contains(&fired),
+            "{} would fire {fired} times",
+            fault.id
+        );
+        println!("{} fires {fired} times", fault.id);
+    }
 }

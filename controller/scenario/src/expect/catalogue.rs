@@ -13,9 +13,16 @@ const LATENCY: [&str; 6] = ["min", "mean", "p50", "p90", "p99", "max"];
 pub(super) fn metrics(scenario: &Scenario) -> Vec<(String, Measure)> {
     let mut all = vec![("run.wall".to_owned(), Measure::Duration)];
     for fault in &scenario.faults {
-        all.extend(["fired", "observed"].map(|name| (format!("fault.{}.{name}", fault.id), Measure::Number)));
+        all.extend(
+            ["fired", "observed"]
+                .map(|name| (format!("fault.{}.{name}", fault.id), Measure::Number)),
+        );
     }
-    let mut flows: Vec<&str> = scenario.flows.iter().flat_map(|flow| [flow.declared.as_str(), &flow.name]).collect();
+    let mut flows: Vec<&str> = scenario
+        .flows
+        .iter()
+        .flat_map(|flow| [flow.declared.as_str(), &flow.name])
+        .collect();
     flows.dedup();
     flows.sort_unstable();
     flows.dedup();
@@ -30,14 +37,22 @@ pub(super) fn metrics(scenario: &Scenario) -> Vec<(String, Measure)> {
         Some(Workload::Redis(redis)) => {
             for client in &redis.clients {
                 let stem = format!("client.{}", client.name);
-                all.extend(["requests", "errors"].map(|name| (format!("{stem}.{name}"), Measure::Number)));
+                all.extend(
+                    ["requests", "errors"].map(|name| (format!("{stem}.{name}"), Measure::Number)),
+                );
                 all.extend(LATENCY.map(|name| (format!("{stem}.{name}"), Measure::Duration)));
-                let mut commands: Vec<_> = client.commands.iter().filter_map(|words| words.first()).collect();
+                let mut commands: Vec<_> = client
+                    .commands
+                    .iter()
+                    .filter_map(|words| words.first())
+                    .collect();
                 commands.sort_unstable();
                 commands.dedup();
                 for command in commands.into_iter().map(|word| word.to_lowercase()) {
                     all.push((format!("{stem}.{command}.requests"), Measure::Number));
-                    all.extend(LATENCY.map(|name| (format!("{stem}.{command}.{name}"), Measure::Duration)));
+                    all.extend(
+                        LATENCY.map(|name| (format!("{stem}.{command}.{name}"), Measure::Duration)),
+                    );
                 }
             }
         }

@@ -19,15 +19,27 @@ struct Problem {
 }
 
 pub(crate) fn parse(sink: &mut Sink<'_>, scenario: &Scenario, node: &Node) -> Option<Expectation> {
-    let Kind::Text { value, .. } = &node.kind else { return None };
+    let Kind::Text { value, .. } = &node.kind else {
+        return None;
+    };
     let file = sink.source().text;
     let catalogue = catalogue::metrics(scenario);
     let place = |start, end| locate(file, node, start, end);
-    let mut parser = Parser { text: value, at: 0, depth: 0, catalogue: &catalogue, place: &place };
+    let mut parser = Parser {
+        text: value,
+        at: 0,
+        depth: 0,
+        catalogue: &catalogue,
+        place: &place,
+    };
     match parser.expectation() {
-        Ok((left, comparison, right)) => {
-            Some(Expectation { text: value.clone(), span: node.span, left, comparison, right })
-        }
+        Ok((left, comparison, right)) => Some(Expectation {
+            text: value.clone(),
+            span: node.span,
+            left,
+            comparison,
+            right,
+        }),
         Err(problem) => {
             let span = place(problem.start, problem.end);
             let diagnostic = sink.error(problem.code, span, problem.message);
@@ -57,7 +69,11 @@ impl<'a> Parser<'a> {
             return Err(self.problem(self.at, self.text.len(), "the expectation should end here"));
         }
         if left.measure() != right.measure() {
-            let message = format!("a {} is compared with a {}", left.measure(), right.measure());
+            let message = format!(
+                "a {} is compared with a {}",
+                left.measure(),
+                right.measure()
+            );
             let mut problem = self.problem(0, self.text.len(), &message);
             if left.measure() != Measure::Number && right.measure() == Measure::Number {
                 problem.hint = Some("write the number with its unit".to_owned());
@@ -88,11 +104,17 @@ impl<'a> Parser<'a> {
     }
 
     fn sum(&mut self) -> Result<Term, Problem> {
-        self.chain(&[("+", Operator::Add), ("-", Operator::Subtract)], Self::product)
+        self.chain(
+            &[("+", Operator::Add), ("-", Operator::Subtract)],
+            Self::product,
+        )
     }
 
     fn product(&mut self) -> Result<Term, Problem> {
-        self.chain(&[("*", Operator::Multiply), ("/", Operator::Divide)], Self::factor)
+        self.chain(
+            &[("*", Operator::Multiply), ("/", Operator::Divide)],
+            Self::factor,
+        )
     }
 
     fn chain(
@@ -105,13 +127,24 @@ impl<'a> Parser<'a> {
         let mut left = operand(self)?;
         loop {
             self.space();
-            let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else { return Ok(left) };
+            let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else {
+                return Ok(left);
+            };
             let right = operand(self)?;
             let measure = combine(*operator, left.measure(), right.measure()).ok_or_else(|| {
-                let message = format!("a {} and a {} do not combine so", left.measure(), right.measure());
+                let message = format!(
+                    "a {} and a {} do not combine so",
+                    left.measure(),
+                    right.measure()
+                );
                 self.problem(start, self.at, &message)
             })?;
-            left = Term::Binary { operator: *operator, left: Box::new(left), right: Box::new(right), measure };
+            left = Term::Binary {
+                operator: *operator,
+                left: Box::new(left),
+                right: Box::new(right),
+                measure,
+            };
         }
     }
 
@@ -134,7 +167,11 @@ impl<'a> Parser<'a> {
         match self.rest().chars().next() {
             Some(c) if c.is_ascii_digit() => self.constant(),
             Some(c) if c.is_ascii_alphabetic() => self.metric(),
-            _ => Err(self.problem(start, self.text.len(), "a metric or a number is missing here")),
+            _ => Err(self.problem(
+                start,
+                self.text.len(),
+                "a metric or a number is missing here",
+            )),
         }
     }
 
@@ -147,10 +184,16 @@ impl<'a> Parser<'a> {
             word = &self.text[start..self.at];
         }
         if let Ok(value) = word.replace('_', "").parse::<f64>() {
-            return Ok(Term::Constant { value, measure: Measure::Number });
+            return Ok(Term::Constant {
+                value,
+                measure: Measure::Number,
+            });
         }
         if let Some(Ok(percent)) = word.strip_suffix('%').map(str::parse::<f64>) {
-            return Ok(Term::Constant { value: percent / 100.0, measure: Measure::Number });
+            return Ok(Term::Constant {
+                value: percent / 100.0,
+                measure: Measure::Number,
+            });
         }
         let dimensions = [
             (Dimension::Duration, Measure::Duration),
@@ -159,10 +202,17 @@ impl<'a> Parser<'a> {
         ];
         for (dimension, measure) in dimensions {
             if let Ok(value) = units::parse(word, dimension) {
-                return Ok(Term::Constant { value: value as f64, measure });
+                return Ok(Term::Constant {
+                    value: value as f64,
+                    measure,
+                });
             }
         }
-        let mut problem = self.problem(start, self.at, &format!("`{word}` is neither a number nor a quantity"));
+        let mut problem = self.problem(
+            start,
+            self.at,
+            &format!("`{word}` is neither a number nor a quantity"),
+        );
         problem.code = Code::Unit;
         problem.hint = Some("for example `20ms`, `64KiB`, `1Gbit/s`, `0.9`, `90%`".to_owned());
         Err(problem)
@@ -174,10 +224,15 @@ impl<'a> Parser<'a> {
         match self.catalogue.iter().find(|(known, _)| known == name) {
             Some((_, measure)) => {
                 let span = (self.place)(start, self.at);
-                Ok(Term::Metric { name: name.to_owned(), measure: *measure, span })
+                Ok(Term::Metric {
+                    name: name.to_owned(),
+                    measure: *measure,
+                    span,
+                })
             }
             None => {
-                let mut problem = self.problem(start, self.at, &format!("this run has no metric `{name}`"));
+                let mut problem =
+                    self.problem(start, self.at, &format!("this run has no metric `{name}`"));
                 problem.code = Code::UnknownName;
                 let known = self.catalogue.iter().map(|(name, _)| name.as_str());
                 problem.hint = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
@@ -210,7 +265,13 @@ impl<'a> Parser<'a> {
     }
 
     fn problem(&self, start: usize, end: usize, message: &str) -> Problem {
-        Problem { start, end, code: Code::Expectation, message: message.to_owned(), hint: None }
+        Problem {
+            start,
+            end,
+            code: Code::Expectation,
+            message: message.to_owned(),
+            hint: None,
+        }
     }
 }
 

@@ -34,6 +34,11 @@ pub(super) fn counter(direction: Direction, unit: usize) -> String {
     format!("{}.faults.u{unit}.fired.cells", control(direction))
 }
 
+/// The table that says which flows a unit acts on, and when.
+pub(super) fn select_table(direction: Direction, unit: usize) -> String {
+    format!("{}.faults.u{unit}.select", control(direction))
+}
+
 /// Table and default action that put an epoch in force.
 pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
     let control = control(direction);
@@ -51,8 +56,10 @@ pub(super) fn of_switch(
     units: &[Unit],
     flows: &[PlannedFlow],
 ) -> Vec<TableEntry> {
-    let mut entries: Vec<TableEntry> =
-        units.iter().flat_map(|unit| of_unit(scenario, placement, switch, unit, flows)).collect();
+    let mut entries: Vec<TableEntry> = units
+        .iter()
+        .flat_map(|unit| of_unit(scenario, placement, switch, unit, flows))
+        .collect();
     entries.extend(forwarding(scenario, switch));
     entries
 }
@@ -66,26 +73,45 @@ fn of_unit(
     flows: &[PlannedFlow],
 ) -> Vec<TableEntry> {
     let select = format!("{}.faults.u{}", control(unit.direction), unit.unit);
-    let guard = flows.iter().filter(|flow| flow.protected).fold(0, |mask, flow| mask | 1 << flow.bit);
+    let guard = flows
+        .iter()
+        .filter(|flow| flow.protected)
+        .fold(0, |mask, flow| mask | 1 << flow.bit);
     let mut entries = Vec::new();
     for point in &placement.points {
         let fault = &scenario.faults[point.fault];
-        let here = point.switch == switch && point.direction == unit.direction && fault.id == unit.fault;
+        let here =
+            point.switch == switch && point.direction == unit.direction && fault.id == unit.fault;
         let flow = &scenario.flows[point.flow];
-        let bit = flows.iter().find(|planned| planned.name == flow.name).map(|planned| planned.bit);
-        let (true, Some(bit), Some(action)) = (here, bit, action(scenario, point.fault, point.flow, point.cell, &select))
-        else {
+        let bit = flows
+            .iter()
+            .find(|planned| planned.name == flow.name)
+            .map(|planned| planned.bit);
+        let (true, Some(bit), Some(action)) = (
+            here,
+            bit,
+            action(scenario, point.fault, point.flow, point.cell, &select),
+        ) else {
             continue;
         };
         let value = 1_u128 << bit;
         for epochs in &fault.epochs {
             entries.push(TableEntry {
-                table: format!("{select}.select"),
+                table: select_table(unit.direction, unit.unit),
                 key: vec![
-                    FieldMatch { field: "meta.flows".to_owned(), value: Match::Ternary { value, mask: value | guard } },
+                    FieldMatch {
+                        field: "meta.flows".to_owned(),
+                        value: Match::Ternary {
+                            value,
+                            mask: value | guard,
+                        },
+                    },
                     FieldMatch {
                         field: "meta.epoch".to_owned(),
-                        value: Match::Range { low: u128::from(*epochs.start()), high: u128::from(*epochs.end()) },
+                        value: Match::Range {
+                            low: u128::from(*epochs.start()),
+                            high: u128::from(*epochs.end()),
+                        },
                     },
                 ],
                 priority: 0,
@@ -101,15 +127,28 @@ fn of_unit(
 }
 
 /// `None` for a fault that never fires.
-fn action(scenario: &Scenario, fault: usize, flow: usize, cell: usize, select: &str) -> Option<ActionCall> {
+fn action(
+    scenario: &Scenario,
+    fault: usize,
+    flow: usize,
+    cell: usize,
+    select: &str,
+) -> Option<ActionCall> {
     let (fault, flow) = (&scenario.faults[fault], &scenario.flows[flow]);
     let (effect, delay_ns) = match fault.effect {
         Effect::Drop => (1, 0),
         Effect::Delay { ns } => (2, ns),
         Effect::Duplicate => (3, 0),
     };
-    let mut params: Vec<(&str, u128)> = vec![("cell", cell as u128), ("effect", effect), ("delay_ns", delay_ns.into())];
-    let keys = [("key", u128::from(fault.key)), ("flow_key", u128::from(flow.key))];
+    let mut params: Vec<(&str, u128)> = vec![
+        ("cell", cell as u128),
+        ("effect", effect),
+        ("delay_ns", delay_ns.into()),
+    ];
+    let keys = [
+        ("key", u128::from(fault.key)),
+        ("flow_key", u128::from(flow.key)),
+    ];
     let name = match fault.selection {
         Selection::Never => return None,
         Selection::Always => "always",
@@ -138,15 +177,24 @@ fn action(scenario: &Scenario, fault: usize, flow: usize, cell: usize, select: &
             "gilbert_elliott"
         }
     };
-    let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Some(ActionCall { name: format!("{select}.{name}"), params })
+    let params = params
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    Some(ActionCall {
+        name: format!("{select}.{name}"),
+        params,
+    })
 }
 
 /// Every host by its MAC address, broadcasts, and the job's group.
 fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     let entry = |mac: Mac, action: &str, name: &str, value: u32| TableEntry {
         table: format!("{FORWARD}.mac"),
-        key: vec![FieldMatch { field: "hdr.ethernet.dst".to_owned(), value: Match::Exact(mac.value()) }],
+        key: vec![FieldMatch {
+            field: "hdr.ethernet.dst".to_owned(),
+            value: Match::Exact(mac.value()),
+        }],
         priority: 0,
         action: ActionCall {
             name: format!("{FORWARD}.{action}"),
@@ -168,12 +216,18 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
 
 /// The ports of a switch behind which workers get their results from the server.
 fn job_ports(scenario: &Scenario, switch: &str) -> Vec<u32> {
-    let Some(Workload::Training(training)) = &scenario.workload else { return Vec::new() };
+    let Some(Workload::Training(training)) = &scenario.workload else {
+        return Vec::new();
+    };
     let topology = &scenario.topology;
     let mut ports: Vec<u32> = training
         .workers
         .iter()
-        .filter(|worker| topology.path(&training.server, worker).is_some_and(|path| path.contains(&switch)))
+        .filter(|worker| {
+            topology
+                .path(&training.server, worker)
+                .is_some_and(|path| path.contains(&switch))
+        })
         .filter_map(|worker| topology.next_hop(switch, worker))
         .map(|port| port.number)
         .collect();
@@ -182,28 +236,54 @@ fn job_ports(scenario: &Scenario, switch: &str) -> Vec<u32> {
     ports
 }
 
-pub(super) fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<MulticastGroup> {
-    let numbered = |ports: Vec<u32>| ports.into_iter().zip(1..).map(|(port, instance)| Replica { port, instance }).collect();
+pub(super) fn groups(
+    scenario: &Scenario,
+    switch: &str,
+    target: &TargetModel,
+) -> Vec<MulticastGroup> {
+    let numbered = |ports: Vec<u32>| {
+        ports
+            .into_iter()
+            .zip(1..)
+            .map(|(port, instance)| Replica { port, instance })
+            .collect()
+    };
     let duplicates = vec![target.recirculation_port; 2];
     let mut groups = vec![
-        MulticastGroup { id: DUPLICATE_GROUP, replicas: numbered(duplicates) },
-        MulticastGroup { id: FLOOD_GROUP, replicas: numbered(scenario.topology.flood_ports(switch)) },
+        MulticastGroup {
+            id: DUPLICATE_GROUP,
+            replicas: numbered(duplicates),
+        },
+        MulticastGroup {
+            id: FLOOD_GROUP,
+            replicas: numbered(scenario.topology.flood_ports(switch)),
+        },
     ];
     let job = job_ports(scenario, switch);
     if !job.is_empty() {
-        groups.push(MulticastGroup { id: JOB_GROUP, replicas: numbered(job) });
+        groups.push(MulticastGroup {
+            id: JOB_GROUP,
+            replicas: numbered(job),
+        });
     }
     groups
 }
 
 /// p4lang's runtime types carry no serde: the JSON's shape is this crate's.
-pub(super) fn serialize_entries<S: Serializer>(entries: &[TableEntry], serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize_entries<S: Serializer>(
+    entries: &[TableEntry],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     struct Entry<'a>(&'a TableEntry);
     struct Key<'a>(&'a [FieldMatch]);
     struct Params<'a>(&'a [(String, u128)]);
     impl Serialize for Key<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_map(self.0.iter().map(|field| (&field.field, show_match(&field.value))))
+            serializer.collect_map(
+                self.0
+                    .iter()
+                    .map(|field| (&field.field, show_match(&field.value))),
+            )
         }
     }
     impl Serialize for Params<'_> {
@@ -229,7 +309,10 @@ pub(super) fn serialize_entries<S: Serializer>(entries: &[TableEntry], serialize
     list.end()
 }
 
-pub(super) fn serialize_groups<S: Serializer>(groups: &[MulticastGroup], serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize_groups<S: Serializer>(
+    groups: &[MulticastGroup],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Group {
         id: u32,

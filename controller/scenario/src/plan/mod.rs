@@ -12,7 +12,9 @@ use parser_gen::Filter;
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
-use crate::model::{Direction, Effect, Epoch, Fault, MAX_FAULTS_PER_SWITCH, MAX_FLOWS, Scenario};
+use crate::model::{
+    Direction, Effect, Epoch, Fault, MAX_FAULTS_PER_SWITCH, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario,
+};
 use crate::units;
 
 pub use entries::{DUPLICATE_GROUP, FLOOD_GROUP, JOB, JOB_GROUP};
@@ -151,9 +153,15 @@ pub struct Resources {
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = Sink::new(scenario.source());
     let placement = place::place(&mut sink, scenario);
-    let Some(placement) = placement.filter(|_| !sink.has_errors()) else { return Err(sink.into_diagnostics()) };
-    let mut switches: Vec<SwitchPlan> =
-        scenario.topology.switches.iter().map(|name| switch_plan(&mut sink, scenario, &placement, name, target)).collect();
+    let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
+        return Err(sink.into_diagnostics());
+    };
+    let mut switches: Vec<SwitchPlan> = scenario
+        .topology
+        .switches
+        .iter()
+        .map(|name| switch_plan(&mut sink, scenario, &placement, name, target))
+        .collect();
     for switch in &mut switches {
         measure(scenario, &placement, target, switch);
     }
@@ -188,7 +196,10 @@ impl SwitchPlan {
     /// The bit of a flow.
     #[must_use]
     pub fn flow_bit(&self, flow: &str) -> Option<u32> {
-        self.flows.iter().find(|planned| planned.name == flow).map(|planned| planned.bit)
+        self.flows
+            .iter()
+            .find(|planned| planned.name == flow)
+            .map(|planned| planned.bit)
     }
 }
 
@@ -203,68 +214,168 @@ fn switch_plan(
     for direction in [Direction::Ingress, Direction::Egress] {
         let here: Vec<&Fault> = placement.faults_at(scenario, name, direction).collect();
         if let Some(first_beyond) = here.get(MAX_FAULTS_PER_SWITCH) {
-            let side = if direction == Direction::Ingress { "ingress" } else { "egress" };
-            let message = format!("{} faults in {side} of switch `{name}`, which has {MAX_FAULTS_PER_SWITCH} units", here.len());
-            sink.error(Code::Capacity, first_beyond.span, message).hint("move some to another switch with `where`");
+            let side = if direction == Direction::Ingress {
+                "ingress"
+            } else {
+                "egress"
+            };
+            let message = format!(
+                "{} faults in {side} of switch `{name}`, which has {MAX_FAULTS_PER_SWITCH} units",
+                here.len()
+            );
+            sink.error(Code::Capacity, first_beyond.span, message)
+                .hint("move some to another switch with `where`");
         }
         let numbered = here.into_iter().enumerate();
-        units.extend(numbered.map(|(unit, fault)| Unit { direction, unit, fault: fault.id.clone() }));
+        units.extend(numbered.map(|(unit, fault)| Unit {
+            direction,
+            unit,
+            fault: fault.id.clone(),
+        }));
     }
     let flows = planned_flows(sink, scenario, placement, name);
     let entries = entries::of_switch(scenario, placement, name, &units, &flows);
+    for unit in &units {
+        let table = entries::select_table(unit.direction, unit.unit);
+        let count = entries.iter().filter(|entry| entry.table == table).count();
+        let fault = scenario.faults.iter().find(|fault| fault.id == unit.fault);
+        if let Some(fault) = fault.filter(|_| count > MAX_SELECT_ENTRIES) {
+            let message = format!(
+                "fault `{}` takes {count} entries of a unit's {MAX_SELECT_ENTRIES}",
+                fault.id
+            );
+            sink.error(Code::Capacity, fault.span, message)
+                .hint("one per flow and unbroken run of steps: name fewer flows, or steps that follow each other");
+        }
+    }
     let groups = entries::groups(scenario, name, target);
-    SwitchPlan { name: name.to_owned(), flows, units, entries, groups, resources: Resources::default() }
+    SwitchPlan {
+        name: name.to_owned(),
+        flows,
+        units,
+        entries,
+        groups,
+        resources: Resources::default(),
+    }
 }
 
 /// Flows that a fault acts on here, then the protected ones whose packets pass here.
-fn planned_flows(sink: &mut Sink<'_>, scenario: &Scenario, placement: &place::Placement, name: &str) -> Vec<PlannedFlow> {
-    let acted_on = |flow: usize| placement.points.iter().any(|point| point.flow == flow && point.switch == name);
+fn planned_flows(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    placement: &place::Placement,
+    name: &str,
+) -> Vec<PlannedFlow> {
+    let acted_on = |flow: usize| {
+        placement
+            .points
+            .iter()
+            .any(|point| point.flow == flow && point.switch == name)
+    };
     let any = (0..scenario.flows.len()).any(acted_on);
-    let passes = |flow: &crate::model::Flow| flow.paths.iter().any(|path| path.switches.iter().any(|s| s == name));
-    let mut wanted: Vec<usize> = (0..scenario.flows.len()).filter(|flow| acted_on(*flow)).collect();
+    let passes = |flow: &crate::model::Flow| {
+        flow.paths
+            .iter()
+            .any(|path| path.switches.iter().any(|s| s == name))
+    };
+    let mut wanted: Vec<usize> = (0..scenario.flows.len())
+        .filter(|flow| acted_on(*flow))
+        .collect();
     if any {
-        wanted.extend(scenario.protected().filter(|(_, flow)| passes(flow)).map(|(index, _)| index));
+        wanted.extend(
+            scenario
+                .protected()
+                .filter(|(_, flow)| passes(flow))
+                .map(|(index, _)| index),
+        );
     }
     if wanted.len() > MAX_FLOWS {
-        let message = format!("switch `{name}` would have to tell {} flows apart, of {MAX_FLOWS}", wanted.len());
-        sink.error(Code::Capacity, scenario.flows[wanted[MAX_FLOWS]].span, message);
+        let message = format!(
+            "switch `{name}` would have to tell {} flows apart, of {MAX_FLOWS}",
+            wanted.len()
+        );
+        sink.error(
+            Code::Capacity,
+            scenario.flows[wanted[MAX_FLOWS]].span,
+            message,
+        );
     }
     let planned = wanted.into_iter().zip(0..).map(|(index, bit)| {
         let flow = &scenario.flows[index];
         let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let p4_name = format!("f{bit}_{}", flow.name.chars().map(legal).collect::<String>());
-        PlannedFlow { bit, name: flow.name.clone(), p4_name, filter: flow.filter.clone(), protected: flow.protected }
+        let p4_name = format!(
+            "f{bit}_{}",
+            flow.name.chars().map(legal).collect::<String>()
+        );
+        PlannedFlow {
+            bit,
+            name: flow.name.clone(),
+            p4_name,
+            filter: flow.filter.clone(),
+            protected: flow.protected,
+        }
     });
     planned.collect()
 }
 
 /// Fills in what the switch's plan costs.
-fn measure(scenario: &Scenario, placement: &place::Placement, target: &TargetModel, switch: &mut SwitchPlan) {
-    let at = |direction| switch.units.iter().filter(|unit| unit.direction == direction).count();
-    let table = |part: &str| switch.entries.iter().filter(|entry| entry.table.contains(part)).count();
+fn measure(
+    scenario: &Scenario,
+    placement: &place::Placement,
+    target: &TargetModel,
+    switch: &mut SwitchPlan,
+) {
+    let at = |direction| {
+        switch
+            .units
+            .iter()
+            .filter(|unit| unit.direction == direction)
+            .count()
+    };
+    let table = |part: &str| {
+        switch
+            .entries
+            .iter()
+            .filter(|entry| entry.table.contains(part))
+            .count()
+    };
     let held_bits = held_bits(scenario, placement, &switch.name);
     switch.resources = Resources {
         ingress_units: at(Direction::Ingress),
         egress_units: at(Direction::Egress),
         flow_bits: switch.flows.len(),
-        state_cells: placement.points.iter().filter(|point| point.switch == switch.name).count(),
+        state_cells: placement
+            .points
+            .iter()
+            .filter(|point| point.switch == switch.name)
+            .count(),
         select_entries: table(".select"),
         forward_entries: table(".mac"),
         replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
-        recirculation_bps: (u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_ns.max(1)))
-            .min(u128::from(target.loop_rate_bps)) as u64,
+        recirculation_bps: (u128::from(held_bits) * 1_000_000_000
+            / u128::from(target.loop_ns.max(1)))
+        .min(u128::from(target.loop_rate_bps)) as u64,
     };
 }
 
 /// Bits that wait in a switch when every delayed flow runs at the rate of its path and every packet is selected.
 fn held_bits(scenario: &Scenario, placement: &place::Placement, switch: &str) -> u64 {
-    let held = placement.points.iter().filter(|point| point.switch == switch).map(|point| {
-        let Effect::Delay { ns } = scenario.faults[point.fault].effect else { return 0 };
-        let rates = scenario.flows[point.flow].paths.iter();
-        let rate = rates.filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to)).max().unwrap_or(0);
-        u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
-    });
+    let held = placement
+        .points
+        .iter()
+        .filter(|point| point.switch == switch)
+        .map(|point| {
+            let Effect::Delay { ns } = scenario.faults[point.fault].effect else {
+                return 0;
+            };
+            let rates = scenario.flows[point.flow].paths.iter();
+            let rate = rates
+                .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))
+                .max()
+                .unwrap_or(0);
+            u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
+        });
     held.fold(0, u64::saturating_add)
 }
 
@@ -272,7 +383,10 @@ fn held_bits(scenario: &Scenario, placement: &place::Placement, switch: &str) ->
 /// recirculation port.
 fn lateness_bound_ns(held_bits: u64, target: &TargetModel) -> u64 {
     let drain = u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_rate_bps.max(1));
-    target.loop_ns.max(u64::try_from(drain).unwrap_or(u64::MAX)).saturating_add(target.wakeup_ns)
+    target
+        .loop_ns
+        .max(u64::try_from(drain).unwrap_or(u64::MAX))
+        .saturating_add(target.wakeup_ns)
 }
 
 fn injections(
@@ -285,7 +399,9 @@ fn injections(
         let fault = &scenario.faults[point.fault];
         let switch = switches.iter().find(|switch| switch.name == point.switch)?;
         let mut units = switch.units.iter();
-        let unit = units.find(|unit| unit.fault == fault.id && unit.direction == point.direction)?.unit;
+        let unit = units
+            .find(|unit| unit.fault == fault.id && unit.direction == point.direction)?
+            .unit;
         let holds = fault.effect != Effect::Drop;
         Some(Injection {
             fault: fault.id.clone(),
@@ -307,5 +423,7 @@ fn serialize_filter<S: Serializer>(filter: &Filter, serializer: S) -> Result<S::
 
 /// For text output.
 fn show_bound(bound: Option<u64>) -> String {
-    bound.map_or_else(String::new, |ns| format!(", at most {} late", units::show_duration(ns)))
+    bound.map_or_else(String::new, |ns| {
+        format!(", at most {} late", units::show_duration(ns))
+    })
 }

@@ -12,7 +12,7 @@ use crate::model::{Direction, Fault, Flow, Path, Scenario};
 use crate::selection::Selection;
 
 /// Steps of the search; the best placement found until then is taken.
-const MAX_STEPS: usize = 200_000;
+const MAX_STEPS: usize = 20_000;
 /// Ways to spread one stateless fault that are looked at.
 const MAX_SPREADS: usize = 16;
 
@@ -44,9 +44,16 @@ impl Placement {
         direction: Direction,
     ) -> impl Iterator<Item = &'s Fault> {
         let here = move |fault: usize| {
-            self.points.iter().any(|point| point.fault == fault && point.switch == switch && point.direction == direction)
+            self.points.iter().any(|point| {
+                point.fault == fault && point.switch == switch && point.direction == direction
+            })
         };
-        scenario.faults.iter().enumerate().filter(move |(index, _)| here(*index)).map(|(_, fault)| fault)
+        scenario
+            .faults
+            .iter()
+            .enumerate()
+            .filter(move |(index, _)| here(*index))
+            .map(|(_, fault)| fault)
     }
 }
 
@@ -61,14 +68,36 @@ struct Choice<'s> {
 
 pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placement> {
     let mut choices = Vec::new();
+    let mut complete = true;
     for (index, fault) in scenario.faults.iter().enumerate() {
         for (cell, &flow) in fault.flows.iter().enumerate() {
-            let sets = candidates(sink, fault, &scenario.flows[flow])?;
-            let direction = fault.place.as_ref().map_or(Direction::Ingress, |place| place.direction);
-            choices.push(Choice { fault: index, flow, cell, direction, sets });
+            let Some(sets) = candidates(sink, fault, &scenario.flows[flow]) else {
+                complete = false;
+                continue;
+            };
+            let direction = fault
+                .place
+                .as_ref()
+                .map_or(Direction::Ingress, |place| place.direction);
+            choices.push(Choice {
+                fault: index,
+                flow,
+                cell,
+                direction,
+                sets,
+            });
         }
     }
-    let mut search = Search { scenario, choices: &choices, chosen: Vec::new(), best: None, steps: 0 };
+    if !complete {
+        return None;
+    }
+    let mut search = Search {
+        scenario,
+        choices: &choices,
+        chosen: Vec::new(),
+        best: None,
+        steps: 0,
+    };
     search.descend();
     let Some((_, chosen)) = search.best else {
         report_order(sink, scenario, &choices);
@@ -76,8 +105,20 @@ pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placemen
     };
     let mut points = Vec::new();
     for (choice, set) in choices.iter().zip(chosen) {
-        let Choice { fault, flow, cell, direction, .. } = *choice;
-        points.extend(choice.sets[set].iter().map(|switch| Point { fault, flow, cell, switch: (*switch).to_owned(), direction }));
+        let Choice {
+            fault,
+            flow,
+            cell,
+            direction,
+            ..
+        } = *choice;
+        points.extend(choice.sets[set].iter().map(|switch| Point {
+            fault,
+            flow,
+            cell,
+            switch: (*switch).to_owned(),
+            direction,
+        }));
     }
     Some(Placement { points })
 }
@@ -85,8 +126,17 @@ pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placemen
 /// The sets of switches at which every packet of the flow is met exactly once; nearest to the senders first.
 fn candidates<'s>(sink: &mut Sink<'_>, fault: &Fault, flow: &'s Flow) -> Option<Vec<Vec<&'s str>>> {
     let first = flow.paths.first()?;
-    let on_all = |switch: &str| flow.paths.iter().all(|path| path.switches.iter().any(|other| other == switch));
-    let common: Vec<&str> = first.switches.iter().map(String::as_str).filter(|switch| on_all(switch)).collect();
+    let on_all = |switch: &str| {
+        flow.paths
+            .iter()
+            .all(|path| path.switches.iter().any(|other| other == switch))
+    };
+    let common: Vec<&str> = first
+        .switches
+        .iter()
+        .map(String::as_str)
+        .filter(|switch| on_all(switch))
+        .collect();
     if let Some(place) = &fault.place {
         if let Some(switch) = common.iter().find(|switch| **switch == place.switch) {
             return Some(vec![vec![switch]]);
@@ -101,9 +151,14 @@ fn candidates<'s>(sink: &mut Sink<'_>, fault: &Fault, flow: &'s Flow) -> Option<
     }
     if sets.is_empty() {
         let (a, b) = apart(&flow.paths);
-        let message = format!("no single switch sees every packet of flow `{}` for fault `{}`", flow.name, fault.id);
+        let message = format!(
+            "no single switch sees every packet of flow `{}` for fault `{}`",
+            flow.name, fault.id
+        );
         sink.error(Code::Placement, fault.span, message)
-            .hint(format!("{a} and {b} have no switch in common: split the flow with `from` or `to`"));
+            .hint(format!(
+                "{a} and {b} have no switch in common: split the flow with `from` or `to`"
+            ));
         return None;
     }
     Some(sets)
@@ -111,7 +166,12 @@ fn candidates<'s>(sink: &mut Sink<'_>, fault: &Fault, flow: &'s Flow) -> Option<
 
 /// Exact covers: sets of switches of which every path crosses exactly one.
 fn spread<'s>(paths: &'s [Path], chosen: &mut Vec<&'s str>, found: &mut Vec<Vec<&'s str>>) {
-    let crossed = |path: &Path| path.switches.iter().filter(|switch| chosen.contains(&switch.as_str())).count();
+    let crossed = |path: &Path| {
+        path.switches
+            .iter()
+            .filter(|switch| chosen.contains(&switch.as_str()))
+            .count()
+    };
     if found.len() == MAX_SPREADS || paths.iter().any(|path| crossed(path) > 1) {
         return;
     }
@@ -128,15 +188,34 @@ fn spread<'s>(paths: &'s [Path], chosen: &mut Vec<&'s str>, found: &mut Vec<Vec<
 
 fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
     let crosses = |path: &&Path| path.switches.iter().any(|other| other == switch);
-    let show = |path: &Path| format!("{} → {} by way of {}", path.from, path.to, path.switches.join(", "));
-    let Some(bypass) = flow.paths.iter().find(|path| !crosses(path)) else { return };
+    let show = |path: &Path| {
+        format!(
+            "{} → {} by way of {}",
+            path.from,
+            path.to,
+            path.switches.join(", ")
+        )
+    };
+    let Some(bypass) = flow.paths.iter().find(|path| !crosses(path)) else {
+        return;
+    };
     if flow.paths.iter().any(|path| crosses(&path)) {
-        let message = format!("not all packets of flow `{}` cross switch `{switch}`, where fault `{}` acts", flow.name, fault.id);
+        let message = format!(
+            "not all packets of flow `{}` cross switch `{switch}`, where fault `{}` acts",
+            flow.name, fault.id
+        );
         sink.error(Code::Placement, fault.place_span, message)
-            .hint(format!("{} does not; narrow the flow with `from` or `to`", show(bypass)));
+            .hint(format!(
+                "{} does not; narrow the flow with `from` or `to`",
+                show(bypass)
+            ));
     } else {
-        let message = format!("no path of flow `{}` crosses switch `{switch}`, where fault `{}` acts", flow.name, fault.id);
-        sink.error(Code::Unreachable, fault.place_span, message).hint(format!("its packets go {}", show(bypass)));
+        let message = format!(
+            "no path of flow `{}` crosses switch `{switch}`, where fault `{}` acts",
+            flow.name, fault.id
+        );
+        sink.error(Code::Unreachable, fault.place_span, message)
+            .hint(format!("its packets go {}", show(bypass)));
     }
 }
 
@@ -144,11 +223,17 @@ fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
 fn apart(paths: &[Path]) -> (String, String) {
     let show = |path: &Path| format!("{} → {} ({})", path.from, path.to, path.switches.join(", "));
     for (i, a) in paths.iter().enumerate() {
-        if let Some(b) = paths[..i].iter().find(|b| b.switches.iter().all(|switch| !a.switches.contains(switch))) {
+        if let Some(b) = paths[..i]
+            .iter()
+            .find(|b| b.switches.iter().all(|switch| !a.switches.contains(switch)))
+        {
             return (show(b), show(a));
         }
     }
-    (paths.first().map(show).unwrap_or_default(), "the others".to_owned())
+    (
+        paths.first().map(show).unwrap_or_default(),
+        "the others".to_owned(),
+    )
 }
 
 /// Busiest switch's faults, switches touched, hops from the senders.
@@ -191,12 +276,19 @@ impl Search<'_> {
             for &switch in &choice.sets[*set] {
                 used.push((switch, choice.direction, choice.fault));
                 let paths = self.scenario.flows[choice.flow].paths.iter();
-                hops += paths.filter_map(|path| path.switches.iter().position(|other| other == switch)).min().unwrap_or(0);
+                hops += paths
+                    .filter_map(|path| path.switches.iter().position(|other| other == switch))
+                    .min()
+                    .unwrap_or(0);
             }
         }
         used.sort_unstable();
         used.dedup();
-        let busiest = used.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).map(<[_]>::len).max().unwrap_or(0);
+        let busiest = used
+            .chunk_by(|a, b| (a.0, a.1) == (b.0, b.1))
+            .map(<[_]>::len)
+            .max()
+            .unwrap_or(0);
         let touched = used.chunk_by(|a, b| a.0 == b.0).count();
         (busiest, touched, hops)
     }
@@ -208,20 +300,32 @@ impl Search<'_> {
 }
 
 /// Whether no packet meets the later of two faults first.
-fn in_order(scenario: &Scenario, before: (&Choice<'_>, usize), after: (&Choice<'_>, usize)) -> bool {
-    let (a, b) = (&scenario.flows[before.0.flow], &scenario.flows[after.0.flow]);
+fn in_order(
+    scenario: &Scenario,
+    before: (&Choice<'_>, usize),
+    after: (&Choice<'_>, usize),
+) -> bool {
+    let (a, b) = (
+        &scenario.flows[before.0.flow],
+        &scenario.flows[after.0.flow],
+    );
     if before.0.fault == after.0.fault || !may_meet(a, b) {
         return true;
     }
     let position = |path: &Path, (choice, set): (&Choice<'_>, usize)| {
-        let at = path.switches.iter().position(|switch| choice.sets[set].contains(&switch.as_str()));
+        let at = path
+            .switches
+            .iter()
+            .position(|switch| choice.sets[set].contains(&switch.as_str()));
         at.map(|hop| (hop, choice.direction))
     };
     let shared = a.paths.iter().filter(|path| b.paths.contains(path));
-    shared.into_iter().all(|path| match (position(path, before), position(path, after)) {
-        (Some(first), Some(second)) => first <= second,
-        _ => true,
-    })
+    shared.into_iter().all(
+        |path| match (position(path, before), position(path, after)) {
+            (Some(first), Some(second)) => first <= second,
+            _ => true,
+        },
+    )
 }
 
 /// Only places named in the file can force the wrong order; name two faults that do.
@@ -229,18 +333,35 @@ fn report_order(sink: &mut Sink<'_>, scenario: &Scenario, choices: &[Choice<'_>]
     let source = sink.source();
     for (i, after) in choices.iter().enumerate() {
         for before in &choices[..i] {
-            let possible = (0..before.sets.len())
-                .any(|a| (0..after.sets.len()).any(|b| in_order(scenario, (before, a), (after, b))));
+            let possible = (0..before.sets.len()).any(|a| {
+                (0..after.sets.len()).any(|b| in_order(scenario, (before, a), (after, b)))
+            });
             if !possible {
-                let (first, second) = (&scenario.faults[before.fault], &scenario.faults[after.fault]);
-                let message = format!("packets meet fault `{}` before fault `{}`, which is declared first", second.id, first.id);
+                let (first, second) = (
+                    &scenario.faults[before.fault],
+                    &scenario.faults[after.fault],
+                );
+                let message = format!(
+                    "packets meet fault `{}` before fault `{}`, which is declared first",
+                    second.id, first.id
+                );
                 sink.error(Code::Placement, second.place_span, message)
-                    .related(&source, first.place_span, format!("`{}` acts here", first.id))
-                    .hint("declare faults in the order in which packets meet them, or change `where`");
+                    .related(
+                        &source,
+                        first.place_span,
+                        format!("`{}` acts here", first.id),
+                    )
+                    .hint(
+                        "declare faults in the order in which packets meet them, or change `where`",
+                    );
                 return;
             }
         }
     }
-    sink.error(Code::Placement, scenario.faults[0].span, "no placement meets all faults in their declared order")
-        .hint("name a switch with `where`");
+    sink.error(
+        Code::Placement,
+        scenario.faults[0].span,
+        "no placement meets all faults in their declared order",
+    )
+    .hint("name a switch with `where`");
 }

@@ -12,7 +12,12 @@ impl fmt::Display for Plan {
         writeln!(f, "\ntimeline")?;
         for epoch in &self.timeline {
             let step = epoch.step.as_deref().unwrap_or("–");
-            writeln!(f, "  {:>8}  epoch {}  {step}", show_duration(epoch.at_ns), epoch.epoch)?;
+            writeln!(
+                f,
+                "  {:>8}  epoch {}  {step}",
+                show_duration(epoch.at_ns),
+                epoch.epoch
+            )?;
         }
         if self.injections.is_empty() {
             writeln!(f, "\nno fault")?;
@@ -21,10 +26,21 @@ impl fmt::Display for Plan {
         }
         for point in &self.injections {
             let side = side(point.direction);
-            let place = format!("{} {side}, unit {}, cell {}", point.switch, point.unit, point.cell);
-            writeln!(f, "  {} on {}: {place}{}", point.fault, point.flow, show_bound(point.lateness_bound_ns))?;
+            let place = format!(
+                "{} {side}, unit {}, cell {}",
+                point.switch, point.unit, point.cell
+            );
+            writeln!(
+                f,
+                "  {} on {}: {place}{}",
+                point.fault,
+                point.flow,
+                show_bound(point.lateness_bound_ns)
+            )?;
         }
-        self.switches.iter().try_for_each(|switch| show_switch(f, switch))
+        self.switches
+            .iter()
+            .try_for_each(|switch| show_switch(f, switch))
     }
 }
 
@@ -32,12 +48,32 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
     writeln!(f, "\nswitch {}", switch.name)?;
     for flow in &switch.flows {
         let protected = if flow.protected { " (protected)" } else { "" };
-        writeln!(f, "  flow bit {}: {}{protected}: {}", flow.bit, flow.name, flow.filter.text())?;
+        writeln!(
+            f,
+            "  flow bit {}: {}{protected}: {}",
+            flow.bit,
+            flow.name,
+            flow.filter.text()
+        )?;
     }
     for unit in &switch.units {
-        writeln!(f, "  {} unit {}: {}", side(unit.direction), unit.unit, unit.fault)?;
+        writeln!(
+            f,
+            "  {} unit {}: {}",
+            side(unit.direction),
+            unit.unit,
+            unit.fault
+        )?;
     }
-    let Resources { ingress_units, egress_units, flow_bits, select_entries, forward_entries, replicas, .. } = switch.resources;
+    let Resources {
+        ingress_units,
+        egress_units,
+        flow_bits,
+        select_entries,
+        forward_entries,
+        replicas,
+        ..
+    } = switch.resources;
     writeln!(
         f,
         "  takes {ingress_units}/8 ingress and {egress_units}/8 egress units, {flow_bits}/32 flow bits, {select_entries} select and {forward_entries} forwarding entries, {replicas} replicas",

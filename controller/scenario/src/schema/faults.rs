@@ -11,6 +11,9 @@ use crate::yaml::Node;
 const EFFECTS: [&str; 3] = ["drop", "delay", "duplicate"];
 const SELECTIONS: [&str; 5] = ["always", "nth", "every", "probability", "gilbert_elliott"];
 
+/// Faults of one scenario: bounds what a file can make the checks and the planner do.
+const MAX_FAULTS: usize = 64;
+
 /// The hold header's deadline has 48 bits and is compared by the sign of a difference.
 const MAX_DELAY_NS: u64 = (1 << 47) - 1;
 
@@ -27,32 +30,82 @@ pub(super) fn flows(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFlow> {
 /// `{filter, from, to, on}`, or only the filter.
 fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFlow> {
     if let crate::yaml::Kind::Text { .. } = node.kind {
-        return Some(RawFlow { name, from: Vec::new(), to: Vec::new(), filter: Some(node.clone()), on: None });
+        return Some(RawFlow {
+            name,
+            from: Vec::new(),
+            to: Vec::new(),
+            filter: Some(node.clone()),
+            on: None,
+        });
     }
     let fields = reader::fields(sink, node, "a flow", &[], &["filter", "from", "to", "on"])?;
-    let filter = fields.get("filter").filter(|node| reader::text(sink, node, "a filter").is_some()).cloned();
+    let filter = fields
+        .get("filter")
+        .filter(|node| reader::text(sink, node, "a filter").is_some())
+        .cloned();
     let hosts = |sink: &mut Sink<'_>, key: &str| {
-        fields.get(key).and_then(|node| reader::names(sink, node, "a host")).unwrap_or_default()
+        fields
+            .get(key)
+            .and_then(|node| reader::names(sink, node, "a host"))
+            .unwrap_or_default()
     };
     let (from, to) = (hosts(sink, "from"), hosts(sink, "to"));
-    if ["filter", "from", "to"].iter().all(|key| fields.get(key).is_none()) {
-        sink.error(Code::MissingKey, name.span, format!("flow `{}` selects every packet", name.value))
-            .hint("say which: `filter`, `from` or `to`");
+    if ["filter", "from", "to"]
+        .iter()
+        .all(|key| fields.get(key).is_none())
+    {
+        sink.error(
+            Code::MissingKey,
+            name.span,
+            format!("flow `{}` selects every packet", name.value),
+        )
+        .hint("say which: `filter`, `from` or `to`");
     }
-    let on = fields.get("on").and_then(|node| reader::name(sink, node, "a switch"));
-    Some(RawFlow { name, from, to, filter, on })
+    let on = fields
+        .get("on")
+        .and_then(|node| reader::name(sink, node, "a switch"));
+    Some(RawFlow {
+        name,
+        from,
+        to,
+        filter,
+        on,
+    })
 }
 
 pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFault> {
     let items = reader::list(sink, node, "`faults`").unwrap_or_default();
+    if let Some(beyond) = items.get(MAX_FAULTS) {
+        sink.error(
+            Code::Capacity,
+            beyond.span,
+            format!(
+                "{} faults; a scenario has at most {MAX_FAULTS}",
+                items.len()
+            ),
+        );
+        return Vec::new();
+    }
     items.iter().filter_map(|item| fault(sink, item)).collect()
 }
 
 fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
-    let fields = reader::fields(sink, node, "a fault", &["id", "flows", "effect"], &["select", "where", "during"])?;
-    let id = fields.get("id").and_then(|node| reader::name(sink, node, "a fault"));
-    let flows = fields.get("flows").and_then(|node| reader::names(sink, node, "a flow"));
-    let effect = fields.get("effect").and_then(|node| effect(sink, node).map(|effect| Spanned::new(effect, node.span)));
+    let fields = reader::fields(
+        sink,
+        node,
+        "a fault",
+        &["id", "flows", "effect"],
+        &["select", "where", "during"],
+    )?;
+    let id = fields
+        .get("id")
+        .and_then(|node| reader::name(sink, node, "a fault"));
+    let flows = fields
+        .get("flows")
+        .and_then(|node| reader::names(sink, node, "a flow"));
+    let effect = fields
+        .get("effect")
+        .and_then(|node| effect(sink, node).map(|effect| Spanned::new(effect, node.span)));
     let selection = match fields.get("select") {
         Some(node) => selection(sink, node).map(|selection| Spanned::new(selection, node.span)),
         None => Some(Spanned::new(Selection::Always, fields.span)),
@@ -61,13 +114,28 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         Some(node) => Some(place(sink, node)?),
         None => None,
     };
-    let during = fields.get("during").and_then(|node| reader::names(sink, node, "a step")).unwrap_or_default();
+    let during = fields
+        .get("during")
+        .and_then(|node| reader::names(sink, node, "a step"))
+        .unwrap_or_default();
     if let (Some(node), Some(flows)) = (fields.get("flows"), &flows)
         && flows.is_empty()
     {
-        sink.error(Code::OutOfRange, node.span, "a fault acts on at least one flow");
+        sink.error(
+            Code::OutOfRange,
+            node.span,
+            "a fault acts on at least one flow",
+        );
     }
-    Some(RawFault { id: id?, flows: flows?, effect: effect?, selection: selection?, place, during, span: node.span })
+    Some(RawFault {
+        id: id?,
+        flows: flows?,
+        effect: effect?,
+        selection: selection?,
+        place,
+        during,
+        span: node.span,
+    })
 }
 
 fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
@@ -77,14 +145,22 @@ fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
             let node = variant.needed(sink, "20ms")?;
             let delay = reader::quantity(sink, node, "`delay`", Dimension::Duration)?;
             if !(1..=MAX_DELAY_NS).contains(&delay.value) {
-                sink.error(Code::OutOfRange, delay.span, "a delay lies between 1ns and 140737s");
+                sink.error(
+                    Code::OutOfRange,
+                    delay.span,
+                    "a delay lies between 1ns and 140737s",
+                );
                 return None;
             }
             Some(Effect::Delay { ns: delay.value })
         }
         name => {
             variant.nothing(sink);
-            Some(if name == "drop" { Effect::Drop } else { Effect::Duplicate })
+            Some(if name == "drop" {
+                Effect::Drop
+            } else {
+                Effect::Duplicate
+            })
         }
     }
 }
@@ -99,20 +175,30 @@ fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
         }
         "nth" => {
             let node = variant.needed(sink, "3")?;
-            Some(Selection::Nth(reader::integer(sink, node, "`nth`", count)? as u32))
+            Some(Selection::Nth(
+                reader::integer(sink, node, "`nth`", count)? as u32
+            ))
         }
         "every" => {
             let node = variant.needed(sink, "5")?;
-            Some(Selection::Every(reader::integer(sink, node, "`every`", count)? as u32))
+            Some(Selection::Every(
+                reader::integer(sink, node, "`every`", count)? as u32,
+            ))
         }
         "probability" => {
             let node = variant.needed(sink, "0.01")?;
             let p = reader::probability(sink, node, "a probability")?;
             if p.value == 0.0 {
-                sink.warning(Code::Suspicious, p.span, "probability 0: the fault never fires");
+                sink.warning(
+                    Code::Suspicious,
+                    p.span,
+                    "probability 0: the fault never fires",
+                );
                 return Some(Selection::Never);
             }
-            Some(Selection::Probability { limit: limit(sink, p)? })
+            Some(Selection::Probability {
+                limit: limit(sink, p)?,
+            })
         }
         _ => {
             let node = variant.needed(sink, "{to_bad: 0.01, to_good: 0.3}")?;
@@ -123,7 +209,13 @@ fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
 
 fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
     let what = "`gilbert_elliott`";
-    let fields = reader::fields(sink, node, what, &["to_bad", "to_good"], &["loss_bad", "loss_good"])?;
+    let fields = reader::fields(
+        sink,
+        node,
+        what,
+        &["to_bad", "to_good"],
+        &["loss_bad", "loss_good"],
+    )?;
     let read = |sink: &mut Sink<'_>, key: &str, default: f64| match fields.get(key) {
         Some(node) => reader::probability(sink, node, &format!("`{key}`")),
         None => Some(Spanned::new(default, fields.span)),
@@ -138,22 +230,43 @@ fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
         }
         limit(sink, p)
     };
-    let to_bad = positive(sink, to_bad, "with `to_bad` 0 the channel never turns bad; use `probability`");
-    let to_good = positive(sink, to_good, "with `to_good` 0 the channel never recovers; use `probability`");
-    let loss_bad = positive(sink, loss_bad, "with `loss_bad` 0 nothing happens in the bad state; use `probability`");
+    let to_bad = positive(
+        sink,
+        to_bad,
+        "with `to_bad` 0 the channel never turns bad; use `probability`",
+    );
+    let to_good = positive(
+        sink,
+        to_good,
+        "with `to_good` 0 the channel never recovers; use `probability`",
+    );
+    let loss_bad = positive(
+        sink,
+        loss_bad,
+        "with `loss_bad` 0 nothing happens in the bad state; use `probability`",
+    );
     let loss_good = match loss_good? {
         Spanned { value: 0.0, .. } => None,
         p => Some(limit(sink, p)?),
     };
     let (to_bad, to_good, loss_bad) = (to_bad?, to_good?, loss_bad?);
-    Some(Selection::GilbertElliott(GilbertElliott { to_bad, to_good, loss_bad, loss_good }))
+    Some(Selection::GilbertElliott(GilbertElliott {
+        to_bad,
+        to_good,
+        loss_bad,
+        loss_good,
+    }))
 }
 
 /// A probability greater than 0 as the switch takes it.
 fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
     let limit = decision::limit(p.value);
     if limit.is_none() {
-        sink.error(Code::OutOfRange, p.span, format!("{} is finer than a switch's step, 2^-32", p.value));
+        sink.error(
+            Code::OutOfRange,
+            p.span,
+            format!("{} is finer than a switch's step, 2^-32", p.value),
+        );
     }
     limit
 }
@@ -164,9 +277,16 @@ fn place(sink: &mut Sink<'_>, node: &Node) -> Option<RawPlace> {
         let variant = reader::variant(sink, node, "a place", &["ingress", "egress"])?;
         let node = variant.needed(sink, "core")?;
         let switch = reader::name(sink, node, "a switch")?;
-        let direction = if variant.name == "ingress" { Direction::Ingress } else { Direction::Egress };
+        let direction = if variant.name == "ingress" {
+            Direction::Ingress
+        } else {
+            Direction::Egress
+        };
         return Some(RawPlace { switch, direction });
     }
     let switch = reader::name(sink, node, "a switch")?;
-    Some(RawPlace { switch, direction: Direction::Ingress })
+    Some(RawPlace {
+        switch,
+        direction: Direction::Ingress,
+    })
 }

@@ -17,6 +17,9 @@ use crate::yaml::{self, Kind, Node};
 /// The version of the schema that this program reads.
 const VERSION: u64 = 1;
 
+/// Each step and each gap is an epoch, of which a switch knows 2^16.
+const MAX_STEPS: usize = 1024;
+
 /// A file as written: every value typed, no name looked up.
 #[derive(Debug)]
 pub(crate) struct Raw {
@@ -83,20 +86,57 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
         &root,
         "a scenario",
         &["weir", "name", "topology"],
-        &["description", "seed", "workload", "flows", "protect", "faults", "timeline", "expect", "limits"],
+        &[
+            "description",
+            "seed",
+            "workload",
+            "flows",
+            "protect",
+            "faults",
+            "timeline",
+            "expect",
+            "limits",
+        ],
     )?;
     version(sink, sections.get("weir"));
-    let name = sections.get("name").and_then(|node| reader::name(sink, node, "a scenario"));
-    let description = sections.get("description").and_then(|node| reader::text(sink, node, "the description"));
-    let seed = sections.get("seed").and_then(|node| reader::integer(sink, node, "the seed", 0..=u64::MAX));
-    let topology = sections.get("topology").and_then(|node| topology::read(sink, node));
-    let workload = sections.get("workload").and_then(|node| workload::read(sink, node));
-    let flows = sections.get("flows").map(|node| faults::flows(sink, node)).unwrap_or_default();
-    let protect = sections.get("protect").and_then(|node| reader::names(sink, node, "a flow"));
-    let faults = sections.get("faults").map(|node| faults::faults(sink, node)).unwrap_or_default();
-    let steps = sections.get("timeline").map(|node| timeline(sink, node)).unwrap_or_default();
-    let expect = sections.get("expect").map(|node| expectations(sink, node)).unwrap_or_default();
-    let limits = sections.get("limits").map(|node| limits(sink, node)).unwrap_or_default();
+    let name = sections
+        .get("name")
+        .and_then(|node| reader::name(sink, node, "a scenario"));
+    let description = sections
+        .get("description")
+        .and_then(|node| reader::text(sink, node, "the description"));
+    let seed = sections
+        .get("seed")
+        .and_then(|node| reader::integer(sink, node, "the seed", 0..=u64::MAX));
+    let topology = sections
+        .get("topology")
+        .and_then(|node| topology::read(sink, node));
+    let workload = sections
+        .get("workload")
+        .and_then(|node| workload::read(sink, node));
+    let flows = sections
+        .get("flows")
+        .map(|node| faults::flows(sink, node))
+        .unwrap_or_default();
+    let protect = sections
+        .get("protect")
+        .and_then(|node| reader::names(sink, node, "a flow"));
+    let faults = sections
+        .get("faults")
+        .map(|node| faults::faults(sink, node))
+        .unwrap_or_default();
+    let steps = sections
+        .get("timeline")
+        .map(|node| timeline(sink, node))
+        .unwrap_or_default();
+    let expect = sections
+        .get("expect")
+        .map(|node| expectations(sink, node))
+        .unwrap_or_default();
+    let limits = sections
+        .get("limits")
+        .map(|node| limits(sink, node))
+        .unwrap_or_default();
     Some(Raw {
         name: name.map(|name| name.value).unwrap_or_default(),
         description: description.map(|text| text.value).unwrap_or_default(),
@@ -119,54 +159,98 @@ fn version(sink: &mut Sink<'_>, node: Option<&Node>) {
         _ => None,
     };
     if integer != Some(i128::from(VERSION)) {
-        let message = format!("this program reads version {VERSION} of the schema; found {}", node.describe());
-        sink.error(Code::Version, node.span, message).hint(format!("write `weir: {VERSION}`"));
+        let message = format!(
+            "this program reads version {VERSION} of the schema; found {}",
+            node.describe()
+        );
+        sink.error(Code::Version, node.span, message)
+            .hint(format!("write `weir: {VERSION}`"));
     }
 }
 
 fn timeline(sink: &mut Sink<'_>, node: &Node) -> Vec<RawStep> {
     let mut steps: Vec<RawStep> = Vec::new();
-    for item in reader::list(sink, node, "the timeline").unwrap_or_default() {
-        let Some(fields) = reader::fields(sink, item, "a step", &["name", "at"], &["for"]) else { continue };
-        let name = fields.get("name").and_then(|node| reader::name(sink, node, "a step"));
+    let items = reader::list(sink, node, "the timeline").unwrap_or_default();
+    if let Some(beyond) = items.get(MAX_STEPS) {
+        sink.error(
+            Code::Capacity,
+            beyond.span,
+            format!("{} steps; a timeline has at most {MAX_STEPS}", items.len()),
+        );
+        return steps;
+    }
+    for item in items {
+        let Some(fields) = reader::fields(sink, item, "a step", &["name", "at"], &["for"]) else {
+            continue;
+        };
+        let name = fields
+            .get("name")
+            .and_then(|node| reader::name(sink, node, "a step"));
         let duration = |sink: &mut Sink<'_>, key: &str| {
-            fields.get(key).and_then(|node| reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration))
+            fields.get(key).and_then(|node| {
+                reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
+            })
         };
         let (at_ns, for_ns) = (duration(sink, "at"), duration(sink, "for"));
-        let (Some(name), Some(at_ns)) = (name, at_ns) else { continue };
+        let (Some(name), Some(at_ns)) = (name, at_ns) else {
+            continue;
+        };
         if let Some(zero) = for_ns.filter(|length| length.value == 0) {
             sink.error(Code::OutOfRange, zero.span, "a step lasts longer than 0s");
         }
         if let Some(before) = steps.last() {
-            let end = before.at_ns.value + before.for_ns.map_or(1, |length| length.value);
+            let end = before
+                .at_ns
+                .value
+                .saturating_add(before.for_ns.map_or(1, |length| length.value));
             if at_ns.value < end {
-                let message = format!("step `{}` starts before step `{}` is over", name.value, before.name.value);
-                sink.error(Code::OutOfRange, at_ns.span, message).hint("steps stand in order and do not overlap");
+                let message = format!(
+                    "step `{}` starts before step `{}` is over",
+                    name.value, before.name.value
+                );
+                sink.error(Code::OutOfRange, at_ns.span, message)
+                    .hint("steps stand in order and do not overlap");
             }
         }
         if steps.iter().any(|step| step.name.value == name.value) {
-            sink.error(Code::Duplicate, name.span, format!("step `{}` is declared twice", name.value));
+            sink.error(
+                Code::Duplicate,
+                name.span,
+                format!("step `{}` is declared twice", name.value),
+            );
         }
-        steps.push(RawStep { name, at_ns, for_ns });
+        steps.push(RawStep {
+            name,
+            at_ns,
+            for_ns,
+        });
     }
     steps
 }
 
 fn expectations(sink: &mut Sink<'_>, node: &Node) -> Vec<Node> {
     let items = reader::list(sink, node, "`expect`").unwrap_or_default();
-    items.iter().filter(|item| reader::text(sink, item, "an expectation").is_some()).cloned().collect()
+    items
+        .iter()
+        .filter(|item| reader::text(sink, item, "an expectation").is_some())
+        .cloned()
+        .collect()
 }
 
 fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
     let mut limits = Limits::default();
-    let Some(fields) = reader::fields(sink, node, "`limits`", &[], &["time", "packets"]) else { return limits };
-    if let Some(time) =
-        fields.get("time").and_then(|node| reader::quantity(sink, node, "`time`", Dimension::Duration))
+    let Some(fields) = reader::fields(sink, node, "`limits`", &[], &["time", "packets"]) else {
+        return limits;
+    };
+    if let Some(time) = fields
+        .get("time")
+        .and_then(|node| reader::quantity(sink, node, "`time`", Dimension::Duration))
     {
         limits.time_ns = time.value;
     }
-    if let Some(packets) =
-        fields.get("packets").and_then(|node| reader::integer(sink, node, "`packets`", 1..=100_000_000))
+    if let Some(packets) = fields
+        .get("packets")
+        .and_then(|node| reader::integer(sink, node, "`packets`", 1..=100_000_000))
     {
         limits.packets = packets;
     }

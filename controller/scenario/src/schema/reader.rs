@@ -18,7 +18,10 @@ pub(super) struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// The value at a key of the schema.
     pub fn get(&self, key: &str) -> Option<&'n Node> {
-        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+        self.entries
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
     }
 }
 
@@ -39,16 +42,27 @@ pub(super) fn fields<'n>(
                 Some(key) => format!("did you mean `{key}`?"),
                 None => format!("keys are {}", enumerate_names(known())),
             };
-            sink.error(Code::UnknownKey, entry.key_span, message).hint(hint);
+            sink.error(Code::UnknownKey, entry.key_span, message)
+                .hint(hint);
         }
     }
     for key in required {
         if !entries.iter().any(|entry| entry.key == *key) {
-            let start = Span { start: node.span.start, end: node.span.start };
-            sink.error(Code::MissingKey, start, format!("{what} needs the key `{key}`"));
+            let start = Span {
+                start: node.span.start,
+                end: node.span.start,
+            };
+            sink.error(
+                Code::MissingKey,
+                start,
+                format!("{what} needs the key `{key}`"),
+            );
         }
     }
-    Some(Fields { entries, span: node.span })
+    Some(Fields {
+        entries,
+        span: node.span,
+    })
 }
 
 /// Reads a mapping whose keys are names that the user chose.
@@ -72,7 +86,12 @@ pub(super) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
 /// Reads one name or a list of names.
 pub(super) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
     match &node.kind {
-        Kind::List(items) => Some(items.iter().filter_map(|item| name(sink, item, what)).collect()),
+        Kind::List(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| name(sink, item, what))
+                .collect(),
+        ),
         _ => name(sink, node, what).map(|name| vec![name]),
     }
 }
@@ -91,43 +110,69 @@ pub(super) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
 
 /// Reads a name: letters, digits, `-` and `_`, so that it can stand in a metric.
 pub(super) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
-    let name = text(sink, node, what)?;
+    let name = text(sink, node, &format!("the name of {what}"))?;
     check_name(sink, &name.value, name.span, what).then_some(name)
 }
 
 /// Whether a word can be a name.
 pub(super) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str) -> bool {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let good = starts_well && name.len() <= 40 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let good = starts_well
+        && name.len() <= 40
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if !good {
-        sink.error(Code::OutOfRange, span, format!("`{name}` cannot be the name of {what}"))
-            .hint("names start with a letter and go on with letters, digits, `-` and `_`, 40 at most");
+        sink.error(
+            Code::OutOfRange,
+            span,
+            format!("`{name}` cannot be the name of {what}"),
+        )
+        .hint("names start with a letter and go on with letters, digits, `-` and `_`, 40 at most");
     }
     good
 }
 
 /// Reads an integer.
-pub(super) fn integer(sink: &mut Sink<'_>, node: &Node, what: &str, range: RangeInclusive<u64>) -> Option<u64> {
+pub(super) fn integer(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    range: RangeInclusive<u64>,
+) -> Option<u64> {
     no_tag(sink, node);
     let Kind::Number { integer, value } = node.kind else {
         return wrong_type(sink, node, &format!("{what} is a whole number"));
     };
     let Some(integer) = integer else {
-        sink.error(Code::WrongType, node.span, format!("{what} is a whole number; found {value}"));
+        sink.error(
+            Code::WrongType,
+            node.span,
+            format!("{what} is a whole number; found {value}"),
+        );
         return None;
     };
     match u64::try_from(integer) {
         Ok(integer) if range.contains(&integer) => Some(integer),
         _ => {
             let (low, high) = (range.start(), range.end());
-            sink.error(Code::OutOfRange, node.span, format!("{what} lies between {low} and {high}; found {integer}"));
+            sink.error(
+                Code::OutOfRange,
+                node.span,
+                format!("{what} lies between {low} and {high}; found {integer}"),
+            );
             None
         }
     }
 }
 
 /// Reads a quantity with its unit.
-pub(super) fn quantity(sink: &mut Sink<'_>, node: &Node, what: &str, dimension: Dimension) -> Option<Spanned<u64>> {
+pub(super) fn quantity(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    dimension: Dimension,
+) -> Option<Spanned<u64>> {
     no_tag(sink, node);
     let source = sink.source().text;
     let text = match &node.kind {
@@ -153,9 +198,14 @@ pub(super) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
     let value = match &node.kind {
         Kind::Number { value, .. } => *value,
         Kind::Text { value, .. } => {
-            match value.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()) {
+            match value
+                .strip_suffix('%')
+                .and_then(|number| number.trim().parse::<f64>().ok())
+            {
                 Some(percent) => percent / 100.0,
-                None => return wrong_type(sink, node, &format!("{what} is a number between 0 and 1")),
+                None => {
+                    return wrong_type(sink, node, &format!("{what} is a number between 0 and 1"));
+                }
             }
         }
         _ => return wrong_type(sink, node, &format!("{what} is a number between 0 and 1")),
@@ -163,8 +213,11 @@ pub(super) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
     if (0.0..=1.0).contains(&value) {
         return Some(Spanned::new(value, node.span));
     }
-    let diagnostic =
-        sink.error(Code::OutOfRange, node.span, format!("{what} lies between 0 and 1; found {value}"));
+    let diagnostic = sink.error(
+        Code::OutOfRange,
+        node.span,
+        format!("{what} lies between 0 and 1; found {value}"),
+    );
     if value > 1.0 && value <= 100.0 && matches!(node.kind, Kind::Number { .. }) {
         diagnostic.hint(format!("for {value} percent write `{value}%`"));
     }
@@ -189,62 +242,132 @@ pub(super) fn variant<'n>(
     let found = match (&node.tag, &node.kind) {
         (Some(tag), kind) => Variant {
             name: tag,
-            name_span: node.span,
+            name_span: tag_span(sink, node, tag),
             // The tag has done its work.
-            payload: (!matches!(kind, Kind::Null)).then(|| Cow::Owned(Node { tag: None, ..node.clone() })),
+            payload: (!matches!(kind, Kind::Null)).then(|| {
+                Cow::Owned(Node {
+                    tag: None,
+                    ..node.clone()
+                })
+            }),
         },
-        (None, Kind::Text { value, .. }) => Variant { name: value, name_span: node.span, payload: None },
+        (None, Kind::Text { value, .. }) => Variant {
+            name: value,
+            name_span: node.span,
+            payload: None,
+        },
         (None, Kind::Map(entries)) if entries.len() == 1 => {
-            let Entry { key, key_span, value } = &entries[0];
-            Variant { name: key, name_span: *key_span, payload: Some(Cow::Borrowed(value)) }
+            let Entry {
+                key,
+                key_span,
+                value,
+            } = &entries[0];
+            Variant {
+                name: key,
+                name_span: *key_span,
+                payload: Some(Cow::Borrowed(value)),
+            }
         }
         (None, Kind::Map(entries)) => {
-            let message = format!("{what} is one of {}; found {} keys", enumerate_names(alternatives.iter().copied()), entries.len());
+            let message = format!(
+                "{what} is one of {}; found {} keys",
+                enumerate_names(alternatives.iter().copied()),
+                entries.len()
+            );
             sink.error(Code::WrongType, node.span, message);
             return None;
         }
         _ => {
-            let message = format!("{what} is one of {}", enumerate_names(alternatives.iter().copied()));
+            let message = format!(
+                "{what} is one of {}",
+                enumerate_names(alternatives.iter().copied())
+            );
             return wrong_type(sink, node, &message);
         }
     };
     if !alternatives.contains(&found.name) {
         let hint = match nearest(found.name, alternatives.iter().copied()) {
             Some(name) => format!("did you mean `{name}`?"),
-            None => format!("{what} is one of {}", enumerate_names(alternatives.iter().copied())),
+            None => format!(
+                "{what} is one of {}",
+                enumerate_names(alternatives.iter().copied())
+            ),
         };
-        sink.error(Code::UnknownVariant, found.name_span, format!("{what} cannot be `{}`", found.name)).hint(hint);
+        sink.error(
+            Code::UnknownVariant,
+            found.name_span,
+            format!("{what} cannot be `{}`", found.name),
+        )
+        .hint(hint);
         return None;
     }
     Some(found)
 }
 
-impl<'n> Variant<'n> {
+/// The tag stands in front of its value.
+fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
+    let before = sink
+        .source()
+        .text
+        .get(..node.span.start)
+        .unwrap_or("")
+        .trim_end();
+    if before.ends_with(tag) {
+        Span {
+            start: before.len() - tag.len(),
+            end: before.len(),
+        }
+    } else {
+        node.span
+    }
+}
+
+impl Variant<'_> {
     /// What belongs to the alternative, which it needs.
     pub fn needed(&self, sink: &mut Sink<'_>, example: &str) -> Option<&Node> {
         if self.payload.is_none() {
-            sink.error(Code::MissingKey, self.name_span, format!("`{}` needs a value", self.name))
-                .hint(format!("for example `{{{}: {example}}}`", self.name));
+            sink.error(
+                Code::MissingKey,
+                self.name_span,
+                format!("`{}` needs a value", self.name),
+            )
+            .hint(format!("for example `{{{}: {example}}}`", self.name));
         }
         self.payload.as_deref()
     }
 
     /// Reports a value behind an alternative that takes none.
     pub fn nothing(&self, sink: &mut Sink<'_>) {
-        if let Some(payload) = self.payload.as_deref().filter(|payload| !matches!(payload.kind, Kind::Null)) {
-            sink.error(Code::WrongType, payload.span, format!("`{}` takes no value", self.name));
+        if let Some(payload) = self
+            .payload
+            .as_deref()
+            .filter(|payload| !matches!(payload.kind, Kind::Null))
+        {
+            sink.error(
+                Code::WrongType,
+                payload.span,
+                format!("`{}` takes no value", self.name),
+            );
         }
     }
 }
 
 /// Reports a value of another type than wanted.
 pub(super) fn wrong_type<T>(sink: &mut Sink<'_>, node: &Node, wanted: &str) -> Option<T> {
-    sink.error(Code::WrongType, node.span, format!("{wanted}; found {}", node.describe()));
+    sink.error(
+        Code::WrongType,
+        node.span,
+        format!("{wanted}; found {}", node.describe()),
+    );
     None
 }
 
 fn no_tag(sink: &mut Sink<'_>, node: &Node) {
     if let Some(tag) = &node.tag {
-        sink.error(Code::WrongType, node.span, format!("a tag (`!{tag}`) has no meaning here"));
+        sink.error(
+            Code::WrongType,
+            node.span,
+            format!("a tag (`!{tag}`) has no meaning here"),
+        );
     }
 }

@@ -11,43 +11,70 @@ use crate::yaml::{Kind, Node};
 const MAX_NODES: usize = 512;
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
-    let topology = match &node.kind {
-        Kind::Map(entries) if entries.len() == 1 && entries[0].key == "star" => star(sink, &entries[0].value)?,
-        _ => explicit(sink, node)?,
-    };
-    check_addresses(sink, &topology, node.span);
-    Some(topology)
+    match &node.kind {
+        Kind::Map(entries) if entries.len() == 1 && entries[0].key == "star" => {
+            star(sink, &entries[0].value)
+        }
+        _ => explicit(sink, node),
+    }
 }
 
 /// `star: {hosts: [a, b], switch: sw, rate: …}`
 fn star(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
-    let fields = reader::fields(sink, node, "a star", &["hosts"], &["switch", "rate", "latency", "mtu"])?;
+    let fields = reader::fields(
+        sink,
+        node,
+        "a star",
+        &["hosts"],
+        &["switch", "rate", "latency", "mtu"],
+    )?;
     let switch = match fields.get("switch") {
         Some(node) => reader::name(sink, node, "a switch")?.value,
         None => "sw".to_owned(),
     };
     let attributes = Attributes::default().read(sink, &fields);
     let hosts = hosts(sink, fields.get("hosts")?);
-    let links = hosts.iter().map(|(host, _)| attributes.link(&host.name, &switch)).collect();
+    let links = hosts
+        .iter()
+        .map(|(host, _)| attributes.link(&host.name, &switch))
+        .collect();
+    check_addresses(sink, &hosts);
     let mut seen = vec![switch.clone()];
     for (host, span) in &hosts {
         once(sink, &mut seen, &host.name, *span);
     }
-    Some(Topology { switches: vec![switch], hosts: hosts.into_iter().map(|(host, _)| host).collect(), links })
+    Some(Topology {
+        switches: vec![switch],
+        hosts: hosts.into_iter().map(|(host, _)| host).collect(),
+        links,
+    })
 }
 
 fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
-    let fields =
-        reader::fields(sink, node, "a topology", &["switches", "hosts", "links"], &["rate", "latency", "mtu"])?;
+    let fields = reader::fields(
+        sink,
+        node,
+        "a topology",
+        &["switches", "hosts", "links"],
+        &["rate", "latency", "mtu"],
+    )?;
     let attributes = Attributes::default().read(sink, &fields);
     let switches = reader::names(sink, fields.get("switches")?, "a switch")?;
     let hosts = hosts(sink, fields.get("hosts")?);
     let mut seen = Vec::new();
-    for (name, span) in switches.iter().map(|s| (&s.value, s.span)).chain(hosts.iter().map(|(h, s)| (&h.name, *s))) {
+    for (name, span) in switches
+        .iter()
+        .map(|s| (&s.value, s.span))
+        .chain(hosts.iter().map(|(h, s)| (&h.name, *s)))
+    {
         once(sink, &mut seen, name, span);
     }
     if seen.len() > MAX_NODES {
-        sink.error(Code::Capacity, node.span, format!("more than {MAX_NODES} hosts and switches"));
+        sink.error(
+            Code::Capacity,
+            node.span,
+            format!("more than {MAX_NODES} hosts and switches"),
+        );
     }
     let mut topology = Topology {
         switches: switches.into_iter().map(|switch| switch.value).collect(),
@@ -58,6 +85,7 @@ fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         topology.links.extend(link(sink, item, &seen, attributes));
     }
     check_shape(sink, &topology, &hosts, node.span);
+    check_addresses(sink, &hosts);
     Some(topology)
 }
 
@@ -75,32 +103,63 @@ fn hosts(sink: &mut Sink<'_>, node: &Node) -> Vec<(Host, Span)> {
         let index = hosts.len() + 1;
         let (mut ip, mut mac) = (default_ip(index), Mac::of_host(index));
         let name = if let Kind::Map(_) = item.kind {
-            let Some(fields) = reader::fields(sink, item, "a host", &["name"], &["ip", "mac"]) else { continue };
-            if let Some(text) = fields.get("ip").and_then(|node| reader::text(sink, node, "an address")) {
+            let Some(fields) = reader::fields(sink, item, "a host", &["name"], &["ip", "mac"])
+            else {
+                continue;
+            };
+            if let Some(text) = fields
+                .get("ip")
+                .and_then(|node| reader::text(sink, node, "an address"))
+            {
                 ip = address(sink, &text, "an IPv4 address", "10.0.0.1").unwrap_or(ip);
             }
-            if let Some(text) = fields.get("mac").and_then(|node| reader::text(sink, node, "a MAC address")) {
+            if let Some(text) = fields
+                .get("mac")
+                .and_then(|node| reader::text(sink, node, "a MAC address"))
+            {
                 mac = address(sink, &text, "a MAC address", "02:00:00:00:00:01").unwrap_or(mac);
                 if mac.0[0] & 1 == 1 {
-                    sink.error(Code::Topology, text.span, format!("{mac} is a group address, not one host's"));
+                    sink.error(
+                        Code::Topology,
+                        text.span,
+                        format!("{mac} is a group address, not one host's"),
+                    );
                 }
             }
-            fields.get("name").and_then(|node| reader::name(sink, node, "a host"))
+            fields
+                .get("name")
+                .and_then(|node| reader::name(sink, node, "a host"))
         } else {
             reader::name(sink, item, "a host")
         };
         if let Some(name) = name {
-            hosts.push((Host { name: name.value, ip, mac }, name.span));
+            hosts.push((
+                Host {
+                    name: name.value,
+                    ip,
+                    mac,
+                },
+                name.span,
+            ));
         }
     }
     hosts
 }
 
-fn address<T: std::str::FromStr>(sink: &mut Sink<'_>, text: &Spanned<String>, what: &str, example: &str) -> Option<T> {
+fn address<T: std::str::FromStr>(
+    sink: &mut Sink<'_>,
+    text: &Spanned<String>,
+    what: &str,
+    example: &str,
+) -> Option<T> {
     let parsed = text.value.parse().ok();
     if parsed.is_none() {
-        sink.error(Code::WrongType, text.span, format!("`{}` is not {what}", text.value))
-            .hint(format!("for example `{example}`"));
+        sink.error(
+            Code::WrongType,
+            text.span,
+            format!("`{}` is not {what}", text.value),
+        )
+        .hint(format!("for example `{example}`"));
     }
     parsed
 }
@@ -115,8 +174,17 @@ struct Attributes {
 
 impl Default for Attributes {
     fn default() -> Self {
-        let Link { rate_bps, latency_ns, mtu, .. } = Link::new("", "");
-        Self { rate_bps, latency_ns, mtu }
+        let Link {
+            rate_bps,
+            latency_ns,
+            mtu,
+            ..
+        } = Link::new("", "");
+        Self {
+            rate_bps,
+            latency_ns,
+            mtu,
+        }
     }
 }
 
@@ -126,7 +194,11 @@ impl Attributes {
             && let Some(rate) = reader::quantity(sink, node, "`rate`", Dimension::Rate)
         {
             if rate.value == 0 {
-                sink.error(Code::OutOfRange, rate.span, "a link carries more than 0bit/s");
+                sink.error(
+                    Code::OutOfRange,
+                    rate.span,
+                    "a link carries more than 0bit/s",
+                );
             }
             self.rate_bps = rate.value;
         }
@@ -145,7 +217,12 @@ impl Attributes {
 
     fn link(self, a: &str, b: &str) -> Link {
         let ends = [a.to_owned(), b.to_owned()];
-        Link { ends, rate_bps: self.rate_bps, latency_ns: self.latency_ns, mtu: self.mtu }
+        Link {
+            ends,
+            rate_bps: self.rate_bps,
+            latency_ns: self.latency_ns,
+            mtu: self.mtu,
+        }
     }
 }
 
@@ -154,21 +231,29 @@ fn link(sink: &mut Sink<'_>, node: &Node, known: &[String], inherited: Attribute
     let (ends, attributes) = match &node.kind {
         Kind::List(_) => (node, inherited),
         _ => {
-            let fields = reader::fields(sink, node, "a link", &["ends"], &["rate", "latency", "mtu"])?;
+            let fields =
+                reader::fields(sink, node, "a link", &["ends"], &["rate", "latency", "mtu"])?;
             (fields.get("ends")?, inherited.read(sink, &fields))
         }
     };
     let names = reader::names(sink, ends, "an end of a link")?;
     let [a, b] = names.as_slice() else {
-        sink.error(Code::Topology, ends.span, format!("a link has two ends; found {}", names.len()));
+        sink.error(
+            Code::Topology,
+            ends.span,
+            format!("a link has two ends; found {}", names.len()),
+        );
         return None;
     };
     let mut good = true;
     for end in [a, b] {
         if !known.contains(&end.value) {
             good = false;
-            let diagnostic =
-                sink.error(Code::UnknownName, end.span, format!("no host or switch is called `{}`", end.value));
+            let diagnostic = sink.error(
+                Code::UnknownName,
+                end.span,
+                format!("no host or switch is called `{}`", end.value),
+            );
             if let Some(near) = nearest(&end.value, known.iter().map(String::as_str)) {
                 diagnostic.hint(format!("did you mean `{near}`?"));
             }
@@ -176,7 +261,11 @@ fn link(sink: &mut Sink<'_>, node: &Node, known: &[String], inherited: Attribute
     }
     if a.value == b.value {
         good = false;
-        sink.error(Code::Topology, ends.span, format!("`{}` is linked to itself", a.value));
+        sink.error(
+            Code::Topology,
+            ends.span,
+            format!("`{}` is linked to itself", a.value),
+        );
     }
     good.then(|| attributes.link(&a.value, &b.value))
 }
@@ -186,34 +275,60 @@ fn check_shape(sink: &mut Sink<'_>, topology: &Topology, hosts: &[(Host, Span)],
         sink.error(Code::Topology, span, "a topology has at least one switch");
     }
     for (host, span) in hosts {
-        let links: Vec<_> = topology.links.iter().filter_map(|link| link.peer(&host.name)).collect();
+        let links: Vec<_> = topology
+            .links
+            .iter()
+            .filter_map(|link| link.peer(&host.name))
+            .collect();
         match links.as_slice() {
             [switch] if topology.has_switch(switch) => {}
             [other] => {
-                sink.error(Code::Topology, *span, format!("host `{}` is linked to host `{other}`", host.name))
-                    .hint("hosts are linked to switches");
+                sink.error(
+                    Code::Topology,
+                    *span,
+                    format!("host `{}` is linked to host `{other}`", host.name),
+                )
+                .hint("hosts are linked to switches");
             }
             links => {
-                let message = format!("host `{}` has {} links; it has one, to a switch", host.name, links.len());
+                let message = format!(
+                    "host `{}` has {} links; it has one, to a switch",
+                    host.name,
+                    links.len()
+                );
                 sink.error(Code::Topology, *span, message);
             }
         }
     }
 }
 
-fn check_addresses(sink: &mut Sink<'_>, topology: &Topology, span: Span) {
-    for (i, host) in topology.hosts.iter().enumerate() {
-        for other in &topology.hosts[..i] {
+fn check_addresses(sink: &mut Sink<'_>, hosts: &[(Host, Span)]) {
+    for (i, (host, span)) in hosts.iter().enumerate() {
+        for (other, _) in &hosts[..i] {
             if host.ip == other.ip || host.mac == other.mac {
-                let address = if host.ip == other.ip { host.ip.to_string() } else { host.mac.to_string() };
-                let message = format!("hosts `{}` and `{}` have the same address {address}", other.name, host.name);
-                sink.error(Code::Topology, span, message);
+                let address = if host.ip == other.ip {
+                    host.ip.to_string()
+                } else {
+                    host.mac.to_string()
+                };
+                let message = format!(
+                    "hosts `{}` and `{}` have the same address {address}",
+                    other.name, host.name
+                );
+                sink.error(Code::Topology, *span, message);
             }
         }
         let octets = Ipv4Addr::octets(&host.ip);
-        if topology.hosts.first().is_some_and(|first| first.ip.octets()[..2] != octets[..2]) {
-            let message = format!("{} of host `{}` is outside the first host's /16", host.ip, host.name);
-            sink.error(Code::Topology, span, message).hint("all hosts share one subnet: switches do not route");
+        if hosts
+            .first()
+            .is_some_and(|(first, _)| first.ip.octets()[..2] != octets[..2])
+        {
+            let message = format!(
+                "{} of host `{}` is outside the first host's /16",
+                host.ip, host.name
+            );
+            sink.error(Code::Topology, *span, message)
+                .hint("all hosts share one subnet: switches do not route");
         }
     }
 }

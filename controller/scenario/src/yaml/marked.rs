@@ -11,7 +11,11 @@ use crate::diagnostic::{Code, Sink, Span};
 pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     let text = sink.source().text;
     let mut builder = Builder {
-        offsets: text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect(),
+        offsets: text
+            .char_indices()
+            .map(|(byte, _)| byte)
+            .chain([text.len()])
+            .collect(),
         text,
         open: Vec::new(),
         anchors: BTreeMap::new(),
@@ -21,7 +25,10 @@ pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     for event in Parser::new_from_str(text) {
         match event {
             Ok((event, span)) => {
-                let span = Span { start: builder.byte(span.start), end: builder.byte(span.end) };
+                let span = Span {
+                    start: builder.byte(span.start),
+                    end: builder.byte(span.end),
+                };
                 builder.event(sink, event, span)?;
             }
             Err(error) => {
@@ -32,7 +39,8 @@ pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
         }
     }
     if builder.root.is_none() {
-        sink.error(Code::Syntax, Span::default(), "the file is empty").hint("start with `weir: 1`");
+        sink.error(Code::Syntax, Span::default(), "the file is empty")
+            .hint("start with `weir: 1`");
     }
     builder.root
 }
@@ -47,7 +55,10 @@ struct Open {
 
 enum Items {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, key: Option<(String, Span)> },
+    Map {
+        entries: Vec<Entry>,
+        key: Option<(String, Span)>,
+    },
 }
 
 struct Builder<'a> {
@@ -62,7 +73,10 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn byte(&self, marker: Marker) -> usize {
-        self.offsets.get(marker.index()).copied().unwrap_or(self.text.len())
+        self.offsets
+            .get(marker.index())
+            .copied()
+            .unwrap_or(self.text.len())
     }
 
     fn event(&mut self, sink: &mut Sink<'_>, event: Event<'_>, span: Span) -> Option<()> {
@@ -74,24 +88,49 @@ impl Builder<'_> {
                     ScalarStyle::DoubleQuoted => Style::Double,
                     ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
                 };
-                let kind = Kind::Text { value: value.into_owned(), style };
+                let kind = Kind::Text {
+                    value: value.into_owned(),
+                    style,
+                };
                 let tag = name_of(tag.as_deref());
-                self.finish(sink, Node { span: self.trim(span, style), tag, kind }, anchor)
+                self.finish(
+                    sink,
+                    Node {
+                        span: self.trim(span, style),
+                        tag,
+                        kind,
+                    },
+                    anchor,
+                )
             }
             Event::SequenceStart(anchor, tag) => {
                 self.open(sink, span, anchor, tag.as_deref(), Items::List(Vec::new()))
             }
             Event::MappingStart(anchor, tag) => {
-                let items = Items::Map { entries: Vec::new(), key: None };
+                let items = Items::Map {
+                    entries: Vec::new(),
+                    key: None,
+                };
                 self.open(sink, span, anchor, tag.as_deref(), items)
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                let Open { start, anchor, tag, items } = self.open.pop()?;
+                let Open {
+                    start,
+                    anchor,
+                    tag,
+                    items,
+                } = self.open.pop()?;
                 let kind = match items {
                     Items::List(items) => Kind::List(items),
                     Items::Map { entries, .. } => Kind::Map(entries),
                 };
-                let span = self.trim(Span { start, end: span.end.max(start) }, Style::Plain);
+                let span = self.trim(
+                    Span {
+                        start,
+                        end: span.end.max(start),
+                    },
+                    Style::Plain,
+                );
                 self.finish(sink, Node { span, tag, kind }, anchor)
             }
             Event::Alias(anchor) => {
@@ -108,7 +147,11 @@ impl Builder<'_> {
                 self.finish(sink, node, 0)
             }
             Event::DocumentStart(_) if self.root.is_some() => {
-                sink.error(Code::Syntax, span, "a scenario is one document; a second one starts here");
+                sink.error(
+                    Code::Syntax,
+                    span,
+                    "a scenario is one document; a second one starts here",
+                );
                 None
             }
             _ => Some(()),
@@ -124,10 +167,19 @@ impl Builder<'_> {
         items: Items,
     ) -> Option<()> {
         if self.open.len() == MAX_DEPTH {
-            sink.error(Code::Syntax, span, format!("nested more than {MAX_DEPTH} levels deep"));
+            sink.error(
+                Code::Syntax,
+                span,
+                format!("nested more than {MAX_DEPTH} levels deep"),
+            );
             return None;
         }
-        self.open.push(Open { start: span.start, anchor, tag: name_of(tag), items });
+        self.open.push(Open {
+            start: span.start,
+            anchor,
+            tag: name_of(tag),
+            items,
+        });
         Some(())
     }
 
@@ -135,7 +187,11 @@ impl Builder<'_> {
     fn finish(&mut self, sink: &mut Sink<'_>, node: Node, anchor: usize) -> Option<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            sink.error(Code::Syntax, node.span, format!("the document expands to more than {MAX_NODES} values"));
+            sink.error(
+                Code::Syntax,
+                node.span,
+                format!("the document expands to more than {MAX_NODES} values"),
+            );
             return None;
         }
         if anchor != 0 {
@@ -145,16 +201,28 @@ impl Builder<'_> {
             None => self.root = Some(node),
             Some(Items::List(items)) => items.push(node),
             Some(Items::Map { entries, key }) => match key.take() {
-                Some((key, key_span)) => entries.push(Entry { key, key_span, value: node }),
+                Some((key, key_span)) => entries.push(Entry {
+                    key,
+                    key_span,
+                    value: node,
+                }),
                 None => {
                     let Kind::Text { value, .. } = node.kind else {
-                        sink.error(Code::Syntax, node.span, "a key is a single word here, not a collection");
+                        sink.error(
+                            Code::Syntax,
+                            node.span,
+                            "a key is a single word here, not a collection",
+                        );
                         return None;
                     };
                     if let Some(first) = entries.iter().find(|entry| entry.key == value) {
                         let (line, _) = sink.source().position(first.key_span.start);
-                        sink.error(Code::Duplicate, node.span, format!("key `{value}` is given twice"))
-                            .hint(format!("the first is in line {line}"));
+                        sink.error(
+                            Code::Duplicate,
+                            node.span,
+                            format!("key `{value}` is given twice"),
+                        )
+                        .hint(format!("the first is in line {line}"));
                     }
                     *key = Some((value, node.span));
                 }
@@ -172,7 +240,14 @@ impl Builder<'_> {
         }
         let start = span.end - text.len();
         let quoted = matches!(style, Style::Single | Style::Double);
-        Span { start, end: if quoted { span.end } else { start + text.trim_end().len() } }
+        Span {
+            start,
+            end: if quoted {
+                span.end
+            } else {
+                start + text.trim_end().len()
+            },
+        }
     }
 }
 
@@ -186,5 +261,6 @@ fn count(node: &Node) -> usize {
 
 /// `!name`; the core schema's tags (`!!str`) only steer the typing.
 fn name_of(tag: Option<&Tag>) -> Option<String> {
-    tag.filter(|tag| !tag.is_yaml_core_schema()).map(|tag| tag.suffix.clone())
+    tag.filter(|tag| !tag.is_yaml_core_schema())
+        .map(|tag| tag.suffix.clone())
 }

@@ -83,7 +83,10 @@ impl Node {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
+            Kind::Map(entries) => entries
+                .iter()
+                .find(|entry| entry.key == key)
+                .map(|entry| &entry.value),
             _ => None,
         }
     }
@@ -138,7 +141,11 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
         Ok(value) => assign_types(sink, &mut root, &value),
         Err(error) => {
             let start = error.location().map_or(0, |location| location.index());
-            sink.error(Code::Syntax, Span { start, end: start }, strip_location(&error.to_string()));
+            sink.error(
+                Code::Syntax,
+                Span { start, end: start },
+                strip_location(&error.to_string()),
+            );
         }
     }
     (!sink.has_errors()).then_some(root)
@@ -166,12 +173,21 @@ fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value)
         (kind @ Kind::Text { .. }, Value::Null) => *kind = Kind::Null,
         (kind @ Kind::Text { .. }, Value::Bool(value)) => *kind = Kind::Bool(*value),
         (kind @ Kind::Text { .. }, Value::Number(number)) => {
-            let integer =
-                number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
-            *kind = Kind::Number { value: number.as_f64().unwrap_or(f64::NAN), integer };
+            let integer = number
+                .as_u64()
+                .map(i128::from)
+                .or_else(|| number.as_i64().map(i128::from));
+            *kind = Kind::Number {
+                value: number.as_f64().unwrap_or(f64::NAN),
+                integer,
+            };
         }
         _ => {
-            sink.error(Code::Syntax, node.span, "this YAML can be read in two ways; write it more plainly");
+            sink.error(
+                Code::Syntax,
+                node.span,
+                "this YAML can be read in two ways; write it more plainly",
+            );
         }
     }
 }
@@ -199,9 +215,13 @@ mod tests {
 
     #[test]
     fn every_path_has_its_span() {
-        let text = "a:\n  - !drop {x: 1}\n  - !delay 'twenty'\nä: \"é\"\nlast: |\n  block\n  text\n";
-        let found: Vec<_> =
-            tree(text).paths().into_iter().map(|(path, span)| (path, &text[span.start..span.end])).collect();
+        let text =
+            "a:\n  - !drop {x: 1}\n  - !delay 'twenty'\nä: \"é\"\nlast: |\n  block\n  text\n";
+        let found: Vec<_> = tree(text)
+            .paths()
+            .into_iter()
+            .map(|(path, span)| (path, &text[span.start..span.end]))
+            .collect();
         assert_eq!(found[0], ("a[0].x".to_owned(), "1"));
         assert_eq!(found[1], ("a[1]".to_owned(), "'twenty'"));
         assert_eq!(found[2], ("ä".to_owned(), "\"é\""));
@@ -212,7 +232,9 @@ mod tests {
     #[test]
     fn scalars_have_yaml_types() {
         let root = tree("[1, 1.5, x, ~, true, '1', !every 5, 0x10]");
-        let Kind::List(items) = root.kind else { panic!() };
+        let Kind::List(items) = root.kind else {
+            panic!()
+        };
         let described: Vec<_> = items.iter().map(Node::describe).collect();
         assert_eq!(
             described,
@@ -233,14 +255,24 @@ mod tests {
     #[test]
     fn aliases_are_expanded_in_place() {
         let root = tree("a: &x {k: 1}\nb: *x\n");
-        assert_eq!(root.get("b").and_then(|b| b.get("k")).map(Node::describe), Some("the number 1".into()));
+        assert_eq!(
+            root.get("b").and_then(|b| b.get("k")).map(Node::describe),
+            Some("the number 1".into())
+        );
     }
 
     #[test]
     fn duplicates_bombs_and_depth_are_refused() {
-        assert_eq!(errors("a: 1\nb: 2\na: 3\n"), "t:3:1: [duplicate] key `a` is given twice (the first is in line 1)");
+        assert_eq!(
+            errors("a: 1\nb: 2\na: 3\n"),
+            "t:3:1: [duplicate] key `a` is given twice (the first is in line 1)"
+        );
         let bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n";
-        assert!(errors(bomb).contains("expands to more than"), "{}", errors(bomb));
+        assert!(
+            errors(bomb).contains("expands to more than"),
+            "{}",
+            errors(bomb)
+        );
         let deep = errors(&"[".repeat(100));
         assert!(deep.contains("nested"), "{deep}");
         assert!(errors("a: [1\nb: 2\n").contains("[syntax]"));

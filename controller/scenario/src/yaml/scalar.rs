@@ -9,16 +9,25 @@ use crate::diagnostic::Span;
 /// character: outside white space and escapes both texts are the same.
 #[must_use]
 pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
-    let Kind::Text { value, style } = &node.kind else { return node.span };
-    let Some(raw) = file.get(node.span.start..node.span.end) else { return node.span };
+    let Kind::Text { value, style } = &node.kind else {
+        return node.span;
+    };
+    let Some(raw) = file.get(node.span.start..node.span.end) else {
+        return node.span;
+    };
     let skip = usize::from(matches!(style, super::Style::Single | super::Style::Double));
     let offsets = align(raw, skip, value, *style);
     let at = |decoded: usize| node.span.start + offsets.get(decoded).copied().unwrap_or(raw.len());
     let start_at = at(start);
     // The end is exclusive: one past the last character, not the first of the next word.
-    let last = value.get(start..end).and_then(|text| text.char_indices().last());
+    let last = value
+        .get(start..end)
+        .and_then(|text| text.char_indices().last());
     let end_at = last.map_or(start_at, |(i, c)| at(start + i) + c.len_utf8());
-    Span { start: start_at, end: end_at.max(start_at) }
+    Span {
+        start: start_at,
+        end: end_at.max(start_at),
+    }
 }
 
 /// For each byte of the decoded text, and its end, the byte of the raw text.
@@ -40,7 +49,10 @@ fn step(rest: &str, c: char, style: super::Style) -> (usize, usize) {
     let lead: usize = if c.is_whitespace() {
         0
     } else {
-        rest.chars().take_while(|c| c.is_whitespace()).map(char::len_utf8).sum()
+        rest.chars()
+            .take_while(|c| c.is_whitespace())
+            .map(char::len_utf8)
+            .sum()
     };
     let rest = &rest[lead..];
     match (style, rest.chars().next()) {
@@ -71,10 +83,15 @@ mod tests {
 
     /// The text that a span inside the decoded value points at.
     fn found<'a>(file: &'a str, word: &str) -> &'a str {
-        let mut sink = Sink::new(Source { file: "t", text: file });
+        let mut sink = Sink::new(Source {
+            file: "t",
+            text: file,
+        });
         let root = super::super::parse(&mut sink).unwrap();
         let node = root.get("f").unwrap();
-        let Kind::Text { value, .. } = &node.kind else { panic!("{node:?}") };
+        let Kind::Text { value, .. } = &node.kind else {
+            panic!("{node:?}")
+        };
         let start = value.find(word).unwrap();
         let span = locate(file, node, start, start + word.len());
         &file[span.start..span.end]
@@ -98,7 +115,10 @@ mod tests {
     #[test]
     fn in_blocks_the_line_is_right() {
         let file = "f: |\n    a\n    bad\n";
-        let mut sink = Sink::new(Source { file: "t", text: file });
+        let mut sink = Sink::new(Source {
+            file: "t",
+            text: file,
+        });
         let root = super::super::parse(&mut sink).unwrap();
         let span = locate(file, root.get("f").unwrap(), 2, 5);
         assert_eq!(sink.source().position(span.start), (3, 5));
