@@ -76,6 +76,18 @@ fn a_real_redis_answers_a_client_in_another_host() {
 }
 
 #[test]
+fn agents_train_over_raw_packets_and_captures_see_every_update() {
+    let Some(output) = probe(&["train"]) else { return };
+    assert_eq!(lines(&output), ["agents 4 equal true", "complete true missing 0 extra 0 late 0"]);
+}
+
+#[test]
+fn agents_train_over_a_cable_in_memory_without_any_namespace() {
+    let output = Command::new(PROBE).arg("train-on-a-cable").output().unwrap();
+    assert_eq!(lines(&output), ["agents 2 equal true", "both ways true"]);
+}
+
+#[test]
 fn the_status_of_the_program_inside_is_the_status_outside() {
     for status in ["0", "1", "42"] {
         let Some(output) = probe(&["status", status]) else { return };
