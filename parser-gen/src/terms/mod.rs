@@ -302,7 +302,43 @@ fn intersect(a: &Term, b: &Term) -> Option<Term> {
         };
         both.insert(*key, merged);
     }
-    Some(both)
+    normalised(both)
+}
+
+/// What keys say of one another: a command name has one length, a long key is also long enough for less. Without this,
+/// `redis.command != "GET" && redis.command != "PING"` would pair every bit of one with every bit of the other.
+fn normalised(mut term: Term) -> Option<Term> {
+    let says = |term: &Term, key: &Key, value: u128| matches!(term.get(key), Some(Constraint::Ternary { value: v, mask: 1 }) if *v == value);
+    let mut lengths = term
+        .keys()
+        .copied()
+        .filter(|key| matches!(key, Key::CommandLength(_)) && says(&term, key, 1));
+    let length = lengths.next();
+    if lengths.next().is_some() {
+        return None;
+    }
+    let longest = term
+        .keys()
+        .copied()
+        .rev()
+        .find(|key| matches!(key, Key::KeyAtLeast(_)) && says(&term, key, 1));
+    if let Some(Key::KeyAtLeast(longest)) = longest {
+        let contradicts = |key: &Key| match key {
+            Key::KeyPresent => true,
+            Key::KeyAtLeast(length) => *length < longest,
+            _ => false,
+        };
+        if term
+            .keys()
+            .any(|key| contradicts(key) && says(&term, key, 0))
+        {
+            return None;
+        }
+    }
+    if let Some(length) = length {
+        term.retain(|key, _| !matches!(key, Key::CommandLength(_)) || *key == length);
+    }
+    Some(term)
 }
 
 fn product(a: &[Term], b: &[Term]) -> Result<Vec<Term>, TermError> {

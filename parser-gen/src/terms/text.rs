@@ -93,15 +93,19 @@ pub(super) struct RespKey {
 }
 
 impl RespKey {
-    fn long_enough(length: usize) -> (Key, Constraint) {
-        bit(
-            if length == 0 {
-                Key::KeyPresent
-            } else {
-                Key::KeyAtLeast(length)
-            },
-            true,
-        )
+    /// The key has the pattern's length, or at least that.
+    fn length(pattern: &TextPattern) -> Term {
+        let length = pattern.bytes.len();
+        let long_enough = if length == 0 {
+            Key::KeyPresent
+        } else {
+            Key::KeyAtLeast(length)
+        };
+        let mut term = Term::from([bit(long_enough, true)]);
+        if !pattern.prefix {
+            term.extend(key_length_bytes(&length_bytes(length)));
+        }
+        term
     }
 }
 
@@ -121,22 +125,8 @@ impl TextKeys for RespKey {
     }
 
     fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
-        let length = pattern.bytes.len();
-        let mut term = Term::from([Self::long_enough(length)]);
-        for (index, byte) in pattern.bytes.iter().enumerate() {
-            term.insert(
-                Key::KeyByte(index),
-                Constraint::Ternary {
-                    value: u128::from(*byte),
-                    mask: 0xff,
-                },
-            );
-        }
-        if !pattern.prefix {
-            for (index, byte) in length_bytes(length).into_iter().enumerate() {
-                term.insert(Key::KeyLengthByte(index), single(u128::from(byte)));
-            }
-        }
+        let mut term = Self::length(pattern);
+        term.extend(key_bytes(&pattern.bytes));
         vec![term]
     }
 
@@ -147,47 +137,46 @@ impl TextKeys for RespKey {
             terms.push(Term::from([bit(Key::KeyAtLeast(length), false)]));
         }
         if !pattern.prefix {
-            let bytes = length_bytes(length);
-            for (index, byte) in bytes.iter().enumerate() {
+            let digits = length_bytes(length);
+            for (index, byte) in digits.iter().enumerate() {
                 let value = u128::from(*byte);
                 for range in complement(&[value..=value], 8) {
-                    let mut term: Term = bytes[..index]
-                        .iter()
-                        .enumerate()
-                        .map(|(index, byte)| (Key::KeyLengthByte(index), single(u128::from(*byte))))
-                        .collect();
-                    term.insert(
-                        Key::KeyLengthByte(index),
-                        Constraint::Range {
-                            low: *range.start(),
-                            high: *range.end(),
-                        },
-                    );
+                    let (low, high) = (*range.start(), *range.end());
+                    let mut term: Term = key_length_bytes(&digits[..index]).collect();
+                    term.insert(Key::KeyLengthByte(index), Constraint::Range { low, high });
                     term.extend([bit(Key::KeyPresent, true)]);
                     terms.push(term);
                 }
             }
         }
+        // Of a text of the pattern's own length, so that the terms of patterns of several lengths exclude each other.
         for (index, byte) in pattern.bytes.iter().enumerate() {
             for constraint in ternary_complement(u128::from(*byte), 0xff) {
-                let mut term: Term = pattern.bytes[..index]
-                    .iter()
-                    .enumerate()
-                    .map(|(index, byte)| {
-                        (
-                            Key::KeyByte(index),
-                            Constraint::Ternary {
-                                value: u128::from(*byte),
-                                mask: 0xff,
-                            },
-                        )
-                    })
-                    .collect();
+                let mut term = Self::length(pattern);
+                term.extend(key_bytes(&pattern.bytes[..index]));
                 term.insert(Key::KeyByte(index), constraint);
-                term.extend([Self::long_enough(length)]);
                 terms.push(term);
             }
         }
         terms
     }
+}
+
+fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (Key, Constraint)> {
+    bytes.iter().enumerate().map(|(index, byte)| {
+        (
+            Key::KeyByte(index),
+            Constraint::Ternary {
+                value: u128::from(*byte),
+                mask: 0xff,
+            },
+        )
+    })
+}
+
+fn key_length_bytes(digits: &[u8]) -> impl Iterator<Item = (Key, Constraint)> {
+    digits
+        .iter()
+        .enumerate()
+        .map(|(index, byte)| (Key::KeyLengthByte(index), single(u128::from(*byte))))
 }
