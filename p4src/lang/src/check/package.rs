@@ -196,7 +196,13 @@ impl<'a> Checker<'a, '_> {
         let wanted = self.signature(&[(expected.1, targs)], expected.2, None);
         let given = self.signature(&[], found.1, None);
         let (name, type_name) = (&found.0.name, &expected.0.name);
-        if wanted.types.len() != given.types.len() {
+        // Trailing parameters that are optional may be left out.
+        let least = expected
+            .2
+            .iter()
+            .rposition(|p| !super::args::is_optional(p) && p.default.is_none())
+            .map_or(0, |last| last + 1);
+        if !(least..=wanted.types.len()).contains(&given.types.len()) {
             self.push(
                 Diagnostic::error(
                     Code::Architecture,
@@ -204,7 +210,11 @@ impl<'a> Checker<'a, '_> {
                     format!(
                         "`{name}` has {} parameters, `{type_name}` has {}",
                         given.types.len(),
-                        wanted.types.len()
+                        if least == wanted.types.len() {
+                            least.to_string()
+                        } else {
+                            format!("{least} to {}", wanted.types.len())
+                        }
                     ),
                 )
                 .label(found.0.span, "declared here")
@@ -213,7 +223,7 @@ impl<'a> Checker<'a, '_> {
             return false;
         }
         let mut ok = true;
-        for i in 0..wanted.types.len() {
+        for i in 0..given.types.len() {
             let (w, g) = (wanted.types[i].clone(), given.types[i].clone());
             let (wp, gp) = (&wanted.params[i], &given.params[i]);
             if wp.direction != gp.direction {

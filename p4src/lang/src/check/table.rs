@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::types::Ty;
-use super::unit::Body;
+use super::unit::{Body, given_name, join};
 use super::value::Val;
 use crate::ast::{self, ExprKind, TablePropertyKind};
 use crate::diagnostics::{Code, Diagnostic};
@@ -255,9 +255,20 @@ impl<'a> Checker<'a, '_> {
                 let val = self.property_value(value);
                 self.unit.name = outer;
                 if let Some(c) = val {
+                    self.name_in_place(p, value, &c);
                     t.properties.push((name.name.clone(), c));
                 }
             }
+        }
+    }
+
+    /// `@name("x") implementation = T(…);` names the object, as p4c has it.
+    fn name_in_place(&mut self, p: &ast::TableProperty, value: &ast::Expr, made: &ir::Const) {
+        if let (ExprKind::Call { .. }, ir::Const::Extern(id)) = (&value.kind, made)
+            && p.annotations.iter().any(|a| a.name.name == "name")
+            && let Some(instance) = self.out.externs.get_mut(id.index())
+        {
+            instance.name = join("", &given_name(&instance.name, &p.annotations));
         }
     }
 

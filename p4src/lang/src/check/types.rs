@@ -5,7 +5,6 @@ use crate::ast::StructKind;
 use crate::ir;
 use num_bigint::BigUint;
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::rc::Rc;
 
 /// The widest `bit<W>` and `int<W>`; p4c's own default limit.
@@ -147,16 +146,16 @@ impl Types {
             Ty::MatchKind => out.push_str("match_kind"),
             Ty::Str => out.push_str("string"),
             Ty::Integer => out.push_str("int"),
-            Ty::Bit(w) => drop(write!(out, "bit<{w}>")),
-            Ty::Int(w) => drop(write!(out, "int<{w}>")),
-            Ty::Varbit(w) => drop(write!(out, "varbit<{w}>")),
+            Ty::Bit(w) => out.push_str(&format!("bit<{w}>")),
+            Ty::Int(w) => out.push_str(&format!("int<{w}>")),
+            Ty::Varbit(w) => out.push_str(&format!("varbit<{w}>")),
             Ty::Struct(i) => out.push_str(&self.structs[*i as usize].name),
             Ty::Enum(i) => out.push_str(&self.enums[*i as usize].name),
             Ty::SerEnum(i) => out.push_str(&self.ser_enums[*i as usize].name),
             Ty::New(i) => out.push_str(&self.newtypes[*i as usize].0),
             Ty::Stack(elem, n) => {
                 self.write(out, elem);
-                drop(write!(out, "[{n}]"));
+                out.push_str(&format!("[{n}]"));
             }
             Ty::Tuple(items) => {
                 out.push_str("tuple");

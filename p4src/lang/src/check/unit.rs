@@ -92,21 +92,17 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// A new variable; its name gets a suffix if it is taken.
+    /// A new variable; its name gets a suffix if it is taken, behind a `$` that no source name has.
     pub(crate) fn var(&mut self, name: &str, ty: ir::Type, is_temp: bool) -> ir::VarId {
         let name = match self.taken.get_mut(name) {
             None => {
                 self.taken.insert(name.to_owned(), 0);
                 name.to_owned()
             }
-            Some(count) => loop {
+            Some(count) => {
                 *count += 1;
-                let candidate = format!("{name}_{count}");
-                if self.vars.len() < 64 && self.vars.iter().any(|v| v.name == candidate) {
-                    continue;
-                }
-                break candidate;
-            },
+                format!("{name}${count}")
+            }
         };
         self.vars.push(ir::Var { name, ty });
         self.is_temp.push(is_temp);
