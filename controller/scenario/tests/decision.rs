@@ -24,11 +24,32 @@ fn three_rounds(key: u32, flow_key: u32, ordinal: u32) -> u32 {
     a.wrapping_add(crc32(key ^ 0x7F4A_7C15, b))
 }
 
-fn hits(decide: Decide, key: u32, flow_key: u32, p: f64) -> Vec<bool> {
-    let limit = limit(p).unwrap();
-    (1..=(PACKETS + LAGS) as u32)
-        .map(|ordinal| decide(key, flow_key, ordinal) <= limit)
-        .collect()
+/// Which ordinals are hit, one bit each: bit 0 is ordinal 1. The last word is there for the lags.
+struct Hits(Vec<u64>);
+
+impl Hits {
+    fn draw(decide: Decide, key: u32, flow_key: u32, p: f64) -> Hits {
+        let limit = limit(p).unwrap();
+        let ordinals: Vec<u32> = (1..=(PACKETS + LAGS) as u32).collect();
+        let word = |ordinals: &[u32]| {
+            ordinals.iter().enumerate().fold(0, |word, (bit, ordinal)| {
+                word | u64::from(decide(key, flow_key, *ordinal) <= limit) << bit
+            })
+        };
+        Hits(ordinals.chunks(64).map(word).collect())
+    }
+
+    /// The word at a position, seen `lag` ordinals later.
+    fn later(&self, word: usize, lag: usize) -> u64 {
+        (u128::from(self.0[word]) | u128::from(self.0[word + 1]) << 64).wrapping_shr(lag as u32)
+            as u64
+    }
+
+    fn count(&self) -> usize {
+        (0..PACKETS / 64)
+            .map(|word| self.0[word].count_ones() as usize)
+            .sum()
+    }
 }
 
 /// Distance of a count from its expectation in standard deviations.
@@ -37,8 +58,11 @@ fn deviation(count: usize, trials: usize, p: f64) -> f64 {
     ((count as f64 - n * p) / (n * p * (1.0 - p)).sqrt()).abs()
 }
 
-fn both(a: &[bool], b: &[bool], lag: usize) -> usize {
-    (0..PACKETS).filter(|&i| a[i] && b[i + lag]).count()
+/// How many ordinals are hit in `a`, and `lag` later in `b`.
+fn both(a: &Hits, b: &Hits, lag: usize) -> usize {
+    (0..PACKETS / 64)
+        .map(|word| (a.0[word] & b.later(word, lag)).count_ones() as usize)
+        .sum()
 }
 
 fn worst(values: impl IntoIterator<Item = f64>) -> f64 {
@@ -61,12 +85,8 @@ fn flow_keys() -> Vec<u32> {
 fn marginal(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().flat_map(|&p| {
         keys().into_iter().map(move |key| {
-            let drawn = hits(decide, key, flow_key("f"), p);
-            deviation(
-                drawn[..PACKETS].iter().filter(|hit| **hit).count(),
-                PACKETS,
-                p,
-            )
+            let drawn = Hits::draw(decide, key, flow_key("f"), p);
+            deviation(drawn.count(), PACKETS, p)
         })
     }))
 }
@@ -75,7 +95,7 @@ fn lags(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().flat_map(|&p| {
         keys().into_iter().map(move |key| {
             // Flow key 0 adds nothing in the first round: the hardest case.
-            let drawn = hits(decide, key, 0, p);
+            let drawn = Hits::draw(decide, key, 0, p);
             worst((1..=LAGS).map(|lag| deviation(both(&drawn, &drawn, lag), PACKETS, p * p)))
         })
     }))
@@ -84,16 +104,17 @@ fn lags(decide: Decide) -> f64 {
 fn triples(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().flat_map(|&p| {
         keys().into_iter().map(move |key| {
-            let drawn = hits(decide, key, flow_key("f"), p);
-            let count = (0..PACKETS)
-                .filter(|&i| drawn[i] && drawn[i + 1] && drawn[i + 2])
-                .count();
+            let drawn = Hits::draw(decide, key, flow_key("f"), p);
+            let triple = |word| drawn.0[word] & drawn.later(word, 1) & drawn.later(word, 2);
+            let count: usize = (0..PACKETS / 64)
+                .map(|word| triple(word).count_ones() as usize)
+                .sum();
             deviation(count, PACKETS, p * p * p)
         })
     }))
 }
 
-fn pairs(streams: &[Vec<bool>], p: f64) -> f64 {
+fn pairs(streams: &[Hits], p: f64) -> f64 {
     worst(streams.iter().enumerate().flat_map(|(i, a)| {
         streams[i + 1..]
             .iter()
@@ -105,7 +126,7 @@ fn pairs_of_faults(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().map(|&p| {
         let streams: Vec<_> = keys()
             .into_iter()
-            .map(|key| hits(decide, key, 0, p))
+            .map(|key| Hits::draw(decide, key, 0, p))
             .collect();
         pairs(&streams, p)
     }))
@@ -114,7 +135,7 @@ fn pairs_of_faults(decide: Decide) -> f64 {
 fn pairs_of_seeds(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().map(|&p| {
         let streams: Vec<_> = (0..6)
-            .map(|seed| hits(decide, fault_key(seed, "loss"), flow_key("f"), p))
+            .map(|seed| Hits::draw(decide, fault_key(seed, "loss"), flow_key("f"), p))
             .collect();
         pairs(&streams, p)
     }))
@@ -124,7 +145,7 @@ fn pairs_of_flows(decide: Decide) -> f64 {
     worst(PROBABILITIES.iter().map(|&p| {
         let streams: Vec<_> = flow_keys()
             .into_iter()
-            .map(|flow| hits(decide, fault_key(42, "loss"), flow, p))
+            .map(|flow| Hits::draw(decide, fault_key(42, "loss"), flow, p))
             .collect();
         pairs(&streams, p)
     }))
@@ -175,12 +196,13 @@ fn three_rounds_are_too_few() {
 #[test]
 fn a_bare_crc_never_hits_neighbours_together() {
     let neighbours = |decide: Decide| {
-        let drawn = hits(decide, fault_key(42, "loss"), 0, 0.1);
-        // Ordinals 2k and 2k + 1 lie at 2k − 1 and 2k.
-        (1..PACKETS)
-            .step_by(2)
-            .filter(|&i| drawn[i] && drawn[i + 1])
-            .count()
+        let drawn = Hits::draw(decide, fault_key(42, "loss"), 0, 0.1);
+        // Bit i is ordinal i + 1, so the even ordinals are the odd bits.
+        let starts_even = 0xAAAA_AAAA_AAAA_AAAA;
+        let pairs = |word| drawn.0[word] & drawn.later(word, 1) & starts_even;
+        (0..PACKETS / 64)
+            .map(|word| pairs(word).count_ones())
+            .sum::<u32>()
     };
     assert_eq!(neighbours(bare_crc), 0);
     assert!(

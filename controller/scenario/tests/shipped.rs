@@ -205,3 +205,21 @@ fn the_training_faults_fire_at_least_twenty_times() {
         println!("{} fires {fired} times", fault.id);
     }
 }
+
+/// parser-gen accepts every switch's flows, and gives them the bits that the plan's entries test.
+#[test]
+fn the_classifier_uses_the_planned_bits() {
+    for (name, text) in [("r", REDIS), ("t", TRAINING)] {
+        for switch in made(name, text).1.switches {
+            let library = parser_gen::Library::builtin();
+            let options = parser_gen::Options::default();
+            let generated = parser_gen::generate(&library, &switch.classifier(), &options)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let bits: Vec<u32> = generated.flow_bits.iter().map(|(_, bit)| *bit).collect();
+            assert_eq!(
+                bits,
+                switch.flows.iter().map(|flow| flow.bit).collect::<Vec<_>>()
+            );
+        }
+    }
+}

@@ -193,6 +193,16 @@ impl Plan {
 }
 
 impl SwitchPlan {
+    /// The flows as parser-gen takes them: position is bit.
+    #[must_use]
+    pub fn classifier(&self) -> Vec<parser_gen::Flow> {
+        let flow = |flow: &PlannedFlow| parser_gen::Flow {
+            name: flow.p4_name.clone(),
+            filter: flow.filter.clone(),
+        };
+        self.flows.iter().map(flow).collect()
+    }
+
     /// The bit of a flow.
     #[must_use]
     pub fn flow_bit(&self, flow: &str) -> Option<u32> {
