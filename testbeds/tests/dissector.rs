@@ -1,0 +1,168 @@
+//! The shipped Wireshark dissector, in tshark, on a capture file that this crate writes.
+
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+
+use host_agent::frames::{Endpoint, Mac, build, group};
+use testbeds::capture::{Direction, Frame, Recording, write_pcap};
+use testbeds::redis::find_program;
+use wire::{Flags, Kind, Packet, Repr};
+
+fn endpoint(last: u8) -> Endpoint {
+    Endpoint { mac: Mac([2, 0, 0, 0, 0, last]), ip: Ipv4Addr::new(10, 0, 0, last) }
+}
+
+fn frame(repr: Repr, values: &[u32], to: Endpoint) -> Vec<u8> {
+    let mut payload = vec![0; repr.buffer_len()];
+    let mut packet = Packet::new_unchecked(&mut payload[..]);
+    repr.emit(&mut packet);
+    packet.write_u32(values.iter().copied());
+    let mut frame = Vec::new();
+    build(&mut frame, endpoint(1), to, &payload);
+    frame
+}
+
+/// Decodes frames; one line each, the fields separated by spaces. `None` where tshark is not installed.
+fn tshark(frames: Vec<Vec<u8>>, fields: &[&str]) -> Option<Vec<String>> {
+    let Some(program) = find_program("tshark") else {
+        eprintln!("skipped: tshark is not installed");
+        return None;
+    };
+    let frames = frames
+        .into_iter()
+        .zip(1_u64..)
+        .map(|(bytes, second)| Frame {
+            at_ns: second * 1_000_000_000 + 7,
+            direction: Direction::In,
+            wire_len: bytes.len() as u32,
+            bytes: bytes.into(),
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("frames.pcap");
+    write_pcap(&Recording { frames, ..Recording::default() }, File::create(&path).unwrap()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir.lua");
+    let mut command = Command::new(program);
+    command.arg("-X").arg(format!("lua_script:{}", script.display())).arg("-r").arg(&path);
+    command.args(["-T", "fields", "-E", "separator=/s"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(!stderr.contains("Lua"), "{stderr}");
+    Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
+}
+
+const UPDATE: Repr = Repr {
+    kind: Kind::Update,
+    flags: Flags::NONE,
+    job: 9,
+    chunk: 4_000_000_001,
+    slot: 17,
+    worker: 3,
+    transmission: 0,
+    contributors: 1 << 3,
+    scale: 120,
+    next_scale: 121,
+    count: 2,
+};
+
+#[test]
+fn every_field_decodes() {
+    let sum = Repr {
+        kind: Kind::Sum,
+        flags: Flags::AGAIN | Flags::VERSION | Flags::NON_FINITE,
+        transmission: 255,
+        contributors: 0xffff_ffff,
+        ..UPDATE
+    };
+    let agree = Repr { flags: Flags::SCALE_ONLY, scale: 0, count: 0, ..UPDATE };
+    let fields = [
+        "weir.version",
+        "weir.kind",
+        "weir.job",
+        "weir.chunk",
+        "weir.slot",
+        "weir.worker",
+        "weir.transmission",
+        "weir.contributors",
+        "weir.contributor_count",
+        "weir.scale",
+        "weir.next_scale",
+        "weir.count",
+        "weir.flags",
+        "weir.flags.version",
+        "weir.flags.scale_only",
+        "weir.flags.again",
+        "weir.flags.non_finite",
+        "weir.value",
+    ];
+    let frames = vec![
+        frame(UPDATE, &[u32::MAX, 7], endpoint(9)),
+        frame(sum, &[0x7fff_ffff, 0x8000_0001], endpoint(9)),
+        frame(agree, &[], endpoint(9)),
+    ];
+    let Some(lines) = tshark(frames, &fields) else { return };
+    // tshark 4.4 says True and False where 4.0 says 1 and 0.
+    let lines: Vec<String> =
+        lines.iter().map(|line| line.replace("True", "1").replace("False", "0").trim_end().to_owned()).collect();
+    assert_eq!(
+        lines,
+        [
+            "1 1 9 4000000001 17 3 0 0x00000008 1 120 121 2 0x00 0 0 0 0 -1,7",
+            "1 2 9 4000000001 17 3 255 0xffffffff 32 120 121 2 0x83 1 0 1 1 2147483647,-2147483647",
+            "1 1 9 4000000001 17 3 0 0x00000008 1 0 121 0 0x04 0 1 0 0",
+        ]
+    );
+}
+
+#[test]
+fn a_result_carries_floating_point_to_a_group_and_its_time_has_nanoseconds() {
+    let result = Repr { kind: Kind::Result, worker: wire::ALL_WORKERS, ..UPDATE };
+    let values = [1.5_f32.to_bits(), (-0.25_f32).to_bits()];
+    let fields = ["eth.dst", "ip.dst", "frame.time_epoch", "weir.worker", "weir.value_float", "_ws.col.Protocol"];
+    let Some(lines) = tshark(vec![frame(result, &values, group(9))], &fields) else { return };
+    assert_eq!(lines, ["01:00:5e:57:45:09 239.87.69.9 1.000000007 255 1.5,-0.25 WEIR"]);
+}
+
+#[test]
+fn the_headers_around_are_right_in_the_eyes_of_others() {
+    let Some(program_lines) = tshark(
+        vec![frame(UPDATE, &[1, 2], endpoint(9))],
+        &["ip.checksum.status", "udp.checksum", "udp.length", "frame.len", "_ws.expert"],
+    ) else {
+        return;
+    };
+    // 2: unverified, tshark's default; a wrong length would be an expert's remark.
+    assert_eq!(program_lines[0].trim_end(), "2 0x0000 36 70");
+}
+
+#[test]
+fn what_is_cut_or_unknown_is_said_and_breaks_nothing() {
+    let whole = frame(UPDATE, &[1, 2], endpoint(9));
+    let payload = &whole[42..];
+    let wrap = |payload: &[u8]| {
+        let mut bytes = Vec::new();
+        build(&mut bytes, endpoint(1), endpoint(9), payload);
+        bytes
+    };
+    let mut other_version = payload.to_vec();
+    other_version[0] = 0x21;
+    let mut other_kind = payload.to_vec();
+    other_kind[0] = 0x1f;
+    let frames = vec![wrap(&payload[..5]), wrap(&payload[..24]), wrap(&other_version), wrap(&other_kind)];
+    let Some(lines) = tshark(frames, &["_ws.expert.message"]) else { return };
+    assert_eq!(
+        lines,
+        [
+            "Fewer bytes than announced",
+            "Fewer bytes than announced",
+            "Protocol version that this dissector does not know",
+            "Unknown kind",
+        ]
+    );
+}
