@@ -1,6 +1,7 @@
 // The core library: P4_16 1.2.5, appendix D.
-#ifndef WEIR_CORE_P4
-#define WEIR_CORE_P4
+// Programs ask for the guards' names, so they are the customary ones, here and in the other files.
+#ifndef _CORE_P4_
+#define _CORE_P4_
 
 // Run-time errors that a parser can end with. NoError must stay first: its value is 0.
 error {

@@ -1,6 +1,6 @@
 // The Portable Switch Architecture 1.2, with the widths that BMv2's psa_switch has.
-#ifndef WEIR_PSA_P4
-#define WEIR_PSA_P4
+#ifndef __PSA_P4__
+#define __PSA_P4__
 
 #include <core.p4>
 

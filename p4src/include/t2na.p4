@@ -1,6 +1,6 @@
 // The Tofino Native Architecture, for Tofino 2.
-#ifndef WEIR_T2NA_P4
-#define WEIR_T2NA_P4
+#ifndef _TOFINO2_NATIVE_ARCHITECTURE_
+#define _TOFINO2_NATIVE_ARCHITECTURE_
 
 #ifndef __TARGET_TOFINO__
 #define __TARGET_TOFINO__ 2

@@ -1,6 +1,6 @@
 // The Tofino Native Architecture, for Tofino 1.
-#ifndef WEIR_TNA_P4
-#define WEIR_TNA_P4
+#ifndef _TOFINO1_NATIVE_ARCHITECTURE_
+#define _TOFINO1_NATIVE_ARCHITECTURE_
 
 #ifndef __TARGET_TOFINO__
 #define __TARGET_TOFINO__ 1

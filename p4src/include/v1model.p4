@@ -1,6 +1,6 @@
 // The v1model architecture, as BMv2's simple_switch runs it.
-#ifndef WEIR_V1MODEL_P4
-#define WEIR_V1MODEL_P4
+#ifndef _V1_MODEL_P4_
+#define _V1_MODEL_P4_
 
 #include <core.p4>
 

@@ -164,39 +164,87 @@ pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
         .collect()
 }
 
-/// Actions of a control that the control plane can see: shared ones first, in order of their first use, then the control's own.
-fn visible_actions(control: &ir::Control) -> Vec<&ir::Action> {
-    let mut used: Vec<usize> = Vec::new();
-    for table in &control.tables {
-        for action in &table.actions {
-            push_new(&mut used, action.action.index());
+/// What the control plane can see of a control.
+struct Visible<'p> {
+    /// Tables that are applied.
+    tables: Vec<&'p ir::Table>,
+    /// Actions that those tables offer or that the control calls: shared ones first, in order of their first use, then the control's own.
+    actions: Vec<VisibleAction<'p>>,
+}
+
+struct VisibleAction<'p> {
+    action: &'p ir::Action,
+    /// A table offers it, so its parameters are the control plane's.
+    offered: bool,
+}
+
+impl<'p> Visible<'p> {
+    fn of(control: &'p ir::Control) -> Visible<'p> {
+        let mut applied = BTreeSet::new();
+        let mut called: Vec<usize> = Vec::new();
+        let mut see = |stmt: &Stmt| {
+            if let StmtKind::ApplyTable { table, .. } = &stmt.kind {
+                applied.insert(table.index());
+            }
+        };
+        visit(&control.body, &mut see);
+        for action in &control.actions {
+            visit(&action.body, &mut see);
+        }
+        visit(&control.body, &mut |stmt| {
+            if let StmtKind::CallAction(id, _) = &stmt.kind {
+                push_new(&mut called, id.index());
+            }
+        });
+        let tables: Vec<&ir::Table> = applied
+            .iter()
+            .filter_map(|index| control.tables.get(*index))
+            .collect();
+        let mut used: Vec<usize> = Vec::new();
+        for offered in tables.iter().flat_map(|t| &t.actions) {
+            push_new(&mut used, offered.action.index());
+        }
+        let offered = used.len();
+        let offered: BTreeSet<usize> = used[..offered].iter().copied().collect();
+        for index in called {
+            push_new(&mut used, index);
+        }
+        // A shared action was declared outside this control.
+        let own = |index: &usize| {
+            let span = control.actions.get(*index).map(|a| a.span);
+            span.is_some_and(|s| control.span.start <= s.start && s.end <= control.span.end)
+        };
+        let (mut own, mut order): (Vec<usize>, Vec<usize>) = used.into_iter().partition(own);
+        own.sort_unstable();
+        order.extend(own);
+        let actions = order.into_iter().filter_map(|index| {
+            let action = control.actions.get(index)?;
+            let offered = offered.contains(&index);
+            (!is_hidden(&action.annotations)).then_some(VisibleAction { action, offered })
+        });
+        Visible {
+            actions: actions.collect(),
+            tables: tables
+                .into_iter()
+                .filter(|table| !is_hidden(&table.annotations))
+                .collect(),
         }
     }
-    visit(&control.body, &mut |stmt| {
-        if let StmtKind::CallAction(id, _) = &stmt.kind {
-            push_new(&mut used, id.index());
-        }
-    });
-    let own = |index: &usize| {
-        let name = control.actions.get(*index).map_or("", |a| a.name.as_str());
-        name.strip_prefix(&control.name)
-            .is_some_and(|rest| rest.starts_with('.'))
-    };
-    let (mut own, mut order): (Vec<usize>, Vec<usize>) = used.into_iter().partition(own);
-    own.sort_unstable();
-    order.extend(own);
-    order
-        .into_iter()
-        .filter_map(|index| control.actions.get(index))
-        .filter(|action| !is_hidden(&action.annotations))
-        .collect()
 }
 
 const NO_ACTION: &str = "NoAction";
 
+/// Index of `NoAction` among a table's actions.
+fn listed_no_action(control: &ir::Control, table: &ir::Table) -> Option<usize> {
+    table.actions.iter().position(|offered| {
+        let action = control.actions.get(offered.action.index());
+        action.is_some_and(|a| a.name == NO_ACTION)
+    })
+}
+
 /// Whether a table falls back on a `NoAction` that it does not list.
-fn implies_no_action(table: &ir::Table) -> bool {
-    table.default_action.action.is_none()
+fn implies_no_action(control: &ir::Control, table: &ir::Table) -> bool {
+    table.default_action.action.is_none() && listed_no_action(control, table).is_none()
 }
 
 struct Collector<'p, 'n> {
@@ -221,7 +269,8 @@ impl Collector<'_, '_> {
             .iter()
             .filter_map(|id| program.controls.get(id.index()))
         {
-            for action in visible_actions(control) {
+            let visible = Visible::of(control);
+            for VisibleAction { action, .. } in &visible.actions {
                 self.add(
                     Prefix::Action,
                     &action.name,
@@ -229,10 +278,9 @@ impl Collector<'_, '_> {
                     action.span,
                 );
             }
-            for table in &control.tables {
-                // A hidden table's id would be unused; its alias still counts.
+            for table in visible.tables {
                 self.add(Prefix::Table, &table.name, &table.annotations, table.span);
-                if implies_no_action(table) {
+                if implies_no_action(control, table) {
                     self.add(Prefix::Action, NO_ACTION, &[], table.span);
                 }
             }
@@ -290,8 +338,7 @@ impl Builder<'_> {
             self.actions(control, &mut info);
         }
         for control in controls() {
-            let tables = control.tables.iter().filter(|t| !is_hidden(&t.annotations));
-            for table in tables {
+            for table in Visible::of(control).tables {
                 self.table(control, table, &mut info);
             }
             for digest in externs::digest_calls(self.program, control) {
@@ -333,11 +380,17 @@ impl Builder<'_> {
     }
 
     fn actions(&self, control: &ir::Control, info: &mut P4Info) {
-        let implied = control.tables.iter().any(implies_no_action);
+        let Visible {
+            tables,
+            actions: visible,
+        } = Visible::of(control);
+        let implied = tables.iter().any(|table| implies_no_action(control, table));
         let listed =
             |info: &P4Info, name: &str| info.actions.iter().any(|a| a.preamble.name == name);
-        let visible = visible_actions(control);
-        if implied && !listed(info, NO_ACTION) && !visible.iter().any(|a| a.name == NO_ACTION) {
+        if implied
+            && !listed(info, NO_ACTION)
+            && !visible.iter().any(|v| v.action.name == NO_ACTION)
+        {
             let unused = ir::Annotation {
                 name: "noWarn".to_owned(),
                 text: "\"unused\"".to_owned(),
@@ -348,14 +401,14 @@ impl Builder<'_> {
                 params: Vec::new(),
             });
         }
-        for action in visible {
+        for VisibleAction { action, offered } in visible {
             if listed(info, &action.name) {
                 continue;
             }
             let data = action
                 .params
                 .iter()
-                .filter(|p| p.direction == crate::ast::Direction::None)
+                .filter(|p| offered && p.direction == crate::ast::Direction::None)
                 .filter_map(|p| control.vars.get(p.var.index()));
             let params = data.enumerate().map(|(index, var)| Param {
                 id: index as u32 + 1,
@@ -384,7 +437,8 @@ impl Builder<'_> {
                 annotations: annotation_texts(&offered.annotations),
             })
             .collect();
-        let default_id = match table.default_action.action {
+        let default = table.default_action.action;
+        let default_id = match default.or_else(|| listed_no_action(control, table)) {
             Some(index) => action_refs.get(index).map_or(0, |r| r.id),
             None => {
                 let id = self.ids.id(Prefix::Action, NO_ACTION);

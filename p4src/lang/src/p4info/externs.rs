@@ -217,7 +217,18 @@ impl Builder<'_> {
         }
     }
 
-    fn action_profile(&self, preamble: Preamble, instance: &ir::ExternInstance) -> ActionProfile {
+    fn action_profile(
+        &self,
+        mut preamble: Preamble,
+        instance: &ir::ExternInstance,
+    ) -> ActionProfile {
+        preamble.annotations.retain(|annotation| {
+            let name = annotation.split('(').next().unwrap_or("");
+            !matches!(
+                name,
+                "@max_group_size" | "@selector_size_semantics" | "@max_member_weight"
+            )
+        });
         // TNA's selector has the size of its profile.
         let profile = argument(instance, "action_profile").and_then(|value| match value {
             Const::Extern(id) => self.program.externs.get(id.index()),
