@@ -82,6 +82,8 @@ pub struct Flow {
     pub filter: Filter,
     /// Sender, receiver and the switches between them, for each pair of hosts that the filter allows.
     pub paths: Vec<Path>,
+    /// The one switch at which its packets are told apart: elsewhere its filter would match others, too.
+    pub on: Option<String>,
     /// Faults must not touch it.
     pub protected: bool,
     /// The key in decisions.

@@ -220,6 +220,7 @@ fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> 
             declared: flow.name.value.clone(),
             filter,
             paths,
+            on: flow.on.as_ref().map(|on| on.value.clone()),
             protected: raw.protect.iter().any(|name| name.value == flow.name.value),
             span: flow.name.span,
         });

@@ -73,7 +73,7 @@ fn actions_have_exactly_the_parameters_that_entries_give() {
     let (table, call) = Plan::set_epoch(Direction::Egress, 3);
     assert_eq!(
         (table.as_str(), call.name.as_str()),
-        ("Egress.timeline.epoch", "Egress.timeline.set_epoch")
+        ("SwitchEgress.timeline.epoch", "SwitchEgress.timeline.set_epoch")
     );
     assert_eq!(declared.get("set_epoch"), Some(&BTreeSet::from(["epoch"])));
 }

@@ -20,12 +20,12 @@ pub const JOB_GROUP: u32 = 3;
 /// The job number of a scenario's training.
 pub const JOB: u16 = 1;
 
-const FORWARD: &str = "Ingress.forward";
+const FORWARD: &str = "SwitchIngress.forward";
 
 fn control(direction: Direction) -> &'static str {
     match direction {
-        Direction::Ingress => "Ingress",
-        Direction::Egress => "Egress",
+        Direction::Ingress => "SwitchIngress",
+        Direction::Egress => "SwitchEgress",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which switch injects which fault.
 //!
 //! Per (fault, flow) the candidates are the switches that lie on *every* path of the flow, or the one that the file
-//! names: there each packet is met exactly once, and its ordinals are counted in one place. A fault that keeps no
+//! names (`where`, or the flow's `on`): there each packet is met exactly once, and its ordinals are counted in one place. A fault that keeps no
 //! state (`always`) may also be spread over several switches of which each path crosses exactly one. Among the
 //! candidates: the least used busiest switch, then the fewest switches, then nearest to the sender; and never an order
 //! in which a packet meets a later fault before an earlier one.
@@ -137,6 +137,20 @@ fn candidates<'s>(sink: &mut Sink<'_>, fault: &Fault, flow: &'s Flow) -> Option<
         .map(String::as_str)
         .filter(|switch| on_all(switch))
         .collect();
+    if let (Some(on), Some(place)) = (&flow.on, &fault.place)
+        && *on != place.switch
+    {
+        let message = format!(
+            "fault `{}` acts on switch `{}`, but flow `{}` is only known `on: {on}`",
+            fault.id, place.switch, flow.name
+        );
+        sink.error(Code::Placement, fault.place_span, message);
+        return None;
+    }
+    if let Some(on) = &flow.on {
+        // Resolution kept only the paths across it.
+        return Some(vec![vec![on]]);
+    }
     if let Some(place) = &fault.place {
         if let Some(switch) = common.iter().find(|switch| **switch == place.switch) {
             return Some(vec![vec![switch]]);
