@@ -8,8 +8,8 @@ use std::thread;
 use aggregation::cluster::{Forwarder, Node, SlotSwitch, SwitchModel};
 use aggregation::job::WorkerId;
 use host_agent::agent::{
-    JobArgs, LinkArgs, RetransmissionArgs, RoundReport, ServerArgs, ServerMode, ServerReport, WorkerArgs, WorkerReport,
-    run_server, run_worker,
+    JobArgs, LinkArgs, RetransmissionArgs, RoundReport, ServerArgs, ServerMode, ServerReport,
+    WorkerArgs, WorkerReport, run_server, run_worker,
 };
 use host_agent::frames::{CableFrames, Endpoint, Mac};
 use host_agent::train::{Recipe, reference_run};
@@ -33,8 +33,14 @@ struct Setting {
     unplug: Option<(u8, u64)>,
 }
 
-const QUIET: Setting =
-    Setting { workers: 3, mode: ServerMode::Switch, rounds: 3, lose_every: None, garbage_every: None, unplug: None };
+const QUIET: Setting = Setting {
+    workers: 3,
+    mode: ServerMode::Switch,
+    rounds: 3,
+    lose_every: None,
+    garbage_every: None,
+    unplug: None,
+};
 
 struct Ended {
     server: anyhow::Result<(ServerReport, Vec<RoundReport>)>,
@@ -42,13 +48,22 @@ struct Ended {
 }
 
 fn endpoint(last: u8) -> Endpoint {
-    Endpoint { mac: Mac([2, 0, 0, 0, 0, last]), ip: Ipv4Addr::new(10, 0, 0, last) }
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, last]),
+        ip: Ipv4Addr::new(10, 0, 0, last),
+    }
 }
 
 const SERVER: u8 = 100;
 
 fn recipe(rounds: u64) -> Recipe {
-    Recipe { seed: 5, rounds, batch: 8, learning_rate: 0.1, momentum: 0.9 }
+    Recipe {
+        seed: 5,
+        rounds,
+        batch: 8,
+        learning_rate: 0.1,
+        momentum: 0.9,
+    }
 }
 
 fn train(setting: Setting) -> Ended {
@@ -60,7 +75,11 @@ fn train(setting: Setting) -> Ended {
         first_chunk: u32::MAX - 100,
         recipe: recipe(setting.rounds),
         retransmission: RetransmissionArgs {
-            timeout_floor_ms: if setting.lose_every.is_some() { 30 } else { 200 },
+            timeout_floor_ms: if setting.lose_every.is_some() {
+                30
+            } else {
+                200
+            },
             timeout_initial_ms: if patient { 1_000 } else { 100 },
             timeout_ceiling_ms: if patient { 2_000 } else { 100 },
             max_timeouts: if patient { 20 } else { 5 },
@@ -75,7 +94,13 @@ fn train(setting: Setting) -> Ended {
     };
     let (mut outer, mut inner) = (Vec::new(), Vec::new());
     for _ in 0..=setting.workers {
-        let (a, b) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let (a, b) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )
+        .unwrap();
         outer.push(CableFrames::new(a));
         inner.push(b);
     }
@@ -84,7 +109,15 @@ fn train(setting: Setting) -> Ended {
         ServerMode::Direct => Box::new(Forwarder::new(job.job().unwrap())),
     };
     thread::scope(|scope| {
-        let switch = scope.spawn(move || Switch { setting, switch, cables: inner, seen: 0 }.run());
+        let switch = scope.spawn(move || {
+            Switch {
+                setting,
+                switch,
+                cables: inner,
+                seen: 0,
+            }
+            .run()
+        });
         let mut outer = outer.into_iter();
         let mut server_end = outer.next().unwrap();
         let server_args = ServerArgs {
@@ -115,7 +148,10 @@ fn train(setting: Setting) -> Ended {
             })
             .collect();
         let ended = Ended {
-            workers: workers.into_iter().map(|worker| worker.join().unwrap()).collect(),
+            workers: workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap())
+                .collect(),
             server: server.join().unwrap(),
         };
         switch.join().unwrap();
@@ -137,16 +173,23 @@ impl Switch {
         let mut buffer = vec![0; 2048];
         let mut open = vec![true; self.cables.len()];
         while open.contains(&true) {
-            let mut sources: Vec<PollFd> =
-                self.cables.iter().map(|cable| PollFd::new(cable.as_fd(), PollFlags::POLLIN)).collect();
+            let mut sources: Vec<PollFd> = self
+                .cables
+                .iter()
+                .map(|cable| PollFd::new(cable.as_fd(), PollFlags::POLLIN))
+                .collect();
             poll(&mut sources, PollTimeout::from(50_u8)).unwrap();
-            for port in 0..self.cables.len() {
+            for (port, open) in open.iter_mut().enumerate() {
                 for _ in 0..16 {
-                    match recv(self.cables[port].as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
-                        Ok(length @ 1..) => self.forward(port, &buffer[..length].to_vec()),
+                    match recv(
+                        self.cables[port].as_raw_fd(),
+                        &mut buffer,
+                        MsgFlags::MSG_DONTWAIT,
+                    ) {
+                        Ok(length @ 1..) => self.forward(port, &buffer[..length]),
                         Err(Errno::EAGAIN) => break,
                         Ok(_) | Err(_) => {
-                            open[port] = false;
+                            *open = false;
                             break;
                         }
                     }
@@ -170,7 +213,11 @@ impl Switch {
             let cable = self.cables[1 + usize::from(rank)].as_raw_fd();
             nix::sys::socket::shutdown(cable, nix::sys::socket::Shutdown::Both).unwrap();
         }
-        let from = if port == 0 { Node::Server } else { Node::Worker(WorkerId(port as u8 - 1)) };
+        let from = if port == 0 {
+            Node::Server
+        } else {
+            Node::Worker(WorkerId(port as u8 - 1))
+        };
         let mut out = Vec::new();
         self.switch.handle(0, from, &frame[HEADERS..], &mut out);
         for (to, payload) in out {
@@ -203,7 +250,11 @@ impl Switch {
 
     fn send(&self, port: usize, frame: &[u8]) {
         // A cable that is full or unplugged loses the frame.
-        let _ = send(self.cables[port].as_raw_fd(), frame, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+        let _ = send(
+            self.cables[port].as_raw_fd(),
+            frame,
+            MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL,
+        );
     }
 }
 
@@ -213,9 +264,15 @@ fn assert_reference(setting: Setting, ended: &Ended) {
     let (server, rounds) = ended.server.as_ref().unwrap();
     assert_eq!(server.weights_sha256, expected.weights_sha256);
     assert_eq!(server.accuracy, expected.accuracy);
-    assert_eq!(rounds.iter().map(|round| round.round).collect::<Vec<_>>(), (0..setting.rounds).collect::<Vec<_>>());
+    assert_eq!(
+        rounds.iter().map(|round| round.round).collect::<Vec<_>>(),
+        (0..setting.rounds).collect::<Vec<_>>()
+    );
     for worker in &ended.workers {
-        assert_eq!(worker.as_ref().unwrap().weights_sha256, expected.weights_sha256);
+        assert_eq!(
+            worker.as_ref().unwrap().weights_sha256,
+            expected.weights_sha256
+        );
     }
 }
 
@@ -237,7 +294,10 @@ fn a_switch_that_sums_gives_the_reference_runs_weights() {
 
 #[test]
 fn a_server_that_sums_gives_the_reference_runs_weights() {
-    let setting = Setting { mode: ServerMode::Direct, ..QUIET };
+    let setting = Setting {
+        mode: ServerMode::Direct,
+        ..QUIET
+    };
     let ended = train(setting);
     assert_reference(setting, &ended);
     let (server, _) = ended.server.unwrap();
@@ -249,33 +309,59 @@ fn a_server_that_sums_gives_the_reference_runs_weights() {
 #[test]
 fn losses_change_nothing_but_the_time() {
     for mode in [ServerMode::Switch, ServerMode::Direct] {
-        let setting = Setting { mode, lose_every: Some(61), ..QUIET };
+        let setting = Setting {
+            mode,
+            lose_every: Some(61),
+            ..QUIET
+        };
         let ended = train(setting);
         assert_reference(setting, &ended);
-        let again: u64 = ended.workers.iter().map(|worker| worker.as_ref().unwrap().sent.retransmitted_frames).sum();
+        let again: u64 = ended
+            .workers
+            .iter()
+            .map(|worker| worker.as_ref().unwrap().sent.retransmitted_frames)
+            .sum();
         assert!(again >= 20, "{again}");
     }
 }
 
 #[test]
 fn garbage_stops_nobody() {
-    let setting = Setting { garbage_every: Some(5), ..QUIET };
+    let setting = Setting {
+        garbage_every: Some(5),
+        ..QUIET
+    };
     let ended = train(setting);
     assert_reference(setting, &ended);
     let (server, _) = ended.server.unwrap();
     assert!(server.not_ours > 100);
-    assert!(ended.workers.iter().all(|worker| worker.as_ref().unwrap().not_ours > 100));
+    assert!(
+        ended
+            .workers
+            .iter()
+            .all(|worker| worker.as_ref().unwrap().not_ours > 100)
+    );
 }
 
 #[test]
 fn when_a_worker_dies_everybody_else_says_why_they_end() {
-    let setting = Setting { mode: ServerMode::Direct, unplug: Some((1, 900)), ..QUIET };
+    let setting = Setting {
+        mode: ServerMode::Direct,
+        unplug: Some((1, 900)),
+        ..QUIET
+    };
     let ended = train(setting);
-    let errors: Vec<String> =
-        ended.workers.iter().map(|worker| format!("{:#}", worker.as_ref().unwrap_err())).collect();
+    let errors: Vec<String> = ended
+        .workers
+        .iter()
+        .map(|worker| format!("{:#}", worker.as_ref().unwrap_err()))
+        .collect();
     assert!(errors[1].contains("unplugged"), "{errors:?}");
     for survivor in [&errors[0], &errors[2]] {
-        assert!(survivor.contains("not answered within 5 timeouts"), "{survivor}");
+        assert!(
+            survivor.contains("not answered within 5 timeouts"),
+            "{survivor}"
+        );
     }
     let error = format!("{:#}", ended.server.unwrap_err());
     assert!(error.contains("waits for worker 1"), "{error}");
@@ -283,7 +369,13 @@ fn when_a_worker_dies_everybody_else_says_why_they_end() {
 
 #[test]
 fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
-    let (a, _b) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+    let (a, _b) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )
+    .unwrap();
     let mut frames = CableFrames::new(a);
     let retransmission = RetransmissionArgs {
         timeout_floor_ms: 1,
@@ -291,9 +383,21 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         timeout_ceiling_ms: 1,
         max_timeouts: 1,
     };
-    let job = JobArgs { job: 1, workers: 2, window: 16, first_chunk: 0, recipe: recipe(1), retransmission };
-    let link =
-        LinkArgs { iface: None, link_fd: None, mac: endpoint(1).mac, ip: endpoint(1).ip, wait: false };
+    let job = JobArgs {
+        job: 1,
+        workers: 2,
+        window: 16,
+        first_chunk: 0,
+        recipe: recipe(1),
+        retransmission,
+    };
+    let link = LinkArgs {
+        iface: None,
+        link_fd: None,
+        mac: endpoint(1).mac,
+        ip: endpoint(1).ip,
+        wait: false,
+    };
     let worker = WorkerArgs {
         rank: 2,
         server_mac: endpoint(9).mac,
@@ -303,10 +407,24 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
     };
     let error = run_worker(&worker, &mut frames).unwrap_err().to_string();
     assert!(error.contains("rank 2 of 2 workers"), "{error}");
-    let server = ServerArgs { mode: ServerMode::Direct, peers: vec![endpoint(1)], job: job.clone(), link };
-    let error = run_server(&server, &mut frames, |_| Ok(())).unwrap_err().to_string();
-    assert!(error.contains("2 workers, but the addresses of 1"), "{error}");
-    let window = WorkerArgs { rank: 0, job: JobArgs { window: 15, ..job }, ..worker };
+    let server = ServerArgs {
+        mode: ServerMode::Direct,
+        peers: vec![endpoint(1)],
+        job: job.clone(),
+        link,
+    };
+    let error = run_server(&server, &mut frames, |_| Ok(()))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("2 workers, but the addresses of 1"),
+        "{error}"
+    );
+    let window = WorkerArgs {
+        rank: 0,
+        job: JobArgs { window: 15, ..job },
+        ..worker
+    };
     let error = run_worker(&window, &mut frames).unwrap_err().to_string();
     assert!(error.contains("power of two"), "{error}");
 }

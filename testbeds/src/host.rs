@@ -40,7 +40,9 @@ impl Namespace {
 
     /// The calling thread's.
     pub fn current() -> io::Result<Namespace> {
-        Ok(Namespace { fd: Arc::new(File::open("/proc/thread-self/ns/net")?.into()) })
+        Ok(Namespace {
+            fd: Arc::new(File::open("/proc/thread-self/ns/net")?.into()),
+        })
     }
 
     /// Runs `work` inside, on a thread of its own, so that the calling thread stays where it is. Sockets that `work`
@@ -61,8 +63,12 @@ impl AsFd for Namespace {
 
 fn on_scratch_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
-        let worker = thread::Builder::new().name("namespace".into()).spawn_scoped(scope, work)?;
-        worker.join().unwrap_or_else(|_| Err(io::Error::other("the work in a namespace panicked")))
+        let worker = thread::Builder::new()
+            .name("namespace".into())
+            .spawn_scoped(scope, work)?;
+        worker
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the work in a namespace panicked")))
     })
 }
 
@@ -76,7 +82,10 @@ pub struct Host {
 impl Host {
     /// Makes a host with nothing but a loopback interface.
     pub fn new(name: impl Into<String>) -> io::Result<Host> {
-        Ok(Host { name: name.into(), namespace: Namespace::new()? })
+        Ok(Host {
+            name: name.into(),
+            namespace: Namespace::new()?,
+        })
     }
 
     /// Its name.
@@ -161,7 +170,11 @@ impl Process {
     /// Start processes from the main thread, or inside a sandbox: only then they also die when this process is killed.
     /// (The kernel ties a child to the *thread* that started it.)
     pub fn spawn(host: &str, mut command: Command) -> Result<Process, ProcessError> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
         if getpid() == gettid() {
             // SAFETY: prctl(2) is async-signal-safe and the closure touches nothing else.
             unsafe {
@@ -183,7 +196,15 @@ impl Process {
             thread::spawn(move || read_tail(source, &tail))
         });
         let stdin = child.stdin.take();
-        Ok(Process { host: host.into(), child, stdin, lines, stderr, stderr_reader, status: None })
+        Ok(Process {
+            host: host.into(),
+            child,
+            stdin,
+            lines,
+            stderr,
+            stderr_reader,
+            status: None,
+        })
     }
 
     /// The host it runs in.
@@ -211,7 +232,11 @@ impl Process {
             Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
-        result.map_err(|source| ProcessError::Io { host: self.host.clone(), what: "cannot write to a process", source })
+        result.map_err(|source| ProcessError::Io {
+            host: self.host.clone(),
+            what: "cannot write to a process",
+            source,
+        })
     }
 
     /// Closes its standard input.
@@ -295,14 +320,21 @@ fn read_lines(source: impl Read, to: &SyncSender<String>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        match source.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line) {
+        match source
+            .by_ref()
+            .take(LINE_LIMIT)
+            .read_until(b'\n', &mut line)
+        {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
         if line.last() == Some(&b'\n') {
             line.pop();
         }
-        if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+        if to
+            .send(String::from_utf8_lossy(&line).into_owned())
+            .is_err()
+        {
             return;
         }
     }
@@ -326,7 +358,10 @@ pub fn inherit(command: &mut Command, fd: OwnedFd) -> i32 {
     // SAFETY: fcntl(2) is async-signal-safe; the closure owns the descriptor, so it is open until the command is dropped.
     unsafe {
         command.pre_exec(move || {
-            nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))?;
+            nix::fcntl::fcntl(
+                &fd,
+                nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()),
+            )?;
             Ok(())
         });
     }

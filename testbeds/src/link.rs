@@ -16,7 +16,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socketpair, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socketpair, sockopt,
+};
 use nix::unistd::pipe2;
 
 use crate::capture::{Direction, Limits, Recorder, Recording};
@@ -71,10 +73,19 @@ impl HubBuilder {
     /// Starts to carry frames.
     pub fn start(self) -> io::Result<Hub> {
         let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)?;
-        let shared = self.cables.iter().map(|cable| cable.shared.clone()).collect();
-        let thread =
-            thread::Builder::new().name("cables".into()).spawn(move || carry(self.cables, &stopped))?;
-        Ok(Hub { shared, stop: Some(stop), thread: Some(thread) })
+        let shared = self
+            .cables
+            .iter()
+            .map(|cable| cable.shared.clone())
+            .collect();
+        let thread = thread::Builder::new()
+            .name("cables".into())
+            .spawn(move || carry(self.cables, &stopped))?;
+        Ok(Hub {
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 
@@ -104,7 +115,12 @@ impl Hub {
     /// Ends the recording of a cable and returns it; `None` if it is not recorded.
     pub fn recording(&self, cable: CableId) -> Option<Recording> {
         let shared = self.shared.get(cable.0)?;
-        let recorder = shared.recorder.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let recorder = shared
+            .recorder
+            .as_ref()?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
         // A cable records what enters it, so what it drops afterwards is in the recording.
         Some(recorder.finish(0))
     }
@@ -149,7 +165,11 @@ struct Lane {
 
 impl Lane {
     fn new(direction: Direction) -> Lane {
-        Lane { direction, waiting: VecDeque::new(), closed: false }
+        Lane {
+            direction,
+            waiting: VecDeque::new(),
+            closed: false,
+        }
     }
 }
 
@@ -168,7 +188,10 @@ impl Cable {
 
     fn interest(&self, socket: usize) -> PollFlags {
         let mut flags = PollFlags::POLLIN;
-        flags.set(PollFlags::POLLOUT, !self.lanes[1 - socket].waiting.is_empty());
+        flags.set(
+            PollFlags::POLLOUT,
+            !self.lanes[1 - socket].waiting.is_empty(),
+        );
         flags
     }
 
@@ -176,7 +199,11 @@ impl Cable {
     fn serve(&mut self, socket: usize, buffer: &mut [u8]) {
         // Bounded, so that one busy end does not keep the others waiting.
         for _ in 0..64 {
-            match recv(self.sockets[socket].as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
+            match recv(
+                self.sockets[socket].as_raw_fd(),
+                buffer,
+                MsgFlags::MSG_DONTWAIT,
+            ) {
                 Ok(0) => return self.unplug(),
                 Ok(length) => self.accept(socket, &buffer[..length]),
                 Err(Errno::EAGAIN) => break,
@@ -191,7 +218,9 @@ impl Cable {
     fn accept(&mut self, lane: usize, frame: &[u8]) {
         let counts = &self.shared.counts[lane];
         counts.frames.fetch_add(1, Ordering::Relaxed);
-        counts.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        counts
+            .bytes
+            .fetch_add(frame.len() as u64, Ordering::Relaxed);
         let direction = self.lanes[lane].direction;
         if let Some(recorder) = &self.shared.recorder
             && let Some(recorder) = &mut *recorder.lock().unwrap_or_else(PoisonError::into_inner)
@@ -226,7 +255,8 @@ impl Cable {
             lane.waiting.clear();
         }
         for socket in &self.sockets {
-            let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
+            let _ =
+                nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
         }
     }
 }
@@ -238,9 +268,16 @@ fn carry(mut cables: Vec<Cable>, stopped: &OwnedFd) {
         {
             let mut places = Vec::new();
             let mut sources = vec![PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
-            for (index, cable) in cables.iter().enumerate().filter(|(_, cable)| cable.is_open()) {
+            for (index, cable) in cables
+                .iter()
+                .enumerate()
+                .filter(|(_, cable)| cable.is_open())
+            {
                 for socket in 0..2 {
-                    sources.push(PollFd::new(cable.sockets[socket].as_fd(), cable.interest(socket)));
+                    sources.push(PollFd::new(
+                        cable.sockets[socket].as_fd(),
+                        cable.interest(socket),
+                    ));
                     places.push((index, socket));
                 }
             }
@@ -249,11 +286,18 @@ fn carry(mut cables: Vec<Cable>, stopped: &OwnedFd) {
                 Err(Errno::EINTR) => continue,
                 Err(_) => return,
             }
-            let happened = |source: &PollFd| source.revents().is_some_and(|events| !events.is_empty());
+            let happened =
+                |source: &PollFd| source.revents().is_some_and(|events| !events.is_empty());
             if happened(&sources[0]) {
                 return;
             }
-            ready.extend(sources[1..].iter().zip(places).filter(|(source, _)| happened(source)).map(|(_, p)| p));
+            ready.extend(
+                sources[1..]
+                    .iter()
+                    .zip(places)
+                    .filter(|(source, _)| happened(source))
+                    .map(|(_, p)| p),
+            );
         }
         for (index, socket) in ready {
             cables[index].serve(socket, &mut buffer);
@@ -262,7 +306,12 @@ fn carry(mut cables: Vec<Cable>, stopped: &OwnedFd) {
 }
 
 fn seqpacket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (a, b) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    let (a, b) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?;
     for end in [&a, &b] {
         setsockopt(end, sockopt::SndBuf, &SOCKET_BUFFER)?;
     }
@@ -270,7 +319,9 @@ fn seqpacket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
 }
 
 #[cfg(test)]
@@ -281,7 +332,11 @@ mod tests {
 
     fn receive(end: &OwnedFd) -> Vec<u8> {
         let mut sources = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
-        poll(&mut sources, PollTimeout::try_from(Duration::from_secs(5)).unwrap()).unwrap();
+        poll(
+            &mut sources,
+            PollTimeout::try_from(Duration::from_secs(5)).unwrap(),
+        )
+        .unwrap();
         let mut buffer = vec![0; FRAME_LIMIT];
         let length = recv(end.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).unwrap();
         buffer.truncate(length);
@@ -305,13 +360,29 @@ mod tests {
         send_frame(&ends.b, b"back");
         assert_eq!(receive(&ends.a), b"back");
         let counters = hub.counters(cable).unwrap();
-        assert_eq!((counters.rx_frames, counters.rx_bytes, counters.tx_frames, counters.tx_bytes), (2, 8, 1, 4));
+        assert_eq!(
+            (
+                counters.rx_frames,
+                counters.rx_bytes,
+                counters.tx_frames,
+                counters.tx_bytes
+            ),
+            (2, 8, 1, 4)
+        );
         assert_eq!(hub.counters(other), Some(Counters::default()));
         let recording = hub.recording(cable).unwrap();
-        let seen: Vec<_> = recording.frames.iter().map(|frame| (frame.direction, &*frame.bytes)).collect();
+        let seen: Vec<_> = recording
+            .frames
+            .iter()
+            .map(|frame| (frame.direction, &*frame.bytes))
+            .collect();
         assert_eq!(
             seen,
-            [(Direction::In, &b"one"[..]), (Direction::In, b"three"), (Direction::Out, b"back")]
+            [
+                (Direction::In, &b"one"[..]),
+                (Direction::In, b"three"),
+                (Direction::Out, b"back")
+            ]
         );
         assert!(recording.is_complete());
         assert!(hub.recording(other).is_none());
@@ -326,7 +397,9 @@ mod tests {
             send_frame(&ends.a, &[0; 1000]);
         }
         let deadline = std::time::Instant::now() + Duration::from_secs(5);
-        while hub.counters(cable).unwrap().rx_frames < 20_000 && std::time::Instant::now() < deadline {
+        while hub.counters(cable).unwrap().rx_frames < 20_000
+            && std::time::Instant::now() < deadline
+        {
             thread::sleep(Duration::from_millis(1));
         }
         let counters = hub.counters(cable).unwrap();

@@ -11,7 +11,10 @@ use testbeds::redis::find_program;
 use wire::{Flags, Kind, Packet, Repr};
 
 fn endpoint(last: u8) -> Endpoint {
-    Endpoint { mac: Mac([2, 0, 0, 0, 0, last]), ip: Ipv4Addr::new(10, 0, 0, last) }
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 0, last]),
+        ip: Ipv4Addr::new(10, 0, 0, last),
+    }
 }
 
 fn frame(repr: Repr, values: &[u32], to: Endpoint) -> Vec<u8> {
@@ -42,10 +45,21 @@ fn tshark(frames: Vec<Vec<u8>>, fields: &[&str]) -> Option<Vec<String>> {
         .collect();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frames.pcap");
-    write_pcap(&Recording { frames, ..Recording::default() }, File::create(&path).unwrap()).unwrap();
+    write_pcap(
+        &Recording {
+            frames,
+            ..Recording::default()
+        },
+        File::create(&path).unwrap(),
+    )
+    .unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir.lua");
     let mut command = Command::new(program);
-    command.arg("-X").arg(format!("lua_script:{}", script.display())).arg("-r").arg(&path);
+    command
+        .arg("-X")
+        .arg(format!("lua_script:{}", script.display()))
+        .arg("-r")
+        .arg(&path);
     command.args(["-T", "fields", "-E", "separator=/s"]);
     for field in fields {
         command.args(["-e", field]);
@@ -54,7 +68,13 @@ fn tshark(frames: Vec<Vec<u8>>, fields: &[&str]) -> Option<Vec<String>> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert!(!stderr.contains("Lua"), "{stderr}");
-    Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
+    Some(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect(),
+    )
 }
 
 const UPDATE: Repr = Repr {
@@ -80,7 +100,12 @@ fn every_field_decodes() {
         contributors: 0xffff_ffff,
         ..UPDATE
     };
-    let agree = Repr { flags: Flags::SCALE_ONLY, scale: 0, count: 0, ..UPDATE };
+    let agree = Repr {
+        flags: Flags::SCALE_ONLY,
+        scale: 0,
+        count: 0,
+        ..UPDATE
+    };
     let fields = [
         "weir.version",
         "weir.kind",
@@ -106,10 +131,19 @@ fn every_field_decodes() {
         frame(sum, &[0x7fff_ffff, 0x8000_0001], endpoint(9)),
         frame(agree, &[], endpoint(9)),
     ];
-    let Some(lines) = tshark(frames, &fields) else { return };
+    let Some(lines) = tshark(frames, &fields) else {
+        return;
+    };
     // tshark 4.4 says True and False where 4.0 says 1 and 0.
-    let lines: Vec<String> =
-        lines.iter().map(|line| line.replace("True", "1").replace("False", "0").trim_end().to_owned()).collect();
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            line.replace("True", "1")
+                .replace("False", "0")
+                .trim_end()
+                .to_owned()
+        })
+        .collect();
     assert_eq!(
         lines,
         [
@@ -122,18 +156,40 @@ fn every_field_decodes() {
 
 #[test]
 fn a_result_carries_floating_point_to_a_group_and_its_time_has_nanoseconds() {
-    let result = Repr { kind: Kind::Result, worker: wire::ALL_WORKERS, ..UPDATE };
+    let result = Repr {
+        kind: Kind::Result,
+        worker: wire::ALL_WORKERS,
+        ..UPDATE
+    };
     let values = [1.5_f32.to_bits(), (-0.25_f32).to_bits()];
-    let fields = ["eth.dst", "ip.dst", "frame.time_epoch", "weir.worker", "weir.value_float", "_ws.col.Protocol"];
-    let Some(lines) = tshark(vec![frame(result, &values, group(9))], &fields) else { return };
-    assert_eq!(lines, ["01:00:5e:57:45:09 239.87.69.9 1.000000007 255 1.5,-0.25 WEIR"]);
+    let fields = [
+        "eth.dst",
+        "ip.dst",
+        "frame.time_epoch",
+        "weir.worker",
+        "weir.value_float",
+        "_ws.col.Protocol",
+    ];
+    let Some(lines) = tshark(vec![frame(result, &values, group(9))], &fields) else {
+        return;
+    };
+    assert_eq!(
+        lines,
+        ["01:00:5e:57:45:09 239.87.69.9 1.000000007 255 1.5,-0.25 WEIR"]
+    );
 }
 
 #[test]
 fn the_headers_around_are_right_in_the_eyes_of_others() {
     let Some(program_lines) = tshark(
         vec![frame(UPDATE, &[1, 2], endpoint(9))],
-        &["ip.checksum.status", "udp.checksum", "udp.length", "frame.len", "_ws.expert"],
+        &[
+            "ip.checksum.status",
+            "udp.checksum",
+            "udp.length",
+            "frame.len",
+            "_ws.expert",
+        ],
     ) else {
         return;
     };
@@ -154,8 +210,15 @@ fn what_is_cut_or_unknown_is_said_and_breaks_nothing() {
     other_version[0] = 0x21;
     let mut other_kind = payload.to_vec();
     other_kind[0] = 0x1f;
-    let frames = vec![wrap(&payload[..5]), wrap(&payload[..24]), wrap(&other_version), wrap(&other_kind)];
-    let Some(lines) = tshark(frames, &["_ws.expert.message"]) else { return };
+    let frames = vec![
+        wrap(&payload[..5]),
+        wrap(&payload[..24]),
+        wrap(&other_version),
+        wrap(&other_kind),
+    ];
+    let Some(lines) = tshark(frames, &["_ws.expert.message"]) else {
+        return;
+    };
     assert_eq!(
         lines,
         [

@@ -19,7 +19,10 @@ fn probe(arguments: &[&str]) -> Option<Output> {
 
 fn ran(output: Output) -> Option<Output> {
     if output.status.code() == Some(77) {
-        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
+        eprintln!(
+            "skipped: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
         return None;
     }
     Some(output)
@@ -28,13 +31,21 @@ fn ran(output: Output) -> Option<Output> {
 /// The lines that a successful experiment printed.
 fn lines(output: &Output) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{:?}: {}{}", output.status, text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{:?}: {}{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
     text(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn two_hosts_exchange_frames_and_nothing_else_is_on_the_wire() {
-    let Some(output) = probe(&["exchange"]) else { return };
+    let Some(output) = probe(&["exchange"]) else {
+        return;
+    };
     // 100 frames of 14 + 20 + 8 + 1000 bytes.
     assert_eq!(
         lines(&output),
@@ -48,7 +59,9 @@ fn two_hosts_exchange_frames_and_nothing_else_is_on_the_wire() {
 
 #[test]
 fn a_rate_is_kept() {
-    let Some(output) = probe(&["rate"]) else { return };
+    let Some(output) = probe(&["rate"]) else {
+        return;
+    };
     let lines = lines(&output);
     let ratio: f64 = lines[0].rsplit(' ').next().unwrap().parse().unwrap();
     // A busy machine sends less; the bucket adds what it holds at the start.
@@ -57,40 +70,69 @@ fn a_rate_is_kept() {
 
 #[test]
 fn a_process_in_a_host_talks_and_dies_with_its_handle() {
-    let Some(output) = probe(&["processes"]) else { return };
+    let Some(output) = probe(&["processes"]) else {
+        return;
+    };
     assert_eq!(
         lines(&output),
-        ["Line(\"ready\")", "Line(\"got go\")", "End", "Some(3) \"trouble\\n\"", "sleepers 0"]
+        [
+            "Line(\"ready\")",
+            "Line(\"got go\")",
+            "End",
+            "Some(3) \"trouble\\n\"",
+            "sleepers 0"
+        ]
     );
 }
 
 #[test]
 fn a_real_redis_answers_a_client_in_another_host() {
-    let Some(output) = probe(&["redis"]) else { return };
+    let Some(output) = probe(&["redis"]) else {
+        return;
+    };
     let lines = lines(&output);
     if lines == ["redis-server is not installed"] {
         eprintln!("skipped: redis-server is not installed");
         return;
     }
-    assert_eq!(lines, ["Some(0) GET 20 LPUSH 20 SET 20 errors 20", "captured GETs 20"]);
+    assert_eq!(
+        lines,
+        [
+            "Some(0) GET 20 LPUSH 20 SET 20 errors 20",
+            "captured GETs 20"
+        ]
+    );
 }
 
 #[test]
 fn agents_train_over_raw_packets_and_captures_see_every_update() {
-    let Some(output) = probe(&["train"]) else { return };
-    assert_eq!(lines(&output), ["agents 4 equal true", "complete true missing 0 extra 0 late 0"]);
+    let Some(output) = probe(&["train"]) else {
+        return;
+    };
+    assert_eq!(
+        lines(&output),
+        [
+            "agents 4 equal true",
+            "complete true missing 0 extra 0 late 0"
+        ]
+    );
 }
 
 #[test]
 fn agents_train_over_a_cable_in_memory_without_any_namespace() {
-    let output = Command::new(PROBE).arg("train-on-a-cable").output().unwrap();
+    let output = Command::new(PROBE)
+        .arg("train-on-a-cable")
+        .output()
+        .unwrap();
     assert_eq!(lines(&output), ["agents 2 equal true", "both ways true"]);
 }
 
 #[test]
 fn the_status_of_the_program_inside_is_the_status_outside() {
     for status in ["0", "1", "42"] {
-        let Some(output) = probe(&["status", status]) else { return };
+        let Some(output) = probe(&["status", status]) else {
+            return;
+        };
         assert_eq!(output.status.code(), status.parse().ok());
     }
 }
@@ -126,9 +168,16 @@ fn an_ordinary_user_needs_no_root() {
 
 /// Starts the experiment that stays, and waits until it is up; `None` if namespaces are refused here.
 fn staying() -> Option<(std::process::Child, Vec<PathBuf>)> {
-    let mut child = Command::new(PROBE).arg("stay").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(PROBE)
+        .arg("stay")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     if line != "staying\n" {
         ran(child.wait_with_output().unwrap());
         return None;
@@ -143,7 +192,10 @@ fn staying() -> Option<(std::process::Child, Vec<PathBuf>)> {
 fn descendants(id: u32) -> Vec<PathBuf> {
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let mut all = Vec::new();
-    for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+    for child in children
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok())
+    {
         all.push(PathBuf::from(format!("/proc/{child}")));
         all.extend(descendants(child));
     }
@@ -162,27 +214,43 @@ fn await_end(family: &[PathBuf]) {
 
 /// Every network namespace that a process of this machine is in.
 fn namespaces_of(family: &[PathBuf]) -> Vec<PathBuf> {
-    family.iter().filter_map(|folder| fs::read_link(folder.join("ns/net")).ok()).collect()
+    family
+        .iter()
+        .filter_map(|folder| fs::read_link(folder.join("ns/net")).ok())
+        .collect()
 }
 
 #[test]
 fn kill_9_of_the_outer_process_leaves_nothing() {
-    let Some((mut child, family)) = staying() else { return };
+    let Some((mut child, family)) = staying() else {
+        return;
+    };
     let namespaces = namespaces_of(&family);
     assert!(!namespaces.is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     await_end(&family);
-    let everybody: Vec<PathBuf> = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).collect();
+    let everybody: Vec<PathBuf> = fs::read_dir("/proc")
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     let left = namespaces_of(&everybody);
-    assert!(namespaces.iter().all(|namespace| !left.contains(namespace)), "{namespaces:?}");
+    assert!(
+        namespaces.iter().all(|namespace| !left.contains(namespace)),
+        "{namespaces:?}"
+    );
 }
 
 #[test]
 fn a_signal_to_the_outer_process_ends_the_program_inside() {
     for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
-        let Some((mut child, family)) = staying() else { return };
-        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let Some((mut child, family)) = staying() else {
+            return;
+        };
+        Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(status));
         await_end(&family);
     }
@@ -191,10 +259,7 @@ fn a_signal_to_the_outer_process_ends_the_program_inside() {
 #[test]
 fn a_refusal_is_one_line_that_says_what_was_refused() {
     // Inside this sandbox no further one is allowed.
-    let output = Command::new(PROBE)
-        .args(["refused"])
-        .output()
-        .unwrap();
+    let output = Command::new(PROBE).args(["refused"]).output().unwrap();
     let Some(output) = ran(output) else { return };
     let lines = lines(&output);
     assert_eq!(lines.len(), 2, "{lines:?}");

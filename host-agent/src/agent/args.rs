@@ -101,16 +101,22 @@ pub struct LinkArgs {
 impl LinkArgs {
     /// Where this agent is.
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint { mac: self.mac, ip: self.ip }
+        Endpoint {
+            mac: self.mac,
+            ip: self.ip,
+        }
     }
 
     pub(super) fn open(&self) -> anyhow::Result<Box<dyn Frames>> {
         match (&self.iface, self.link_fd) {
-            (Some(name), _) => Ok(Box::new(
-                EthernetFrames::open(name).with_context(|| format!("cannot open the interface {name}"))?,
-            )),
+            (Some(name), _) => {
+                Ok(Box::new(EthernetFrames::open(name).with_context(|| {
+                    format!("cannot open the interface {name}")
+                })?))
+            }
             (None, Some(number)) => Ok(Box::new(
-                CableFrames::inherited(number).with_context(|| format!("descriptor {number} is no cable"))?,
+                CableFrames::inherited(number)
+                    .with_context(|| format!("descriptor {number} is no cable"))?,
             )),
             (None, None) => anyhow::bail!("neither an interface nor a descriptor was given"),
         }
@@ -213,9 +219,12 @@ mod tests {
 
     #[test]
     fn a_server_needs_its_peers() {
-        let server = "x server --mode direct --workers 1 --mac 02:00:00:00:00:09 --ip 10.0.0.9 --iface eth0";
+        let server =
+            "x server --mode direct --workers 1 --mac 02:00:00:00:00:09 --ip 10.0.0.9 --iface eth0";
         assert!(parse(server).is_err());
-        let Ok(AgentCommand::Server(args)) = parse(&format!("{server} --peer 02:00:00:00:00:01/10.0.0.1")) else {
+        let Ok(AgentCommand::Server(args)) =
+            parse(&format!("{server} --peer 02:00:00:00:00:01/10.0.0.1"))
+        else {
             panic!()
         };
         assert_eq!(args.peers[0].ip, Ipv4Addr::new(10, 0, 0, 1));

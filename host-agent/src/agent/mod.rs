@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-pub use args::{JobArgs, LinkArgs, ReferenceArgs, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs};
+pub use args::{
+    JobArgs, LinkArgs, ReferenceArgs, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs,
+};
 pub use report::{Line, ReferenceReport, RoundReport, SentReport, ServerReport, WorkerReport};
 
 use crate::frames::Frames;
@@ -57,7 +59,10 @@ impl AgentCommand {
             AgentCommand::Worker(args) => {
                 let mut frames = args.link.open()?;
                 start(args.link.wait)?;
-                print(&Line::Report(report::Report::Worker(worker::run(args, &mut frames)?)))
+                print(&Line::Report(report::Report::Worker(worker::run(
+                    args,
+                    &mut frames,
+                )?)))
             }
             AgentCommand::Server(args) => {
                 let mut frames = args.link.open()?;
@@ -87,7 +92,9 @@ pub use worker::run as run_worker;
 fn print(line: &Line) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     serde_json::to_writer(&mut stdout, line).context("cannot print")?;
-    writeln!(stdout).and_then(|()| stdout.flush()).context("cannot print")
+    writeln!(stdout)
+        .and_then(|()| stdout.flush())
+        .context("cannot print")
 }
 
 /// Says that frames can be received, and waits for the start if asked to.
@@ -95,7 +102,9 @@ fn start(wait: bool) -> anyhow::Result<()> {
     print(&Line::Ready)?;
     if wait {
         let mut line = String::new();
-        let length = io::stdin().read_line(&mut line).context("cannot read the standard input")?;
+        let length = io::stdin()
+            .read_line(&mut line)
+            .context("cannot read the standard input")?;
         anyhow::ensure!(length > 0, "the standard input ended before the start");
     }
     Ok(())
@@ -117,7 +126,9 @@ impl Clock {
     fn until(&self, deadline_ns: Option<u64>) -> Duration {
         // Without a deadline too, one looks around now and then.
         const IDLE: Duration = Duration::from_millis(100);
-        deadline_ns.map_or(IDLE, |deadline| Duration::from_nanos(deadline.saturating_sub(self.now_ns())))
+        deadline_ns.map_or(IDLE, |deadline| {
+            Duration::from_nanos(deadline.saturating_sub(self.now_ns()))
+        })
     }
 }
 
@@ -125,7 +136,11 @@ impl Clock {
 const BURST: usize = 64;
 
 /// Waits for frames and gives each to `handle`: the first for at most `timeout`, then those that are there.
-fn receive(frames: &mut dyn Frames, timeout: Duration, mut handle: impl FnMut(&[u8])) -> io::Result<()> {
+fn receive(
+    frames: &mut dyn Frames,
+    timeout: Duration,
+    mut handle: impl FnMut(&[u8]),
+) -> io::Result<()> {
     let mut timeout = timeout;
     for _ in 0..BURST {
         match frames.receive(timeout)? {

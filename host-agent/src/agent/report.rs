@@ -141,9 +141,17 @@ mod tests {
 
     #[test]
     fn a_line_is_one_flat_object() {
-        let line = Line::Round(RoundReport { round: 1, rounds: 2, accuracy: 0.5, wall_ms: 1.5 });
+        let line = Line::Round(RoundReport {
+            round: 1,
+            rounds: 2,
+            accuracy: 0.5,
+            wall_ms: 1.5,
+        });
         let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(text, r#"{"event":"round","round":1,"rounds":2,"accuracy":0.5,"wall_ms":1.5}"#);
+        assert_eq!(
+            text,
+            r#"{"event":"round","round":1,"rounds":2,"accuracy":0.5,"wall_ms":1.5}"#
+        );
         assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
         let report = Line::Report(Report::Reference(ReferenceReport {
             weights_sha256: "00".into(),
@@ -152,13 +160,21 @@ mod tests {
             wall_ms: 0.0,
         }));
         let text = serde_json::to_string(&report).unwrap();
-        assert!(text.starts_with(r#"{"event":"report","role":"reference","weights_sha256""#), "{text}");
+        assert!(
+            text.starts_with(r#"{"event":"report","role":"reference","weights_sha256""#),
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), report);
     }
 
     #[test]
     fn bytes_include_the_headers() {
-        let sent = Sent { frames: 2, bytes: 1044 + 20, retransmitted_frames: 1, retransmitted_bytes: 20 };
+        let sent = Sent {
+            frames: 2,
+            bytes: 1044 + 20,
+            retransmitted_frames: 1,
+            retransmitted_bytes: 20,
+        };
         let report = SentReport::new(sent);
         assert_eq!((report.bytes, report.retransmitted_bytes), (1086 + 62, 62));
     }

@@ -64,19 +64,28 @@ pub fn run(
             round_start = Instant::now();
             rounds_ms.push(wall_ms);
             let accuracy = accuracy(server.application().sgd.weights(), &digits.held_out);
-            progress(RoundReport { round: done, rounds, accuracy, wall_ms })?;
+            progress(RoundReport {
+                round: done,
+                rounds,
+                accuracy,
+                wall_ms,
+            })?;
         }
         match server.poll_event() {
             Some(Event::Finished) => break,
             Some(Event::Failed(error)) => bail!(error),
             None => {}
         }
-        receive(frames, clock.until(server.poll_timeout()), |frame| match open(frame, me) {
-            Some(payload) => {
-                server.handle_packet(clock.now_ns(), payload);
-            }
-            None => foreign += 1,
-        })
+        receive(
+            frames,
+            clock.until(server.poll_timeout()),
+            |frame| match open(frame, me) {
+                Some(payload) => {
+                    server.handle_packet(clock.now_ns(), payload);
+                }
+                None => foreign += 1,
+            },
+        )
         .context("cannot receive")?;
         server.handle_timeout(clock.now_ns());
     }
@@ -116,8 +125,13 @@ impl Training {
 
 impl Apply for Training {
     fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]) {
-        let Training { workers, values_per_packet, .. } = *self;
-        let mean = |&sum: &i32| (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32;
+        let Training {
+            workers,
+            values_per_packet,
+            ..
+        } = *self;
+        let mean =
+            |&sum: &i32| (dequantise(sum, chunk.exponent, workers) / f64::from(workers)) as f32;
         let start = chunk.index as usize * values_per_packet;
         answer.fill(0);
         let moved = self.sgd.step(start, chunk.sums.iter().map(mean));

@@ -14,17 +14,30 @@ use crate::train::{Batches, Digits, PARAMETERS, gradient, initial_parameters, we
 /// Runs a worker to the end of its training.
 pub fn run(args: &WorkerArgs, frames: &mut dyn Frames) -> anyhow::Result<WorkerReport> {
     let job = args.job.job()?;
-    ensure!(args.rank < job.workers(), "rank {} of {} workers: ranks count from 0", args.rank, job.workers());
+    ensure!(
+        args.rank < job.workers(),
+        "rank {} of {} workers: ranks count from 0",
+        args.rank,
+        job.workers()
+    );
     let recipe = &args.job.recipe;
     let digits = Digits::load()?;
-    let mut batches =
-        Batches::new(digits.training.len(), args.rank, job.workers(), recipe.batch, recipe.seed)?;
+    let mut batches = Batches::new(
+        digits.training.len(),
+        args.rank,
+        job.workers(),
+        recipe.batch,
+        recipe.seed,
+    )?;
     let mut member = Member {
         worker: Worker::new(job, WorkerId(args.rank), args.job.retransmission.settings()),
         frames,
         clock: Clock::start(),
         me: args.link.endpoint(),
-        server: Endpoint { mac: args.server_mac, ip: args.server_ip },
+        server: Endpoint {
+            mac: args.server_mac,
+            ip: args.server_ip,
+        },
         foreign: 0,
     };
     let mut weights = initial_parameters(recipe.seed);
@@ -75,7 +88,11 @@ impl Member<'_> {
     fn drive(&mut self) -> anyhow::Result<()> {
         let (mut payload, mut frame) = (Vec::new(), Vec::new());
         loop {
-            while self.worker.poll_transmit(self.clock.now_ns(), &mut payload).is_some() {
+            while self
+                .worker
+                .poll_transmit(self.clock.now_ns(), &mut payload)
+                .is_some()
+            {
                 build(&mut frame, self.me, self.server, &payload);
                 self.frames.send(&frame).context("cannot send")?;
             }
@@ -85,7 +102,8 @@ impl Member<'_> {
                 None => {}
             }
             let timeout = self.clock.until(self.worker.poll_timeout());
-            let (worker, clock, me, foreign) = (&mut self.worker, &self.clock, self.me, &mut self.foreign);
+            let (worker, clock, me, foreign) =
+                (&mut self.worker, &self.clock, self.me, &mut self.foreign);
             receive(self.frames, timeout, |frame| match open(frame, me) {
                 Some(payload) => {
                     worker.handle_packet(clock.now_ns(), payload);

@@ -21,7 +21,10 @@ pub struct CableFrames {
 impl CableFrames {
     /// The end that this socket is.
     pub fn new(socket: OwnedFd) -> CableFrames {
-        CableFrames { socket, buffer: vec![0; FRAME_LIMIT] }
+        CableFrames {
+            socket,
+            buffer: vec![0; FRAME_LIMIT],
+        }
     }
 
     /// The end that was inherited under this number from whoever started this process.
@@ -57,8 +60,17 @@ impl Frames for CableFrames {
 
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
         for waited in [false, true] {
-            match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
-                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the cable was unplugged")),
+            match recv(
+                self.socket.as_raw_fd(),
+                &mut self.buffer,
+                MsgFlags::MSG_DONTWAIT,
+            ) {
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the cable was unplugged",
+                    ));
+                }
                 Ok(length) => return Ok(self.buffer.get(..length)),
                 Err(Errno::EAGAIN) if !waited && !timeout.is_zero() => {
                     if !wait_readable(self.socket.as_fd(), timeout)? {
@@ -81,16 +93,27 @@ mod tests {
 
     #[test]
     fn frames_arrive_whole_and_an_unplugged_cable_is_an_error() {
-        let (a, b) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap();
+        let (a, b) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )
+        .unwrap();
         let (mut a, mut b) = (CableFrames::new(a), CableFrames::new(b));
         a.send(b"one").unwrap();
         a.send(b"two!").unwrap();
-        assert_eq!(b.receive(Duration::from_secs(1)).unwrap(), Some(&b"one"[..]));
+        assert_eq!(
+            b.receive(Duration::from_secs(1)).unwrap(),
+            Some(&b"one"[..])
+        );
         assert_eq!(b.receive(Duration::ZERO).unwrap(), Some(&b"two!"[..]));
         assert_eq!(b.receive(Duration::from_millis(1)).unwrap(), None);
         drop(a);
-        assert_eq!(b.receive(Duration::from_secs(1)).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            b.receive(Duration::from_secs(1)).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
     }
 
     #[test]

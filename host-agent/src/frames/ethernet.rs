@@ -28,9 +28,15 @@ pub struct EthernetFrames {
 impl EthernetFrames {
     /// Opens an interface of the current network namespace.
     pub fn open(interface: &str) -> io::Result<EthernetFrames> {
-        let interface = datalink::interfaces().into_iter().find(|found| found.name == interface).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {interface}"))
-        })?;
+        let interface = datalink::interfaces()
+            .into_iter()
+            .find(|found| found.name == interface)
+            .ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!("there is no interface {interface}"),
+                )
+            })?;
         let socket = packet_socket()?;
         let waiting = socket.try_clone()?;
         let config = datalink::Config {
@@ -50,7 +56,12 @@ impl EthernetFrames {
         if let Some(port) = &port {
             let _ = setsockopt(port, sockopt::RcvBuf, &0);
         }
-        Ok(EthernetFrames { sender, receiver, socket: waiting, _port: port })
+        Ok(EthernetFrames {
+            sender,
+            receiver,
+            socket: waiting,
+            _port: port,
+        })
     }
 
     /// `None` if there is none now.
@@ -83,13 +94,16 @@ impl Frames for EthernetFrames {
 /// Whether a later try may succeed.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), TimedOut | WouldBlock | Interrupted) || error.raw_os_error() == Some(libc::ENOBUFS)
+    matches!(error.kind(), TimedOut | WouldBlock | Interrupted)
+        || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 /// A packet socket that is not bound yet, so that nothing arrives before pnet binds it.
 fn packet_socket() -> io::Result<OwnedFd> {
     // SAFETY: socket(2) takes no pointers.
-    let number = Errno::result(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+    let number = Errno::result(unsafe {
+        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0)
+    })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let yes: libc::c_int = 1;

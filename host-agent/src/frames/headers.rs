@@ -75,7 +75,10 @@ impl FromStr for Endpoint {
     fn from_str(text: &str) -> Result<Endpoint, EndpointError> {
         let wrong = || EndpointError::Endpoint(text.into());
         let (mac, ip) = text.split_once('/').ok_or_else(wrong)?;
-        Ok(Endpoint { mac: mac.parse().map_err(|_| wrong())?, ip: ip.parse().map_err(|_| wrong())? })
+        Ok(Endpoint {
+            mac: mac.parse().map_err(|_| wrong())?,
+            ip: ip.parse().map_err(|_| wrong())?,
+        })
     }
 }
 
@@ -83,7 +86,10 @@ impl FromStr for Endpoint {
 /// Ethernet group that RFC 1112 maps it to. Nobody's kernel answers a group that nobody has joined.
 pub fn group(job: u16) -> Endpoint {
     let low = (job & 0xff) as u8;
-    Endpoint { mac: Mac([0x01, 0x00, 0x5e, 0x57, 0x45, low]), ip: Ipv4Addr::new(239, 87, 69, low) }
+    Endpoint {
+        mac: Mac([0x01, 0x00, 0x5e, 0x57, 0x45, low]),
+        ip: Ipv4Addr::new(239, 87, 69, low),
+    }
 }
 
 /// Puts the headers in front of an aggregation frame. `frame`'s former content is dropped.
@@ -129,12 +135,18 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     let ip = Ipv4Packet::new(bytes)?;
     let header_len = usize::from(ip.get_header_length()) * 4;
     let total_len = usize::from(ip.get_total_length());
-    let whole = ip.get_version() == 4 && header_len >= IPV4_LEN && header_len <= total_len && total_len <= bytes.len();
+    let whole = ip.get_version() == 4
+        && header_len >= IPV4_LEN
+        && header_len <= total_len
+        && total_len <= bytes.len();
     let fragment = ip.get_fragment_offset() != 0 || ip.get_flags() & Ipv4Flags::MoreFragments != 0;
     if !whole || fragment || ip.get_next_level_protocol() != IpNextHeaderProtocols::Udp {
         return None;
     }
-    if !(ip.get_destination() == me.ip || ip.get_destination().is_multicast() || ip.get_destination().is_broadcast()) {
+    if !(ip.get_destination() == me.ip
+        || ip.get_destination().is_multicast()
+        || ip.get_destination().is_broadcast())
+    {
         return None;
     }
     // pnet's function knows no options; a frame of ours has none, and one that has is summed here.
@@ -149,7 +161,8 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     }
     if udp.get_checksum() != 0 {
         let whole = UdpPacket::new(&bytes[..udp_len])?;
-        if udp::ipv4_checksum(&whole, &ip.get_source(), &ip.get_destination()) != udp.get_checksum() {
+        if udp::ipv4_checksum(&whole, &ip.get_source(), &ip.get_destination()) != udp.get_checksum()
+        {
             return None;
         }
     }
@@ -158,7 +171,10 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
 
 /// The one's complement of the one's complement sum (RFC 1071): 0 over a header that holds its right checksum.
 fn internet_checksum(bytes: &[u8]) -> u16 {
-    let mut sum: u32 = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let mut sum: u32 = bytes
+        .chunks_exact(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -174,7 +190,10 @@ mod tests {
     use super::*;
 
     fn endpoint(last: u8) -> Endpoint {
-        Endpoint { mac: Mac([2, 0, 0, 0, 0, last]), ip: Ipv4Addr::new(10, 0, 0, last) }
+        Endpoint {
+            mac: Mac([2, 0, 0, 0, 0, last]),
+            ip: Ipv4Addr::new(10, 0, 0, last),
+        }
     }
 
     fn frame(payload: &[u8]) -> Vec<u8> {
@@ -229,7 +248,10 @@ mod tests {
             // Free to change: the group bit of the destination, the sender, the source port; and a shorter length gives
             // a shorter payload.
             let (byte, group_bit) = (bit / 8, bit == 0);
-            let harmless = group_bit || [6..12, 34..36, 38..40].iter().any(|free| free.contains(&byte));
+            let harmless = group_bit
+                || [6..12, 34..36, 38..40]
+                    .iter()
+                    .any(|free| free.contains(&byte));
             assert!(harmless || opened.is_none(), "bit {bit}: {opened:?}");
         }
     }
@@ -255,8 +277,14 @@ mod tests {
     fn addresses_are_read_and_written() {
         let text = "02:00:00:00:00:ff/10.0.0.1";
         assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
-        for bad in ["", "02:00:00:00:00/10.0.0.1", "02:00:00:00:00:00:00/10.0.0.1", "2:0:0:0:0:0/10.0.0.1", "02:00:00:00:00:0g/10.0.0.1", "02:00:00:00:00:00"]
-        {
+        for bad in [
+            "",
+            "02:00:00:00:00/10.0.0.1",
+            "02:00:00:00:00:00:00/10.0.0.1",
+            "2:0:0:0:0:0/10.0.0.1",
+            "02:00:00:00:00:0g/10.0.0.1",
+            "02:00:00:00:00:00",
+        ] {
             assert!(bad.parse::<Endpoint>().is_err(), "{bad}");
         }
     }

@@ -61,17 +61,29 @@ impl Digits {
         if set.num_features != FEATURES || set.data.len() != set.num_samples * FEATURES {
             return Err(DataError::Shape);
         }
-        let mut digits = Digits { training: Vec::new(), held_out: Vec::new() };
-        for (index, (pixels, &target)) in set.data.chunks_exact(FEATURES).zip(&set.target).enumerate() {
+        let mut digits = Digits {
+            training: Vec::new(),
+            held_out: Vec::new(),
+        };
+        for (index, (pixels, &target)) in
+            set.data.chunks_exact(FEATURES).zip(&set.target).enumerate()
+        {
             let digit = target as usize;
             if digit >= CLASSES || digit as f32 != target {
                 return Err(DataError::Shape);
             }
-            let mut sample = Sample { pixels: [0.0; FEATURES], digit };
+            let mut sample = Sample {
+                pixels: [0.0; FEATURES],
+                digit,
+            };
             for (to, from) in sample.pixels.iter_mut().zip(pixels) {
                 *to = from / LEVELS;
             }
-            let part = if index % HELD_OUT == HELD_OUT - 1 { &mut digits.held_out } else { &mut digits.training };
+            let part = if index % HELD_OUT == HELD_OUT - 1 {
+                &mut digits.held_out
+            } else {
+                &mut digits.training
+            };
             part.push(sample);
         }
         Ok(digits)
@@ -89,18 +101,31 @@ pub struct Batches {
 
 impl Batches {
     /// The batches of one worker.
-    pub fn new(training_samples: usize, rank: u8, workers: u8, size: usize, seed: u64) -> Result<Batches, DataError> {
+    pub fn new(
+        training_samples: usize,
+        rank: u8,
+        workers: u8,
+        size: usize,
+        seed: u64,
+    ) -> Result<Batches, DataError> {
         if size == 0 {
             return Err(DataError::EmptyBatch);
         }
-        let shard: Vec<usize> = (usize::from(rank)..training_samples).step_by(usize::from(workers.max(1))).collect();
+        let shard: Vec<usize> = (usize::from(rank)..training_samples)
+            .step_by(usize::from(workers.max(1)))
+            .collect();
         if shard.is_empty() || rank >= workers {
             return Err(DataError::EmptyShard { rank, workers });
         }
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         // Stream 0 makes the initial weights.
         random.set_stream(u64::from(rank) + 1);
-        Ok(Batches { shard, waiting: VecDeque::new(), size, random })
+        Ok(Batches {
+            shard,
+            waiting: VecDeque::new(),
+            size,
+            random,
+        })
     }
 
     /// The indices of the next batch.
@@ -132,10 +157,19 @@ mod tests {
         assert_eq!((digits.training.len(), digits.held_out.len()), (1438, 359));
         for digit in 0..CLASSES {
             for part in [&digits.training, &digits.held_out] {
-                assert!(part.iter().filter(|sample| sample.digit == digit).count() >= 20, "{digit}");
+                assert!(
+                    part.iter().filter(|sample| sample.digit == digit).count() >= 20,
+                    "{digit}"
+                );
             }
         }
-        assert!(digits.training.iter().flat_map(|s| s.pixels).all(|pixel| (0.0..=1.0).contains(&pixel)));
+        assert!(
+            digits
+                .training
+                .iter()
+                .flat_map(|s| s.pixels)
+                .all(|pixel| (0.0..=1.0).contains(&pixel))
+        );
     }
 
     #[test]
@@ -159,8 +193,17 @@ mod tests {
         let first = |rank, seed| Batches::new(1438, rank, 8, 32, seed).unwrap().next_batch();
         assert_eq!(first(0, 1), first(0, 1));
         assert_ne!(first(0, 1), first(0, 2));
-        assert_eq!(Batches::new(1438, 8, 8, 32, 1).err(), Some(DataError::EmptyShard { rank: 8, workers: 8 }));
-        assert_eq!(Batches::new(3, 0, 8, 0, 1).err(), Some(DataError::EmptyBatch));
+        assert_eq!(
+            Batches::new(1438, 8, 8, 32, 1).err(),
+            Some(DataError::EmptyShard {
+                rank: 8,
+                workers: 8
+            })
+        );
+        assert_eq!(
+            Batches::new(3, 0, 8, 0, 1).err(),
+            Some(DataError::EmptyBatch)
+        );
     }
 
     #[test]

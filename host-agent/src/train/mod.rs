@@ -10,7 +10,7 @@ mod sgd;
 
 use sha2::{Digest, Sha256};
 
-pub use data::{Batches, DataError, Digits, FEATURES, CLASSES, Sample};
+pub use data::{Batches, CLASSES, DataError, Digits, FEATURES, Sample};
 pub use model::{PARAMETERS, accuracy, gradient, initial_parameters};
 pub use reference::{Outcome, reference_run};
 pub use sgd::Sgd;
@@ -41,7 +41,10 @@ pub fn weights_sha256(weights: &[f32]) -> String {
     for weight in weights {
         hash.update(weight.to_le_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]

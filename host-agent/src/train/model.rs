@@ -35,7 +35,10 @@ pub fn initial_parameters(seed: u64) -> Vec<f32> {
 }
 
 /// The mean loss of a batch, and the gradient of it.
-pub fn gradient<'a>(parameters: &[f32], batch: impl IntoIterator<Item = &'a Sample>) -> (f32, Vec<f32>) {
+pub fn gradient<'a>(
+    parameters: &[f32],
+    batch: impl IntoIterator<Item = &'a Sample>,
+) -> (f32, Vec<f32>) {
     let mut sum = vec![0.0; PARAMETERS];
     let mut loss = 0.0;
     let mut samples = 0_u32;
@@ -52,25 +55,40 @@ pub fn gradient<'a>(parameters: &[f32], batch: impl IntoIterator<Item = &'a Samp
 
 /// How many of the samples are recognised, as a fraction.
 pub fn accuracy(parameters: &[f32], samples: &[Sample]) -> f64 {
-    let right = samples.iter().filter(|sample| classify(parameters, sample) == sample.digit).count();
+    let right = samples
+        .iter()
+        .filter(|sample| classify(parameters, sample) == sample.digit)
+        .count();
     right as f64 / samples.len().max(1) as f64
 }
 
 fn classify(parameters: &[f32], sample: &Sample) -> usize {
     let logits = forward(parameters, sample).1;
     // The first of equals.
-    (1..CLASSES).fold(0, |best, class| if logits[class] > logits[best] { class } else { best })
+    (1..CLASSES).fold(0, |best, class| {
+        if logits[class] > logits[best] {
+            class
+        } else {
+            best
+        }
+    })
 }
 
 /// The hidden units' values and the output layer's sums.
 fn forward(parameters: &[f32], sample: &Sample) -> (Vec<f32>, [f32; CLASSES]) {
     let mut hidden = parameters[HIDDEN_BIASES..OUTPUT].to_vec();
-    for (weights, &pixel) in parameters[..HIDDEN_BIASES].chunks_exact(HIDDEN).zip(&sample.pixels) {
+    for (weights, &pixel) in parameters[..HIDDEN_BIASES]
+        .chunks_exact(HIDDEN)
+        .zip(&sample.pixels)
+    {
         add_multiple(&mut hidden, pixel, weights);
     }
     let mut logits = [0.0; CLASSES];
     logits.copy_from_slice(&parameters[OUTPUT_BIASES..]);
-    for (unit, weights) in hidden.iter_mut().zip(parameters[OUTPUT..OUTPUT_BIASES].chunks_exact(CLASSES)) {
+    for (unit, weights) in hidden
+        .iter_mut()
+        .zip(parameters[OUTPUT..OUTPUT_BIASES].chunks_exact(CLASSES))
+    {
         *unit = unit.max(0.0);
         add_multiple(&mut logits, *unit, weights);
     }
@@ -86,10 +104,16 @@ fn accumulate(parameters: &[f32], sample: &Sample, sum: &mut [f32]) -> f32 {
     add_multiple(output_biases, 1.0, &error);
     let mut hidden_error = vec![0.0; HIDDEN];
     let layer = parameters[OUTPUT..OUTPUT_BIASES].chunks_exact(CLASSES);
-    for (unit, (weights, row)) in layer.zip(output_weights.chunks_exact_mut(CLASSES)).enumerate() {
+    for (unit, (weights, row)) in layer
+        .zip(output_weights.chunks_exact_mut(CLASSES))
+        .enumerate()
+    {
         if hidden[unit] > 0.0 {
             add_multiple(row, hidden[unit], &error);
-            hidden_error[unit] = weights.iter().zip(&error).fold(0.0, |dot, (weight, error)| dot + weight * error);
+            hidden_error[unit] = weights
+                .iter()
+                .zip(&error)
+                .fold(0.0, |dot, (weight, error)| dot + weight * error);
         }
     }
     let (hidden_weights, hidden_biases) = hidden_part.split_at_mut(HIDDEN_BIASES);
@@ -112,7 +136,9 @@ fn add_multiple(to: &mut [f32], factor: f32, from: &[f32]) {
 
 /// The loss, and its derivative with respect to the output layer's sums.
 fn cross_entropy(logits: &[f32; CLASSES], digit: usize) -> (f32, [f32; CLASSES]) {
-    let largest = logits.iter().fold(f32::MIN, |largest, &logit| largest.max(logit));
+    let largest = logits
+        .iter()
+        .fold(f32::MIN, |largest, &logit| largest.max(logit));
     let mut probabilities = logits.map(|logit| exp(logit - largest));
     let total: f32 = probabilities.iter().sum();
     for probability in &mut probabilities {
@@ -157,9 +183,15 @@ mod tests {
         for step in 0..8_700 {
             let x = -step as f32 / 100.0;
             let (ours, theirs) = (f64::from(exp(x)), f64::from(x).exp());
-            assert!((ours - theirs).abs() <= theirs * 3e-7, "{x}: {ours} {theirs}");
+            assert!(
+                (ours - theirs).abs() <= theirs * 3e-7,
+                "{x}: {ours} {theirs}"
+            );
         }
-        assert_eq!((exp(0.0), exp(-1e9), exp(f32::NEG_INFINITY)), (1.0, 0.0, 0.0));
+        assert_eq!(
+            (exp(0.0), exp(-1e9), exp(f32::NEG_INFINITY)),
+            (1.0, 0.0, 0.0)
+        );
     }
 
     #[test]
@@ -171,9 +203,18 @@ mod tests {
         // Binary32 leaves a difference quotient few digits, so only steep directions are compared.
         let mut steepest: Vec<usize> = (0..PARAMETERS).collect();
         steepest.sort_by(|&a, &b| slopes[b].abs().total_cmp(&slopes[a].abs()));
-        let layers = [0..HIDDEN_BIASES, HIDDEN_BIASES..OUTPUT, OUTPUT..OUTPUT_BIASES, OUTPUT_BIASES..PARAMETERS];
+        let layers = [
+            0..HIDDEN_BIASES,
+            HIDDEN_BIASES..OUTPUT,
+            OUTPUT..OUTPUT_BIASES,
+            OUTPUT_BIASES..PARAMETERS,
+        ];
         for layer in layers {
-            for &index in steepest.iter().filter(|index| layer.contains(index)).take(5) {
+            for &index in steepest
+                .iter()
+                .filter(|index| layer.contains(index))
+                .take(5)
+            {
                 let loss_at = |step: f32| {
                     let mut moved = parameters.clone();
                     moved[index] += step;
@@ -182,7 +223,10 @@ mod tests {
                 let step = 4e-3;
                 let quotient = (loss_at(step) - loss_at(-step)) / (2.0 * f64::from(step));
                 let slope = f64::from(slopes[index]);
-                assert!((quotient - slope).abs() < 0.03 * slope.abs() + 1e-3, "{index}: {quotient} {slope}");
+                assert!(
+                    (quotient - slope).abs() < 0.03 * slope.abs() + 1e-3,
+                    "{index}: {quotient} {slope}"
+                );
             }
         }
     }

@@ -3,7 +3,9 @@
 //! It shares the model with the agents, and none of the arithmetic that the network is trusted with: blocks, exponents,
 //! integers and sums are written here once more, from `docs/protocol.md` alone.
 
-use super::{Batches, DataError, Digits, PARAMETERS, Recipe, Sgd, accuracy, gradient, weights_sha256};
+use super::{
+    Batches, DataError, Digits, PARAMETERS, Recipe, Sgd, accuracy, gradient, weights_sha256,
+};
 
 /// Values of a block: what one packet carries.
 const BLOCK: usize = 256;
@@ -23,7 +25,15 @@ pub struct Outcome {
 pub fn reference_run(recipe: &Recipe, workers: u8) -> Result<Outcome, DataError> {
     let digits = Digits::load()?;
     let mut batches = (0..workers)
-        .map(|rank| Batches::new(digits.training.len(), rank, workers, recipe.batch, recipe.seed))
+        .map(|rank| {
+            Batches::new(
+                digits.training.len(),
+                rank,
+                workers,
+                recipe.batch,
+                recipe.seed,
+            )
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let mut sgd = Sgd::new(recipe);
     let mut losses = Vec::new();
@@ -32,15 +42,20 @@ pub fn reference_run(recipe: &Recipe, workers: u8) -> Result<Outcome, DataError>
         let mut loss = 0.0;
         for batches in &mut batches {
             let batch = batches.next_batch();
-            let (batch_loss, batch_gradient) =
-                gradient(sgd.weights(), batch.iter().map(|&index| &digits.training[index]));
+            let (batch_loss, batch_gradient) = gradient(
+                sgd.weights(),
+                batch.iter().map(|&index| &digits.training[index]),
+            );
             loss += batch_loss / f32::from(workers);
             gradients.push(batch_gradient);
         }
         losses.push(loss);
         for start in (0..PARAMETERS).step_by(BLOCK) {
             let end = (start + BLOCK).min(PARAMETERS);
-            let blocks: Vec<&[f32]> = gradients.iter().map(|gradient| &gradient[start..end]).collect();
+            let blocks: Vec<&[f32]> = gradients
+                .iter()
+                .map(|gradient| &gradient[start..end])
+                .collect();
             sgd.step(start, mean_of_blocks(&blocks));
         }
     }
@@ -55,10 +70,16 @@ pub fn reference_run(recipe: &Recipe, workers: u8) -> Result<Outcome, DataError>
 fn mean_of_blocks(blocks: &[&[f32]]) -> Vec<f32> {
     let workers = blocks.len() as f64;
     let limit = f64::from(i32::MAX).div_euclid(workers);
-    let largest = blocks.iter().flat_map(|block| block.iter()).fold(0.0, |largest: f64, &x| largest.max(f64::from(x).abs()));
+    let largest = blocks
+        .iter()
+        .flat_map(|block| block.iter())
+        .fold(0.0, |largest: f64, &x| largest.max(f64::from(x).abs()));
     let bound = power_of_two_above(largest);
     let integers = |block: &&[f32]| -> Vec<i64> {
-        block.iter().map(|&x| (f64::from(x) * limit / bound).round_ties_even() as i64).collect()
+        block
+            .iter()
+            .map(|&x| (f64::from(x) * limit / bound).round_ties_even() as i64)
+            .collect()
     };
     let quantised: Vec<Vec<i64>> = blocks.iter().map(integers).collect();
     (0..blocks[0].len())
@@ -82,19 +103,45 @@ fn power_of_two_above(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const RECIPE: Recipe = Recipe { seed: 1, rounds: 40, batch: 32, learning_rate: 0.1, momentum: 0.9 };
+    const RECIPE: Recipe = Recipe {
+        seed: 1,
+        rounds: 40,
+        batch: 32,
+        learning_rate: 0.1,
+        momentum: 0.9,
+    };
 
     #[test]
     fn thirty_rounds_learn_the_digits() {
-        let outcome = reference_run(&Recipe { rounds: 30, ..RECIPE }, 8).unwrap();
+        let outcome = reference_run(
+            &Recipe {
+                rounds: 30,
+                ..RECIPE
+            },
+            8,
+        )
+        .unwrap();
         assert!(outcome.accuracy >= 0.9, "{}", outcome.accuracy);
-        assert!(outcome.losses[29] < outcome.losses[0] / 4.0, "{:?}", outcome.losses);
+        assert!(
+            outcome.losses[29] < outcome.losses[0] / 4.0,
+            "{:?}",
+            outcome.losses
+        );
     }
 
     #[test]
     fn the_seed_decides_and_nothing_else() {
         let run = |seed, workers| {
-            reference_run(&Recipe { seed, rounds: 2, ..RECIPE }, workers).unwrap().weights_sha256
+            reference_run(
+                &Recipe {
+                    seed,
+                    rounds: 2,
+                    ..RECIPE
+                },
+                workers,
+            )
+            .unwrap()
+            .weights_sha256
         };
         assert_eq!(run(1, 2), run(1, 2));
         assert_ne!(run(1, 2), run(2, 2));
@@ -107,7 +154,15 @@ mod tests {
         let limit = f64::from((1 << 30) - 1);
         let mean = mean_of_blocks(&[&[0.75, 0.0, 1e-12], &[0.25, -0.5, 0.0]]);
         let q = |x: f64| (x * limit).round_ties_even();
-        assert_eq!(mean, [(q(0.75) + q(0.25)) / limit / 2.0, q(-0.5) / limit / 2.0, 0.0].map(|x| x as f32));
+        assert_eq!(
+            mean,
+            [
+                (q(0.75) + q(0.25)) / limit / 2.0,
+                q(-0.5) / limit / 2.0,
+                0.0
+            ]
+            .map(|x| x as f32)
+        );
         assert_eq!(mean_of_blocks(&[&[0.0, -0.0]]), [0.0, 0.0]);
     }
 

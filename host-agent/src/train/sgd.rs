@@ -32,7 +32,9 @@ impl Sgd {
     pub fn step(&mut self, start: usize, gradients: impl IntoIterator<Item = f32>) -> &[f32] {
         let start = start.min(PARAMETERS);
         let mut end = start;
-        let weights = self.weights[start..].iter_mut().zip(&mut self.velocity[start..]);
+        let weights = self.weights[start..]
+            .iter_mut()
+            .zip(&mut self.velocity[start..]);
         for ((weight, velocity), gradient) in weights.zip(gradients) {
             *velocity = self.momentum * *velocity + gradient;
             *weight -= self.learning_rate * *velocity;
@@ -48,7 +50,13 @@ mod tests {
 
     #[test]
     fn parts_move_alone_and_the_end_is_respected() {
-        let recipe = Recipe { seed: 1, rounds: 1, batch: 1, learning_rate: 0.5, momentum: 0.5 };
+        let recipe = Recipe {
+            seed: 1,
+            rounds: 1,
+            batch: 1,
+            learning_rate: 0.5,
+            momentum: 0.5,
+        };
         let mut sgd = Sgd::new(&recipe);
         let before = sgd.weights().to_vec();
         assert_eq!(sgd.step(2, [1.0]), [before[2] - 0.5]);

@@ -14,7 +14,9 @@ mod experiments {
     use host_agent::agent::{AgentCommand, Line, Report};
     use host_agent::frames::{Endpoint, EthernetFrames, Frames, Mac};
     use host_agent::train::{Recipe, reference_run};
-    use testbeds::capture::{Capture, Direction, Filter, Limits, aggregation_key, match_frames, tcp_key};
+    use testbeds::capture::{
+        Capture, Direction, Filter, Limits, aggregation_key, match_frames, tcp_key,
+    };
     use testbeds::host::{Host, Namespace, Output, Process, inherit};
     use testbeds::link::HubBuilder;
     use testbeds::net::{Interface, Netlink, Rate};
@@ -40,7 +42,11 @@ mod experiments {
             })?;
             if !arp {
                 let peer = 3 - last;
-                netlink.add_neighbour(name, Ipv4Addr::new(10, 0, 0, peer), [2, 0, 0, 0, 0, peer])?;
+                netlink.add_neighbour(
+                    name,
+                    Ipv4Addr::new(10, 0, 0, peer),
+                    [2, 0, 0, 0, 0, peer],
+                )?;
             }
             hosts.push((host, netlink));
         }
@@ -56,8 +62,14 @@ mod experiments {
     /// Frames cross the wire; counters and captures on both ends agree; nothing else is on the wire.
     pub fn exchange() -> Outcome {
         let [(a, a_net), (b, b_net)] = two_hosts(false)?;
-        let capture =
-            |host: &Host, name| Capture::start(host.namespace(), name, Filter::Everything, Limits::WHOLE_FRAMES);
+        let capture = |host: &Host, name| {
+            Capture::start(
+                host.namespace(),
+                name,
+                Filter::Everything,
+                Limits::WHOLE_FRAMES,
+            )
+        };
         let (at_a, at_b) = (capture(&a, "va")?, capture(&b, "vb")?);
         let (from, to) = (socket(a.namespace(), 1)?, socket(b.namespace(), 2)?);
         let mut buffer = [0; 2000];
@@ -70,10 +82,16 @@ mod experiments {
         }
         let (at_a, at_b) = (at_a.stop()?, at_b.stop()?);
         let (sent, received) = (a_net.counters("va")?, b_net.counters("vb")?);
-        println!("sent {} {} received {} {}", sent.tx_frames, sent.tx_bytes, received.rx_frames, received.rx_bytes);
+        println!(
+            "sent {} {} received {} {}",
+            sent.tx_frames, sent.tx_bytes, received.rx_frames, received.rx_bytes
+        );
         let whole = |bytes: &[u8]| Some(bytes.to_vec());
-        let difference =
-            match_frames(&at_a.seen(Direction::Out, whole), &at_b.seen(Direction::In, whole), 1_000_000_000);
+        let difference = match_frames(
+            &at_a.seen(Direction::Out, whole),
+            &at_b.seen(Direction::In, whole),
+            1_000_000_000,
+        );
         println!(
             "complete {} matched {} missing {} extra {} late {} others {}",
             at_a.is_complete() && at_b.is_complete(),
@@ -91,7 +109,14 @@ mod experiments {
     pub fn rate() -> Outcome {
         const RATE_BPS: u64 = 8_000_000;
         let [(a, a_net), (b, b_net)] = two_hosts(true)?;
-        a_net.limit_rate("va", Rate { rate_bps: RATE_BPS, burst_bytes: 10_000, limit_bytes: 40_000 })?;
+        a_net.limit_rate(
+            "va",
+            Rate {
+                rate_bps: RATE_BPS,
+                burst_bytes: 10_000,
+                limit_bytes: 40_000,
+            },
+        )?;
         let (from, _to) = (socket(a.namespace(), 1)?, socket(b.namespace(), 2)?);
         from.set_nonblocking(true)?;
         let before = b_net.counters("vb")?.rx_bytes;
@@ -116,7 +141,10 @@ mod experiments {
     pub fn processes() -> Outcome {
         let host = Host::new("a")?;
         let mut shell = Command::new("sh");
-        shell.args(["-c", "echo ready; read line; echo \"got $line\"; echo trouble >&2; exit 3"]);
+        shell.args([
+            "-c",
+            "echo ready; read line; echo \"got $line\"; echo trouble >&2; exit 3",
+        ]);
         let mut process = host.spawn(shell)?;
         println!("{:?}", process.next_line(Duration::from_secs(5)));
         process.write_line("go")?;
@@ -127,14 +155,19 @@ mod experiments {
         let mut sleeper = Command::new("sh");
         sleeper.args(["-c", "echo up; sleep 1000 & wait"]);
         let mut sleeper = host.spawn(sleeper)?;
-        assert_eq!(sleeper.next_line(Duration::from_secs(5)), Output::Line("up".into()));
+        assert_eq!(
+            sleeper.next_line(Duration::from_secs(5)),
+            Output::Line("up".into())
+        );
         drop(sleeper);
         println!("sleepers {}", count_processes("sleep"));
         Ok(())
     }
 
     fn count_processes(name: &str) -> usize {
-        let Ok(folders) = std::fs::read_dir("/proc") else { return usize::MAX };
+        let Ok(folders) = std::fs::read_dir("/proc") else {
+            return usize::MAX;
+        };
         folders
             .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok())
             .filter(|comm| comm.trim() == name)
@@ -166,8 +199,23 @@ mod experiments {
         };
         let capture = Capture::start(b.namespace(), "vb", Filter::Tcp, Limits::WHOLE_FRAMES)?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["redis-client", "--name", "a", "--server", &address.to_string(), "--repeat", "20"]);
-        command.args(["--request", "SET cart:1 x", "--request", "get cart:1", "--request", "LPUSH cart:1 y"]);
+        command.args([
+            "redis-client",
+            "--name",
+            "a",
+            "--server",
+            &address.to_string(),
+            "--repeat",
+            "20",
+        ]);
+        command.args([
+            "--request",
+            "SET cart:1 x",
+            "--request",
+            "get cart:1",
+            "--request",
+            "LPUSH cart:1 y",
+        ]);
         command.args(["--rate", "500"]);
         let mut client = a.spawn(command)?;
         let Output::Line(line) = client.next_line(Duration::from_secs(20)) else {
@@ -175,9 +223,17 @@ mod experiments {
         };
         let status = client.wait(Duration::from_secs(5))?;
         let report: redis::ClientReport = serde_json::from_str(&line)?;
-        let summary: Vec<_> =
-            report.commands.iter().map(|command| format!("{} {}", command.command, command.count)).collect();
-        println!("{:?} {} errors {}", status.and_then(|s| s.code()), summary.join(" "), report.errors);
+        let summary: Vec<_> = report
+            .commands
+            .iter()
+            .map(|command| format!("{} {}", command.command, command.count))
+            .collect();
+        println!(
+            "{:?} {} errors {}",
+            status.and_then(|s| s.code()),
+            summary.join(" "),
+            report.errors
+        );
         let recording = capture.stop()?;
         let requests: Vec<_> = recording.seen(Direction::In, tcp_key);
         let gets = requests
@@ -194,7 +250,10 @@ mod experiments {
         std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
         // Without its capabilities even root is an ordinary user.
         let mut command = Command::new("setpriv");
-        command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(std::env::current_exe()?).arg("exchange");
+        command
+            .args(["--bounding-set=-all", "--inh-caps=-all"])
+            .arg(std::env::current_exe()?)
+            .arg("exchange");
         command.env_remove("WEIR_SANDBOX");
         let output = command.output()?;
         println!("{:?}", output.status.code());
@@ -204,7 +263,10 @@ mod experiments {
 
     /// The address of a host of a training: workers from 1, the server last.
     fn training_endpoint(last: u8) -> Endpoint {
-        Endpoint { mac: Mac([2, 0, 0, 0, 1, last]), ip: Ipv4Addr::new(10, 0, 1, last) }
+        Endpoint {
+            mac: Mac([2, 0, 0, 0, 1, last]),
+            ip: Ipv4Addr::new(10, 0, 1, last),
+        }
     }
 
     /// The commands of a training in which the server sums: the server's first.
@@ -214,8 +276,25 @@ mod experiments {
         let agent = |role: &str, last: u8| {
             let me = training_endpoint(last);
             let mut command = Command::new(&program);
-            command.args(["agent", role, "--workers", &workers.to_string(), "--rounds", rounds, "--batch", "8"]);
-            command.args(["--window", window, "--mac", &me.mac.to_string(), "--ip", &me.ip.to_string(), "--wait"]);
+            command.args([
+                "agent",
+                role,
+                "--workers",
+                &workers.to_string(),
+                "--rounds",
+                rounds,
+                "--batch",
+                "8",
+            ]);
+            command.args([
+                "--window",
+                window,
+                "--mac",
+                &me.mac.to_string(),
+                "--ip",
+                &me.ip.to_string(),
+                "--wait",
+            ]);
             command
         };
         let mut commands = vec![agent("server", workers + 1)];
@@ -223,7 +302,12 @@ mod experiments {
         for rank in 0..workers {
             commands[0].args(["--peer", &training_endpoint(rank + 1).to_string()]);
             let mut worker = agent("worker", rank + 1);
-            worker.args(["--rank", &rank.to_string(), "--server-mac", &server.mac.to_string()]);
+            worker.args([
+                "--rank",
+                &rank.to_string(),
+                "--server-mac",
+                &server.mac.to_string(),
+            ]);
             worker.args(["--server-ip", &server.ip.to_string()]);
             commands.push(worker);
         }
@@ -235,13 +319,16 @@ mod experiments {
         let report_of = |agent: &mut Process, wanted: fn(&Line) -> bool| loop {
             match agent.next_line(Duration::from_secs(60)) {
                 Output::Line(line) => {
-                    let line: Line = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+                    let line: Line =
+                        serde_json::from_str(&line).map_err(|error| error.to_string())?;
                     if wanted(&line) {
                         return Ok(line);
                     }
                 }
                 other => {
-                    agent.wait(Duration::from_secs(1)).map_err(|error| error.to_string())?;
+                    agent
+                        .wait(Duration::from_secs(1))
+                        .map_err(|error| error.to_string())?;
                     return Err(format!("{other:?} {}", agent.stderr()));
                 }
             }
@@ -252,7 +339,13 @@ mod experiments {
         for agent in &mut agents {
             agent.write_line("go")?;
         }
-        let recipe = Recipe { seed: 1, rounds, batch: 8, learning_rate: 0.1, momentum: 0.9 };
+        let recipe = Recipe {
+            seed: 1,
+            rounds,
+            batch: 8,
+            learning_rate: 0.1,
+            momentum: 0.9,
+        };
         let expected = reference_run(&recipe, (agents.len() - 1) as u8)?.weights_sha256;
         let mut equal = true;
         let mut worst = 0.0;
@@ -268,7 +361,10 @@ mod experiments {
             };
             equal &= hash == expected;
             worst = f64::max(worst, sent.retransmitted_bytes as f64 / sent.bytes as f64);
-            if !agent.wait(Duration::from_secs(10))?.is_some_and(|status| status.success()) {
+            if !agent
+                .wait(Duration::from_secs(10))?
+                .is_some_and(|status| status.success())
+            {
                 return Err(agent.stderr().into());
             }
         }
@@ -279,8 +375,13 @@ mod experiments {
 
     /// Real agents in hosts of their own, through pnet; in the middle, frames are passed on by destination.
     pub fn train() -> Outcome {
-        let argument = |n: usize, default: &str| std::env::args().nth(n).unwrap_or_else(|| default.into());
-        let (workers, window, rounds) = (argument(2, "3").parse()?, argument(3, "16"), argument(4, "3"));
+        let argument =
+            |n: usize, default: &str| std::env::args().nth(n).unwrap_or_else(|| default.into());
+        let (workers, window, rounds) = (
+            argument(2, "3").parse()?,
+            argument(3, "16"),
+            argument(4, "3"),
+        );
         let root = Netlink::open()?;
         let mut agents = Vec::new();
         let mut hosts = Vec::new();
@@ -306,8 +407,10 @@ mod experiments {
             })?;
             hosts.push(host);
         }
-        let out: Vec<Mutex<EthernetFrames>> =
-            ports.iter().map(|port| EthernetFrames::open(port).map(Mutex::new)).collect::<Result<_, _>>()?;
+        let out: Vec<Mutex<EthernetFrames>> = ports
+            .iter()
+            .map(|port| EthernetFrames::open(port).map(Mutex::new))
+            .collect::<Result<_, _>>()?;
         let out = Arc::new(out);
         for port in &ports {
             let mut frames = EthernetFrames::open(port)?;
@@ -316,9 +419,14 @@ mod experiments {
             std::thread::spawn(move || {
                 loop {
                     if let Ok(Some(frame)) = frames.receive(Duration::from_secs(1))
-                        && let Some(to) = frame.get(5).and_then(|&last| out.get(usize::from(last).wrapping_sub(1)))
+                        && let Some(to) = frame
+                            .get(5)
+                            .and_then(|&last| out.get(usize::from(last).wrapping_sub(1)))
                     {
-                        let _ = to.lock().unwrap_or_else(PoisonError::into_inner).send(frame);
+                        let _ = to
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .send(frame);
                     }
                 }
             });
@@ -328,23 +436,45 @@ mod experiments {
             .zip(1..)
             .map(|(host, last)| {
                 let limits = Limits::AGGREGATION_HEADERS;
-                Capture::start(host.namespace(), &format!("h{last}"), Filter::UdpTo(22341), limits)
+                Capture::start(
+                    host.namespace(),
+                    &format!("h{last}"),
+                    Filter::UdpTo(22341),
+                    limits,
+                )
             })
             .collect::<Result<Vec<_>, _>>()?;
         let commands = training_commands(workers, &window, &rounds)?;
         for (index, mut command) in commands.into_iter().enumerate() {
             // The server is in the last host.
-            let host = if index == 0 { usize::from(workers) } else { index - 1 };
+            let host = if index == 0 {
+                usize::from(workers)
+            } else {
+                index - 1
+            };
             command.args(["--iface", &format!("h{}", host + 1)]);
             agents.push(hosts[host].spawn(command)?);
         }
         finish_training(agents, rounds.parse()?)?;
-        let recordings = captures.into_iter().map(Capture::stop).collect::<Result<Vec<_>, _>>()?;
+        let recordings = captures
+            .into_iter()
+            .map(Capture::stop)
+            .collect::<Result<Vec<_>, _>>()?;
         let (server, workers) = recordings.split_last().ok_or("no recording")?;
-        let sent: Vec<_> =
-            workers.iter().flat_map(|worker| worker.seen(Direction::Out, aggregation_key)).collect();
-        let difference = match_frames(&sent, &server.seen(Direction::In, aggregation_key), 1_000_000_000);
-        eprintln!("updates: {} sent, {} arrived", sent.len(), difference.matched);
+        let sent: Vec<_> = workers
+            .iter()
+            .flat_map(|worker| worker.seen(Direction::Out, aggregation_key))
+            .collect();
+        let difference = match_frames(
+            &sent,
+            &server.seen(Direction::In, aggregation_key),
+            1_000_000_000,
+        );
+        eprintln!(
+            "updates: {} sent, {} arrived",
+            sent.len(),
+            difference.matched
+        );
         println!(
             "complete {} missing {} extra {} late {}",
             recordings.iter().all(|recording| recording.is_complete()),
@@ -371,7 +501,10 @@ mod experiments {
         }
         finish_training(agents, 2)?;
         let counters = hub.counters(cable).ok_or("no counters")?;
-        println!("both ways {}", counters.rx_frames > 400 && counters.tx_frames > 400);
+        println!(
+            "both ways {}",
+            counters.rx_frames > 400 && counters.tx_frames > 400
+        );
         Ok(())
     }
 
@@ -406,9 +539,7 @@ const REFUSED: u8 = 77;
 fn main() -> ExitCode {
     let which = std::env::args().nth(1).unwrap_or_default();
     let without_sandbox = ["redis-client", "agent", "train-on-a-cable"].contains(&which.as_str());
-    if !without_sandbox
-        && let Err(error) = testbeds::sandbox::enter()
-    {
+    if !without_sandbox && let Err(error) = testbeds::sandbox::enter() {
         eprintln!("{error}");
         return ExitCode::from(REFUSED);
     }
@@ -423,7 +554,14 @@ fn main() -> ExitCode {
         "refused" => experiments::refused(),
         "redis" => experiments::redis(),
         "redis-client" => experiments::redis_client(),
-        "status" => return ExitCode::from(std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0)),
+        "status" => {
+            return ExitCode::from(
+                std::env::args()
+                    .nth(2)
+                    .and_then(|s| s.parse().ok())
+                    .unwrap_or(0),
+            );
+        }
         other => Err(format!("no experiment {other:?}").into()),
     };
     match outcome {

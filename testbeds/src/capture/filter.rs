@@ -55,7 +55,12 @@ impl Filter {
 }
 
 fn op(code: u16, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code, jt: 0, jf: 0, k }
+    libc::sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    }
 }
 
 fn jump(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
@@ -69,7 +74,11 @@ mod tests {
     /// The instructions above, and no others.
     fn accepts(filter: Filter, frame: &[u8]) -> u32 {
         let program = filter.program(100);
-        let half = |at: usize| frame.get(at..at + 2).map(|b| u32::from(b[0]) << 8 | u32::from(b[1]));
+        let half = |at: usize| {
+            frame
+                .get(at..at + 2)
+                .map(|b| u32::from(b[0]) << 8 | u32::from(b[1]))
+        };
         let (mut at, mut a, mut x) = (0, 0, 0);
         loop {
             let step = &program[at];

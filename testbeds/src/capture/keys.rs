@@ -100,7 +100,8 @@ fn ipv4(frame: &[u8], protocol: IpNextHeaderProtocol) -> Option<Ipv4Packet<'_>> 
         && header >= Ipv4Packet::minimum_packet_size()
         && header <= bytes.len()
         && header <= usize::from(ip.get_total_length());
-    (legal && ip.get_next_level_protocol() == protocol && ip.get_fragment_offset() == 0).then_some(ip)
+    (legal && ip.get_next_level_protocol() == protocol && ip.get_fragment_offset() == 0)
+        .then_some(ip)
 }
 
 #[cfg(test)]
@@ -167,7 +168,16 @@ pub(super) mod tests {
     #[test]
     fn what_is_no_aggregation_frame_is_none() {
         let good = aggregation_frame(repr());
-        for (at, value) in [(12, 0x86), (14, 0x65), (14, 0x4f), (20, 0x01), (23, 6), (36, 0), (42, 0x21), (42, 0x17)] {
+        for (at, value) in [
+            (12, 0x86),
+            (14, 0x65),
+            (14, 0x4f),
+            (20, 0x01),
+            (23, 6),
+            (36, 0),
+            (42, 0x21),
+            (42, 0x17),
+        ] {
             let mut frame = good[..62].to_vec();
             frame[at] = value;
             assert_eq!(aggregation_key(&frame), None, "byte {at} = {value:#x}");
@@ -184,7 +194,10 @@ pub(super) mod tests {
         let again = ip_frame(6, 2, &segment);
         first.extend([0; 18]); // Ethernet's padding
         let key = tcp_key(&first).unwrap();
-        assert_eq!((key.source.1, key.destination.1, &*key.payload), (80, 6379, &b"hi"[..]));
+        assert_eq!(
+            (key.source.1, key.destination.1, &*key.payload),
+            (80, 6379, &b"hi"[..])
+        );
         assert_ne!(Some(key), tcp_key(&again));
     }
 }

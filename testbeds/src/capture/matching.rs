@@ -41,7 +41,11 @@ pub struct Difference<K> {
 ///
 /// Frames with the same key are paired in the order of time: the first that came out is the first that went in, and
 /// what is left over on either side is missing or extra.
-pub fn match_frames<K: Ord + Clone>(before: &[Seen<K>], after: &[Seen<K>], bound_ns: u64) -> Difference<K> {
+pub fn match_frames<K: Ord + Clone>(
+    before: &[Seen<K>],
+    after: &[Seen<K>],
+    bound_ns: u64,
+) -> Difference<K> {
     let mut sides: BTreeMap<&K, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for seen in before {
         sides.entry(&seen.key).or_default().0.push(seen.at_ns);
@@ -49,8 +53,13 @@ pub fn match_frames<K: Ord + Clone>(before: &[Seen<K>], after: &[Seen<K>], bound
     for seen in after {
         sides.entry(&seen.key).or_default().1.push(seen.at_ns);
     }
-    let mut difference =
-        Difference { matched: 0, missing: vec![], extra: vec![], late: vec![], longest_in_time_ns: 0 };
+    let mut difference = Difference {
+        matched: 0,
+        missing: vec![],
+        extra: vec![],
+        late: vec![],
+        longest_in_time_ns: 0,
+    };
     for (key, (mut entered, mut left)) in sides {
         entered.sort_unstable();
         left.sort_unstable();
@@ -59,12 +68,19 @@ pub fn match_frames<K: Ord + Clone>(before: &[Seen<K>], after: &[Seen<K>], bound
         for (&at_ns, &out_ns) in entered.iter().zip(&left) {
             let delay_ns = out_ns.saturating_sub(at_ns);
             if delay_ns > bound_ns {
-                difference.late.push(Late { key: key.clone(), at_ns, delay_ns });
+                difference.late.push(Late {
+                    key: key.clone(),
+                    at_ns,
+                    delay_ns,
+                });
             } else {
                 difference.longest_in_time_ns = difference.longest_in_time_ns.max(delay_ns);
             }
         }
-        let seen = |&at_ns: &u64| Seen { key: key.clone(), at_ns };
+        let seen = |&at_ns: &u64| Seen {
+            key: key.clone(),
+            at_ns,
+        };
         difference.missing.extend(entered[pairs..].iter().map(seen));
         difference.extra.extend(left[pairs..].iter().map(seen));
     }
@@ -79,7 +95,9 @@ mod tests {
     use super::*;
 
     fn seen(list: &[(char, u64)]) -> Vec<Seen<char>> {
-        list.iter().map(|&(key, at_ns)| Seen { key, at_ns }).collect()
+        list.iter()
+            .map(|&(key, at_ns)| Seen { key, at_ns })
+            .collect()
     }
 
     fn keys(list: &[Seen<char>]) -> String {
@@ -88,10 +106,18 @@ mod tests {
 
     #[test]
     fn nothing_happened() {
-        let difference = match_frames(&seen(&[('a', 10), ('b', 20)]), &seen(&[('b', 25), ('a', 18)]), 10);
+        let difference = match_frames(
+            &seen(&[('a', 10), ('b', 20)]),
+            &seen(&[('b', 25), ('a', 18)]),
+            10,
+        );
         assert_eq!(difference.matched, 2);
         assert_eq!(difference.longest_in_time_ns, 8);
-        assert!(difference.missing.is_empty() && difference.extra.is_empty() && difference.late.is_empty());
+        assert!(
+            difference.missing.is_empty()
+                && difference.extra.is_empty()
+                && difference.late.is_empty()
+        );
     }
 
     #[test]
@@ -101,7 +127,14 @@ mod tests {
         let difference = match_frames(&before, &after, 50);
         assert_eq!(keys(&difference.missing), "d");
         assert_eq!(difference.extra, seen(&[('x', 9)]));
-        assert_eq!(difference.late, [Late { key: 'l', at_ns: 3, delay_ns: 100 }]);
+        assert_eq!(
+            difference.late,
+            [Late {
+                key: 'l',
+                at_ns: 3,
+                delay_ns: 100
+            }]
+        );
         assert_eq!(difference.matched, 3);
     }
 
@@ -111,7 +144,11 @@ mod tests {
         let difference = match_frames(&seen(&[('a', 0), ('a', 100)]), &seen(&[('a', 101)]), 1_000);
         assert_eq!((difference.matched, difference.missing.len()), (1, 1));
         // Out of order in the lists, in order in time.
-        let difference = match_frames(&seen(&[('a', 100), ('a', 0)]), &seen(&[('a', 101), ('a', 1)]), 5);
+        let difference = match_frames(
+            &seen(&[('a', 100), ('a', 0)]),
+            &seen(&[('a', 101), ('a', 1)]),
+            5,
+        );
         assert_eq!((difference.matched, difference.late.len()), (2, 0));
     }
 

@@ -49,9 +49,15 @@ pub struct Limits {
 
 impl Limits {
     /// The headers of aggregation frames: Ethernet, IPv4, UDP and the aggregation header.
-    pub const AGGREGATION_HEADERS: Limits = Limits { frame_bytes: 62, total_bytes: 256 << 20 };
+    pub const AGGREGATION_HEADERS: Limits = Limits {
+        frame_bytes: 62,
+        total_bytes: 256 << 20,
+    };
     /// Whole frames.
-    pub const WHOLE_FRAMES: Limits = Limits { frame_bytes: 65_535, total_bytes: 256 << 20 };
+    pub const WHOLE_FRAMES: Limits = Limits {
+        frame_bytes: 65_535,
+        total_bytes: 256 << 20,
+    };
 }
 
 /// What passed, in the order in which it passed.
@@ -73,13 +79,20 @@ impl Recording {
 
     /// The frames that went one way.
     pub fn going(&self, direction: Direction) -> impl Iterator<Item = &Frame> {
-        self.frames.iter().filter(move |frame| frame.direction == direction)
+        self.frames
+            .iter()
+            .filter(move |frame| frame.direction == direction)
     }
 
     /// What `key` recognises among the frames that went one way.
     pub fn seen<K>(&self, direction: Direction, key: impl Fn(&[u8]) -> Option<K>) -> Vec<Seen<K>> {
         self.going(direction)
-            .filter_map(|frame| Some(Seen { key: key(&frame.bytes)?, at_ns: frame.at_ns }))
+            .filter_map(|frame| {
+                Some(Seen {
+                    key: key(&frame.bytes)?,
+                    at_ns: frame.at_ns,
+                })
+            })
             .collect()
     }
 }
@@ -94,7 +107,11 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(limits: Limits) -> Recorder {
-        Recorder { limits, held_bytes: 0, recording: Recording::default() }
+        Recorder {
+            limits,
+            held_bytes: 0,
+            recording: Recording::default(),
+        }
     }
 
     pub(crate) fn record(&mut self, at_ns: u64, direction: Direction, wire_len: u32, bytes: &[u8]) {
@@ -105,11 +122,19 @@ impl Recorder {
             return;
         }
         self.held_bytes += cost;
-        self.recording.frames.push(Frame { at_ns, direction, wire_len, bytes: kept.into() });
+        self.recording.frames.push(Frame {
+            at_ns,
+            direction,
+            wire_len,
+            bytes: kept.into(),
+        });
     }
 
     pub(crate) fn finish(self, lost: u64) -> Recording {
-        Recording { lost, ..self.recording }
+        Recording {
+            lost,
+            ..self.recording
+        }
     }
 }
 
@@ -131,13 +156,22 @@ mod tests {
 
     #[test]
     fn a_full_recorder_says_so() {
-        let mut recorder = Recorder::new(Limits { frame_bytes: 4, total_bytes: 2 * (size_of::<Frame>() as u64 + 4) });
+        let mut recorder = Recorder::new(Limits {
+            frame_bytes: 4,
+            total_bytes: 2 * (size_of::<Frame>() as u64 + 4),
+        });
         for at_ns in 0..3 {
             recorder.record(at_ns, Direction::In, 9, &[0; 9]);
         }
         let recording = recorder.finish(0);
         assert_eq!((recording.frames.len(), recording.over_limit), (2, 1));
-        assert_eq!((recording.frames[0].bytes.len(), recording.frames[0].wire_len), (4, 9));
+        assert_eq!(
+            (
+                recording.frames[0].bytes.len(),
+                recording.frames[0].wire_len
+            ),
+            (4, 9)
+        );
         assert!(!recording.is_complete());
     }
 }

@@ -42,17 +42,28 @@ impl Capture {
         filter: Filter,
         limits: Limits,
     ) -> Result<Capture, CaptureError> {
-        let error = |what| move |source| CaptureError { interface: interface.into(), what, source };
+        let error = |what| {
+            move |source| CaptureError {
+                interface: interface.into(),
+                what,
+                source,
+            }
+        };
         let ring = namespace
             .run(|| Ring::open(interface, filter, limits.frame_bytes))
             .map_err(error("cannot open a packet socket with a ring"))?;
-        let (stopped, stop) =
-            pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from).map_err(error("cannot make a pipe"))?;
+        let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)
+            .map_err(io::Error::from)
+            .map_err(error("cannot make a pipe"))?;
         let thread = thread::Builder::new()
             .name(format!("capture {interface}"))
             .spawn(move || record(ring, &stopped, limits))
             .map_err(error("cannot start a thread"))?;
-        Ok(Capture { stop: Some(stop), thread: Some(thread), interface: interface.into() })
+        Ok(Capture {
+            stop: Some(stop),
+            thread: Some(thread),
+            interface: interface.into(),
+        })
     }
 
     /// Ends the recording.
@@ -87,7 +98,8 @@ fn record(mut ring: Ring, stopped: &OwnedFd, limits: Limits) -> io::Result<Recor
         let now = Instant::now();
         let wait = match end {
             Some(end) if now >= end => break,
-            Some(end) => PollTimeout::try_from(end - now + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO),
+            Some(end) => PollTimeout::try_from(end - now + Duration::from_millis(1))
+                .unwrap_or(PollTimeout::ZERO),
             None => PollTimeout::NONE,
         };
         let mut sources = [
@@ -95,12 +107,20 @@ fn record(mut ring: Ring, stopped: &OwnedFd, limits: Limits) -> io::Result<Recor
             PollFd::new(stopped.as_fd(), PollFlags::POLLIN),
         ];
         // Once the pipe is closed it would always be ready.
-        let watched = if end.is_some() { &mut sources[..1] } else { &mut sources[..] };
+        let watched = if end.is_some() {
+            &mut sources[..1]
+        } else {
+            &mut sources[..]
+        };
         match poll(watched, wait) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        if end.is_none() && sources[1].revents().is_some_and(|events| !events.is_empty()) {
+        if end.is_none()
+            && sources[1]
+                .revents()
+                .is_some_and(|events| !events.is_empty())
+        {
             end = Some(Instant::now() + SETTLE);
         }
     }
@@ -125,12 +145,22 @@ impl Ring {
         let index = nix::net::if_::if_nametoindex(interface)?;
         // Protocol 0: nothing arrives before the socket is bound, when ring and filter are in place.
         // SAFETY: socket(2) takes no pointers.
-        let fd = Errno::result(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+        let fd = Errno::result(unsafe {
+            libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0)
+        })?;
         // SAFETY: the descriptor was just made and belongs to nobody else.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        set_option(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as i32))?;
+        set_option(
+            &socket,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V3 as i32),
+        )?;
         let mut program = filter.program(keep.max(1));
-        let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
         set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
         let request = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES,
@@ -145,12 +175,24 @@ impl Ring {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of the ring, where the kernel likes, of exactly the size that was requested.
         let memory = unsafe {
-            libc::mmap(std::ptr::null_mut(), RING_BYTES, protection, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                RING_BYTES,
+                protection,
+                libc::MAP_SHARED,
+                socket.as_raw_fd(),
+                0,
+            )
         };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let ring = Ring { socket, memory: memory.cast(), next_block: 0, delivered: 0 };
+        let ring = Ring {
+            socket,
+            memory: memory.cast(),
+            next_block: 0,
+            delivered: 0,
+        };
         bind(&ring.socket, index)?;
         Ok(ring)
     }
@@ -158,7 +200,10 @@ impl Ring {
     /// Records the next block, if the kernel has handed it over.
     fn take_block(&mut self, recorder: &mut Recorder) -> bool {
         // SAFETY: next_block < BLOCKS, so the block lies within the mapping, and is aligned as the mapping is.
-        let block = unsafe { self.memory.add(self.next_block as usize * BLOCK_BYTES as usize) };
+        let block = unsafe {
+            self.memory
+                .add(self.next_block as usize * BLOCK_BYTES as usize)
+        };
         let description: *mut libc::tpacket_block_desc = block.cast();
         // SAFETY: the kernel writes a block's header before it sets the user bit, with a barrier between; while the bit is
         // set the block is ours. The status word is only ever accessed atomically.
@@ -187,13 +232,22 @@ impl Ring {
         // follows the header, aligned to 16 bytes (TPACKET_ALIGN).
         let (header, address, bytes) = unsafe {
             let header = &*packet;
-            let address = packet.cast::<u8>().add(size_of::<libc::tpacket3_hdr>().next_multiple_of(16));
+            let address = packet
+                .cast::<u8>()
+                .add(size_of::<libc::tpacket3_hdr>().next_multiple_of(16));
             let address = &*address.cast::<libc::sockaddr_ll>();
             let start = packet.cast::<u8>().add(header.tp_mac.into());
-            (header, address, std::slice::from_raw_parts(start, header.tp_snaplen as usize))
+            (
+                header,
+                address,
+                std::slice::from_raw_parts(start, header.tp_snaplen as usize),
+            )
         };
-        let direction =
-            if address.sll_pkttype == libc::PACKET_OUTGOING { Direction::Out } else { Direction::In };
+        let direction = if address.sll_pkttype == libc::PACKET_OUTGOING {
+            Direction::Out
+        } else {
+            Direction::In
+        };
         let at_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
         recorder.record(at_ns, direction, header.tp_len, bytes);
         self.delivered += 1;

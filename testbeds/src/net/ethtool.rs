@@ -27,13 +27,21 @@ struct EthtoolValue {
 pub(super) fn offloads_off(name: &str) -> io::Result<()> {
     let socket = control_socket()?;
     // Segmentation first: it depends on checksums and scatter-gather.
-    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_SSG, ETHTOOL_STXCSUM, ETHTOOL_SRXCSUM] {
+    for command in [
+        ETHTOOL_STSO,
+        ETHTOOL_SGSO,
+        ETHTOOL_SGRO,
+        ETHTOOL_SSG,
+        ETHTOOL_STXCSUM,
+        ETHTOOL_SRXCSUM,
+    ] {
         let mut value = EthtoolValue { command, data: 0 };
         let mut request = interface_request(name)?;
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
         // SAFETY: SIOCETHTOOL takes an ifreq whose data points to a structure that begins with the command; for these
         // commands it is an ethtool_value, which outlives the call.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        let result =
+            unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
         match Errno::result(result) {
             Ok(_) => {}
             // The interface has no such offload.
@@ -50,13 +58,24 @@ pub fn loopback_up() -> io::Result<()> {
     let mut request = interface_request("lo")?;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: SIOCSIFFLAGS reads the name and the flags of an ifreq, both set.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) };
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw mut request,
+        )
+    };
     Errno::result(result)?;
     Ok(())
 }
 
 fn control_socket() -> io::Result<OwnedFd> {
-    Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
+    Ok(socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?)
 }
 
 fn interface_request(name: &str) -> io::Result<libc::ifreq> {

@@ -17,10 +17,10 @@ use futures::{StreamExt, TryStreamExt};
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
+use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{
     AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkMessage, Stats64,
 };
-use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::{LinkUnspec, LinkVeth};
 use tokio::runtime::Runtime;
 
@@ -51,7 +51,9 @@ pub enum NetError {
     #[error("netlink: {0}")]
     Channel(#[source] io::Error),
     /// A name that no interface can have.
-    #[error("`{0}` cannot be the name of an interface: 1 to {NAME_LIMIT} characters, no `/`, no space")]
+    #[error(
+        "`{0}` cannot be the name of an interface: 1 to {NAME_LIMIT} characters, no `/`, no space"
+    )]
     Name(String),
 }
 
@@ -116,7 +118,9 @@ impl Netlink {
     pub fn open_in(namespace: &Namespace) -> Result<Netlink, NetError> {
         let channel = namespace
             .run(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_io()
+                    .build()?;
                 let (connection, handle, _) = {
                     let _guard = runtime.enter();
                     rtnetlink::new_connection()?
@@ -125,7 +129,10 @@ impl Netlink {
                 Ok((runtime, handle))
             })
             .map_err(NetError::Channel)?;
-        Ok(Netlink { namespace: namespace.clone(), channel: Mutex::new(channel) })
+        Ok(Netlink {
+            namespace: namespace.clone(),
+            channel: Mutex::new(channel),
+        })
     }
 
     /// Makes a pair of connected interfaces, down, both in this namespace.
@@ -133,7 +140,9 @@ impl Netlink {
         check_name(name)?;
         check_name(peer)?;
         let message = LinkVeth::new(name, peer).build();
-        self.request("cannot create", name, |handle| async move { handle.link().add(message).execute().await })
+        self.request("cannot create", name, |handle| async move {
+            handle.link().add(message).execute().await
+        })
     }
 
     /// Moves an interface into another namespace. It arrives down and without addresses.
@@ -142,14 +151,20 @@ impl Netlink {
         let index = self.index(name)?;
         let fd = namespace.as_fd().as_raw_fd();
         let message = LinkUnspec::new_with_index(index).setns_by_fd(fd).build();
-        self.request("cannot move", name, |handle| async move { handle.link().set(message).execute().await })
+        self.request("cannot move", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
     }
 
     /// Gives an interface that is down another name.
     pub fn rename(&self, name: &str, new_name: &str) -> Result<(), NetError> {
         check_name(new_name)?;
-        let message = LinkUnspec::new_with_index(self.index(name)?).name(new_name.to_owned()).build();
-        self.request("cannot rename", name, |handle| async move { handle.link().set(message).execute().await })
+        let message = LinkUnspec::new_with_index(self.index(name)?)
+            .name(new_name.to_owned())
+            .build();
+        self.request("cannot rename", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
     }
 
     /// Gives an interface its addresses, switches off what would make frames of its own accord or change them
@@ -163,32 +178,48 @@ impl Netlink {
             .arp(interface.arp)
             .append_extra_attribute(no_ipv6_address())
             .build();
-        self.request("cannot configure", name, |handle| async move { handle.link().set(message).execute().await })?;
+        self.request("cannot configure", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })?;
         self.disable_ipv6(name)?;
         self.namespace
             .run(|| ethtool::offloads_off(name))
             .map_err(|source| failure("cannot switch the offloads off of", name, source))?;
         if let Some((address, prefix)) = interface.address {
             self.request("cannot give an address to", name, |handle| async move {
-                handle.address().add(index, IpAddr::V4(address), prefix).execute().await
+                handle
+                    .address()
+                    .add(index, IpAddr::V4(address), prefix)
+                    .execute()
+                    .await
             })?;
         }
         let up = LinkUnspec::new_with_index(index).up().build();
-        self.request("cannot bring up", name, |handle| async move { handle.link().set(up).execute().await })
+        self.request("cannot bring up", name, |handle| async move {
+            handle.link().set(up).execute().await
+        })
     }
 
     /// Says, for ever, which Ethernet address an IP address has: no ARP is sent for it.
     pub fn add_neighbour(&self, name: &str, address: Ipv4Addr, mac: Mac) -> Result<(), NetError> {
         let index = self.index(name)?;
         self.request("cannot add a neighbour on", name, |handle| async move {
-            handle.neighbours().add(index, IpAddr::V4(address)).link_layer_address(&mac).replace().execute().await
+            handle
+                .neighbours()
+                .add(index, IpAddr::V4(address))
+                .link_layer_address(&mac)
+                .replace()
+                .execute()
+                .await
         })
     }
 
     /// Limits what an interface sends.
     pub fn limit_rate(&self, name: &str, rate: Rate) -> Result<(), NetError> {
         let index = self.index(name)?;
-        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(tbf::message(index, rate)));
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(
+            tbf::message(index, rate),
+        ));
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
         self.request("cannot limit the rate of", name, |mut handle| async move {
             let mut answers = handle.request(request)?;
@@ -206,17 +237,31 @@ impl Netlink {
     /// Removes an interface, and with it its peer.
     pub fn remove(&self, name: &str) -> Result<(), NetError> {
         let index = self.index(name)?;
-        self.request("cannot remove", name, |handle| async move { handle.link().del(index).execute().await })
+        self.request("cannot remove", name, |handle| async move {
+            handle.link().del(index).execute().await
+        })
     }
 
     /// What an interface has counted.
     pub fn counters(&self, name: &str) -> Result<Counters, NetError> {
-        let statistics = self.link(name)?.attributes.into_iter().find_map(|attribute| match attribute {
-            LinkAttribute::Stats64(statistics) => Some(statistics),
-            _ => None,
-        });
+        let statistics = self
+            .link(name)?
+            .attributes
+            .into_iter()
+            .find_map(|attribute| match attribute {
+                LinkAttribute::Stats64(statistics) => Some(statistics),
+                _ => None,
+            });
         match statistics {
-            Some(Stats64 { rx_bytes, rx_packets, tx_bytes, tx_packets, rx_dropped, tx_dropped, .. }) => Ok(Counters {
+            Some(Stats64 {
+                rx_bytes,
+                rx_packets,
+                tx_bytes,
+                tx_packets,
+                rx_dropped,
+                tx_dropped,
+                ..
+            }) => Ok(Counters {
                 rx_bytes,
                 rx_frames: rx_packets,
                 tx_bytes,
@@ -224,7 +269,11 @@ impl Netlink {
                 rx_dropped,
                 tx_dropped,
             }),
-            None => Err(failure("no counters of", name, io::ErrorKind::Unsupported.into())),
+            None => Err(failure(
+                "no counters of",
+                name,
+                io::ErrorKind::Unsupported.into(),
+            )),
         }
     }
 
@@ -235,10 +284,12 @@ impl Netlink {
                 handle.link().get().execute().try_collect().await
             })?;
         let name = |link: LinkMessage| {
-            link.attributes.into_iter().find_map(|attribute| match attribute {
-                LinkAttribute::IfName(name) => Some(name),
-                _ => None,
-            })
+            link.attributes
+                .into_iter()
+                .find_map(|attribute| match attribute {
+                    LinkAttribute::IfName(name) => Some(name),
+                    _ => None,
+                })
         };
         Ok(links.into_iter().filter_map(name).collect())
     }
@@ -251,7 +302,13 @@ impl Netlink {
         check_name(name)?;
         let wanted = name.to_owned();
         let link = self.request("cannot find", name, |handle| async move {
-            handle.link().get().match_name(wanted).execute().try_next().await
+            handle
+                .link()
+                .get()
+                .match_name(wanted)
+                .execute()
+                .try_next()
+                .await
         })?;
         link.ok_or_else(|| failure("cannot find", name, io::ErrorKind::NotFound.into()))
     }
@@ -291,7 +348,11 @@ impl Netlink {
 }
 
 fn failure(what: &'static str, interface: &str, source: io::Error) -> NetError {
-    NetError::Interface { what, interface: interface.into(), source }
+    NetError::Interface {
+        what,
+        interface: interface.into(),
+        source,
+    }
 }
 
 fn io_error(error: rtnetlink::Error) -> io::Error {
@@ -303,7 +364,9 @@ fn io_error(error: rtnetlink::Error) -> io::Error {
 
 /// No link-local address, hence no duplicate address detection and no router solicitation.
 fn no_ipv6_address() -> LinkAttribute {
-    LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)])])
+    LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(
+        In6AddrGenMode::None,
+    )])])
 }
 
 fn check_name(name: &str) -> Result<(), NetError> {
@@ -311,8 +374,14 @@ fn check_name(name: &str) -> Result<(), NetError> {
         || name.len() > NAME_LIMIT
         || name == "."
         || name == ".."
-        || name.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
-    if bad { Err(NetError::Name(name.into())) } else { Ok(()) }
+        || name
+            .chars()
+            .any(|c| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
+    if bad {
+        Err(NetError::Name(name.into()))
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -321,7 +390,16 @@ mod tests {
 
     #[test]
     fn names_that_the_kernel_would_refuse_or_cut() {
-        for name in ["", ".", "..", "a b", "a/b", "a:b", "sixteen-letters-", "tab\t"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a b",
+            "a/b",
+            "a:b",
+            "sixteen-letters-",
+            "tab\t",
+        ] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
         for name in ["w0", "fifteen-letters", "s1-p3"] {

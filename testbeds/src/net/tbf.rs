@@ -18,12 +18,21 @@ const TC_LINKLAYER_ETHERNET: u8 = 1;
 /// RTM_NEWQDISC for the root of the interface `index`.
 pub(super) fn message(index: u32, rate: Rate) -> TcMessage {
     let bytes_per_second = (rate.rate_bps / 8).max(1);
-    let mut options = vec![TcOption::Other(DefaultNla::new(TCA_TBF_PARMS, parameters(bytes_per_second, rate)))];
+    let mut options = vec![TcOption::Other(DefaultNla::new(
+        TCA_TBF_PARMS,
+        parameters(bytes_per_second, rate),
+    ))];
     if u32::try_from(bytes_per_second).is_err() {
-        options.push(TcOption::Other(DefaultNla::new(TCA_TBF_RATE64, bytes_per_second.to_ne_bytes().to_vec())));
+        options.push(TcOption::Other(DefaultNla::new(
+            TCA_TBF_RATE64,
+            bytes_per_second.to_ne_bytes().to_vec(),
+        )));
     }
     // In bytes; it overrides the `buffer` of the parameters, which counts ticks.
-    options.push(TcOption::Other(DefaultNla::new(TCA_TBF_BURST, rate.burst_bytes.to_ne_bytes().to_vec())));
+    options.push(TcOption::Other(DefaultNla::new(
+        TCA_TBF_BURST,
+        rate.burst_bytes.to_ne_bytes().to_vec(),
+    )));
 
     let mut message = TcMessage::with_index(index as i32);
     message.header.parent = TcHandle::ROOT;
@@ -35,7 +44,10 @@ pub(super) fn message(index: u32, rate: Rate) -> TcMessage {
 /// `struct tc_tbf_qopt`: rate and peak rate (`struct tc_ratespec` each), limit, buffer, mtu.
 fn parameters(bytes_per_second: u64, rate: Rate) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(36);
-    bytes.extend(rate_spec(TC_LINKLAYER_ETHERNET, u32::try_from(bytes_per_second).unwrap_or(u32::MAX)));
+    bytes.extend(rate_spec(
+        TC_LINKLAYER_ETHERNET,
+        u32::try_from(bytes_per_second).unwrap_or(u32::MAX),
+    ));
     bytes.extend(rate_spec(0, 0));
     bytes.extend(rate.limit_bytes.to_ne_bytes());
     bytes.extend(0_u32.to_ne_bytes());
@@ -56,7 +68,14 @@ mod tests {
     use super::*;
 
     fn options(rate_bps: u64) -> Vec<TcOption> {
-        let message = message(3, Rate { rate_bps, burst_bytes: 10_000, limit_bytes: 90_000 });
+        let message = message(
+            3,
+            Rate {
+                rate_bps,
+                burst_bytes: 10_000,
+                limit_bytes: 90_000,
+            },
+        );
         match message.attributes.into_iter().next_back() {
             Some(TcAttribute::Options(options)) => options,
             other => panic!("{other:?}"),
@@ -65,7 +84,14 @@ mod tests {
 
     #[test]
     fn lays_the_parameters_out() {
-        let bytes = parameters(1_250_000, Rate { rate_bps: 0, burst_bytes: 0, limit_bytes: 90_000 });
+        let bytes = parameters(
+            1_250_000,
+            Rate {
+                rate_bps: 0,
+                burst_bytes: 0,
+                limit_bytes: 90_000,
+            },
+        );
         assert_eq!(bytes.len(), 36);
         assert_eq!(bytes[8..12], 1_250_000_u32.to_ne_bytes());
         assert_eq!(bytes[24..28], 90_000_u32.to_ne_bytes());

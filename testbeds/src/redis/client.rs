@@ -107,14 +107,20 @@ pub enum ClientError {
 
 /// Runs a client to its end.
 pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
-    let sequence: Vec<Vec<&str>> =
-        args.requests.iter().map(|request| request.split_whitespace().collect()).collect();
+    let sequence: Vec<Vec<&str>> = args
+        .requests
+        .iter()
+        .map(|request| request.split_whitespace().collect())
+        .collect();
     if let Some(index) = sequence.iter().position(Vec::is_empty) {
         return Err(ClientError::EmptyRequest(index));
     }
     let timeout = Duration::from_millis(args.timeout_ms.max(1));
-    let mut connection = Connection::open(args.server, timeout)
-        .map_err(|source| ClientError::Connect { address: args.server, source })?;
+    let mut connection =
+        Connection::open(args.server, timeout).map_err(|source| ClientError::Connect {
+            address: args.server,
+            source,
+        })?;
     let interval = match args.rate {
         0 => Duration::ZERO,
         rate => Duration::from_secs(1) / rate,
@@ -127,11 +133,13 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
         due += interval;
         let command = words[0].to_ascii_uppercase();
         let sent = Instant::now();
-        let error = connection.request(words).map_err(|source| ClientError::Request {
-            index: operations.len(),
-            command: command.clone(),
-            source,
-        })?;
+        let error = connection
+            .request(words)
+            .map_err(|source| ClientError::Request {
+                index: operations.len(),
+                command: command.clone(),
+                source,
+            })?;
         operations.push(Operation {
             command,
             key: words.get(1).copied().unwrap_or_default().to_owned(),
@@ -154,7 +162,10 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        Ok(Connection { stream, buffer: Vec::new() })
+        Ok(Connection {
+            stream,
+            buffer: Vec::new(),
+        })
     }
 
     /// Sends a request and waits for its answer; the result is the server's error, if it answered one.
@@ -162,10 +173,14 @@ impl Connection {
         self.stream.write_all(&encode_request(words))?;
         loop {
             let outcome = match parse_reply(&self.buffer) {
-                Ok((Reply::Error(text), length)) => Some((Some(String::from_utf8_lossy(text).into_owned()), length)),
+                Ok((Reply::Error(text), length)) => {
+                    Some((Some(String::from_utf8_lossy(text).into_owned()), length))
+                }
                 Ok((_, length)) => Some((None, length)),
                 Err(ReplyError::Incomplete) => None,
-                Err(error @ ReplyError::Malformed) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+                Err(error @ ReplyError::Malformed) => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
             };
             if let Some((error, length)) = outcome {
                 self.buffer.drain(..length);
@@ -183,7 +198,9 @@ impl Connection {
                 self.buffer.extend(&chunk[..length]);
                 Ok(())
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::ErrorKind::TimedOut.into())
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error),
         }
@@ -193,7 +210,10 @@ impl Connection {
 fn report(name: &str, operations: Vec<Operation>) -> ClientReport {
     let mut latencies: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
     for operation in &operations {
-        latencies.entry(&operation.command).or_default().push(operation.latency_ns);
+        latencies
+            .entry(&operation.command)
+            .or_default()
+            .push(operation.latency_ns);
     }
     let commands = latencies
         .into_iter()
@@ -208,8 +228,16 @@ fn report(name: &str, operations: Vec<Operation>) -> ClientReport {
             }
         })
         .collect();
-    let errors = operations.iter().filter(|operation| operation.error.is_some()).count() as u64;
-    ClientReport { name: name.to_owned(), errors, commands, operations }
+    let errors = operations
+        .iter()
+        .filter(|operation| operation.error.is_some())
+        .count() as u64;
+    ClientReport {
+        name: name.to_owned(),
+        errors,
+        commands,
+        operations,
+    }
 }
 
 /// Nearest rank: the smallest value that `percent` of all do not exceed.
@@ -225,7 +253,10 @@ mod tests {
     #[test]
     fn percentiles_are_by_nearest_rank() {
         let sorted: Vec<u64> = (1..=10).collect();
-        assert_eq!([50, 99, 100].map(|percent| percentile(&sorted, percent)), [5, 10, 10]);
+        assert_eq!(
+            [50, 99, 100].map(|percent| percentile(&sorted, percent)),
+            [5, 10, 10]
+        );
         assert_eq!(percentile(&[7], 50), 7);
         assert_eq!(percentile(&[], 50), 0);
     }
@@ -239,10 +270,20 @@ mod tests {
             latency_ns,
             error: error.map(str::to_owned),
         };
-        let report =
-            report("a", vec![operation("SET", 5, None), operation("GET", 3, Some("ERR")), operation("GET", 1, None)]);
+        let report = report(
+            "a",
+            vec![
+                operation("SET", 5, None),
+                operation("GET", 3, Some("ERR")),
+                operation("GET", 1, None),
+            ],
+        );
         assert_eq!(report.errors, 1);
-        let summary: Vec<_> = report.commands.iter().map(|c| (c.command.as_str(), c.count, c.max_ns)).collect();
+        let summary: Vec<_> = report
+            .commands
+            .iter()
+            .map(|c| (c.command.as_str(), c.count, c.max_ns))
+            .collect();
         assert_eq!(summary, [("GET", 2, 3), ("SET", 1, 5)]);
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub use client::{ClientArgs, ClientError, ClientReport, CommandSummary, Operation, run_client};
-pub use resp::{Request, Reply, ReplyError, encode_request, parse_reply, parse_request};
+pub use resp::{Reply, ReplyError, Request, encode_request, parse_reply, parse_request};
 
 use crate::host::{Host, Process, ProcessError};
 
@@ -19,7 +19,9 @@ use crate::host::{Host, Process, ProcessError};
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// It is not installed.
-    #[error("redis-server is not on the PATH: install the package redis-server (Debian, Ubuntu) or redis (Fedora, Arch, Alpine)")]
+    #[error(
+        "redis-server is not on the PATH: install the package redis-server (Debian, Ubuntu) or redis (Fedora, Arch, Alpine)"
+    )]
     NotInstalled,
     /// It could not be started.
     #[error(transparent)]
@@ -44,11 +46,30 @@ impl Server {
     pub fn start(host: &Host, address: SocketAddrV4) -> Result<Server, ServerError> {
         let program = find_program("redis-server").ok_or(ServerError::NotInstalled)?;
         let mut command = Command::new(program);
-        command.args(["--port", &address.port().to_string(), "--bind", &address.ip().to_string()]);
+        command.args([
+            "--port",
+            &address.port().to_string(),
+            "--bind",
+            &address.ip().to_string(),
+        ]);
         // Beside the loopback, nobody but the hosts of this experiment reaches it.
-        command.args(["--protected-mode", "no", "--daemonize", "no", "--save", "", "--appendonly", "no"]);
-        command.args(["--loglevel", "warning"]).current_dir(Path::new("/"));
-        let mut server = Server { process: host.spawn(command)?, address };
+        command.args([
+            "--protected-mode",
+            "no",
+            "--daemonize",
+            "no",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
+        command
+            .args(["--loglevel", "warning"])
+            .current_dir(Path::new("/"));
+        let mut server = Server {
+            process: host.spawn(command)?,
+            address,
+        };
         server.await_answer(host, Duration::from_secs(10))?;
         Ok(server)
     }
@@ -76,12 +97,18 @@ impl Server {
     /// The last line it wrote; it writes its errors to the standard output too.
     fn last_words(&mut self) -> String {
         let mut last = String::new();
-        while let crate::host::Output::Line(line) = self.process.next_line(Duration::from_millis(100)) {
+        while let crate::host::Output::Line(line) =
+            self.process.next_line(Duration::from_millis(100))
+        {
             if !line.trim().is_empty() {
                 last = line;
             }
         }
-        self.process.stderr().lines().rfind(|line| !line.trim().is_empty()).map_or(last, str::to_owned)
+        self.process
+            .stderr()
+            .lines()
+            .rfind(|line| !line.trim().is_empty())
+            .map_or(last, str::to_owned)
     }
 }
 
@@ -93,15 +120,21 @@ fn ping(address: SocketAddrV4) -> io::Result<()> {
     let mut answer = [0; 7];
     stream.read_exact(&mut answer)?;
     // While it loads it answers -LOADING.
-    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    if &answer == b"+PONG\r\n" {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::InvalidData.into())
+    }
 }
 
 /// Looks a program up on the PATH.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let runnable = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+        fs::metadata(path)
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(runnable)
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(name))
+        .find(runnable)
 }
-

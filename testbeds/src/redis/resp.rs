@@ -10,7 +10,10 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// The command in capital letters.
     pub fn command(&self) -> String {
-        self.words.first().map(|word| String::from_utf8_lossy(word).to_ascii_uppercase()).unwrap_or_default()
+        self.words
+            .first()
+            .map(|word| String::from_utf8_lossy(word).to_ascii_uppercase())
+            .unwrap_or_default()
     }
 
     /// The first argument.
@@ -81,10 +84,15 @@ pub enum ReplyError {
 
 /// Reads one reply from the beginning of `bytes`, and says how long it was.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply<'_>, usize), ReplyError> {
-    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Err(ReplyError::Incomplete) };
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
+        return Err(ReplyError::Incomplete);
+    };
     let (line, after) = (&bytes[..end], end + 2);
     let number = |digits: &[u8]| {
-        std::str::from_utf8(digits).ok().and_then(|text| text.parse::<i64>().ok()).ok_or(ReplyError::Malformed)
+        std::str::from_utf8(digits)
+            .ok()
+            .and_then(|text| text.parse::<i64>().ok())
+            .ok_or(ReplyError::Malformed)
     };
     match line.split_first() {
         Some((b'+', text)) => Ok((Reply::Simple(text), after)),
@@ -115,7 +123,9 @@ fn prefixed_number(bytes: &[u8], prefix: u8) -> Option<(u64, usize)> {
     if !(1..=10).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let number = digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+    let number = digits
+        .iter()
+        .fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
     Some((number, 1 + end + 2))
 }
 
@@ -138,24 +148,51 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_none() {
-        for bytes in [&b"PING\r\n"[..], b"*0\r\n", b"*-1\r\n", b"*1\r\n$99999999999\r\n", b"*1\r\n$4\r\nPINGxx", b"*1\r\n:1\r\n"]
-        {
+        for bytes in [
+            &b"PING\r\n"[..],
+            b"*0\r\n",
+            b"*-1\r\n",
+            b"*1\r\n$99999999999\r\n",
+            b"*1\r\n$4\r\nPINGxx",
+            b"*1\r\n:1\r\n",
+        ] {
             assert_eq!(parse_request(bytes), None, "{bytes:?}");
         }
     }
 
     #[test]
     fn replies_are_read_one_at_a_time() {
-        assert_eq!(parse_reply(b"+OK\r\n+NEXT\r\n"), Ok((Reply::Simple(b"OK"), 5)));
+        assert_eq!(
+            parse_reply(b"+OK\r\n+NEXT\r\n"),
+            Ok((Reply::Simple(b"OK"), 5))
+        );
         assert_eq!(parse_reply(b"$-1\r\n"), Ok((Reply::Nil, 5)));
         assert_eq!(parse_reply(b"$2\r\nhi\r\n"), Ok((Reply::Bulk(b"hi"), 8)));
         assert_eq!(parse_reply(b":-7\r\n"), Ok((Reply::Integer(-7), 5)));
-        assert_eq!(parse_reply(b"-ERR no\r\n"), Ok((Reply::Error(b"ERR no"), 9)));
+        assert_eq!(
+            parse_reply(b"-ERR no\r\n"),
+            Ok((Reply::Error(b"ERR no"), 9))
+        );
         for incomplete in [&b""[..], b"$2\r\nh", b"$2\r\nhi", b"+OK\r"] {
-            assert_eq!(parse_reply(incomplete), Err(ReplyError::Incomplete), "{incomplete:?}");
+            assert_eq!(
+                parse_reply(incomplete),
+                Err(ReplyError::Incomplete),
+                "{incomplete:?}"
+            );
         }
-        for malformed in [&b"\r\n"[..], b"?\r\n", b"$x\r\n", b"$-2\r\n", b"$2\r\nhiXX", b":\r\n"] {
-            assert_eq!(parse_reply(malformed), Err(ReplyError::Malformed), "{malformed:?}");
+        for malformed in [
+            &b"\r\n"[..],
+            b"?\r\n",
+            b"$x\r\n",
+            b"$-2\r\n",
+            b"$2\r\nhiXX",
+            b":\r\n",
+        ] {
+            assert_eq!(
+                parse_reply(malformed),
+                Err(ReplyError::Malformed),
+                "{malformed:?}"
+            );
         }
     }
 }

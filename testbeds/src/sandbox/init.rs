@@ -54,7 +54,16 @@ pub(super) fn clone<T>(
     // SAFETY: without CLONE_VM and with no stack this is fork(2): the copy has its own memory and goes on from here.
     // The caller has made sure that there is one thread, so no lock can be held by a thread that the copy lacks.
     // All arguments but the flags are zero, so their order, which differs between architectures, does not matter.
-    let result = unsafe { libc::syscall(libc::SYS_clone, flags as libc::c_ulong, none, none, none, none) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            flags as libc::c_ulong,
+            none,
+            none,
+            none,
+            none,
+        )
+    };
     match Errno::result(result)? {
         0 => {
             let status = child(context);
@@ -67,7 +76,11 @@ pub(super) fn clone<T>(
 
 /// The life of PID 1. The result is its exit status.
 pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake) -> i32 {
-    let Handshake { go, go_writer, report } = handshake;
+    let Handshake {
+        go,
+        go_writer,
+        report,
+    } = handshake;
     // Kept open, it would make this process wait for a parent that has died.
     drop(go_writer);
     match set_up(identity, user_namespace, &go) {
@@ -94,7 +107,8 @@ fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid,
         map_identity(identity).map_err(at(Step::Identity))?;
     }
     let none: Option<&str> = None;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(at(Step::Mounts))?;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+        .map_err(at(Step::Mounts))?;
     // Where the container masks parts of /proc the kernel refuses a fresh one (EPERM). Nothing here depends on it: the
     // old one still shows each process itself, which is all that is asked of it.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -145,7 +159,9 @@ fn live(program: Pid) -> Result<i32, Errno> {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::Exited(pid, code)) if pid == program => return Ok(code),
-                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => return Ok(128 + signal as i32),
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
+                    return Ok(128 + signal as i32);
+                }
                 Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => break,
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
@@ -169,8 +185,14 @@ fn encode_report(step: Step, errno: Errno) -> [u8; 5] {
 /// `None` for an empty report, which means success.
 pub(super) fn decode_report(message: &[u8]) -> Option<(Step, Errno)> {
     let (&step, errno) = message.split_first()?;
-    let step = Step::ALL.get(usize::from(step)).copied().unwrap_or(Step::Namespaces);
-    let errno = errno.try_into().map(i32::from_le_bytes).map_or(Errno::UnknownErrno, Errno::from_raw);
+    let step = Step::ALL
+        .get(usize::from(step))
+        .copied()
+        .unwrap_or(Step::Namespaces);
+    let errno = errno
+        .try_into()
+        .map(i32::from_le_bytes)
+        .map_or(Errno::UnknownErrno, Errno::from_raw);
     Some((step, errno))
 }
 
@@ -181,9 +203,15 @@ mod tests {
     #[test]
     fn reports_round_trip() {
         for step in Step::ALL {
-            assert_eq!(decode_report(&encode_report(step, Errno::EPERM)), Some((step, Errno::EPERM)));
+            assert_eq!(
+                decode_report(&encode_report(step, Errno::EPERM)),
+                Some((step, Errno::EPERM))
+            );
         }
         assert_eq!(decode_report(&[]), None);
-        assert_eq!(decode_report(&[200]), Some((Step::Namespaces, Errno::UnknownErrno)));
+        assert_eq!(
+            decode_report(&[200]),
+            Some((Step::Namespaces, Errno::UnknownErrno))
+        );
     }
 }

@@ -38,7 +38,9 @@ pub enum SandboxError {
     #[error("{0}")]
     Refused(Refusal),
     /// A process that has threads cannot be copied safely.
-    #[error("the sandbox must be entered before any thread is started; this process has {0} threads")]
+    #[error(
+        "the sandbox must be entered before any thread is started; this process has {0} threads"
+    )]
     Threads(usize),
     /// Something else failed.
     #[error("cannot enter a sandbox: {what}: {source}")]
@@ -76,7 +78,10 @@ pub fn enter() -> Result<Sandbox, SandboxError> {
 }
 
 fn io_error(what: &'static str) -> impl Fn(Errno) -> SandboxError {
-    move |errno| SandboxError::Io { what, source: errno.into() }
+    move |errno| SandboxError::Io {
+        what,
+        source: errno.into(),
+    }
 }
 
 /// Starts PID 1 and waits for it. The result is an exit status.
@@ -85,13 +90,18 @@ fn supervise() -> Result<i32, SandboxError> {
     if threads > 1 {
         return Err(SandboxError::Threads(threads));
     }
-    let identity = init::Identity { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+    let identity = init::Identity {
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+    };
     let watched = watched_signals();
     let mut before = SigSet::empty();
-    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before)).map_err(io_error("block signals"))?;
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before))
+        .map_err(io_error("block signals"))?;
     let result = start_and_wait(identity, &watched);
     // Only after a refusal does the caller go on in this process; it must find its signals as they were.
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).map_err(io_error("unblock signals"))?;
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)
+        .map_err(io_error("unblock signals"))?;
     result
 }
 
@@ -100,7 +110,12 @@ fn start_and_wait(identity: init::Identity, watched: &SigSet) -> Result<i32, San
     let (child, report) = start_init(identity)?;
     await_setup(child, report)?;
     loop {
-        let Some(info) = signals.read_signal().map_err(io_error("wait for a signal"))? else { continue };
+        let Some(info) = signals
+            .read_signal()
+            .map_err(io_error("wait for a signal"))?
+        else {
+            continue;
+        };
         if info.ssi_signo == Signal::SIGCHLD as u32 {
             match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::Exited(_, code)) => return Ok(code),
@@ -127,7 +142,15 @@ fn forward(info: &nix::libc::signalfd_siginfo, to: Pid) {
 }
 
 fn watched_signals() -> SigSet {
-    [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect()
+    [
+        Signal::SIGCHLD,
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+    ]
+    .into_iter()
+    .collect()
 }
 
 /// Starts PID 1; tries to do without a user namespace where only that is refused and we are root anyway.
@@ -142,13 +165,21 @@ fn start_init(identity: init::Identity) -> Result<(Pid, OwnedFd), SandboxError> 
             Err(errno) => refused = errno,
         }
     }
-    Err(SandboxError::Refused(Refusal::explain(Step::Namespaces, refused, refusal::read_setting)))
+    Err(SandboxError::Refused(Refusal::explain(
+        Step::Namespaces,
+        refused,
+        refusal::read_setting,
+    )))
 }
 
 fn try_start(identity: init::Identity, user_namespace: bool) -> Result<(Pid, OwnedFd), Errno> {
     let (go, go_writer) = pipe2(OFlag::O_CLOEXEC)?;
     let (report_reader, report) = pipe2(OFlag::O_CLOEXEC)?;
-    let handshake = init::Handshake { go, go_writer, report };
+    let handshake = init::Handshake {
+        go,
+        go_writer,
+        report,
+    };
     let (child, handshake) = init::clone(user_namespace, handshake, |handshake| {
         init::run(identity, user_namespace, handshake)
     })?;
@@ -163,12 +194,23 @@ fn await_setup(child: Pid, report: OwnedFd) -> Result<(), SandboxError> {
     fs::File::from(report)
         .take(64)
         .read_to_end(&mut message)
-        .map_err(|source| SandboxError::Io { what: "read the sandbox's report", source })?;
-    let Some((step, errno)) = init::decode_report(&message) else { return Ok(()) };
+        .map_err(|source| SandboxError::Io {
+            what: "read the sandbox's report",
+            source,
+        })?;
+    let Some((step, errno)) = init::decode_report(&message) else {
+        return Ok(());
+    };
     let _ = waitpid(child, None);
-    Err(SandboxError::Refused(Refusal::explain(step, errno, refusal::read_setting)))
+    Err(SandboxError::Refused(Refusal::explain(
+        step,
+        errno,
+        refusal::read_setting,
+    )))
 }
 
 fn thread_count() -> usize {
-    fs::read_dir("/proc/self/task").map(|tasks| tasks.count()).unwrap_or(1)
+    fs::read_dir("/proc/self/task")
+        .map(|tasks| tasks.count())
+        .unwrap_or(1)
 }

@@ -20,8 +20,13 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Step; 5] =
-        [Step::Namespaces, Step::Identity, Step::Mounts, Step::Loopback, Step::Execute];
+    pub(super) const ALL: [Step; 5] = [
+        Step::Namespaces,
+        Step::Identity,
+        Step::Mounts,
+        Step::Loopback,
+        Step::Execute,
+    ];
 
     fn description(self) -> &'static str {
         match self {
@@ -47,14 +52,27 @@ pub struct Refusal {
 
 impl Refusal {
     /// Looks for the reason. `read` returns the content of a file of /proc.
-    pub(super) fn explain(step: Step, errno: Errno, read: impl Fn(&str) -> Option<String>) -> Refusal {
-        Refusal { step, errno, setting: refusing_setting(step, read) }
+    pub(super) fn explain(
+        step: Step,
+        errno: Errno,
+        read: impl Fn(&str) -> Option<String>,
+    ) -> Refusal {
+        Refusal {
+            step,
+            errno,
+            setting: refusing_setting(step, read),
+        }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "this machine does not let the program {} ({})", self.step.description(), self.errno.desc())?;
+        write!(
+            f,
+            "this machine does not let the program {} ({})",
+            self.step.description(),
+            self.errno.desc()
+        )?;
         match &self.setting {
             Some(setting) => write!(f, ": {setting}"),
             None => Ok(()),
@@ -79,16 +97,20 @@ fn refusing_setting(step: Step, read: impl Fn(&str) -> Option<String>) -> Option
             return Some(format!("sysctl user.max_{kind}_namespaces is 0; raise it"));
         }
     }
-    if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+    if is(
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+    ) {
         return Some(
             "set sysctl kernel.apparmor_restrict_unprivileged_userns to 0, or give this program an AppArmor profile \
              that allows userns"
                 .into(),
         );
     }
-    let filtered = read("/proc/self/status")?
-        .lines()
-        .any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"));
+    let filtered = read("/proc/self/status")?.lines().any(|line| {
+        line.strip_prefix("Seccomp:")
+            .is_some_and(|mode| mode.trim() == "2")
+    });
     filtered.then(|| {
         "a seccomp filter is in force, as in a container; run the container with a profile that allows \
          clone(CLONE_NEWUSER) and mount"
@@ -101,20 +123,40 @@ mod tests {
     use super::*;
 
     fn machine<'a>(files: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
-        move |path| files.iter().find(|(name, _)| *name == path).map(|(_, content)| content.to_string())
+        move |path| {
+            files
+                .iter()
+                .find(|(name, _)| *name == path)
+                .map(|(_, content)| content.to_string())
+        }
     }
 
     #[test]
     fn each_setting_is_named() {
         let cases: [(&[(&str, &str)], &str); 5] = [
-            (&[("/proc/sys/kernel/unprivileged_userns_clone", "0\n")], "kernel.unprivileged_userns_clone"),
-            (&[("/proc/sys/user/max_user_namespaces", "0\n")], "user.max_user_namespaces"),
-            (&[("/proc/sys/user/max_net_namespaces", "0\n")], "user.max_net_namespaces"),
             (
-                &[("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n")],
+                &[("/proc/sys/kernel/unprivileged_userns_clone", "0\n")],
+                "kernel.unprivileged_userns_clone",
+            ),
+            (
+                &[("/proc/sys/user/max_user_namespaces", "0\n")],
+                "user.max_user_namespaces",
+            ),
+            (
+                &[("/proc/sys/user/max_net_namespaces", "0\n")],
+                "user.max_net_namespaces",
+            ),
+            (
+                &[(
+                    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+                    "1\n",
+                )],
                 "kernel.apparmor_restrict_unprivileged_userns",
             ),
-            (&[("/proc/self/status", "Name:\tweir\nSeccomp:\t2\n")], "seccomp"),
+            (
+                &[("/proc/self/status", "Name:\tweir\nSeccomp:\t2\n")],
+                "seccomp",
+            ),
         ];
         for (files, expected) in cases {
             let refusal = Refusal::explain(Step::Namespaces, Errno::EPERM, machine(files));
