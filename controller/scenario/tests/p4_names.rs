@@ -9,6 +9,7 @@ use scenario::{Plan, TargetModel, load, plan};
 const FAULT: &str = include_str!("../../../p4src/common/fault.p4");
 const FORWARD: &str = include_str!("../../../p4src/common/forward.p4");
 const TYPES: &str = include_str!("../../../p4src/common/types.p4");
+const MAIN: &str = include_str!("../../../p4src/psa/main.p4");
 const DECIDE: &str = include_str!("../../../p4src/common/decide.p4");
 
 /// One fault for each way to select.
@@ -58,6 +59,8 @@ fn actions_have_exactly_the_parameters_that_entries_give() {
             .map(|(name, _)| name.as_str())
             .collect();
         assert_eq!(declared.get(name), Some(&given), "{}", entry.action.name);
+        let control = entry.table.split('.').next().unwrap();
+        assert!(MAIN.contains(&format!("control {control}(")), "{control}");
         seen.insert(name.to_owned());
     }
     let expected = [
@@ -73,7 +76,10 @@ fn actions_have_exactly_the_parameters_that_entries_give() {
     let (table, call) = Plan::set_epoch(Direction::Egress, 3);
     assert_eq!(
         (table.as_str(), call.name.as_str()),
-        ("SwitchEgress.timeline.epoch", "SwitchEgress.timeline.set_epoch")
+        (
+            "SwitchEgress.timeline.epoch",
+            "SwitchEgress.timeline.set_epoch"
+        )
     );
     assert_eq!(declared.get("set_epoch"), Some(&BTreeSet::from(["epoch"])));
 }
