@@ -40,6 +40,9 @@ impl Names {
     }
 }
 
+/// The inverse of a write that succeeded cannot fail.
+fn discard<T, E>(_: Result<T, E>) {}
+
 /// How to take one write back.
 #[derive(Debug)]
 pub(crate) enum Undo {
@@ -70,20 +73,19 @@ impl Switch {
     /// Takes the batch back, the last write first. No packet can have seen a part of it unless the caller let one pass.
     pub fn rollback(&mut self) {
         for undo in self.undo.take().unwrap_or_default().into_iter().rev() {
-            // The inverse of a write that succeeded cannot fail.
             match undo {
-                Undo::Inserted(entry) => drop(self.delete_entry(&entry)),
-                Undo::Modified(entry) => drop(self.modify_entry(&entry)),
+                Undo::Inserted(entry) => discard(self.delete_entry(&entry)),
+                Undo::Modified(entry) => discard(self.modify_entry(&entry)),
                 Undo::Deleted(table, removed) => self.core.state.tables[table].restore(removed),
                 Undo::Default(table, action) => {
-                    drop(self.set_default_action(&table, Some(&action)))
+                    discard(self.set_default_action(&table, Some(&action)))
                 }
-                Undo::Group(id, None) => drop(self.delete_multicast_group(id)),
-                Undo::Group(_, Some(group)) => drop(self.set_multicast_group(&group)),
-                Undo::Session(id, None) => drop(self.delete_clone_session(id)),
-                Undo::Session(_, Some(session)) => drop(self.set_clone_session(&session)),
+                Undo::Group(id, None) => discard(self.delete_multicast_group(id)),
+                Undo::Group(_, Some(group)) => discard(self.set_multicast_group(&group)),
+                Undo::Session(id, None) => discard(self.delete_clone_session(id)),
+                Undo::Session(_, Some(session)) => discard(self.set_clone_session(&session)),
                 Undo::Register(name, index, fields) => {
-                    drop(self.register_write(&name, index, &fields))
+                    discard(self.register_write(&name, index, &fields))
                 }
                 Undo::Counter(counter, index, value) => {
                     self.core.state.counters[counter].cells[index] = value;
@@ -94,7 +96,7 @@ impl Switch {
                     }
                 }
                 Undo::Meter(name, index, config) => {
-                    drop(self.meter_configure(&name, index, config, 0))
+                    discard(self.meter_configure(&name, index, config, 0))
                 }
                 Undo::ValueSet(set, members) => self.core.state.value_sets[set].members = members,
             }

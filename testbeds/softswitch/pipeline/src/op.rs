@@ -55,6 +55,8 @@ pub enum Op {
     Step {
         to: Target,
     },
+    /// Counts a failed `assert` if zero.
+    Assert { c: Slot },
     /// Sets the parser error and goes there.
     Fail {
         error: Slot,

@@ -66,6 +66,8 @@ pub struct Stats {
     pub parser_errors: u64,
     /// Blocks that ran out of steps.
     pub out_of_steps: u64,
+    /// Calls of `assert` with false.
+    pub failed_assertions: u64,
     drops: [u64; DropReason::ALL.len()],
 }
 

@@ -354,7 +354,7 @@ impl Psa {
 
     /// The clone carries the bytes that entered the parser, and is made even of a dropped packet.
     fn clone_to_egress(&self, core: &mut Core, now_ns: u64, id: u32, bytes: &[u8], passes: u32) {
-        let Some(session) = core.replication.session(id) else {
+        let Some(session) = core.replication.session(id, core.config.cpu_port) else {
             core.stats.drop(DropReason::NoSession);
             return;
         };
@@ -458,7 +458,7 @@ impl Psa {
             let id = x.clone_session.get(&core.frame) as u32;
             match core
                 .replication
-                .session(id)
+                .session(id, core.config.cpu_port)
                 .filter(|s| !s.replicas.is_empty())
             {
                 None => core.stats.drop(DropReason::NoSession),
@@ -519,6 +519,7 @@ impl Psa {
             steps,
             error: 0,
             out_of_steps: false,
+            failed_assertions: 0,
             trace: &mut core.trace,
         };
         machine.run(&self.code, &self.errors, parser);
@@ -532,6 +533,7 @@ impl Psa {
         machine.steps = steps;
         machine.run(&self.code, &self.errors, deparser);
         core.stats.out_of_steps += u64::from(machine.out_of_steps);
+        core.stats.failed_assertions += machine.failed_assertions;
         out.extend_from_slice(&bytes[payload.min(bytes.len())..]);
     }
 }

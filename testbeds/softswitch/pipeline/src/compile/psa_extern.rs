@@ -418,6 +418,13 @@ impl Compiler<'_> {
                     }))
                 })
             }
+            "assert" | "assume" => match args {
+                [Arg::In(e)] => {
+                    let c = self.expr(e)?;
+                    self.op(Op::Assert { c })
+                }
+                _ => self.unsupported(format!("function {name}")),
+            },
             _ => self.unsupported(format!("function {name}")),
         }
     }

@@ -78,7 +78,7 @@ impl Compiler<'_> {
                 {
                     return self.unsupported(format!("parameter {} of this type", var.name));
                 }
-                params.push((var.name.clone(), width(&var.ty)));
+                params.push((param.name.clone(), width(&var.ty)));
             }
             actions.push(ActionSpec {
                 name: action.name.clone(),

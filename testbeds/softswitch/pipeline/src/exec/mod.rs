@@ -28,6 +28,8 @@ pub struct Machine<'a> {
     pub error: u64,
     /// The steps ran out.
     pub out_of_steps: bool,
+    /// `assert` calls that were false.
+    pub failed_assertions: u64,
     /// What is met, if anyone wants to know.
     pub trace: &'a mut Vec<u32>,
 }
@@ -95,6 +97,7 @@ impl Machine<'_> {
                         self.steps -= 1;
                     }
                 }
+                Op::Assert { c } => self.failed_assertions += u64::from(f!(c) == 0),
                 Op::Fail { error, to } => {
                     self.error = f!(error);
                     pc = to as usize;
