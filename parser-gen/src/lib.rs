@@ -8,7 +8,7 @@
 //! let flows = [Flow { name: "gets".to_owned(), filter }];
 //! let generated = generate(&library, &flows, &Options { aggregate: true })?;
 //! assert!(generated.p4.contains("table flow_gets"));
-//! assert_eq!(generated.entries_for("Ingress.classify").len(), 1);
+//! assert_eq!(generated.entries_for("SwitchIngress.classify").len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

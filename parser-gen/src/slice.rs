@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::library::{Body, Library, ProtocolId, Target};
-use crate::terms::{Constraint, Key, Term};
+use crate::terms::{Constraint, MatchKey, Term};
 
 /// The headers and edges to parse.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,9 +64,9 @@ impl Slice {
             .protocols
             .iter()
             .position(|p| matches!(p.body, Body::Resp(_)));
-        let owner = |key: &Key| match key {
-            Key::Present(id) => Some(*id),
-            Key::Field(id, _) => {
+        let owner = |key: &MatchKey| match key {
+            MatchKey::Present(id) => Some(*id),
+            MatchKey::Field(id, _) => {
                 (!matches!(library.protocols[*id].body, Body::Metadata { .. })).then_some(*id)
             }
             _ => resp,
@@ -74,14 +74,14 @@ impl Slice {
         let required: BTreeSet<ProtocolId> = term
             .iter()
             .filter_map(|(key, constraint)| match (key, constraint) {
-                (Key::Present(id), Constraint::Ternary { value: 1, .. }) => Some(*id),
+                (MatchKey::Present(id), Constraint::Ternary { value: 1, .. }) => Some(*id),
                 _ => None,
             })
             .collect();
         let absent: BTreeSet<ProtocolId> = term
             .iter()
             .filter_map(|(key, constraint)| match (key, constraint) {
-                (Key::Present(id), Constraint::Ternary { value: 0, mask: 1 }) => Some(*id),
+                (MatchKey::Present(id), Constraint::Ternary { value: 0, mask: 1 }) => Some(*id),
                 _ => None,
             })
             .collect();

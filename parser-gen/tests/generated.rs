@@ -117,11 +117,11 @@ fn flow_bits_follow_declared_order() {
         [("z".to_owned(), 0), ("a".to_owned(), 1)]
     );
     let tables: Vec<String> = generated
-        .entries_for("Egress.classify")
+        .entries_for("SwitchEgress.classify")
         .into_iter()
         .map(|entry| entry.table)
         .collect();
-    assert_eq!(tables, ["Egress.classify.flow_z", "Egress.classify.flow_a"]);
+    assert_eq!(tables, ["SwitchEgress.classify.flow_z", "SwitchEgress.classify.flow_a"]);
 }
 
 #[test]

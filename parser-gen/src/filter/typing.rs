@@ -28,12 +28,10 @@ pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterErr
 }
 
 fn test(library: &Library, name: &Name, condition: &Condition) -> Result<Expr, FilterError> {
-    if let Condition::Bare = condition {
-        if library.protocol_by_filter(&name.text).is_some() {
-            return Ok(Expr::Present {
-                protocol: name.text.clone(),
-            });
-        }
+    if *condition == Condition::Bare && library.protocol_by_filter(&name.text).is_some() {
+        return Ok(Expr::Present {
+            protocol: name.text.clone(),
+        });
     }
     let field = lookup(library, name, condition)?;
     let (negated, set) = match condition {

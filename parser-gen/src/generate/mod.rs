@@ -106,7 +106,7 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// The entries of one instance of `Classify`, such as `Ingress.classify` or `Egress.classify`.
+    /// The entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
     pub fn entries_for(&self, control: &str) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for table in &self.tables {
@@ -125,9 +125,9 @@ impl Generated {
         entries
     }
 
-    /// The entries of `Ingress.classify`.
+    /// The entries of `SwitchIngress.classify`.
     pub fn ingress_entries(&self) -> Vec<TableEntry> {
-        self.entries_for("Ingress.classify")
+        self.entries_for("SwitchIngress.classify")
     }
 }
 

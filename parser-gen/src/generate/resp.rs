@@ -12,7 +12,7 @@ use super::Program;
 use super::parsers::COMPLETE;
 use super::writer::{Transition, Writer, extract};
 use crate::library::Resp;
-use crate::terms::{Key, Term};
+use crate::terms::{MatchKey, Term};
 
 /// How many bytes of a key the filters name: the ends of the segments, ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl KeyReads {
             .flatten()
             .flat_map(|term| term.keys())
             .filter_map(|key| match key {
-                Key::KeyAtLeast(length) => Some(*length),
+                MatchKey::KeyAtLeast(length) => Some(*length),
                 _ => None,
             })
             .collect();

@@ -9,7 +9,7 @@ use super::resp::{command, segment};
 use super::writer::Writer;
 use crate::filter::typing::max_value;
 use crate::library::Body;
-use crate::terms::{Constraint, Key, Term};
+use crate::terms::{Constraint, MatchKey, Term};
 
 /// A flow's table: what is matched, how, and with what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct FlowTable {
 /// One key field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Column {
-    key: Key,
+    key: MatchKey,
     /// What is matched, in P4.
     expression: String,
     /// Its name in P4Info.
@@ -55,10 +55,11 @@ impl FlowTable {
             .iter()
             .map(|term| with_segments(program, term))
             .collect();
-        let mut keys: BTreeSet<Key> = rows.iter().flat_map(|row| row.keys().copied()).collect();
+        let mut keys: BTreeSet<MatchKey> =
+            rows.iter().flat_map(|row| row.keys().copied()).collect();
         if keys.is_empty() {
             // Every packet passes; a table wants a key all the same.
-            keys.insert(Key::Present(program.library.root));
+            keys.insert(MatchKey::Present(program.library.root));
         }
         let columns = keys
             .into_iter()
@@ -162,7 +163,7 @@ fn with_segments(program: &Program<'_>, term: &Term) -> Term {
     let mut bytes = BTreeMap::new();
     for (key, constraint) in term {
         match (key, constraint) {
-            (Key::KeyByte(index), Constraint::Ternary { value, mask }) => {
+            (MatchKey::KeyByte(index), Constraint::Ternary { value, mask }) => {
                 bytes.insert(*index, (*value, *mask));
             }
             _ => {
@@ -177,7 +178,7 @@ fn with_segments(program: &Program<'_>, term: &Term) -> Term {
         });
         if mask != 0 {
             gathered.insert(
-                Key::KeySegment(begin, end),
+                MatchKey::KeySegment(begin, end),
                 Constraint::Ternary { value, mask },
             );
         }
@@ -185,7 +186,7 @@ fn with_segments(program: &Program<'_>, term: &Term) -> Term {
     gathered
 }
 
-fn column(program: &Program<'_>, key: Key, rows: &[Term]) -> Column {
+fn column(program: &Program<'_>, key: MatchKey, rows: &[Term]) -> Column {
     let (expression, name, bits) = describe(program, key);
     let full = max_value(bits);
     let is_single = |constraint: &Constraint| match constraint {
@@ -219,10 +220,10 @@ fn column(program: &Program<'_>, key: Key, rows: &[Term]) -> Column {
 }
 
 /// Expression, name and width of a key.
-fn describe(program: &Program<'_>, key: Key) -> (String, String, u32) {
+fn describe(program: &Program<'_>, key: MatchKey) -> (String, String, u32) {
     let valid = |instance: &str| format!("hdr.{instance}.isValid()");
     match key {
-        Key::Present(id) => {
+        MatchKey::Present(id) => {
             let protocol = &program.library.protocols[id];
             let expression = match protocol.body {
                 Body::Resp(_) => "redis".to_owned(),
@@ -230,7 +231,7 @@ fn describe(program: &Program<'_>, key: Key) -> (String, String, u32) {
             };
             (expression, protocol.filter.clone(), 1)
         }
-        Key::Field(id, index) => {
+        MatchKey::Field(id, index) => {
             let protocol = &program.library.protocols[id];
             let field = &protocol.fields[index];
             let name = field
@@ -247,18 +248,18 @@ fn describe(program: &Program<'_>, key: Key) -> (String, String, u32) {
                 field.bits,
             )
         }
-        Key::CommandLength(length) => (
+        MatchKey::CommandLength(length) => (
             valid(&command(length)),
             format!("redis.command.has_{length}"),
             1,
         ),
-        Key::Command(length) => (
+        MatchKey::Command(length) => (
             format!("hdr.{}.text", command(length)),
             format!("redis.command.text_{length}"),
             8 * length as u32,
         ),
-        Key::KeyPresent => ("redis_key".to_owned(), "redis.key".to_owned(), 1),
-        Key::KeyAtLeast(length) => {
+        MatchKey::KeyPresent => ("redis_key".to_owned(), "redis.key".to_owned(), 1),
+        MatchKey::KeyAtLeast(length) => {
             // Segments end where filters' texts do, so there is one that ends here.
             let begin = program
                 .reads
@@ -271,7 +272,7 @@ fn describe(program: &Program<'_>, key: Key) -> (String, String, u32) {
                 1,
             )
         }
-        Key::KeyLengthByte(index) => {
+        MatchKey::KeyLengthByte(index) => {
             let field = ["first", "second", "third"][index.min(2)];
             (
                 format!("hdr.redis_key_length.{field}"),
@@ -279,8 +280,8 @@ fn describe(program: &Program<'_>, key: Key) -> (String, String, u32) {
                 8,
             )
         }
-        Key::KeyByte(index) => (String::new(), format!("redis.key.byte_{index}"), 8),
-        Key::KeySegment(begin, end) => (
+        MatchKey::KeyByte(index) => (String::new(), format!("redis.key.byte_{index}"), 8),
+        MatchKey::KeySegment(begin, end) => (
             format!("hdr.{}.text", segment((begin, end))),
             format!("redis.key.text_{begin}_{end}"),
             8 * (end - begin) as u32,

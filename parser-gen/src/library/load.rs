@@ -332,7 +332,7 @@ impl Context<'_> {
             })),
             (None, Some(header), None) => {
                 let bits: u32 = fields.iter().map(|field| field.bits).sum();
-                if bits == 0 || bits % 8 != 0 {
+                if bits == 0 || !bits.is_multiple_of(8) {
                     return Err(self.error(format!(
                         "the fields sum to {bits} bits, which is not whole bytes"
                     )));

@@ -97,9 +97,8 @@ pub(crate) struct Resp {
     pub max_key: usize,
 }
 
-/// Index of `redis.command` and `redis.key` among a RESP protocol's fields.
+/// Index of the command's name among a RESP protocol's two fields; the other one is the key.
 pub(crate) const RESP_COMMAND: usize = 0;
-pub(crate) const RESP_KEY: usize = 1;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {

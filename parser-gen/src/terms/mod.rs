@@ -22,7 +22,7 @@ const MAX_RANGE_BITS: u32 = 16;
 
 /// What a term may constrain. The order is the order of a table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
+pub(crate) enum MatchKey {
     /// The protocol is there. One bit.
     Present(ProtocolId),
     /// A field of a header or of the metadata.
@@ -56,7 +56,7 @@ pub(crate) enum Constraint {
     },
 }
 
-pub(crate) type Term = BTreeMap<Key, Constraint>;
+pub(crate) type Term = BTreeMap<MatchKey, Constraint>;
 
 /// Why a filter has no terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Lowering<'_> {
                     .library
                     .protocol_by_filter(protocol)
                     .ok_or_else(|| TermError::Unknown(protocol.clone()))?;
-                Ok(vec![Term::from([bit(Key::Present(id), holds)])])
+                Ok(vec![Term::from([bit(MatchKey::Present(id), holds)])])
             }
             (Expr::Test(test), _) => self.test(test, holds),
         }
@@ -120,7 +120,7 @@ impl Lowering<'_> {
                 } else {
                     complement(ranges, field.bits)
                 };
-                let key = Key::Field(field.protocol, field.index);
+                let key = MatchKey::Field(field.protocol, field.index);
                 let present = self.present(field.protocol);
                 let constraints = ranges
                     .iter()
@@ -149,7 +149,7 @@ impl Lowering<'_> {
         if !holds {
             // A packet without the field passes no comparison, so it passes the negation of every comparison.
             if field.ty.is_text() && field.index != RESP_COMMAND {
-                terms.push(Term::from([bit(Key::KeyPresent, false)]));
+                terms.push(Term::from([bit(MatchKey::KeyPresent, false)]));
             }
             terms.extend(
                 self.present(field.protocol)
@@ -160,11 +160,11 @@ impl Lowering<'_> {
     }
 
     /// The constraint that a header is there; metadata always is.
-    fn present(&self, protocol: ProtocolId) -> Option<(Key, Constraint)> {
+    fn present(&self, protocol: ProtocolId) -> Option<(MatchKey, Constraint)> {
         let filter = &self.library.protocols[protocol].filter;
         self.library
             .protocol_by_filter(filter)
-            .map(|id| bit(Key::Present(id), true))
+            .map(|id| bit(MatchKey::Present(id), true))
     }
 
     fn texts(
@@ -189,7 +189,7 @@ impl Lowering<'_> {
     }
 }
 
-fn bit(key: Key, set: bool) -> (Key, Constraint) {
+fn bit(key: MatchKey, set: bool) -> (MatchKey, Constraint) {
     (
         key,
         Constraint::Ternary {
@@ -308,11 +308,11 @@ fn intersect(a: &Term, b: &Term) -> Option<Term> {
 /// What keys say of one another: a command name has one length, a long key is also long enough for less. Without this,
 /// `redis.command != "GET" && redis.command != "PING"` would pair every bit of one with every bit of the other.
 fn normalised(mut term: Term) -> Option<Term> {
-    let says = |term: &Term, key: &Key, value: u128| matches!(term.get(key), Some(Constraint::Ternary { value: v, mask: 1 }) if *v == value);
+    let says = |term: &Term, key: &MatchKey, value: u128| matches!(term.get(key), Some(Constraint::Ternary { value: v, mask: 1 }) if *v == value);
     let mut lengths = term
         .keys()
         .copied()
-        .filter(|key| matches!(key, Key::CommandLength(_)) && says(&term, key, 1));
+        .filter(|key| matches!(key, MatchKey::CommandLength(_)) && says(&term, key, 1));
     let length = lengths.next();
     if lengths.next().is_some() {
         return None;
@@ -321,11 +321,11 @@ fn normalised(mut term: Term) -> Option<Term> {
         .keys()
         .copied()
         .rev()
-        .find(|key| matches!(key, Key::KeyAtLeast(_)) && says(&term, key, 1));
-    if let Some(Key::KeyAtLeast(longest)) = longest {
-        let contradicts = |key: &Key| match key {
-            Key::KeyPresent => true,
-            Key::KeyAtLeast(length) => *length < longest,
+        .find(|key| matches!(key, MatchKey::KeyAtLeast(_)) && says(&term, key, 1));
+    if let Some(MatchKey::KeyAtLeast(longest)) = longest {
+        let contradicts = |key: &MatchKey| match key {
+            MatchKey::KeyPresent => true,
+            MatchKey::KeyAtLeast(length) => *length < longest,
             _ => false,
         };
         if term
@@ -336,7 +336,7 @@ fn normalised(mut term: Term) -> Option<Term> {
         }
     }
     if let Some(length) = length {
-        term.retain(|key, _| !matches!(key, Key::CommandLength(_)) || *key == length);
+        term.retain(|key, _| !matches!(key, MatchKey::CommandLength(_)) || *key == length);
     }
     Some(term)
 }

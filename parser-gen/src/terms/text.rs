@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Constraint, Key, Term, bit, complement, single, ternary_complement};
+use super::{Constraint, MatchKey, Term, bit, complement, single, ternary_complement};
 use crate::filter::{Test, TextPattern};
 use crate::library::ProtocolId;
 
@@ -52,16 +52,19 @@ impl Command<'_> {
 
 impl TextKeys for Command<'_> {
     fn present(&self) -> Term {
-        Term::from([bit(Key::Present(self.protocol), true)])
+        Term::from([bit(MatchKey::Present(self.protocol), true)])
     }
 
     fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
         self.lengths(pattern)
             .map(|length| {
                 let (value, mask) = self.bits(pattern, length);
-                let mut term = Term::from([bit(Key::CommandLength(length), true)]);
+                let mut term = Term::from([bit(MatchKey::CommandLength(length), true)]);
                 if mask != 0 {
-                    term.insert(Key::Command(length), Constraint::Ternary { value, mask });
+                    term.insert(
+                        MatchKey::Command(length),
+                        Constraint::Ternary { value, mask },
+                    );
                 }
                 term
             })
@@ -72,13 +75,13 @@ impl TextKeys for Command<'_> {
         let mut other_length = Term::new();
         let mut terms = Vec::new();
         for length in self.lengths(pattern) {
-            let (key, absent) = bit(Key::CommandLength(length), false);
+            let (key, absent) = bit(MatchKey::CommandLength(length), false);
             other_length.insert(key, absent);
             let (value, mask) = self.bits(pattern, length);
             for constraint in ternary_complement(value, mask) {
                 terms.push(Term::from([
-                    bit(Key::CommandLength(length), true),
-                    (Key::Command(length), constraint),
+                    bit(MatchKey::CommandLength(length), true),
+                    (MatchKey::Command(length), constraint),
                 ]));
             }
         }
@@ -97,9 +100,9 @@ impl RespKey {
     fn length(pattern: &TextPattern) -> Term {
         let length = pattern.bytes.len();
         let long_enough = if length == 0 {
-            Key::KeyPresent
+            MatchKey::KeyPresent
         } else {
-            Key::KeyAtLeast(length)
+            MatchKey::KeyAtLeast(length)
         };
         let mut term = Term::from([bit(long_enough, true)]);
         if !pattern.prefix {
@@ -119,8 +122,8 @@ fn length_bytes(length: usize) -> Vec<u8> {
 impl TextKeys for RespKey {
     fn present(&self) -> Term {
         Term::from([
-            bit(Key::Present(self.protocol), true),
-            bit(Key::KeyPresent, true),
+            bit(MatchKey::Present(self.protocol), true),
+            bit(MatchKey::KeyPresent, true),
         ])
     }
 
@@ -134,7 +137,7 @@ impl TextKeys for RespKey {
         let length = pattern.bytes.len();
         let mut terms = Vec::new();
         if length > 0 {
-            terms.push(Term::from([bit(Key::KeyAtLeast(length), false)]));
+            terms.push(Term::from([bit(MatchKey::KeyAtLeast(length), false)]));
         }
         if !pattern.prefix {
             let digits = length_bytes(length);
@@ -143,8 +146,11 @@ impl TextKeys for RespKey {
                 for range in complement(&[value..=value], 8) {
                     let (low, high) = (*range.start(), *range.end());
                     let mut term: Term = key_length_bytes(&digits[..index]).collect();
-                    term.insert(Key::KeyLengthByte(index), Constraint::Range { low, high });
-                    term.extend([bit(Key::KeyPresent, true)]);
+                    term.insert(
+                        MatchKey::KeyLengthByte(index),
+                        Constraint::Range { low, high },
+                    );
+                    term.extend([bit(MatchKey::KeyPresent, true)]);
                     terms.push(term);
                 }
             }
@@ -154,7 +160,7 @@ impl TextKeys for RespKey {
             for constraint in ternary_complement(u128::from(*byte), 0xff) {
                 let mut term = Self::length(pattern);
                 term.extend(key_bytes(&pattern.bytes[..index]));
-                term.insert(Key::KeyByte(index), constraint);
+                term.insert(MatchKey::KeyByte(index), constraint);
                 terms.push(term);
             }
         }
@@ -162,10 +168,10 @@ impl TextKeys for RespKey {
     }
 }
 
-fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (Key, Constraint)> {
+fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (MatchKey, Constraint)> {
     bytes.iter().enumerate().map(|(index, byte)| {
         (
-            Key::KeyByte(index),
+            MatchKey::KeyByte(index),
             Constraint::Ternary {
                 value: u128::from(*byte),
                 mask: 0xff,
@@ -174,9 +180,9 @@ fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (Key, Constraint)> {
     })
 }
 
-fn key_length_bytes(digits: &[u8]) -> impl Iterator<Item = (Key, Constraint)> {
+fn key_length_bytes(digits: &[u8]) -> impl Iterator<Item = (MatchKey, Constraint)> {
     digits
         .iter()
         .enumerate()
-        .map(|(index, byte)| (Key::KeyLengthByte(index), single(u128::from(*byte))))
+        .map(|(index, byte)| (MatchKey::KeyLengthByte(index), single(u128::from(*byte))))
 }
