@@ -95,7 +95,9 @@ control FaultUnit(inout metadata_t meta) {
         loss_good_ = loss_good;
         loss_in_good_ = loss_in_good == 1;
     }
-    table select {
+    // `select` is a reserved word of P4, but not a reserved name.
+    @name("select")
+    table select_fault {
         key = {
             meta.flows: ternary;
             meta.epoch: range;
@@ -106,7 +108,7 @@ control FaultUnit(inout metadata_t meta) {
     }
 
     apply {
-        if (select.apply().hit) {
+        if (select_fault.apply().hit) {
             bool fire = false;
             if (selection == SELECT_ALWAYS) {
                 fire = true;

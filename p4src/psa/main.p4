@@ -45,7 +45,7 @@ parser IngressParserImpl(
     }
 }
 
-control Ingress(
+control SwitchIngress(
     inout headers_t hdr,
     inout metadata_t meta,
     in psa_ingress_input_metadata_t istd,
@@ -139,7 +139,7 @@ parser EgressParserImpl(
     }
 }
 
-control Egress(
+control SwitchEgress(
     inout headers_t hdr,
     inout metadata_t meta,
     in psa_egress_input_metadata_t istd,
@@ -183,7 +183,7 @@ control EgressDeparserImpl(
     }
 }
 
-IngressPipeline(IngressParserImpl(), Ingress(), IngressDeparserImpl()) ingress_pipeline;
-EgressPipeline(EgressParserImpl(), Egress(), EgressDeparserImpl()) egress_pipeline;
+IngressPipeline(IngressParserImpl(), SwitchIngress(), IngressDeparserImpl()) ingress_pipeline;
+EgressPipeline(EgressParserImpl(), SwitchEgress(), EgressDeparserImpl()) egress_pipeline;
 
 PSA_Switch(ingress_pipeline, PacketReplicationEngine(), egress_pipeline, BufferingQueueingEngine()) main;

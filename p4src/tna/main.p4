@@ -48,7 +48,7 @@ parser IngressParserImpl(
     }
 }
 
-control Ingress(
+control SwitchIngress(
     inout headers_t hdr,
     inout metadata_t meta,
     in ingress_intrinsic_metadata_t ig_intr_md,
@@ -147,7 +147,7 @@ parser EgressParserImpl(
     }
 }
 
-control Egress(
+control SwitchEgress(
     inout headers_t hdr,
     inout metadata_t meta,
     in egress_intrinsic_metadata_t eg_intr_md,
@@ -194,10 +194,10 @@ control EgressDeparserImpl(
 
 Pipeline(
     IngressParserImpl(),
-    Ingress(),
+    SwitchIngress(),
     IngressDeparserImpl(),
     EgressParserImpl(),
-    Egress(),
+    SwitchEgress(),
     EgressDeparserImpl()) pipe;
 
 Switch(pipe) main;

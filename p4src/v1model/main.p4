@@ -54,7 +54,7 @@ control VerifyChecksumImpl(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-control Ingress(
+control SwitchIngress(
     inout headers_t hdr,
     inout metadata_t meta,
     inout standard_metadata_t standard_metadata)
@@ -109,7 +109,7 @@ control Ingress(
     }
 }
 
-control Egress(
+control SwitchEgress(
     inout headers_t hdr,
     inout metadata_t meta,
     inout standard_metadata_t standard_metadata)
@@ -155,7 +155,7 @@ control DeparserImpl(packet_out pkt, in headers_t hdr) {
 V1Switch(
     ParserImpl(),
     VerifyChecksumImpl(),
-    Ingress(),
-    Egress(),
+    SwitchIngress(),
+    SwitchEgress(),
     ComputeChecksumImpl(),
     DeparserImpl()) main;

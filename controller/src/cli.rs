@@ -1,0 +1,159 @@
+//! The command line: arguments, and nothing else.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Aggregate gradients inside the network; inject declared faults into exactly the chosen flows, and prove it.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could not run.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model through the switch, with and without aggregation, under faults, and compare
+    Demo(Demo),
+    /// Run a scenario file and prove what its faults did
+    Run(Run),
+    /// Check scenario files, alone and against each other; touches no network
+    Validate(Validate),
+    /// Show what a scenario file would do: injection points, entries, timeline; touches no network
+    Plan(Plan),
+    /// Start the embedded software switch alone
+    Switch(softswitch::cli::Args),
+    /// Look at a P4 program
+    #[command(subcommand)]
+    P4(P4),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    Man {
+        /// Folder, made if missing
+        folder: PathBuf,
+    },
+    /// A worker or parameter server (started by `demo` and `run`)
+    #[command(hide = true)]
+    Agent(host_agent::cli::Args),
+    /// A client of a workload (started by `run`)
+    #[command(hide = true)]
+    Client(testbeds::redis::ClientArgs),
+}
+
+/// How hosts and switches are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Links {
+    /// Virtual Ethernet between network namespaces
+    Veth,
+    /// Sockets between processes: needs no namespaces
+    Memory,
+}
+
+impl Links {
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Links::Veth => "veth",
+            Links::Memory => "memory",
+        }
+    }
+}
+
+/// `weir demo`
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// How hosts and switches are connected
+    #[arg(long, value_enum, default_value_t = Links::Veth)]
+    pub links: Links,
+    /// Seed of everything: the model, the batches, the faults
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Iterations of training
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub iterations: u32,
+    /// Where the report goes
+    #[arg(long, default_value = "weir-demo.html")]
+    pub report: PathBuf,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Use the P4 text of this folder instead of the built-in one
+    #[arg(long, value_name = "FOLDER")]
+    pub p4src: Option<PathBuf>,
+    /// Change one value register of the aggregating switch in mid-run: the demo must notice
+    #[arg(long, hide = true)]
+    pub tamper_register: bool,
+    /// Falsify the count of the first fault: the demo must notice
+    #[arg(long, hide = true)]
+    pub tamper_counter: bool,
+    /// Kill a worker in mid-run: the others must say so
+    #[arg(long, hide = true)]
+    pub kill_worker: bool,
+}
+
+/// `weir run`
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The scenario
+    pub file: PathBuf,
+    /// Where the report goes
+    #[arg(long, default_value = "weir-run.html")]
+    pub report: PathBuf,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Use the P4 text of this folder instead of the built-in one
+    #[arg(long, value_name = "FOLDER")]
+    pub p4src: Option<PathBuf>,
+}
+
+/// `weir validate`
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// The scenarios
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// `weir plan`
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// The scenario
+    pub file: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Write the generated P4 program into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub emit_p4: Option<PathBuf>,
+}
+
+/// `weir p4`
+#[derive(Debug, Subcommand)]
+pub enum P4 {
+    /// Check a program and show its errors
+    Check(P4File),
+    /// Print a program's P4Info in protobuf's text format
+    Info(P4File),
+}
+
+/// A P4 source and how to preprocess it.
+#[derive(Debug, Args)]
+pub struct P4File {
+    /// The program
+    pub file: PathBuf,
+    /// A folder for #include, may be repeated
+    #[arg(short = 'I', value_name = "FOLDER")]
+    pub include: Vec<PathBuf>,
+    /// A macro, NAME or NAME=VALUE, may be repeated
+    #[arg(short = 'D', value_name = "MACRO")]
+    pub define: Vec<String>,
+}

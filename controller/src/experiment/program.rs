@@ -1,0 +1,100 @@
+//! The P4 program of one switch: generated for its flows, checked, and in the form that a target takes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use p4lang::diagnostics::Diagnostics;
+use p4lang::p4info::P4Info;
+use p4lang::runtime::TableEntry;
+use parser_gen::{Arch, Flow, GenerateError, Library, Note};
+use scenario::plan::PlannedFlow;
+
+/// A program, ready to be loaded.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// What a control plane may address.
+    pub p4info: P4Info,
+    /// The preprocessed P4 text: what the embedded switch loads.
+    pub device_config: Vec<u8>,
+    /// Entries of the generated match tables, of both pipelines.
+    pub classify: Vec<TableEntry>,
+    /// Indexes of the counter of frames that could not be parsed as deep as the filters ask.
+    pub notes: Vec<Note>,
+    /// Path and text of each source file.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Why there is no program.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// The filters ask for too much.
+    #[error("switch {switch}: {source}")]
+    Generate {
+        /// Whose program.
+        switch: String,
+        /// Why.
+        source: GenerateError,
+    },
+    /// A file of `--p4src`.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The compiler's verdict.
+    #[error("switch {switch}: the P4 program has errors\n{rendered}")]
+    Compile {
+        /// Whose program.
+        switch: String,
+        /// The diagnostics.
+        rendered: String,
+    },
+}
+
+/// Generates and checks the program of a switch that tells these flows apart. With `p4src`, files of that folder stand in
+/// for the built-in ones of the same path.
+pub fn build(switch: &str, flows: &[PlannedFlow], p4src: Option<&Path>) -> Result<Program, ProgramError> {
+    let library = Library::builtin();
+    let flows: Vec<Flow> =
+        flows.iter().map(|flow| Flow { name: flow.p4_name.clone(), filter: flow.filter.clone() }).collect();
+    let options = parser_gen::Options { aggregate: true };
+    let generated = parser_gen::generate(&library, &flows, &options)
+        .map_err(|source| ProgramError::Generate { switch: switch.to_owned(), source })?;
+    let mut sources: BTreeMap<String, String> = parser_gen::program(Arch::Psa, &generated).into_iter().collect();
+    if let Some(folder) = p4src {
+        override_sources(&mut sources, folder)?;
+    }
+    let mut files = p4lang::Files::new();
+    for (path, text) in &sources {
+        files.insert(path, text.clone());
+    }
+    let compiled = p4lang::compile(&files, &Arch::Psa.main_path(), &p4lang::Options::default())
+        .map_err(|diagnostics: Diagnostics| ProgramError::Compile {
+            switch: switch.to_owned(),
+            rendered: diagnostics.render(p4lang::diagnostics::Style::Plain),
+        })?;
+    let mut classify = generated.entries_for("SwitchIngress.classify");
+    classify.extend(generated.entries_for("SwitchEgress.classify"));
+    Ok(Program {
+        p4info: compiled.p4info,
+        device_config: compiled.preprocessed.into_bytes(),
+        classify,
+        notes: generated.notes,
+        sources,
+    })
+}
+
+fn override_sources(sources: &mut BTreeMap<String, String>, folder: &Path) -> Result<(), ProgramError> {
+    for (path, text) in sources.iter_mut() {
+        let file = folder.join(path);
+        match std::fs::read_to_string(&file) {
+            Ok(own) => *text = own,
+            // The generated file is ours, and a folder may change only some of the others.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {}
+            Err(source) => return Err(ProgramError::Read { path: file, source }),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! What captures on both sides of a switch say of its faults: the other half of every count that the switch makes.
+//!
+//! Nothing here looks at the switch's state. A frame that came in is expected to leave by the ports that the forwarding
+//! entries name; what is missing, came once more, or came late, was done to it inside.
+
+use std::collections::BTreeMap;
+
+use p4lang::runtime::Match;
+use parser_gen::{Filter, Library};
+use scenario::Plan;
+use scenario::model::{Direction as Side, Effect, Scenario};
+use scenario::plan::{Injection, SwitchPlan};
+use testbeds::bed::PortRecording;
+use testbeds::capture::{self, AggregationKey, Difference, Direction, Frame, Seen, TcpKey};
+
+/// Identifies one transmission of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum FrameKey {
+    Aggregation(AggregationKey),
+    Tcp(TcpKey),
+    Other(Box<[u8]>),
+}
+
+impl FrameKey {
+    fn of(frame: &[u8]) -> FrameKey {
+        if let Some(key) = capture::aggregation_key(frame) {
+            FrameKey::Aggregation(key)
+        } else if let Some(key) = capture::tcp_key(frame) {
+            FrameKey::Tcp(key)
+        } else {
+            FrameKey::Other(frame.into())
+        }
+    }
+}
+
+/// What one fault did to one flow at one switch, seen from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// Index into [`Plan::injections`].
+    pub injection: usize,
+    /// Frames of the flow that came in.
+    pub met: u64,
+    /// Frames to which the fault's effect was done.
+    pub observed: u64,
+    /// For a delay: how much later than asked the latest frame left.
+    pub latest_ns: u64,
+}
+
+/// What became of a flow between its first and its last switch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlowCount {
+    /// Frames that the sender put on its link.
+    pub sent: u64,
+    /// Of those, frames that came out towards the receiver.
+    pub received: u64,
+    /// Sent and not received.
+    pub lost: u64,
+    /// Received more often than sent.
+    pub extra: u64,
+    /// The longest time between the two.
+    pub longest_ns: u64,
+}
+
+/// Why nothing can be concluded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProofError {
+    /// The recorder lost frames.
+    #[error("the capture at port {port} of switch {switch} is incomplete: {lost} frames too fast, {full} beyond its limit")]
+    Incomplete {
+        /// Where.
+        switch: String,
+        /// Where.
+        port: u32,
+        /// Not recorded in time.
+        lost: u64,
+        /// Not recorded for want of room.
+        full: u64,
+    },
+    /// An aggregating switch takes frames in and sends others out.
+    #[error("switch {switch} aggregates, so captures cannot prove fault {fault} there: place it at a neighbour")]
+    Aggregates {
+        /// Where.
+        switch: String,
+        /// Which.
+        fault: String,
+    },
+}
+
+struct SwitchTrace<'a> {
+    plan: &'a SwitchPlan,
+    /// In the order of time, over all ports.
+    came: Vec<(u32, &'a Frame)>,
+    left: Vec<(u32, &'a Frame)>,
+}
+
+/// All captures of a run.
+pub struct Trace<'a> {
+    library: Library,
+    switches: BTreeMap<&'a str, SwitchTrace<'a>>,
+}
+
+impl<'a> Trace<'a> {
+    /// Sorts recordings by switch; refuses incomplete ones.
+    pub fn new(plan: &'a Plan, recordings: &'a [PortRecording]) -> Result<Self, ProofError> {
+        let mut switches = BTreeMap::new();
+        for port in recordings {
+            if !port.recording.is_complete() {
+                return Err(ProofError::Incomplete {
+                    switch: port.switch.clone(),
+                    port: port.port,
+                    lost: port.recording.lost,
+                    full: port.recording.over_limit,
+                });
+            }
+            let Some(plan) = plan.switch(&port.switch) else { continue };
+            let trace: &mut SwitchTrace<'_> = switches
+                .entry(port.switch.as_str())
+                .or_insert_with(|| SwitchTrace { plan, came: Vec::new(), left: Vec::new() });
+            trace.came.extend(port.recording.going(Direction::In).map(|frame| (port.port, frame)));
+            trace.left.extend(port.recording.going(Direction::Out).map(|frame| (port.port, frame)));
+        }
+        for trace in switches.values_mut() {
+            trace.came.sort_by_key(|(_, frame)| frame.at_ns);
+            trace.left.sort_by_key(|(_, frame)| frame.at_ns);
+        }
+        Ok(Self { library: Library::builtin(), switches })
+    }
+
+    /// What each injection whose switch was recorded did.
+    pub fn observe(
+        &self,
+        scenario: &Scenario,
+        plan: &Plan,
+        aggregator: Option<&str>,
+    ) -> Result<Vec<Observation>, ProofError> {
+        let mut observations = Vec::new();
+        for (index, injection) in plan.injections.iter().enumerate() {
+            let Some(trace) = self.switches.get(injection.switch.as_str()) else { continue };
+            if aggregator == Some(injection.switch.as_str()) {
+                let (switch, fault) = (injection.switch.clone(), injection.fault.clone());
+                return Err(ProofError::Aggregates { switch, fault });
+            }
+            let fault = scenario.faults.iter().find(|fault| fault.id == injection.fault);
+            let flow = scenario.flows.iter().find(|flow| flow.name == injection.flow);
+            let (Some(fault), Some(flow)) = (fault, flow) else { continue };
+            observations.push(self.observe_one(trace, injection, index, fault.effect, &flow.filter));
+        }
+        Ok(observations)
+    }
+
+    fn observe_one(
+        &self,
+        trace: &SwitchTrace<'_>,
+        injection: &Injection,
+        index: usize,
+        effect: Effect,
+        filter: &Filter,
+    ) -> Observation {
+        let difference = self.compare(trace, injection.direction, filter, effect);
+        let (observed, latest_ns) = match effect {
+            Effect::Drop => (difference.missing.len(), 0),
+            Effect::Duplicate => (difference.extra.len(), 0),
+            Effect::Delay { ns } => {
+                let latest = difference.late.iter().map(|late| late.delay_ns - ns).max();
+                (difference.late.len(), latest.unwrap_or(0))
+            }
+        };
+        let met = difference.matched + difference.missing.len() as u64;
+        Observation { injection: index, met, observed: observed as u64, latest_ns }
+    }
+
+    /// Matches what came in with what left. A fault in ingress acts on the frame, whatever number of copies leave: one of
+    /// them stands for it. A fault in egress acts on each copy.
+    fn compare(
+        &self,
+        trace: &SwitchTrace<'_>,
+        side: Side,
+        filter: &Filter,
+        effect: Effect,
+    ) -> Difference<(u32, FrameKey)> {
+        let mut before = Vec::new();
+        for (port, frame) in &trace.came {
+            let exits = exits(trace.plan, *port, &frame.bytes);
+            let of_flow = |port: u32| filter.matches(&self.library.dissect(&frame.bytes, port));
+            let key = || FrameKey::of(&frame.bytes);
+            match side {
+                Side::Ingress if of_flow(*port) => {
+                    before.extend(exits.first().map(|exit| Seen { key: (*exit, key()), at_ns: frame.at_ns }));
+                }
+                Side::Ingress => {}
+                Side::Egress => {
+                    let copies = exits.into_iter().filter(|exit| of_flow(*exit));
+                    before.extend(copies.map(|exit| Seen { key: (exit, key()), at_ns: frame.at_ns }));
+                }
+            }
+        }
+        let wanted: std::collections::BTreeSet<&(u32, FrameKey)> = before.iter().map(|seen| &seen.key).collect();
+        let after: Vec<Seen<(u32, FrameKey)>> = trace
+            .left
+            .iter()
+            .map(|(port, frame)| Seen { key: (*port, FrameKey::of(&frame.bytes)), at_ns: frame.at_ns })
+            .filter(|seen| wanted.contains(&seen.key))
+            .collect();
+        // A held frame leaves at its deadline or later: `late` counts what took at least as long as was asked.
+        let bound = match effect {
+            Effect::Delay { ns } => ns.saturating_sub(1),
+            Effect::Drop | Effect::Duplicate => u64::MAX,
+        };
+        capture::match_frames(&before, &after, bound)
+    }
+
+    /// What became of each flow whose first and last switch were recorded and do not aggregate.
+    pub fn flows(&self, scenario: &Scenario, aggregator: Option<&str>) -> BTreeMap<String, FlowCount> {
+        let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
+        for flow in &scenario.flows {
+            let mut total = FlowCount::default();
+            let mut known = !flow.paths.is_empty();
+            for path in &flow.paths {
+                let through_aggregator = aggregator.is_some_and(|name| path.switches.iter().any(|s| s == name));
+                let ends = path.switches.first().zip(path.switches.last());
+                let traces = ends.and_then(|(first, last)| {
+                    Some((self.switches.get(first.as_str())?, self.switches.get(last.as_str())?))
+                });
+                let (Some((first, last)), false) = (traces, through_aggregator) else {
+                    known = false;
+                    continue;
+                };
+                self.count_path(scenario, &path.from, &path.to, &flow.filter, (first, last), &mut total);
+            }
+            if known {
+                counts.insert(flow.name.clone(), total);
+                if flow.declared != flow.name {
+                    let sum = counts.entry(flow.declared.clone()).or_default();
+                    sum.sent += total.sent;
+                    sum.received += total.received;
+                    sum.lost += total.lost;
+                    sum.extra += total.extra;
+                    sum.longest_ns = sum.longest_ns.max(total.longest_ns);
+                }
+            }
+        }
+        counts
+    }
+
+    fn count_path(
+        &self,
+        scenario: &Scenario,
+        from: &str,
+        to: &str,
+        filter: &Filter,
+        (first, last): (&SwitchTrace<'_>, &SwitchTrace<'_>),
+        total: &mut FlowCount,
+    ) {
+        let entry = scenario.topology.next_hop(&first.plan.name, from).map(|port| port.number);
+        let exit = scenario.topology.next_hop(&last.plan.name, to).map(|port| port.number);
+        let receiver = scenario.topology.host(to).map(|host| host.mac.0);
+        let is_for_receiver = |frame: &Frame| frame.bytes.get(..6).is_some_and(|mac| Some(mac) == receiver.as_ref().map(|m| &m[..]));
+        let seen = |frames: &[(u32, &Frame)], at: Option<u32>, check: bool| -> Vec<Seen<FrameKey>> {
+            frames
+                .iter()
+                .filter(|(port, frame)| Some(*port) == at && is_for_receiver(frame))
+                .filter(|(port, frame)| !check || filter.matches(&self.library.dissect(&frame.bytes, *port)))
+                .map(|(_, frame)| Seen { key: FrameKey::of(&frame.bytes), at_ns: frame.at_ns })
+                .collect()
+        };
+        let before = seen(&first.came, entry, true);
+        let wanted: std::collections::BTreeSet<&FrameKey> = before.iter().map(|seen| &seen.key).collect();
+        let after: Vec<_> =
+            seen(&last.left, exit, false).into_iter().filter(|seen| wanted.contains(&seen.key)).collect();
+        let difference = capture::match_frames(&before, &after, u64::MAX);
+        total.sent += before.len() as u64;
+        total.received += difference.matched;
+        total.lost += difference.missing.len() as u64;
+        total.extra += difference.extra.len() as u64;
+        total.longest_ns = total.longest_ns.max(difference.longest_in_time_ns);
+    }
+}
+
+/// The ports by which the forwarding entries send a frame that came in by `port`.
+fn exits(plan: &SwitchPlan, _port: u32, frame: &[u8]) -> Vec<u32> {
+    let Some(destination) = frame.get(..6) else { return Vec::new() };
+    let destination = destination.iter().fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
+    let forward = plan.entries.iter().find(|entry| {
+        entry.table.ends_with(".forward.mac") && entry.key.iter().any(|key| key.value == Match::Exact(destination))
+    });
+    let Some((_, value)) = forward.and_then(|entry| entry.action.params.first()) else { return Vec::new() };
+    if forward.is_some_and(|entry| entry.action.name.ends_with(".multicast")) {
+        let group = plan.groups.iter().find(|group| u128::from(group.id) == *value);
+        group.map(|group| group.replicas.iter().map(|replica| replica.port).collect()).unwrap_or_default()
+    } else {
+        vec![*value as u32]
+    }
+}

@@ -1,0 +1,67 @@
+//! The seam between the controller and whatever switch there is.
+//!
+//! P4Runtime is its first implementation; the embedded switch is reached through the same client as a remote one.
+
+mod p4runtime;
+
+pub use p4runtime::P4Runtime;
+pub use p4rt::client::{Query, UpdateType};
+pub use p4rt::translate::Item;
+
+use p4lang::p4info::P4Info;
+use std::time::Duration;
+
+/// What can go wrong with a switch.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// It refused, or did not answer.
+    #[error("switch {switch}: {source}")]
+    P4Runtime {
+        /// Its name in the topology.
+        switch: String,
+        /// What the client says.
+        source: Box<p4rt::client::ClientError>,
+    },
+    /// Port counters: no P4Runtime, but a service of the embedded switch.
+    #[error("switch {switch} does not tell its port counters: {reason}")]
+    PortCounters {
+        /// Its name in the topology.
+        switch: String,
+        /// What it answered.
+        reason: String,
+    },
+}
+
+/// Frames and bytes (without FCS) at a port, seen from the switch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortCount {
+    /// Number of the port.
+    pub port: u32,
+    /// Received.
+    pub rx_frames: u64,
+    /// Received.
+    pub rx_bytes: u64,
+    /// Sent.
+    pub tx_frames: u64,
+    /// Sent.
+    pub tx_bytes: u64,
+    /// Received and not processed, or not sent.
+    pub errors: u64,
+}
+
+/// A switch as the controller sees it: programs, entries, cells, by name.
+pub trait Target {
+    /// Its name in the topology.
+    fn name(&self) -> &str;
+    /// Loads a program in its initial state and starts it.
+    fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError>;
+    /// Writes a batch; the first update that is refused is the error.
+    fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
+    /// Reads what the queries ask for.
+    fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError>;
+    /// All ports, by number.
+    fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError>;
+}
+
+/// How long a switch may take to answer.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
