@@ -337,12 +337,20 @@ impl<'a> Parser<'a, '_> {
                     return;
                 }
                 Tok::LParen | Tok::LBracket => self.skip_brackets(),
-                kind if self.at > before && starts_declaration(kind) => return,
+                kind if self.at > before && self.starts_line() && starts_declaration(kind) => {
+                    return;
+                }
                 _ => {
                     self.bump();
                 }
             }
         }
+    }
+
+    /// Whether this token is the first on its line.
+    fn starts_line(&self) -> bool {
+        let between = self.last_span().end as usize..self.span().start as usize;
+        self.text.get(between).is_some_and(|gap| gap.contains('\n'))
     }
 
     /// Behind the bracket that closes this one; only behind this one if nothing closes it.

@@ -68,6 +68,10 @@ impl Parser<'_, '_> {
                 ))
             }
             _ if self.at_declaration() => self.local(start, annotations),
+            Tok::Ident if self.is_word("while") && self.nth(1) == Tok::LParen => Err(self.fail(
+                Diagnostic::error(Code::Syntax, start, "P4 has no `while`")
+                    .hint("a loop is written `for (init; condition; update) { … }`"),
+            )),
             _ => {
                 let stmt = self.assignment_or_call()?;
                 self.expect(Tok::Semi, "after the statement")?;
@@ -135,7 +139,7 @@ impl Parser<'_, '_> {
             diagnostic = diagnostic.hint("`++` joins bit strings; write `x = x + 1`");
         } else if self.kind() == Tok::EqEq {
             diagnostic = diagnostic.hint("`==` compares; an assignment is written `=`");
-        } else if matches!(word, "while" | "do" | "goto" | "case") {
+        } else if matches!(word, "do" | "goto" | "case") {
             diagnostic = diagnostic.hint(format!("P4 has no `{word}`"));
         }
         self.fail(diagnostic)
