@@ -121,7 +121,13 @@ fn flow_bits_follow_declared_order() {
         .into_iter()
         .map(|entry| entry.table)
         .collect();
-    assert_eq!(tables, ["SwitchEgress.classify.flow_z", "SwitchEgress.classify.flow_a"]);
+    assert_eq!(
+        tables,
+        [
+            "SwitchEgress.classify.flow_z",
+            "SwitchEgress.classify.flow_a"
+        ]
+    );
 }
 
 #[test]

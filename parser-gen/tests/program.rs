@@ -50,7 +50,8 @@ fn every_text_compiles_for_every_architecture() {
                 for (path, text) in program(arch, &generated) {
                     files.insert(&path, text);
                 }
-                let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default());
+                let compiled =
+                    p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default());
                 if let Err(errors) = compiled {
                     panic!("{arch:?} {filters:?}\n{errors}");
                 }
