@@ -119,6 +119,22 @@ fn agents_train_over_raw_packets_and_captures_see_every_update() {
 }
 
 #[test]
+fn when_a_worker_is_killed_the_others_end_and_say_why() {
+    let Some(output) = probe(&["lost-worker"]) else {
+        return;
+    };
+    let lines = lines(&output);
+    assert_eq!(lines.len(), 2, "one line each: {lines:?}");
+    assert!(lines[0].starts_with("Some(2) server: "), "{lines:?}");
+    assert!(lines[0].ends_with("waits for worker 1"), "{lines:?}");
+    assert!(lines[1].starts_with("Some(2) worker 0: "), "{lines:?}");
+    assert!(
+        lines[1].ends_with("was not answered within 5 timeouts"),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn agents_train_over_a_cable_in_memory_without_any_namespace() {
     let output = Command::new(PROBE)
         .arg("train-on-a-cable")
@@ -254,6 +270,17 @@ fn a_signal_to_the_outer_process_ends_the_program_inside() {
         assert_eq!(child.wait().unwrap().code(), Some(status));
         await_end(&family);
     }
+}
+
+#[test]
+fn root_does_without_a_user_namespace_where_only_that_is_refused() {
+    let Some(output) = probe(&["root-without-user-namespace"]) else {
+        return;
+    };
+    assert_eq!(
+        lines(&output).last().map(String::as_str),
+        Some("interfaces lo,va")
+    );
 }
 
 #[test]

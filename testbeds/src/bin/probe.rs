@@ -174,6 +174,21 @@ mod experiments {
             .count()
     }
 
+    /// Root, where only user namespaces are forbidden, does without one.
+    pub fn root_without_user_namespace() -> Outcome {
+        std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
+        let output = Command::new(std::env::current_exe()?)
+            .arg("exchange")
+            .env_remove("WEIR_SANDBOX")
+            .output()?;
+        print!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(())
+    }
+
     /// Stays, with an interface and a process, until it is killed.
     pub fn stay() -> Outcome {
         let _hosts = two_hosts(true)?;
@@ -373,47 +388,40 @@ mod experiments {
         Ok(())
     }
 
-    /// Real agents in hosts of their own, through pnet; in the middle, frames are passed on by destination.
-    pub fn train() -> Outcome {
-        let argument =
-            |n: usize, default: &str| std::env::args().nth(n).unwrap_or_else(|| default.into());
-        let (workers, window, rounds) = (
-            argument(2, "3").parse()?,
-            argument(3, "16"),
-            argument(4, "3"),
-        );
+    /// Hosts h1, h2 … on a switch that passes frames on by the last byte of their destination.
+    fn switched_hosts(count: u8) -> Result<Vec<Host>, Box<dyn Error>> {
         let root = Netlink::open()?;
-        let mut agents = Vec::new();
         let mut hosts = Vec::new();
-        let ports: Vec<String> = (1..=workers + 1).map(|last| format!("p{last}")).collect();
+        let ports: Vec<String> = (1..=count).map(|last| format!("p{last}")).collect();
         for (last, port) in (1..).zip(&ports) {
             let inner = format!("h{last}");
             root.create_veth(port, &inner)?;
             let host = Host::new(&inner)?;
             root.move_to(&inner, host.namespace())?;
-            let interface = |name: &str, mac: Mac| Interface {
+            let interface = |name: &str, mac: Mac, address| Interface {
                 name: name.into(),
                 mac: mac.0,
                 mtu: 1500,
-                address: None,
+                address,
                 arp: false,
             };
-            root.configure(&interface(port, Mac([2, 0, 0, 0, 2, last])))?;
-            let netlink = Netlink::open_in(host.namespace())?;
+            root.configure(&interface(port, Mac([2, 0, 0, 0, 2, last]), None))?;
             let endpoint = training_endpoint(last);
-            netlink.configure(&Interface {
-                address: Some((endpoint.ip, 24)),
-                ..interface(&inner, endpoint.mac)
-            })?;
+            Netlink::open_in(host.namespace())?.configure(&interface(
+                &inner,
+                endpoint.mac,
+                Some((endpoint.ip, 24)),
+            ))?;
             hosts.push(host);
         }
-        let out: Vec<Mutex<EthernetFrames>> = ports
+        let open = |port: &String| EthernetFrames::open(port);
+        let out = ports
             .iter()
-            .map(|port| EthernetFrames::open(port).map(Mutex::new))
-            .collect::<Result<_, _>>()?;
+            .map(|port| open(port).map(Mutex::new))
+            .collect::<Result<Vec<_>, _>>()?;
         let out = Arc::new(out);
         for port in &ports {
-            let mut frames = EthernetFrames::open(port)?;
+            let mut frames = open(port)?;
             let out = Arc::clone(&out);
             // Ends with the process.
             std::thread::spawn(move || {
@@ -431,30 +439,41 @@ mod experiments {
                 }
             });
         }
-        let captures = hosts
-            .iter()
-            .zip(1..)
-            .map(|(host, last)| {
-                let limits = Limits::AGGREGATION_HEADERS;
-                Capture::start(
-                    host.namespace(),
-                    &format!("h{last}"),
-                    Filter::UdpTo(22341),
-                    limits,
-                )
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let commands = training_commands(workers, &window, &rounds)?;
+        Ok(hosts)
+    }
+
+    /// Starts a training's agents: the server in the last host, the workers in the others.
+    fn start_agents(
+        hosts: &[Host],
+        commands: Vec<Command>,
+    ) -> Result<Vec<Process>, Box<dyn Error>> {
+        let mut agents = Vec::new();
         for (index, mut command) in commands.into_iter().enumerate() {
-            // The server is in the last host.
-            let host = if index == 0 {
-                usize::from(workers)
-            } else {
-                index - 1
-            };
+            let host = index.checked_sub(1).unwrap_or(hosts.len() - 1);
             command.args(["--iface", &format!("h{}", host + 1)]);
             agents.push(hosts[host].spawn(command)?);
         }
+        Ok(agents)
+    }
+
+    /// Real agents in hosts of their own, through pnet.
+    pub fn train() -> Outcome {
+        let argument =
+            |n: usize, default: &str| std::env::args().nth(n).unwrap_or_else(|| default.into());
+        let (workers, window, rounds): (u8, _, _) = (
+            argument(2, "3").parse()?,
+            argument(3, "16"),
+            argument(4, "3"),
+        );
+        let hosts = switched_hosts(workers + 1)?;
+        let captures = hosts
+            .iter()
+            .map(|host| {
+                let limits = Limits::AGGREGATION_HEADERS;
+                Capture::start(host.namespace(), host.name(), Filter::UdpTo(22341), limits)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let agents = start_agents(&hosts, training_commands(workers, &window, &rounds)?)?;
         finish_training(agents, rounds.parse()?)?;
         let recordings = captures
             .into_iter()
@@ -482,6 +501,41 @@ mod experiments {
             difference.extra.len(),
             difference.late.len()
         );
+        Ok(())
+    }
+
+    /// A worker is killed in the middle of the training; everybody else ends and says why.
+    pub fn lost_worker() -> Outcome {
+        let hosts = switched_hosts(3)?;
+        let mut commands = training_commands(2, "16", "100000")?;
+        for command in &mut commands {
+            command.args([
+                "--timeout-initial-ms",
+                "200",
+                "--timeout-ceiling-ms",
+                "200",
+                "--max-timeouts",
+                "5",
+            ]);
+        }
+        let mut agents = start_agents(&hosts, commands)?;
+        for agent in &mut agents {
+            agent.next_line(Duration::from_secs(10));
+        }
+        for agent in &mut agents {
+            agent.write_line("go")?;
+        }
+        // The first round is done.
+        agents[0].next_line(Duration::from_secs(10));
+        agents[2].kill();
+        for agent in &mut agents[..2] {
+            let status = agent.wait(Duration::from_secs(20))?;
+            println!(
+                "{:?} {}",
+                status.and_then(|status| status.code()),
+                agent.stderr().trim()
+            );
+        }
         Ok(())
     }
 
@@ -551,6 +605,8 @@ fn main() -> ExitCode {
         "train" => experiments::train(),
         "train-on-a-cable" => experiments::train_on_a_cable(),
         "agent" => return experiments::agent(),
+        "root-without-user-namespace" => experiments::root_without_user_namespace(),
+        "lost-worker" => experiments::lost_worker(),
         "refused" => experiments::refused(),
         "redis" => experiments::redis(),
         "redis-client" => experiments::redis_client(),
