@@ -50,11 +50,11 @@ impl Mac {
         Mac([0x02, 0x57, 0x45, 0, high, low])
     }
 
-    /// The group address that a job's results for all workers go to.
+    /// The group address that a job's results for all workers go to: that of the IPv4 group 239.87.69.x (RFC 1112).
     #[must_use]
     pub fn of_job(job: u16) -> Mac {
-        let [high, low] = job.to_be_bytes();
-        Mac([0x03, 0x57, 0x45, 0, high, low])
+        let [_, low] = job.to_be_bytes();
+        Mac([0x01, 0x00, 0x5E, 0x57, 0x45, low])
     }
 
     /// As a number, most significant byte first.

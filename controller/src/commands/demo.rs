@@ -1,0 +1,44 @@
+//! `weir demo`
+
+use std::process::ExitCode;
+
+use testbeds::bed::Wiring;
+
+use super::{FAILED, enter_sandbox, fail, print_json, write_report};
+use crate::cli::{Demo, Links};
+use crate::demo::{self, Settings};
+use crate::progress::Progress;
+
+/// Runs the demo.
+pub fn main(args: &Demo) -> ExitCode {
+    run(args).unwrap_or_else(|code| code)
+}
+
+fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
+    let wiring = match args.links {
+        Links::Veth => {
+            enter_sandbox().inspect_err(|_| eprintln!("hint: `weir demo --links memory` needs no namespaces"))?;
+            Wiring::Veth
+        }
+        Links::Memory => Wiring::Memory,
+    };
+    let settings = Settings {
+        wiring,
+        p4src: args.p4src.as_deref(),
+        seed: args.seed,
+        iterations: args.iterations,
+        tamper_register: args.tamper_register,
+        tamper_counter: args.tamper_counter,
+        kill_worker: args.kill_worker,
+    };
+    let mut progress = Progress::new(args.json);
+    let result = demo::run(&settings, &mut progress).map_err(fail)?;
+    let page = demo::page(&result).map_err(fail)?;
+    if args.json {
+        print_json(&result)?;
+    } else {
+        print!("{}", demo::show(&result));
+    }
+    write_report(&args.report, &page, args.json)?;
+    Ok(if result.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}

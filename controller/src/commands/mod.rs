@@ -1,0 +1,73 @@
+//! What each command of the command line does: read its input, call the module that knows, print, choose the exit code.
+
+pub mod demo;
+pub mod p4;
+pub mod pages;
+pub mod plan;
+pub mod run;
+pub mod validate;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use scenario::diagnostic::Source;
+use scenario::{Diagnostics, Scenario};
+use testbeds::sandbox;
+
+/// An expectation was not met.
+pub const FAILED: u8 = 1;
+/// Could not run.
+pub const ERROR: u8 = 2;
+
+/// One message for people, exit code 2.
+pub fn fail(message: impl std::fmt::Display) -> ExitCode {
+    eprintln!("weir: {message}");
+    ExitCode::from(ERROR)
+}
+
+/// The text of a scenario file.
+fn read(path: &Path) -> Result<String, ExitCode> {
+    std::fs::read_to_string(path).map_err(|error| fail(format_args!("cannot read {}: {error}", path.display())))
+}
+
+/// Reads and checks a scenario; shows what is wrong with it.
+fn load(path: &Path) -> Result<Scenario, ExitCode> {
+    let text = read(path)?;
+    let file = path.display().to_string();
+    let scenario = scenario::load(&file, &text).map_err(|diagnostics| show(&diagnostics, &file, &text))?;
+    if !scenario.warnings.0.is_empty() {
+        show(&scenario.warnings, &file, &text);
+    }
+    Ok(scenario)
+}
+
+/// Shows diagnostics of one file; the exit code for when they are errors.
+fn show(diagnostics: &Diagnostics, file: &str, text: &str) -> ExitCode {
+    let source = Source { file, text };
+    for diagnostic in &diagnostics.0 {
+        eprintln!("{}", diagnostic.render(&source));
+    }
+    ExitCode::from(ERROR)
+}
+
+/// Enters namespaces of our own; returns only inside.
+fn enter_sandbox() -> Result<(), ExitCode> {
+    sandbox::enter().map(drop).map_err(fail)
+}
+
+/// Writes a report, and says where it is.
+fn write_report(path: &Path, html: &str, quiet: bool) -> Result<(), ExitCode> {
+    std::fs::write(path, html)
+        .map_err(|error| fail(format_args!("cannot write the report {}: {error}", path.display())))?;
+    if !quiet {
+        println!("report: {}", path.display());
+    }
+    Ok(())
+}
+
+/// Prints one JSON object.
+fn print_json(value: &impl serde::Serialize) -> Result<(), ExitCode> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| fail(format_args!("cannot write JSON: {error}")))?;
+    println!("{text}");
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! `weir validate FILE…`: each file alone, then all against each other.
+
+use std::process::ExitCode;
+
+use scenario::{Plan, Scenario, TargetModel};
+
+use super::{ERROR, load, show};
+use crate::cli::Validate;
+use crate::experiment::program;
+
+/// Checks scenario files.
+pub fn main(args: &Validate) -> ExitCode {
+    let mut planned: Vec<(Scenario, Plan)> = Vec::new();
+    let mut refused = 0;
+    for path in &args.files {
+        match check(path) {
+            Ok(pair) => planned.push(pair),
+            Err(_) => refused += 1,
+        }
+    }
+    let pairs: Vec<(&Scenario, &Plan)> = planned.iter().map(|(scenario, plan)| (scenario, plan)).collect();
+    let together = scenario::check_together(&pairs);
+    for diagnostic in &together.0 {
+        if let Some((scenario, _)) = planned.iter().find(|(scenario, _)| scenario.file == diagnostic.file) {
+            eprintln!("{}", diagnostic.render(&scenario.source()));
+        }
+    }
+    if refused > 0 || !together.0.is_empty() {
+        return ExitCode::from(ERROR);
+    }
+    for (scenario, plan) in &planned {
+        let (faults, flows) = (scenario.faults.len(), scenario.flows.len());
+        println!("{}: valid ({faults} faults, {flows} flows, {} switches)", scenario.file, plan.switches.len());
+    }
+    ExitCode::SUCCESS
+}
+
+fn check(path: &std::path::Path) -> Result<(Scenario, Plan), ExitCode> {
+    let scenario = load(path)?;
+    let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
+        .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
+    for switch in &plan.switches {
+        program::build(&switch.name, &switch.classifier(), None).map_err(super::fail)?;
+    }
+    Ok((scenario, plan))
+}
