@@ -73,6 +73,7 @@ pub struct Decl {
 
 /// What a declaration declares.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum DeclKind {
     /// `const T x = e;`
     Const { ty: Type, name: Ident, init: Expr },
@@ -366,6 +367,7 @@ pub struct TableProperty {
 
 /// Which property.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum TablePropertyKind {
     /// `key = { … }`
     Key(Vec<KeyElement>),
@@ -425,6 +427,7 @@ pub struct Type {
 
 /// Which type.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum TypeKind {
     /// `void`
     Void,
@@ -480,6 +483,7 @@ pub struct Stmt {
 
 /// Which statement.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum StmtKind {
     /// `;`
     Empty,
@@ -568,6 +572,7 @@ pub struct Expr {
 
 /// Which expression.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum ExprKind {
     /// `5`, `8w5`, `4s7`, `0xFF`.
     Int {

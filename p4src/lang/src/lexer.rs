@@ -277,6 +277,7 @@ impl Lexer<'_, '_> {
         }
     }
 
+    /// A string runs to the next quote that no backslash escapes, over line ends too (P4_16 6.4.3.3).
     fn string(&mut self) {
         let start = self.at;
         self.at += 1;
@@ -287,16 +288,15 @@ impl Lexer<'_, '_> {
                     return self.emit(Tok::Str, start);
                 }
                 Some(b'\\') => self.at += 2,
-                Some(b'\n') | None => break,
                 Some(_) => self.at += 1,
+                None => break,
             }
         }
-        self.at = self.at.min(self.text.len());
-        while !self.text.is_char_boundary(self.at) {
-            self.at += 1;
-        }
+        // Go on behind the line, where most programs meant to close it.
+        let line = self.text[start..].find('\n');
+        self.at = line.map_or(self.text.len(), |n| start + n);
         self.emit(Tok::Str, start);
-        self.error(start, "this string is not closed on its line");
+        self.error(start, "this string is not closed");
     }
 
     fn symbol(&mut self) {

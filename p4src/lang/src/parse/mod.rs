@@ -150,14 +150,6 @@ impl<'a> Parser<'a, '_> {
         found
     }
 
-    fn eat_word(&mut self, text: &str) -> bool {
-        let found = self.is_word(text);
-        if found {
-            self.bump();
-        }
-        found
-    }
-
     /// Takes a token of this kind; `context` completes "expected `;` …".
     fn expect(&mut self, kind: Tok, context: &str) -> Parsed<Token> {
         if self.kind() == kind {
@@ -182,7 +174,8 @@ impl<'a> Parser<'a, '_> {
     fn found(&self) -> String {
         let token = self.token();
         match token.kind {
-            Tok::Ident | Tok::Int | Tok::Str | Tok::Unknown => {
+            Tok::Unknown => format!("{:?}", self.slice(token.span)),
+            Tok::Ident | Tok::Int | Tok::Str => {
                 let text: String = self.slice(token.span).chars().take(40).collect();
                 format!("`{text}`")
             }
@@ -205,7 +198,12 @@ impl<'a> Parser<'a, '_> {
         self.fail(diagnostic)
     }
 
-    fn fail(&mut self, diagnostic: Diagnostic) -> Failed {
+    fn fail(&mut self, mut diagnostic: Diagnostic) -> Failed {
+        let last = self.last_span();
+        if self.slice(last).starts_with('"') && self.slice(last).contains('\n') {
+            let opening = Span::new(last.start, last.start + 1);
+            diagnostic = diagnostic.label(opening, "this string runs over several lines");
+        }
         if !self.stopped {
             self.sink.push(diagnostic);
         }

@@ -12,19 +12,11 @@ pub(super) enum Meaning {
 }
 
 /// Declared names, innermost last.
+#[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<&'a str, Vec<Meaning>>,
     /// Names in order of declaration; `None` opens a scope.
     undo: Vec<Option<&'a str>>,
-}
-
-impl Default for Scopes<'_> {
-    fn default() -> Self {
-        Scopes {
-            names: HashMap::new(),
-            undo: Vec::new(),
-        }
-    }
 }
 
 impl<'a> Scopes<'a> {
