@@ -1,8 +1,8 @@
 //! The filter language: which packets a flow consists of, written like a display filter.
 //!
 //! `ip.src == 10.0.0.1 && tcp.dport == 6379 && redis.command == "GET"`. docs/filters.md describes it for users. Text
-//! becomes tokens ([`lex`], with nom), syntax ([`syntax`]) and, by the protocol library, a typed [`Filter`]
-//! ([`typing`]). [`Filter::matches`] is the meaning of a filter; generated tables are held against it.
+//! becomes tokens (`lex`, with nom), syntax (`syntax`) and, by the protocol library, a typed [`Filter`]
+//! (`typing`). [`Filter::matches`] is the meaning of a filter; generated tables are held against it.
 
 mod error;
 mod lex;

@@ -1,8 +1,8 @@
 //! Named filters to one P4 text, `generated.p4`, and the entries of its tables.
 //!
-//! [`generate`] in four steps: filters to terms ([`crate::terms`]), terms to a slice of the protocol library
-//! ([`crate::slice`]), the slice to headers, parsers and deparser ([`headers`], [`parsers`], [`resp`]), the terms to
-//! tables and entries ([`tables`]).
+//! [`generate`] in four steps: filters to terms (`crate::terms`), terms to a slice of the protocol library
+//! (`crate::slice`), the slice to headers, parsers and deparser (`headers`, `parsers`, `resp`), the terms to
+//! tables and entries (`tables`).
 
 mod headers;
 mod notes;

@@ -1,8 +1,8 @@
 //! The protocol library: which headers exist, which fields filters may name, what follows what.
 //!
 //! One YAML file per protocol under `protocols/`, embedded in the crate. A loaded [`Library`] is consistent: every edge
-//! leads somewhere, every header is whole bytes, every filter name is unique. [`schema`] is the files' shape,
-//! [`load`] turns it into this model.
+//! leads somewhere, every header is whole bytes, every filter name is unique. `schema` is the files' shape,
+//! `load` turns it into this model.
 
 mod load;
 mod schema;
