@@ -5,6 +5,7 @@
 
 mod build;
 mod externs;
+mod walk;
 
 pub use build::build;
 

@@ -1,6 +1,7 @@
 //! Extern objects of PSA, v1model and TNA in P4Info.
 
-use super::build::{Builder, visit};
+use super::build::Builder;
+use super::walk::visit;
 use super::*;
 use crate::ids::Prefix;
 use crate::ir::{self, Const, ExternId, StmtKind, Type};
