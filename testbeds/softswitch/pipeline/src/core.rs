@@ -239,8 +239,15 @@ impl Replication {
     /// Session 0 is `PSA_CLONE_SESSION_TO_CPU`.
     pub fn session(&self, id: u32, cpu_port: u32) -> Option<Session> {
         if id == 0 {
-            let replicas = Arc::new([Replica { port: cpu_port, instance: 0 }]);
-            return Some(Session { replicas, class: 0, length: 0 });
+            let replicas = Arc::new([Replica {
+                port: cpu_port,
+                instance: 0,
+            }]);
+            return Some(Session {
+                replicas,
+                class: 0,
+                length: 0,
+            });
         }
         self.sessions.get(&id).cloned()
     }

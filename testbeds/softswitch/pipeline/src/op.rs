@@ -56,7 +56,9 @@ pub enum Op {
         to: Target,
     },
     /// Counts a failed `assert` if zero.
-    Assert { c: Slot },
+    Assert {
+        c: Slot,
+    },
     /// Sets the parser error and goes there.
     Fail {
         error: Slot,

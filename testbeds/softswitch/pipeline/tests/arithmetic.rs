@@ -16,8 +16,22 @@ struct Bench {
 }
 
 const OPS: [&str; 17] = [
-    "a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "~a", "-a", "a << s", "a >> s", "a |+| b", "a |-| b",
-    "(a == b) ? w1 : w0", "(a != b) ? w1 : w0", "(a < b) ? w1 : w0", "(a <= b) ? w1 : w0",
+    "a + b",
+    "a - b",
+    "a * b",
+    "a & b",
+    "a | b",
+    "a ^ b",
+    "~a",
+    "-a",
+    "a << s",
+    "a >> s",
+    "a |+| b",
+    "a |-| b",
+    "(a == b) ? w1 : w0",
+    "(a != b) ? w1 : w0",
+    "(a < b) ? w1 : w0",
+    "(a <= b) ? w1 : w0",
     "(a > b) ? w1 : ((a >= b) ? w0 : w1 + w1)",
 ];
 
@@ -29,7 +43,11 @@ fn padding(w: u32) -> String {
 }
 
 fn bench(w: u32, signed: bool) -> Bench {
-    let ty = if signed { format!("int<{w}>") } else { format!("bit<{w}>") };
+    let ty = if signed {
+        format!("int<{w}>")
+    } else {
+        format!("bit<{w}>")
+    };
     let pad = padding(w);
     let decls = format!(
         "header in_h {{ {ty} a; {} {ty} b; {} bit<8> s; }} header out_h {{ {pad} {ty} v; }}",
@@ -37,8 +55,16 @@ fn bench(w: u32, signed: bool) -> Bench {
         pad.replace("pad", "pad2")
     );
     let fields: String = (0..OPS.len()).map(|i| format!("out_h o{i};")).collect();
-    let one = if signed { format!("{w}s1") } else { format!("{w}w1") };
-    let zero = if signed { format!("{w}s0") } else { format!("{w}w0") };
+    let one = if signed {
+        format!("{w}s1")
+    } else {
+        format!("{w}w1")
+    };
+    let zero = if signed {
+        format!("{w}s0")
+    } else {
+        format!("{w}w0")
+    };
     let body: String = OPS
         .iter()
         .enumerate()
@@ -65,7 +91,11 @@ fn bench(w: u32, signed: bool) -> Bench {
 impl Bench {
     fn value(&self, pattern: &BigUint) -> BigInt {
         let v = BigInt::from(pattern.clone());
-        if self.signed && pattern.bit(u64::from(self.w) - 1) { v - (BigInt::from(1) << self.w) } else { v }
+        if self.signed && pattern.bit(u64::from(self.w) - 1) {
+            v - (BigInt::from(1) << self.w)
+        } else {
+            v
+        }
     }
 
     fn pattern(&self, v: &BigInt) -> BigUint {
@@ -88,11 +118,21 @@ impl Bench {
         let floor_shift = || {
             let d = BigInt::from(1) << s;
             let q = &x / &d;
-            if x.is_negative() && (&x % &d) != BigInt::zero() { q - 1 } else { q }
+            if x.is_negative() && (&x % &d) != BigInt::zero() {
+                q - 1
+            } else {
+                q
+            }
         };
         let all = (BigUint::from(1u8) << self.w) - 1u8;
         let flag = |c: bool| BigInt::from(u8::from(c));
-        let order = if x > y { 1 } else if x == y { 0 } else { 2 };
+        let order = if x > y {
+            1
+        } else if x == y {
+            0
+        } else {
+            2
+        };
         [
             &x + &y,
             &x - &y,
@@ -132,7 +172,11 @@ impl Bench {
         let out = one(&mut self.switch, &packet);
         let got: Vec<BigUint> = out.chunks(bytes).map(BigUint::from_bytes_be).collect();
         for ((op, got), expected) in OPS.iter().zip(got).zip(self.expected(&a, &b, s)) {
-            assert_eq!(got, expected, "{op} with a={a:#x} b={b:#x} s={s}, {} bits, signed {}", self.w, self.signed);
+            assert_eq!(
+                got, expected,
+                "{op} with a={a:#x} b={b:#x} s={s}, {} bits, signed {}",
+                self.w, self.signed
+            );
         }
     }
 }

@@ -23,7 +23,13 @@ fn loaded() -> Switch {
 }
 
 fn e(key: u128, value: u128) -> p4lang::runtime::TableEntry {
-    entry("ingress.t", &[("hdr.x.v", Match::Exact(key))], 0, "ingress.go", &[("v", value)])
+    entry(
+        "ingress.t",
+        &[("hdr.x.v", Match::Exact(key))],
+        0,
+        "ingress.go",
+        &[("v", value)],
+    )
 }
 
 /// Everything that a batch may change.
@@ -33,17 +39,35 @@ fn all(switch: &Switch) -> impl PartialEq + std::fmt::Debug + use<> {
         switch.default_action("ingress.t").unwrap(),
         switch.multicast_groups(),
         switch.clone_sessions(),
-        (0..4).map(|i| switch.register_read("ingress.r", i).unwrap()).collect::<Vec<_>>(),
-        (0..4).map(|i| switch.counter_read("ingress.c", i).unwrap()).collect::<Vec<_>>(),
+        (0..4)
+            .map(|i| switch.register_read("ingress.r", i).unwrap())
+            .collect::<Vec<_>>(),
+        (0..4)
+            .map(|i| switch.counter_read("ingress.c", i).unwrap())
+            .collect::<Vec<_>>(),
     )
 }
 
 fn group(id: u32, ports: &[u32]) -> MulticastGroup {
-    MulticastGroup { id, replicas: ports.iter().map(|p| Replica { port: *p, instance: 0 }).collect() }
+    MulticastGroup {
+        id,
+        replicas: ports
+            .iter()
+            .map(|p| Replica {
+                port: *p,
+                instance: 0,
+            })
+            .collect(),
+    }
 }
 
 fn session(id: u32) -> CloneSession {
-    CloneSession { id, replicas: group(1, &[4]).replicas, class_of_service: 3, packet_length_bytes: 9 }
+    CloneSession {
+        id,
+        replicas: group(1, &[4]).replicas,
+        class_of_service: 3,
+        packet_length_bytes: 9,
+    }
 }
 
 #[test]
@@ -67,7 +91,15 @@ fn a_failed_batch_leaves_no_trace() {
         s.delete_clone_session(1).unwrap();
         s.set_clone_session(&session(4)).unwrap();
         s.register_write("ingress.r", 1, &[8]).unwrap();
-        s.counter_write("ingress.c", 2, CounterValue { packets: 5, bytes: 0 }).unwrap();
+        s.counter_write(
+            "ingress.c",
+            2,
+            CounterValue {
+                packets: 5,
+                bytes: 0,
+            },
+        )
+        .unwrap();
         s.insert_entry(&e(4, 4))
     });
     assert_eq!(result, Err(TableError::Full(2)));
@@ -89,16 +121,38 @@ fn a_good_batch_stays() {
 #[test]
 fn groups_and_sessions_are_checked_and_listed_by_id() {
     let mut switch = loaded();
-    assert_eq!(switch.set_multicast_group(&group(0, &[1])), Err(ReplicationError::ZeroId));
-    assert_eq!(switch.set_multicast_group(&group(1, &[1, 1])), Err(ReplicationError::BadReplicas));
-    assert_eq!(switch.delete_multicast_group(1), Err(ReplicationError::NotFound));
-    assert_eq!(switch.delete_clone_session(1), Err(ReplicationError::NotFound));
+    assert_eq!(
+        switch.set_multicast_group(&group(0, &[1])),
+        Err(ReplicationError::ZeroId)
+    );
+    assert_eq!(
+        switch.set_multicast_group(&group(1, &[1, 1])),
+        Err(ReplicationError::BadReplicas)
+    );
+    assert_eq!(
+        switch.delete_multicast_group(1),
+        Err(ReplicationError::NotFound)
+    );
+    assert_eq!(
+        switch.delete_clone_session(1),
+        Err(ReplicationError::NotFound)
+    );
     for id in [9, 3, 7] {
         switch.set_multicast_group(&group(id, &[1])).unwrap();
         switch.set_clone_session(&session(id)).unwrap();
     }
-    assert_eq!(switch.multicast_groups().iter().map(|g| g.id).collect::<Vec<_>>(), [3, 7, 9]);
-    assert_eq!(switch.clone_sessions(), [session(3), session(7), session(9)]);
+    assert_eq!(
+        switch
+            .multicast_groups()
+            .iter()
+            .map(|g| g.id)
+            .collect::<Vec<_>>(),
+        [3, 7, 9]
+    );
+    assert_eq!(
+        switch.clone_sessions(),
+        [session(3), session(7), session(9)]
+    );
 }
 
 #[test]
@@ -107,6 +161,13 @@ fn unknown_names_are_refused() {
     let mut wrong = e(1, 1);
     wrong.table = "ingress.nothing".into();
     assert_eq!(switch.insert_entry(&wrong), Err(TableError::NoSuchTable));
-    assert_eq!(switch.entries("t"), Err(TableError::NoSuchTable), "names are fully qualified");
-    assert_eq!(switch.tables().map(|t| t.name.clone()).collect::<Vec<_>>(), ["ingress.t"]);
+    assert_eq!(
+        switch.entries("t"),
+        Err(TableError::NoSuchTable),
+        "names are fully qualified"
+    );
+    assert_eq!(
+        switch.tables().map(|t| t.name.clone()).collect::<Vec<_>>(),
+        ["ingress.t"]
+    );
 }

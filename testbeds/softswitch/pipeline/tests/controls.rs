@@ -7,7 +7,8 @@ use pipeline::{Config, Mark};
 use support::{Psa, call, entry, one, through};
 
 /// Programs over four bytes.
-const BYTES: &str = "header bytes_h { bit<8> a; bit<8> b; bit<8> c; bit<8> d; } header byte_h { bit<8> v; }";
+const BYTES: &str =
+    "header bytes_h { bit<8> a; bit<8> b; bit<8> c; bit<8> d; } header byte_h { bit<8> v; }";
 
 fn bytes<'a>(decls: &'a str, locals: &'a str, ingress: &'a str) -> Psa<'a> {
     Psa {
@@ -40,7 +41,11 @@ fn invalid_headers_read_zero_and_are_not_written() {
         send_to_port(ostd, (PortId_t) 1);",
     )
     .load();
-    assert_eq!(one(&mut switch, &[1, 1, 1, 1, 0xee]), [0, 0, 0, 0, 5, 0xee], "a second setValid changes nothing");
+    assert_eq!(
+        one(&mut switch, &[1, 1, 1, 1, 0xee]),
+        [0, 0, 0, 0, 5, 0xee],
+        "a second setValid changes nothing"
+    );
 }
 
 #[test]
@@ -95,7 +100,11 @@ fn stacks_are_indexed_pushed_and_popped() {
     .load();
     let mut run = |index, what| one(&mut switch, &[index, 0, what, 0, 5, 6, 7]);
     assert_eq!(run(1, 0), [1, 6, 0, 0, 5, 0x99, 7]);
-    assert_eq!(run(9, 0), [9, 0, 0, 0, 5, 6, 7], "out of range: reads 0, writes nothing");
+    assert_eq!(
+        run(9, 0),
+        [9, 0, 0, 0, 5, 6, 7],
+        "out of range: reads 0, writes nothing"
+    );
     assert_eq!(run(0, 1), [0, 5, 1, 0, 0x11, 0x99, 6]);
     assert_eq!(run(2, 2), [2, 7, 2, 0, 0x99]);
     assert_eq!(run(1, 3), [1, 6, 3, 0, 5, 7]);
@@ -147,7 +156,9 @@ fn arguments_are_copied_in_and_out() {
 
 #[test]
 fn a_callee_may_compute_with_an_argument_of_an_invalid_header() {
-    let decls = format!("{BYTES} control Inc(inout bit<8> v, out bit<8> seen) {{ apply {{ v = v + 5; seen = v; }} }}");
+    let decls = format!(
+        "{BYTES} control Inc(inout bit<8> v, out bit<8> seen) {{ apply {{ v = v + 5; seen = v; }} }}"
+    );
     let mut switch = bytes(
         &decls,
         "Inc() inc;",
@@ -241,11 +252,20 @@ fn loops_break_continue_and_end() {
         if (hdr.x.c == 1) { for (bit<8> i = 0; i < 2; i = i + 0) { hdr.x.d = hdr.x.d + 1; } }
         send_to_port(ostd, (PortId_t) 1);",
     )
-    .load_with(Config { max_steps: 100, ..Config::default() });
+    .load_with(Config {
+        max_steps: 100,
+        ..Config::default()
+    });
     assert_eq!(one(&mut switch, &[5, 0, 0, 0]), [5, 1 + 3 + 4, 0, 0]);
-    assert_eq!(one(&mut switch, &[200, 0, 0, 0]), [200, 1 + 3 + 4 + 5, 0, 0]);
+    assert_eq!(
+        one(&mut switch, &[200, 0, 0, 0]),
+        [200, 1 + 3 + 4 + 5, 0, 0]
+    );
     assert_eq!(switch.stats().out_of_steps, 0);
-    assert!(through(&mut switch, &[0, 0, 1, 0]).is_empty(), "the block ended; drop was never cleared");
+    assert!(
+        through(&mut switch, &[0, 0, 1, 0]).is_empty(),
+        "the block ended; drop was never cleared"
+    );
     assert_eq!(switch.stats().out_of_steps, 1);
 }
 
@@ -260,28 +280,51 @@ const TABLES: &str = "
     }";
 
 fn tables() -> Psa<'static> {
-    bytes(BYTES, TABLES, "if (t.apply().hit) { hdr.y.setValid(); } send_to_port(ostd, (PortId_t) 1);")
+    bytes(
+        BYTES,
+        TABLES,
+        "if (t.apply().hit) { hdr.y.setValid(); } send_to_port(ostd, (PortId_t) 1);",
+    )
 }
 
 #[test]
 fn tables_run_what_the_control_plane_writes() {
     let mut switch = tables().load();
-    assert_eq!(one(&mut switch, &[1, 0, 0, 1]), [1, 0, 0, 6], "the default action with a bound argument");
+    assert_eq!(
+        one(&mut switch, &[1, 0, 0, 1]),
+        [1, 0, 0, 6],
+        "the default action with a bound argument"
+    );
     let wide = 0xabu128 << 120;
     let key = [("first", Match::Exact(1))];
-    let e = entry("ingress.t", &key, 0, "ingress.set", &[("wide", wide), ("value", 9)]);
+    let e = entry(
+        "ingress.t",
+        &key,
+        0,
+        "ingress.set",
+        &[("wide", wide), ("value", 9)],
+    );
     switch.insert_entry(&e).unwrap();
     assert_eq!(one(&mut switch, &[1, 0, 0, 1]), [1, 9, 0xab, 1, 0]);
     let listed = switch.entries("ingress.t").unwrap();
-    assert_eq!(listed[0].action, call("ingress.set", &[("value", 9), ("wide", wide)]), "parameters in order");
+    assert_eq!(
+        listed[0].action,
+        call("ingress.set", &[("value", 9), ("wide", wide)]),
+        "parameters in order"
+    );
     let e = entry("ingress.t", &key, 0, "ingress.other", &[("value", 2)]);
     switch.modify_entry(&e).unwrap();
     assert_eq!(one(&mut switch, &[1, 0, 0, 1]), [1, 0, 0, 3, 0]);
     switch.delete_entry(&e).unwrap();
-    switch.set_default_action("ingress.t", Some(&call("NoAction", &[]))).unwrap();
+    switch
+        .set_default_action("ingress.t", Some(&call("NoAction", &[])))
+        .unwrap();
     assert_eq!(one(&mut switch, &[1, 0, 0, 1]), [1, 0, 0, 1]);
     switch.set_default_action("ingress.t", None).unwrap();
-    assert_eq!(switch.default_action("ingress.t").unwrap(), call("ingress.other", &[("value", 5)]));
+    assert_eq!(
+        switch.default_action("ingress.t").unwrap(),
+        call("ingress.other", &[("value", 5)])
+    );
 }
 
 #[test]
@@ -309,7 +352,10 @@ fn entries_of_the_source_in_order_of_priority() {
     assert_eq!(run(0x0f, 7, 0x0f), 0);
     let key = [("hdr.x.a", Match::Ternary { value: 1, mask: 1 })];
     let write = entry("ingress.t", &key, 1, "ingress.set", &[("v", 1)]);
-    assert_eq!(switch.insert_entry(&write), Err(pipeline::TableError::ConstTable));
+    assert_eq!(
+        switch.insert_entry(&write),
+        Err(pipeline::TableError::ConstTable)
+    );
     assert_eq!(switch.entries("ingress.t").unwrap().len(), 3);
 }
 
@@ -325,19 +371,34 @@ fn keys_are_expressions() {
         "t.apply(); send_to_port(ostd, (PortId_t) 1);",
     )
     .load();
-    let key = [("low", Match::Exact(5)), ("valid", Match::Exact(0)), ("sum", Match::Exact(0))];
-    switch.insert_entry(&entry("ingress.t", &key, 0, "ingress.set", &[("v", 8)])).unwrap();
+    let key = [
+        ("low", Match::Exact(5)),
+        ("valid", Match::Exact(0)),
+        ("sum", Match::Exact(0)),
+    ];
+    switch
+        .insert_entry(&entry("ingress.t", &key, 0, "ingress.set", &[("v", 8)]))
+        .unwrap();
     assert_eq!(one(&mut switch, &[0xf5, 0xff, 0, 0])[3], 8);
     assert_eq!(one(&mut switch, &[0xf4, 0xff, 0, 0])[3], 0);
 }
 
 #[test]
 fn the_trace_names_what_a_packet_met() {
-    let mut switch = tables().load_with(Config { trace: true, ..Config::default() });
+    let mut switch = tables().load_with(Config {
+        trace: true,
+        ..Config::default()
+    });
     one(&mut switch, &[1, 0, 0, 1]);
     let met = switch.take_trace();
-    assert!(met.contains(&Mark::State("IP".into(), "start".into())), "{met:?}");
-    let table = met.iter().position(|m| *m == Mark::Table("ingress.t".into())).unwrap();
+    assert!(
+        met.contains(&Mark::State("IP".into(), "start".into())),
+        "{met:?}"
+    );
+    let table = met
+        .iter()
+        .position(|m| *m == Mark::Table("ingress.t".into()))
+        .unwrap();
     assert_eq!(met[table + 1], Mark::Action("ingress.other".into()));
     assert!(switch.take_trace().is_empty());
 }

@@ -38,13 +38,29 @@ fn registers_keep_scalars_and_structs() {
     assert_eq!(one(&mut switch, &[2, 0, 0, 0, 1]), [2, 0, 0, 0, 12]);
     assert_eq!(switch.register_read("ingress.r", 2), Ok(vec![6]));
     assert_eq!(switch.register_read("ingress.r", 1), Ok(vec![0]));
-    assert_eq!(switch.register_read("ingress.pairs", 2), Ok(vec![2, 6 << 64]));
-    assert_eq!(one(&mut switch, &[9, 0, 0, 0, 1]), [9, 0, 0, 0, 0], "beyond the end");
+    assert_eq!(
+        switch.register_read("ingress.pairs", 2),
+        Ok(vec![2, 6 << 64])
+    );
+    assert_eq!(
+        one(&mut switch, &[9, 0, 0, 0, 1]),
+        [9, 0, 0, 0, 0],
+        "beyond the end"
+    );
     switch.register_write("ingress.r", 2, &[100]).unwrap();
     assert_eq!(one(&mut switch, &[2, 0, 0, 0, 1]), [2, 0, 0, 0, 107]);
-    assert_eq!(switch.register_read("ingress.r", 4), Err(ExternError::OutOfRange));
-    assert_eq!(switch.register_read("ingress.q", 0), Err(ExternError::NotFound));
-    assert_eq!(switch.register_write("ingress.r", 0, &[1 << 32]), Err(ExternError::ValueTooWide));
+    assert_eq!(
+        switch.register_read("ingress.r", 4),
+        Err(ExternError::OutOfRange)
+    );
+    assert_eq!(
+        switch.register_read("ingress.q", 0),
+        Err(ExternError::NotFound)
+    );
+    assert_eq!(
+        switch.register_write("ingress.r", 0, &[1 << 32]),
+        Err(ExternError::ValueTooWide)
+    );
 }
 
 #[test]
@@ -63,20 +79,55 @@ fn counters_count_packets_and_bytes() {
         "c.count(hdr.x.i); t.apply(); send_to_port(ostd, (PortId_t) 1);",
     )
     .load();
-    let e = entry("ingress.t", &[("hdr.x.i", p4lang::runtime::Match::Exact(1))], 0, "ingress.count", &[]);
+    let e = entry(
+        "ingress.t",
+        &[("hdr.x.i", p4lang::runtime::Match::Exact(1))],
+        0,
+        "ingress.count",
+        &[],
+    );
     switch.insert_entry(&e).unwrap();
     for packet in [&[1, 0, 0][..], &[1], &[2], &[200]] {
         one(&mut switch, packet);
     }
     let read = |i| switch.counter_read("ingress.c", i);
-    assert_eq!(read(1), Ok(CounterValue { packets: 2, bytes: 4 }));
-    assert_eq!(read(2), Ok(CounterValue { packets: 1, bytes: 1 }));
+    assert_eq!(
+        read(1),
+        Ok(CounterValue {
+            packets: 2,
+            bytes: 4
+        })
+    );
+    assert_eq!(
+        read(2),
+        Ok(CounterValue {
+            packets: 1,
+            bytes: 1
+        })
+    );
     assert_eq!(read(4), Err(ExternError::OutOfRange));
-    assert_eq!(switch.direct_counter_read("ingress.t", Some(&e)), Ok(CounterValue { packets: 2, bytes: 0 }));
-    assert_eq!(switch.direct_counter_read("ingress.t", None), Ok(CounterValue { packets: 2, bytes: 0 }));
+    assert_eq!(
+        switch.direct_counter_read("ingress.t", Some(&e)),
+        Ok(CounterValue {
+            packets: 2,
+            bytes: 0
+        })
+    );
+    assert_eq!(
+        switch.direct_counter_read("ingress.t", None),
+        Ok(CounterValue {
+            packets: 2,
+            bytes: 0
+        })
+    );
     assert_eq!(switch.direct_counter_table("ingress.d"), Some("ingress.t"));
-    switch.counter_write("ingress.c", 1, CounterValue::default()).unwrap();
-    assert_eq!(switch.counter_read("ingress.c", 1), Ok(CounterValue::default()));
+    switch
+        .counter_write("ingress.c", 1, CounterValue::default())
+        .unwrap();
+    assert_eq!(
+        switch.counter_read("ingress.c", 1),
+        Ok(CounterValue::default())
+    );
 }
 
 #[test]
@@ -140,7 +191,11 @@ fn checksums_of_a_header() {
         let out = one(&mut switch, &packet);
         assert_eq!(out[6..8], expected(&[0x3132, 0x3334]));
         assert_eq!(out[8..10], expected(&[0x3132, 0x3334, 0x3536]));
-        assert_eq!(out[10..14], 0x0972_d361u32.to_be_bytes(), "each packet starts anew");
+        assert_eq!(
+            out[10..14],
+            0x0972_d361u32.to_be_bytes(),
+            "each packet starts anew"
+        );
     }
 }
 
@@ -152,12 +207,21 @@ fn random_numbers_follow_the_seed() {
         "hdr.x.v = a.read(); hdr.x.w = b.read(); send_to_port(ostd, (PortId_t) 1);",
     );
     let draw = |seed| {
-        let mut switch = program.load_with(Config { seed, ..Config::default() });
-        (0..50).map(|_| one(&mut switch, &[0; 4])).collect::<Vec<_>>()
+        let mut switch = program.load_with(Config {
+            seed,
+            ..Config::default()
+        });
+        (0..50)
+            .map(|_| one(&mut switch, &[0; 4]))
+            .collect::<Vec<_>>()
     };
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
-    assert!(draw(1).iter().all(|p| (100..200).contains(&u16::from_be_bytes([p[0], p[1]]))));
+    assert!(
+        draw(1)
+            .iter()
+            .all(|p| (100..200).contains(&u16::from_be_bytes([p[0], p[1]])))
+    );
 }
 
 #[test]
@@ -174,7 +238,10 @@ fn digests_are_queued_as_values() {
     .load();
     one(&mut switch, &[5]);
     let message = switch.poll_digest().unwrap();
-    assert_eq!((message.name.as_str(), message.fields), ("ID.digest", vec![5, 1 << 69]));
+    assert_eq!(
+        (message.name.as_str(), message.fields),
+        ("ID.digest", vec![5, 1 << 69])
+    );
     for _ in 0..5000 {
         one(&mut switch, &[5]);
     }
@@ -195,8 +262,15 @@ fn meters_paint_packets() {
     )
     .load();
     assert_eq!(one(&mut switch, &[0]), [1], "not configured");
-    let config = MeterConfig { cir: 1, cburst: 1, pir: 1, pburst: 2 };
-    switch.meter_configure("ingress.m", 1, Some(config), 0).unwrap();
+    let config = MeterConfig {
+        cir: 1,
+        cburst: 1,
+        pir: 1,
+        pburst: 2,
+    };
+    switch
+        .meter_configure("ingress.m", 1, Some(config), 0)
+        .unwrap();
     let painted: Vec<u8> = (0..4).map(|_| one(&mut switch, &[0])[0]).collect();
     assert_eq!(painted, [1, 2, 3, 3]);
     assert_eq!(switch.meter_config("ingress.m", 1), Ok(Some(config)));
@@ -205,7 +279,12 @@ fn meters_paint_packets() {
 
 #[test]
 fn assertions_are_counted() {
-    let mut switch = with("header x_h { bit<8> v; }", "", "assert(hdr.x.v == 1); send_to_port(ostd, (PortId_t) 1);").load();
+    let mut switch = with(
+        "header x_h { bit<8> v; }",
+        "",
+        "assert(hdr.x.v == 1); send_to_port(ostd, (PortId_t) 1);",
+    )
+    .load();
     through(&mut switch, &[1]);
     through(&mut switch, &[2]);
     assert_eq!(switch.stats().failed_assertions, 1);
@@ -221,8 +300,13 @@ fn what_is_not_executed_is_refused_with_its_place() {
         "t.apply();",
     )
     .refused();
-    let LoadError::Unsupported { what, span } = error else { panic!("{error:?}") };
-    assert!(what.contains("action profiles") && span.end > span.start, "{what}");
+    let LoadError::Unsupported { what, span } = error else {
+        panic!("{error:?}")
+    };
+    assert!(
+        what.contains("action profiles") && span.end > span.start,
+        "{what}"
+    );
 }
 
 #[test]
@@ -241,5 +325,8 @@ V1Switch(P(), C(), I(), I(), C(), D()) main;
 ";
     let error = Switch::new(compile(text), Config::default()).err();
     assert_eq!(error, Some(LoadError::Architecture("v1model".into())));
-    assert_eq!(error.unwrap().to_string(), "not executed yet: architecture v1model");
+    assert_eq!(
+        error.unwrap().to_string(),
+        "not executed yet: architecture v1model"
+    );
 }

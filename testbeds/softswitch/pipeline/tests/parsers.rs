@@ -40,7 +40,11 @@ fn a_short_packet_extracts_nothing_of_the_header() {
     let parser = "state start { pkt.extract(hdr.a); pkt.extract(hdr.b); transition accept; }";
     let mut switch = with_error(NOTE, headers, parser).load();
     assert_eq!(one(&mut switch, &[9, 8, 7, 6]), [0, 9, 8, 7, 6]);
-    assert_eq!(one(&mut switch, &[9, 8]), [1, 9, 8], "a is kept, the rest is payload");
+    assert_eq!(
+        one(&mut switch, &[9, 8]),
+        [1, 9, 8],
+        "a is kept, the rest is payload"
+    );
     assert_eq!(one(&mut switch, &[]), [1]);
 }
 
@@ -71,7 +75,16 @@ fn select_by_value_mask_range_and_default() {
         ..with_error(NOTE, headers, parser)
     }
     .load();
-    let cases = [(5, 1), (0x41, 2), (0x4f, 2), (0x44, 3), (0x80, 4), (0x8f, 4), (0x90, 0x20), (0x7f, 0x20)];
+    let cases = [
+        (5, 1),
+        (0x41, 2),
+        (0x4f, 2),
+        (0x44, 3),
+        (0x80, 4),
+        (0x8f, 4),
+        (0x90, 0x20),
+        (0x7f, 0x20),
+    ];
     for (value, expected) in cases {
         assert_eq!(one(&mut switch, &[value]), [expected], "{value:#x}");
     }
@@ -130,10 +143,18 @@ fn lookahead_advance_and_length() {
         ..with_error(NOTE, "note_h note; byte_h a;", parser)
     }
     .load();
-    assert_eq!(one(&mut switch, &[2, 3, 4, 5]), [4, 4, 5], "what is skipped is gone");
+    assert_eq!(
+        one(&mut switch, &[2, 3, 4, 5]),
+        [4, 4, 5],
+        "what is skipped is gone"
+    );
     assert_eq!(one(&mut switch, &[0, 3]), [2, 0, 3]);
     assert_eq!(one(&mut switch, &[2, 3]), [0x12], "nothing left to extract");
-    assert_eq!(one(&mut switch, &[3, 3]), [0x12, 3, 3], "advance too far moves nowhere");
+    assert_eq!(
+        one(&mut switch, &[3, 3]),
+        [0x12, 3, 3],
+        "advance too far moves nowhere"
+    );
     assert_eq!(one(&mut switch, &[]), [0x10], "nothing to look at");
 }
 
@@ -153,7 +174,10 @@ fn odd_bits_are_read_across_bytes() {
     .load();
     let packet = 0xbfff_8000_0000_00ffu64.to_be_bytes();
     // a=5, b=0x1fff wraps to 0, c=1, d=0xff.
-    assert_eq!(one(&mut switch, &packet), 0xa000_8000_0000_0100u64.to_be_bytes());
+    assert_eq!(
+        one(&mut switch, &packet),
+        0xa000_8000_0000_0100u64.to_be_bytes()
+    );
 }
 
 #[test]
@@ -174,7 +198,11 @@ fn stacks_next_last_and_bounds() {
     .load();
     assert_eq!(one(&mut switch, &[1, 2, 0, 9]), [0, 2, 2, 0, 9]);
     assert_eq!(one(&mut switch, &[0, 9]), [0, 1, 9]);
-    assert_eq!(one(&mut switch, &[1, 2, 3, 4]), [3, 2, 2, 3, 4], "a fourth does not fit");
+    assert_eq!(
+        one(&mut switch, &[1, 2, 3, 4]),
+        [3, 2, 2, 3, 4],
+        "a fourth does not fit"
+    );
 }
 
 #[test]
@@ -201,8 +229,10 @@ fn verify_names_its_error() {
 #[test]
 fn an_endless_parser_times_out() {
     let parser = "state start { transition again; } state again { transition start; }";
-    let mut switch =
-        with_error(NOTE, "note_h note;", parser).load_with(Config { max_steps: 50, ..Config::default() });
+    let mut switch = with_error(NOTE, "note_h note;", parser).load_with(Config {
+        max_steps: 50,
+        ..Config::default()
+    });
     assert_eq!(one(&mut switch, &[1]), [5, 1]);
     assert_eq!(switch.stats().out_of_steps, 1);
 }
@@ -228,14 +258,29 @@ fn varbit_of_any_length() {
     }
     .load();
     assert_eq!(one(&mut switch, &[0, 5, 6]), [0, 0, 6, 6]);
-    assert_eq!(one(&mut switch, &[24, 1, 2, 3, 5, 6]), [0, 24, 1, 2, 3, 6, 6]);
+    assert_eq!(
+        one(&mut switch, &[24, 1, 2, 3, 5, 6]),
+        [0, 24, 1, 2, 3, 6, 6]
+    );
     let long: Vec<u8> = [96, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 5].into();
     let mut expected = [vec![0], long.clone()].concat();
     expected[14] = 6;
     assert_eq!(one(&mut switch, &long), expected);
-    assert_eq!(one(&mut switch, &[104, 0, 0]), [4, 104, 0, 0], "longer than the field");
-    assert_eq!(one(&mut switch, &[12, 0, 0]), [7, 12, 0, 0], "not whole bytes");
-    assert_eq!(one(&mut switch, &[96, 0, 0]), [1, 96, 0, 0], "longer than the packet");
+    assert_eq!(
+        one(&mut switch, &[104, 0, 0]),
+        [4, 104, 0, 0],
+        "longer than the field"
+    );
+    assert_eq!(
+        one(&mut switch, &[12, 0, 0]),
+        [7, 12, 0, 0],
+        "not whole bytes"
+    );
+    assert_eq!(
+        one(&mut switch, &[96, 0, 0]),
+        [1, 96, 0, 0],
+        "longer than the packet"
+    );
 }
 
 #[test]
@@ -272,7 +317,10 @@ fn subparsers_copy_in_and_out_and_reject_for_all() {
     .load();
     assert_eq!(one(&mut switch, &[1, 2, 3]), [15, 1, 2, 3]);
     let rejected = one(&mut switch, &[9, 2, 3]);
-    assert!(rejected[0] < 10, "the outer parser stopped too: {rejected:?}");
+    assert!(
+        rejected[0] < 10,
+        "the outer parser stopped too: {rejected:?}"
+    );
 }
 
 #[test]
@@ -287,19 +335,32 @@ fn value_sets() {
     }
     .load();
     assert_eq!(one(&mut switch, &[4]), [4]);
-    switch.value_set_insert("IP.known", &[Match::Exact(4)]).unwrap();
+    switch
+        .value_set_insert("IP.known", &[Match::Exact(4)])
+        .unwrap();
     assert_eq!(one(&mut switch, &[4]), [0xff]);
-    assert_eq!(switch.value_set_insert("IP.known", &[Match::Exact(4)]), Err(pipeline::ExternError::Duplicate));
-    switch.value_set_insert("IP.known", &[Match::Exact(5)]).unwrap();
-    assert_eq!(switch.value_set_insert("IP.known", &[Match::Exact(6)]), Err(pipeline::ExternError::Full));
-    switch.value_set_delete("IP.known", &[Match::Exact(4)]).unwrap();
+    assert_eq!(
+        switch.value_set_insert("IP.known", &[Match::Exact(4)]),
+        Err(pipeline::ExternError::Duplicate)
+    );
+    switch
+        .value_set_insert("IP.known", &[Match::Exact(5)])
+        .unwrap();
+    assert_eq!(
+        switch.value_set_insert("IP.known", &[Match::Exact(6)]),
+        Err(pipeline::ExternError::Full)
+    );
+    switch
+        .value_set_delete("IP.known", &[Match::Exact(4)])
+        .unwrap();
     assert_eq!(one(&mut switch, &[4]), [4]);
     assert_eq!(one(&mut switch, &[5]), [0xff]);
 }
 
 #[test]
 fn unions_hold_one_member() {
-    let decls = "header a_h { bit<8> v; } header b_h { bit<16> v; } header_union u_t { a_h a; b_h b; }";
+    let decls =
+        "header a_h { bit<8> v; } header b_h { bit<16> v; } header_union u_t { a_h a; b_h b; }";
     let mut switch = Psa {
         decls,
         headers: "u_t u; a_h flags;",
@@ -333,7 +394,11 @@ fn unions_hold_one_member() {
     .load();
     assert_eq!(one(&mut switch, &[1, 5]), [1, 3, 5]);
     assert_eq!(one(&mut switch, &[2, 5]), [2, 5, 5]);
-    assert_eq!(one(&mut switch, &[3, 4, 5]), [4, 5, 5], "the last extracted counts");
+    assert_eq!(
+        one(&mut switch, &[3, 4, 5]),
+        [4, 5, 5],
+        "the last extracted counts"
+    );
     assert_eq!(one(&mut switch, &[0]), [0, 0]);
     assert_eq!(one(&mut switch, &[2, 7]), [0x67, 5 | 8 | 16]);
 }

@@ -10,16 +10,30 @@ use support::{Psa, sent, through};
 const TAG: &str = "header tag_h { bit<8> todo; bit<8> a; bit<8> b; bit<8> c; }";
 
 fn replicas(list: &[(u32, u16)]) -> Vec<Replica> {
-    list.iter().map(|(port, instance)| Replica { port: *port, instance: *instance }).collect()
+    list.iter()
+        .map(|(port, instance)| Replica {
+            port: *port,
+            instance: *instance,
+        })
+        .collect()
 }
 
 fn session(id: u32, list: &[(u32, u16)], class: u32, length: u32) -> CloneSession {
-    CloneSession { id, replicas: replicas(list), class_of_service: class, packet_length_bytes: length }
+    CloneSession {
+        id,
+        replicas: replicas(list),
+        class_of_service: class,
+        packet_length_bytes: length,
+    }
 }
 
 #[test]
 fn ingress_drops_unless_told_otherwise() {
-    let mut switch = Psa { ingress: "ostd.egress_port = (PortId_t) 1;", ..Psa::default() }.load();
+    let mut switch = Psa {
+        ingress: "ostd.egress_port = (PortId_t) 1;",
+        ..Psa::default()
+    }
+    .load();
     assert!(through(&mut switch, &[1, 2, 3]).is_empty());
     assert_eq!(switch.stats().dropped(DropReason::Ingress), 1);
 }
@@ -29,12 +43,18 @@ fn an_unparsed_packet_passes_whole() {
     let mut switch = Psa::default().load();
     assert_eq!(through(&mut switch, &[1, 2, 3]), [(1, vec![1, 2, 3])]);
     assert_eq!(through(&mut switch, &[]), [(1, vec![])]);
-    assert_eq!((switch.stats().received, switch.stats().transmitted), (2, 2));
+    assert_eq!(
+        (switch.stats().received, switch.stats().transmitted),
+        (2, 2)
+    );
 }
 
 #[test]
 fn an_invalid_port_drops() {
-    let mut switch = Psa::default().load_with(Config { ports: Ports::Only([2, 3].into()), ..Config::default() });
+    let mut switch = Psa::default().load_with(Config {
+        ports: Ports::Only([2, 3].into()),
+        ..Config::default()
+    });
     assert!(through(&mut switch, &[1]).is_empty());
     assert_eq!(switch.stats().dropped(DropReason::InvalidPort), 1);
     switch.set_ports(Ports::Only([1].into()));
@@ -69,23 +89,41 @@ fn replicator() -> Psa<'static> {
 #[test]
 fn a_clone_is_made_even_of_a_dropped_packet_from_the_bytes_before_the_parser() {
     let mut switch = replicator().load();
-    switch.set_clone_session(&session(3, &[(7, 9), (8, 1)], 2, 0)).unwrap();
+    switch
+        .set_clone_session(&session(3, &[(7, 9), (8, 1)], 2, 0))
+        .unwrap();
     let clones = [(7, vec![9, 0, 9, 0x82, 77]), (8, vec![9, 0, 1, 0x82, 77])];
-    assert_eq!(through(&mut switch, &[9, 0, 0, 0, 77]), clones, "clone and drop");
+    assert_eq!(
+        through(&mut switch, &[9, 0, 0, 0, 77]),
+        clones,
+        "clone and drop"
+    );
     assert_eq!(switch.stats().dropped(DropReason::Ingress), 1);
     let mut all = clones.to_vec();
     all[0].1[0] = 8;
     all[1].1[0] = 8;
     all.push((1, vec![8, 0xaa, 0, 6, 77]));
-    assert_eq!(through(&mut switch, &[8, 0, 0, 0, 77]), all, "clone and send");
+    assert_eq!(
+        through(&mut switch, &[8, 0, 0, 0, 77]),
+        all,
+        "clone and send"
+    );
 }
 
 #[test]
 fn a_clone_is_cut_to_the_sessions_length() {
     let mut switch = replicator().load();
-    switch.set_clone_session(&session(3, &[(7, 0)], 0, 5)).unwrap();
-    assert_eq!(through(&mut switch, &[9, 0, 0, 0, 1, 2, 3, 4]), [(7, vec![9, 0, 0, 0x80, 1])]);
-    assert_eq!(through(&mut switch, &[9, 0, 0, 0]), [(7, vec![9, 0, 0, 0x80])]);
+    switch
+        .set_clone_session(&session(3, &[(7, 0)], 0, 5))
+        .unwrap();
+    assert_eq!(
+        through(&mut switch, &[9, 0, 0, 0, 1, 2, 3, 4]),
+        [(7, vec![9, 0, 0, 0x80, 1])]
+    );
+    assert_eq!(
+        through(&mut switch, &[9, 0, 0, 0]),
+        [(7, vec![9, 0, 0, 0x80])]
+    );
 }
 
 #[test]
@@ -97,26 +135,44 @@ fn a_clone_to_nowhere_is_counted() {
 
 #[test]
 fn session_zero_is_the_controllers() {
-    let mut switch = Psa { ingress: "ostd.clone = true;", ..Psa::default() }.load();
+    let mut switch = Psa {
+        ingress: "ostd.clone = true;",
+        ..Psa::default()
+    }
+    .load();
     assert_eq!(through(&mut switch, &[5]), [(pipeline::CPU_PORT, vec![5])]);
 }
 
 #[test]
 fn multicast_beats_unicast_and_gives_instances() {
     let mut switch = replicator().load();
-    let group = MulticastGroup { id: 5, replicas: replicas(&[(2, 20), (3, 30), (3, 31)]) };
+    let group = MulticastGroup {
+        id: 5,
+        replicas: replicas(&[(2, 20), (3, 30), (3, 31)]),
+    };
     switch.set_multicast_group(&group).unwrap();
-    let expected =
-        [(2, vec![4, 0xaa, 20, 0x46]), (3, vec![4, 0xaa, 30, 0x46]), (3, vec![4, 0xaa, 31, 0x46])];
+    let expected = [
+        (2, vec![4, 0xaa, 20, 0x46]),
+        (3, vec![4, 0xaa, 30, 0x46]),
+        (3, vec![4, 0xaa, 31, 0x46]),
+    ];
     assert_eq!(through(&mut switch, &[4, 0, 0, 0]), expected);
-    assert!(through(&mut switch, &[5, 0, 0, 0]).is_empty(), "drop beats multicast");
+    assert!(
+        through(&mut switch, &[5, 0, 0, 0]).is_empty(),
+        "drop beats multicast"
+    );
 }
 
 #[test]
 fn an_empty_group_drops() {
     let mut switch = replicator().load();
     assert!(through(&mut switch, &[4, 0, 0, 0]).is_empty(), "unknown");
-    switch.set_multicast_group(&MulticastGroup { id: 5, replicas: vec![] }).unwrap();
+    switch
+        .set_multicast_group(&MulticastGroup {
+            id: 5,
+            replicas: vec![],
+        })
+        .unwrap();
     assert!(through(&mut switch, &[4, 0, 0, 0]).is_empty(), "empty");
     assert_eq!(switch.stats().dropped(DropReason::EmptyGroup), 2);
 }
@@ -124,10 +180,23 @@ fn an_empty_group_drops() {
 #[test]
 fn resubmit_beats_multicast_and_drop_beats_resubmit() {
     let mut switch = replicator().load();
-    switch.set_multicast_group(&MulticastGroup { id: 5, replicas: replicas(&[(2, 0)]) }).unwrap();
-    assert_eq!(through(&mut switch, &[6, 0, 0, 0]), [(2, vec![6, 0xaa, 0, 0x46])], "once round, then multicast");
+    switch
+        .set_multicast_group(&MulticastGroup {
+            id: 5,
+            replicas: replicas(&[(2, 0)]),
+        })
+        .unwrap();
+    assert_eq!(
+        through(&mut switch, &[6, 0, 0, 0]),
+        [(2, vec![6, 0xaa, 0, 0x46])],
+        "once round, then multicast"
+    );
     assert!(through(&mut switch, &[7, 0, 0, 0]).is_empty());
-    assert_eq!(switch.stats().dropped(DropReason::Ingress), 1, "one pass only");
+    assert_eq!(
+        switch.stats().dropped(DropReason::Ingress),
+        1,
+        "one pass only"
+    );
 }
 
 #[test]
@@ -156,12 +225,20 @@ fn a_resubmitted_packet_carries_original_bytes_metadata_and_port() {
     }
     .load();
     switch.handle_packet(0, 42, &[0, 0, 0, 0, 1]);
-    assert_eq!(sent(&mut switch), [(42, vec![0, 1, 3, 0x55, 1])], "a was counted once: the bytes are the original");
+    assert_eq!(
+        sent(&mut switch),
+        [(42, vec![0, 1, 3, 0x55, 1])],
+        "a was counted once: the bytes are the original"
+    );
 }
 
 #[test]
 fn endless_resubmission_ends() {
-    let mut switch = Psa { ingress: "ostd.drop = false; ostd.resubmit = true;", ..Psa::default() }.load();
+    let mut switch = Psa {
+        ingress: "ostd.drop = false; ostd.resubmit = true;",
+        ..Psa::default()
+    }
+    .load();
     assert!(through(&mut switch, &[1]).is_empty());
     assert_eq!(switch.stats().dropped(DropReason::PassLimit), 1);
 }
@@ -173,7 +250,9 @@ fn a_tree_of_clones_ends() {
         ..Psa::default()
     }
     .load_with(Config { max_work: 100, ..Config::default() });
-    switch.set_clone_session(&session(1, &[(2, 0), (3, 0)], 0, 0)).unwrap();
+    switch
+        .set_clone_session(&session(1, &[(2, 0), (3, 0)], 0, 0))
+        .unwrap();
     assert!(through(&mut switch, &[1]).is_empty());
     assert!(switch.stats().dropped(DropReason::WorkLimit) > 0);
     assert_eq!(switch.stats().dropped(DropReason::Egress), 101);
@@ -209,8 +288,13 @@ fn normal_metadata_and_clone_metadata_reach_the_egress_parser() {
         ..Psa::default()
     }
     .load();
-    switch.set_clone_session(&session(1, &[(2, 0)], 0, 0)).unwrap();
-    assert_eq!(through(&mut switch, &[0; 4]), [(2, vec![0, 0x22, 0, 0]), (1, vec![0, 0x14, 0, 0])]);
+    switch
+        .set_clone_session(&session(1, &[(2, 0)], 0, 0))
+        .unwrap();
+    assert_eq!(
+        through(&mut switch, &[0; 4]),
+        [(2, vec![0, 0x22, 0, 0]), (1, vec![0, 0x14, 0, 0])]
+    );
 }
 
 #[test]
@@ -239,9 +323,17 @@ fn an_egress_clone_carries_deparsed_bytes_even_of_a_dropped_packet() {
         ..Psa::default()
     }
     .load();
-    switch.set_clone_session(&session(1, &[(2, 6)], 0, 0)).unwrap();
-    assert_eq!(through(&mut switch, &[0; 5]), [(1, vec![0, 1, 0, 0, 0]), (2, vec![0, 2, 0x77, 6, 0])]);
-    assert_eq!(through(&mut switch, &[1, 0, 0, 0]), [(2, vec![1, 2, 0x77, 6])]);
+    switch
+        .set_clone_session(&session(1, &[(2, 6)], 0, 0))
+        .unwrap();
+    assert_eq!(
+        through(&mut switch, &[0; 5]),
+        [(1, vec![0, 1, 0, 0, 0]), (2, vec![0, 2, 0x77, 6, 0])]
+    );
+    assert_eq!(
+        through(&mut switch, &[1, 0, 0, 0]),
+        [(2, vec![1, 2, 0x77, 6])]
+    );
     assert_eq!(switch.stats().dropped(DropReason::Egress), 1);
 }
 
@@ -273,8 +365,15 @@ fn looping(rounds: u8) -> Psa<'static> {
 
 #[test]
 fn recirculation_takes_its_time_and_carries_deparsed_bytes_and_metadata() {
-    let link = RecirculationLink { latency_ns: 1000, rate_bps: Some(8_000_000_000), queue: 4 };
-    let mut switch = looping(3).load_with(Config { recirculation: link, ..Config::default() });
+    let link = RecirculationLink {
+        latency_ns: 1000,
+        rate_bps: Some(8_000_000_000),
+        queue: 4,
+    };
+    let mut switch = looping(3).load_with(Config {
+        recirculation: link,
+        ..Config::default()
+    });
     switch.handle_packet(500, 0, &[0; 10]);
     // 10 bytes at 1 byte a nanosecond, then 1 µs.
     assert_eq!(switch.poll_timeout(), Some(1510));
@@ -292,8 +391,15 @@ fn recirculation_takes_its_time_and_carries_deparsed_bytes_and_metadata() {
 
 #[test]
 fn the_recirculation_link_sends_one_after_the_other_and_is_bounded() {
-    let link = RecirculationLink { latency_ns: 1000, rate_bps: Some(8_000_000_000), queue: 2 };
-    let mut switch = looping(3).load_with(Config { recirculation: link, ..Config::default() });
+    let link = RecirculationLink {
+        latency_ns: 1000,
+        rate_bps: Some(8_000_000_000),
+        queue: 2,
+    };
+    let mut switch = looping(3).load_with(Config {
+        recirculation: link,
+        ..Config::default()
+    });
     for _ in 0..3 {
         switch.handle_packet(0, 0, &[0; 10]);
     }
@@ -306,9 +412,19 @@ fn the_recirculation_link_sends_one_after_the_other_and_is_bounded() {
 
 #[test]
 fn a_loop_without_latency_lets_time_pass() {
-    let link = RecirculationLink { latency_ns: 0, rate_bps: None, queue: 2 };
-    let mut switch = Psa { ingress: "send_to_port(ostd, PSA_PORT_RECIRCULATE);", ..Psa::default() }
-        .load_with(Config { recirculation: link, ..Config::default() });
+    let link = RecirculationLink {
+        latency_ns: 0,
+        rate_bps: None,
+        queue: 2,
+    };
+    let mut switch = Psa {
+        ingress: "send_to_port(ostd, PSA_PORT_RECIRCULATE);",
+        ..Psa::default()
+    }
+    .load_with(Config {
+        recirculation: link,
+        ..Config::default()
+    });
     switch.handle_packet(7, RECIRCULATE_PORT, &[1]);
     switch.handle_timeout(1_000_000);
     assert_eq!(switch.poll_timeout(), Some(1_000_001));
@@ -332,8 +448,10 @@ fn timestamps_and_ports_are_seen() {
     }
     .load();
     switch.handle_packet(0x0102_0304_0506_0708, 0xfffffffd, &[]);
-    let expected: Vec<u8> =
-        [1, 2, 3, 4, 5, 6, 7, 8, 255, 255, 255, 253, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9].to_vec();
+    let expected: Vec<u8> = [
+        1, 2, 3, 4, 5, 6, 7, 8, 255, 255, 255, 253, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9,
+    ]
+    .to_vec();
     assert_eq!(sent(&mut switch), [(9, expected)]);
 }
 
@@ -371,13 +489,20 @@ fn nothing_of_one_packet_is_seen_by_the_next() {
         ..Psa::default()
     }
     .load();
-    assert_eq!(through(&mut switch, &[1, 0, 0, 0]).len(), 1, "to the controller");
+    assert_eq!(
+        through(&mut switch, &[1, 0, 0, 0]).len(),
+        1,
+        "to the controller"
+    );
     assert_eq!(through(&mut switch, &[2, 0, 0, 0]), [(1, vec![2, 0, 0, 0])]);
 }
 
 #[test]
 fn what_nobody_fetches_is_bounded() {
-    let mut switch = Psa::default().load_with(Config { transmit_limit: 2, ..Config::default() });
+    let mut switch = Psa::default().load_with(Config {
+        transmit_limit: 2,
+        ..Config::default()
+    });
     for _ in 0..3 {
         switch.handle_packet(0, 0, &[1]);
     }

@@ -46,9 +46,26 @@ impl Default for Psa<'_> {
 
 impl Psa<'_> {
     pub fn text(&self) -> String {
-        let Psa { decls, headers, meta, parser, parser_locals, locals, ingress, .. } = self;
-        let Psa { deparser_locals, deparser, egress_parser, egress_locals, egress, egress_deparser, carried, .. } =
-            self;
+        let Psa {
+            decls,
+            headers,
+            meta,
+            parser,
+            parser_locals,
+            locals,
+            ingress,
+            ..
+        } = self;
+        let Psa {
+            deparser_locals,
+            deparser,
+            egress_parser,
+            egress_locals,
+            egress,
+            egress_deparser,
+            carried,
+            ..
+        } = self;
         format!(
             "#include <core.p4>
 #include <psa.p4>
@@ -100,7 +117,9 @@ PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
     }
 
     pub fn refused(&self) -> LoadError {
-        Switch::new(compile(&self.text()), Config::default()).err().expect("the program should be refused")
+        Switch::new(compile(&self.text()), Config::default())
+            .err()
+            .expect("the program should be refused")
     }
 }
 
@@ -114,7 +133,9 @@ pub fn compile(text: &str) -> Arc<p4lang::ir::Program> {
 
 /// Everything that waits to be sent.
 pub fn sent(switch: &mut Switch) -> Vec<(u32, Vec<u8>)> {
-    std::iter::from_fn(|| switch.poll_transmit()).map(|t| (t.port, t.bytes)).collect()
+    std::iter::from_fn(|| switch.poll_transmit())
+        .map(|t| (t.port, t.bytes))
+        .collect()
 }
 
 /// What a packet at port 0 becomes.
@@ -130,10 +151,22 @@ pub fn one(switch: &mut Switch, packet: &[u8]) -> Vec<u8> {
     packets.remove(0).1
 }
 
-pub fn entry(table: &str, key: &[(&str, Match)], priority: i32, action: &str, params: &[(&str, u128)]) -> TableEntry {
+pub fn entry(
+    table: &str,
+    key: &[(&str, Match)],
+    priority: i32,
+    action: &str,
+    params: &[(&str, u128)],
+) -> TableEntry {
     TableEntry {
         table: table.into(),
-        key: key.iter().map(|(field, value)| FieldMatch { field: (*field).into(), value: *value }).collect(),
+        key: key
+            .iter()
+            .map(|(field, value)| FieldMatch {
+                field: (*field).into(),
+                value: *value,
+            })
+            .collect(),
         priority,
         action: call(action, params),
     }
