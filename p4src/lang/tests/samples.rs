@@ -99,4 +99,8 @@ fn faulty_programs_are_refused() {
             }
         });
     println!("{refused} refused, {accepted} accepted, {foreign} need other files");
+    assert!(
+        refused * 100 >= (refused + accepted) * 90,
+        "{refused}, {accepted}"
+    );
 }
