@@ -193,10 +193,7 @@ impl<'a> Checker<'a, '_> {
         proto: &'a ast::FunctionProto,
         call: Call<'a, '_>,
     ) -> Option<Val<'a>> {
-        let (_, args, _) = match self.prepare(proto, &[], call) {
-            Some(prepared) => prepared,
-            None => return None,
-        };
+        let (_, args, _) = self.prepare(proto, &[], call)?;
         let mut values = args.into_iter().filter_map(|a| match a {
             ir::Arg::In(e) => Some(e),
             _ => None,

@@ -301,6 +301,7 @@ impl<'a> Checker<'a, '_> {
             repr: ty.clone(),
             members: Vec::new(),
         });
+        self.push_scope();
         for m in members {
             let Some(value) = &m.value else {
                 self.err(
@@ -313,12 +314,17 @@ impl<'a> Checker<'a, '_> {
                 );
                 continue;
             };
-            if let Some(ir::Const::Bits { value, .. }) = self.constant(value, &ty) {
-                self.types.ser_enums[index]
-                    .members
-                    .push((m.name.name.clone(), value));
+            if let Some(c @ ir::Const::Bits { .. }) = self.constant(value, &ty) {
+                let e = super::fold::constant(c.clone(), self.types.ir(&ty));
+                self.declare(&m.name, Val::Expr(Ty::SerEnum(index as u32), e));
+                if let ir::Const::Bits { value, .. } = c {
+                    self.types.ser_enums[index]
+                        .members
+                        .push((m.name.name.clone(), value));
+                }
             }
         }
+        self.pop_scope();
         Ty::SerEnum(index as u32)
     }
 

@@ -72,14 +72,15 @@ impl<'a> Checker<'a, '_> {
         if let [ast::Keyset::Default(_)] = entry.keys.as_slice() {
             return Some(vec![ir::Keyset::Any; types.len()]);
         }
-        if entry.keys.len() != types.len() {
+        let keys = super::select::flat_keys(&entry.keys, types.len());
+        if keys.len() != types.len() {
             self.err(
                 Code::Type,
                 entry.span,
                 format!(
                     "{} keyset{} for {} key field{}",
-                    entry.keys.len(),
-                    if entry.keys.len() == 1 { "" } else { "s" },
+                    keys.len(),
+                    if keys.len() == 1 { "" } else { "s" },
                     types.len(),
                     if types.len() == 1 { "" } else { "s" }
                 ),
@@ -87,7 +88,7 @@ impl<'a> Checker<'a, '_> {
             return None;
         }
         let mut out = Vec::with_capacity(types.len());
-        for (key, ty) in entry.keys.iter().zip(types) {
+        for (key, ty) in keys.into_iter().zip(types) {
             let set = self.keyset(key, ty)?;
             let constant = match &set {
                 ir::Keyset::Any => true,

@@ -62,7 +62,7 @@ impl<'a> Checker<'a, '_> {
                 cond,
                 then,
                 otherwise,
-            } => self.mux(cond, then, otherwise, e.span),
+            } => self.mux(cond, then, otherwise, expected, e.span),
             ExprKind::Call {
                 callee,
                 type_args,
@@ -257,6 +257,7 @@ impl<'a> Checker<'a, '_> {
         cond: &'a ast::Expr,
         then: &'a ast::Expr,
         otherwise: &'a ast::Expr,
+        expected: Option<&Ty>,
         span: Span,
     ) -> Val<'a> {
         let c = self.condition(cond);
@@ -274,7 +275,14 @@ impl<'a> Checker<'a, '_> {
             self.unit.block.extend(block);
             return val;
         }
+        let untyped = |v: &Val<'a>| matches!(v, Val::List(_) | Val::Invalid | Val::Ellipsis);
         let ty = match (self.type_of(&a), self.type_of(&b)) {
+            // Two initialisers: only the destination knows their type.
+            _ if untyped(&a) && untyped(&b) && expected.is_some() => {
+                expected.cloned().unwrap_or(Ty::Poison)
+            }
+            (Some(ty), _) if untyped(&b) && !untyped(&a) => ty,
+            (_, Some(ty)) if untyped(&a) && !untyped(&b) => ty,
             (Some(Ty::Integer), Some(Ty::Integer)) => {
                 self.push(
                     Diagnostic::error(

@@ -254,6 +254,7 @@ impl<'a> Checker<'a, '_> {
                     item.span,
                     "abstract methods implemented outside of a control",
                 );
+                done.push(&proto.name.name);
                 continue;
             }
             self.conforming_method(ty, decl, method, proto);

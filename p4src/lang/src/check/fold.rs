@@ -144,6 +144,11 @@ pub(crate) fn unary(op: UnOp, e: Expr) -> Expr {
         }
         _ => {}
     }
+    if op == UnOp::Not
+        && let ExprKind::Unary(UnOp::Not, inner) = e.kind
+    {
+        return *inner;
+    }
     Expr {
         kind: ExprKind::Unary(op, Box::new(e)),
         ty,
@@ -162,6 +167,9 @@ pub(crate) fn binary(op: BinOp, a: Expr, b: Expr, ty: Type) -> Result<Expr, Faul
         (BinOp::LogAnd, Some(Const::Bool(true)), _) => return Ok(b),
         (BinOp::LogAnd, Some(Const::Bool(false)), _) => return Ok(boolean(false)),
         (BinOp::LogAnd, _, Some(Const::Bool(true))) => return Ok(a),
+        // Expressions have no effects: what cannot change the answer need not be evaluated.
+        (BinOp::LogAnd, _, Some(Const::Bool(false))) => return Ok(boolean(false)),
+        (BinOp::LogOr, _, Some(Const::Bool(true))) => return Ok(boolean(true)),
         (BinOp::LogOr, Some(Const::Bool(false)), _) => return Ok(b),
         (BinOp::LogOr, Some(Const::Bool(true)), _) => return Ok(boolean(true)),
         (BinOp::LogOr, _, Some(Const::Bool(false))) => return Ok(a),

@@ -105,6 +105,10 @@ impl<'a> Checker<'a, '_> {
             );
             return Val::Poison;
         }
+        if !def.decl.type_params.is_empty() {
+            self.unsupported(made.span, "instances of generic controls");
+            return Val::Poison;
+        }
         let Some(values) = self.unit_args(&def.decl.ctor_params, name, made) else {
             return Val::Poison;
         };
@@ -136,6 +140,7 @@ impl<'a> Checker<'a, '_> {
         self.out.controls.push(None);
         let mut params = Vec::new();
         let unit = self.in_unit(Unit::new(UnitKind::Control(id), full.clone()), |c| {
+            c.rigid_params(&def.decl.type_params);
             params = c.unit_params(&def.decl.ctor_params, values, &def.decl.params);
             c.push_scope();
             for local in &body.locals {
@@ -160,6 +165,14 @@ impl<'a> Checker<'a, '_> {
         });
         self.leave();
         Some(id)
+    }
+
+    /// Type parameters standing for themselves: only generic units that are checked and thrown away have any.
+    pub(crate) fn rigid_params(&mut self, params: &'a [ast::Ident]) {
+        for p in params {
+            let ty = self.types.fresh(&p.name);
+            self.declare(p, Val::Type(ty));
+        }
     }
 
     /// Constructor parameters as constants, then run-time parameters as variables.
@@ -310,16 +323,32 @@ impl<'a> Checker<'a, '_> {
     ) -> Option<Val<'a>> {
         self.no_args(call);
         if self.may_apply(call.span) {
-            self.emit(
-                ir::StmtKind::ApplyTable {
-                    table,
-                    hit: None,
-                    action_run: None,
-                },
-                call.span,
-            );
+            self.emit_apply(table, None, None, call.span);
         }
         None
+    }
+
+    /// Calls of the key, then the lookup.
+    pub(crate) fn emit_apply(
+        &mut self,
+        table: ir::TableId,
+        hit: Option<ir::VarId>,
+        action_run: Option<ir::VarId>,
+        span: Span,
+    ) {
+        if let Some(block) = self.unit.key_blocks.get(table.index()) {
+            let block = block.clone();
+            self.work += block.len() as u64;
+            self.unit.block.extend(block);
+        }
+        self.emit(
+            ir::StmtKind::ApplyTable {
+                table,
+                hit,
+                action_run,
+            },
+            span,
+        );
     }
 
     /// Tables and controls are applied in apply blocks only.
@@ -336,8 +365,9 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// Made-up constructor arguments, to check a declaration that nothing instantiates.
-    fn made_up(&mut self, params: &'a [ast::Param]) -> Vec<Val<'a>> {
-        let sig = self.signature(&[], params, None);
+    fn made_up(&mut self, type_params: &'a [ast::Ident], params: &'a [ast::Param]) -> Vec<Val<'a>> {
+        let vars = self.rigid(type_params);
+        let sig = self.signature(&[(type_params, &vars)], params, None);
         sig.types
             .iter()
             .zip(params)
@@ -379,7 +409,7 @@ impl<'a> Checker<'a, '_> {
             }
             self.dry_run(|c| {
                 if def.decl.body.is_some() {
-                    let values = c.made_up(&def.decl.ctor_params);
+                    let values = c.made_up(&def.decl.type_params, &def.decl.ctor_params);
                     c.control(i, def.decl.name.name.clone(), values, nothing(def.span));
                 } else {
                     let vars = c.rigid(&def.decl.type_params);
@@ -394,7 +424,7 @@ impl<'a> Checker<'a, '_> {
             }
             self.dry_run(|c| {
                 if decl.body.is_some() {
-                    let values = c.made_up(&decl.ctor_params);
+                    let values = c.made_up(&decl.type_params, &decl.ctor_params);
                     c.parser(i, decl.name.name.clone(), values, nothing(decl.name.span));
                 } else {
                     let vars = c.rigid(&decl.type_params);

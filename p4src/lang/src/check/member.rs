@@ -393,14 +393,7 @@ impl<'a> Checker<'a, '_> {
             return Some(Val::Poison);
         }
         let hit = self.temp(&Ty::Bool);
-        self.emit(
-            ir::StmtKind::ApplyTable {
-                table: id,
-                hit: Some(hit.lv.var),
-                action_run: None,
-            },
-            base.span,
-        );
+        self.emit_apply(id, Some(hit.lv.var), None, base.span);
         if member.name == "hit" {
             return Some(Val::Place(hit));
         }

@@ -67,6 +67,14 @@ pub fn check(
 ) -> Option<ir::Program> {
     let mut checker = Checker::new(sink);
     for decl in &program.decls {
+        if let Some(name) = decls::decl_name(decl) {
+            checker
+                .top_names
+                .entry(&name.name)
+                .or_insert((name.span, decl.span));
+        }
+    }
+    for decl in &program.decls {
         checker.top_level(decl);
     }
     checker.check_unused();
@@ -89,6 +97,8 @@ pub(crate) struct Checker<'a, 's> {
     said: HashSet<(Span, Code, String)>,
     pub(crate) types: Types,
     pub(crate) globals: HashMap<&'a str, scope::Entry<'a>>,
+    /// Every name of the top level and its first declaration, for messages about names used too early.
+    pub(crate) top_names: HashMap<&'a str, (Span, Span)>,
     pub(crate) structs: Vec<decls::StructDecl<'a>>,
     pub(crate) struct_cache: HashMap<(u32, Vec<Ty>), u32>,
     pub(crate) externs: Vec<decls::ExternDecl<'a>>,
@@ -123,6 +133,7 @@ impl<'a, 's> Checker<'a, 's> {
             said: HashSet::new(),
             types: Types::default(),
             globals: HashMap::new(),
+            top_names: HashMap::new(),
             structs: Vec::new(),
             struct_cache: HashMap::new(),
             externs: Vec::new(),

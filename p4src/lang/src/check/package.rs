@@ -208,7 +208,7 @@ impl<'a> Checker<'a, '_> {
                     Code::Architecture,
                     span,
                     format!(
-                        "`{name}` has {} parameters, `{type_name}` has {}",
+                        "`{name}` takes {} run-time parameter(s), `{type_name}` wants {}",
                         given.types.len(),
                         if least == wanted.types.len() {
                             least.to_string()

@@ -194,6 +194,12 @@ impl<'a> Checker<'a, '_> {
         let at = arg.value.span;
         match self.expr(&arg.value, None) {
             Val::Poison => {}
+            list @ Val::List(_) if !call.type_args.is_empty() => {
+                let ty = self.resolve(&call.type_args[0]);
+                if let Some(e) = self.coerce(list, &ty, at) {
+                    self.emit_value(packet, Val::Expr(ty, e), at);
+                }
+            }
             Val::List(list) => {
                 for item in &list.items {
                     self.emit_value(packet, item.val.clone(), item.span);

@@ -36,21 +36,17 @@ impl<'a> Checker<'a, '_> {
             );
             return Val::Poison;
         }
-        let Some(values) = self.parser_args(decl, made) else {
+        if !decl.type_params.is_empty() {
+            self.unsupported(made.span, "instances of generic parsers");
+            return Val::Poison;
+        }
+        let Some(values) = self.unit_args(&decl.ctor_params, name, made) else {
             return Val::Poison;
         };
         match self.parser(index, full, values, made) {
             Some(id) => Val::Parser(id, index),
             None => Val::Poison,
         }
-    }
-
-    fn parser_args(
-        &mut self,
-        decl: &'a ast::ParserDecl,
-        made: Instantiation<'a>,
-    ) -> Option<Vec<Val<'a>>> {
-        self.unit_args(&decl.ctor_params, &decl.name.name, made)
     }
 
     /// Elaborates a parser.
@@ -77,6 +73,7 @@ impl<'a> Checker<'a, '_> {
         let mut init = Vec::new();
         let mut states = Vec::new();
         let unit = self.in_unit(Unit::new(UnitKind::Parser, full.clone()), |c| {
+            c.rigid_params(&decl.type_params);
             params = c.unit_params(&decl.ctor_params, values, &decl.params);
             c.push_scope();
             init = c.block_of(|c| {

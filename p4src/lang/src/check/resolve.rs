@@ -1,7 +1,7 @@
 //! Types as written → [`Ty`]; generic structs are instantiated here.
 
 use super::Checker;
-use super::types::{MAX_NODES, MAX_STACK, MAX_VARBIT, MAX_WIDTH, StructInfo, Ty};
+use super::types::{MAX_LEAVES, MAX_NODES, MAX_STACK, MAX_VARBIT, MAX_WIDTH, StructInfo, Ty};
 use super::value::{DeclRef, Val};
 use crate::ast::{self, StructKind, TypeKind};
 use crate::diagnostics::{Code, Diagnostic};
@@ -102,7 +102,7 @@ impl<'a> Checker<'a, '_> {
             }
             TypeKind::List(elem) => Ty::List(Rc::new(self.resolve(elem))),
         };
-        if self.types.nodes(&t) > MAX_NODES {
+        if self.types.nodes(&t) > MAX_NODES || self.types.leaves(&t) > MAX_LEAVES {
             self.err(Code::Limit, ty.span, "type too large");
             return Val::Poison;
         }
@@ -213,6 +213,13 @@ impl<'a> Checker<'a, '_> {
         }
         self.unit.scopes = scopes;
         self.leave();
+        let leaves = fields.iter().fold(1u64, |sum, (_, ty)| {
+            sum.saturating_add(self.types.leaves(ty))
+        });
+        if leaves > MAX_LEAVES {
+            self.err(Code::Limit, decl.name.span, "type too large");
+            return Ty::Poison;
+        }
 
         let name = self.types.instance_name(&decl.name.name, args);
         let keep = !args.iter().any(|a| self.types.has_vars(a));
@@ -235,6 +242,7 @@ impl<'a> Checker<'a, '_> {
             kind: decl.kind,
             bits: self.struct_bits(decl.kind, &fields),
             fields,
+            leaves,
             index: by_name,
             ir: None,
             origin: (index, args.into()),

@@ -77,9 +77,8 @@ impl<'a> Checker<'a, '_> {
             return val;
         }
         let text = &name.name;
-        if let Some(entry) = self.globals.get(text.as_str()) {
-            let (at, from) = (entry.span, entry.from);
-            let inside = at.start <= name.span.start && name.span.start < from;
+        if let Some(&(at, whole)) = self.top_names.get(text.as_str()) {
+            let inside = whole.start <= name.span.start && name.span.start < whole.end;
             let message = if inside {
                 format!("`{text}` is used inside its own declaration: P4 has no recursion")
             } else {

@@ -17,9 +17,9 @@ impl<'a> Checker<'a, '_> {
             ast::Transition::Select { keys, cases, .. } => (keys, cases),
         };
         let mut types = Vec::with_capacity(keys.len());
+        let mut sizes = Vec::with_capacity(keys.len());
         let mut lowered = Vec::with_capacity(keys.len());
         for key in keys {
-            let mark = self.unit.block.len();
             let val = self.expr(key, None);
             if let Val::Integer(n) = &val {
                 self.push(
@@ -27,14 +27,17 @@ impl<'a> Checker<'a, '_> {
                         .hint(format!("`8w{n}`, `16w{n}` …")),
                 );
                 types.push(Ty::Poison);
+                sizes.push(1);
                 continue;
             }
             let Some((ty, e)) = self.rvalue(val, key.span) else {
                 types.push(Ty::Poison);
+                sizes.push(1);
                 continue;
             };
-            let _ = mark;
+            let before = types.len();
             self.select_key(ty, e, key.span, &mut types, &mut lowered);
+            sizes.push(types.len() - before);
         }
         let complete = lowered.len() == types.len();
         let mut out = Vec::with_capacity(cases.len());
@@ -47,7 +50,7 @@ impl<'a> Checker<'a, '_> {
                 );
             }
             let target = self.target(&case.state);
-            if let Some(sets) = self.case_keys(&case.keys, &types, case.span) {
+            if let Some(sets) = self.case_keys(&case.keys, &types, &sizes, case.span) {
                 if covered.is_none() && sets.iter().all(|k| matches!(k, ir::Keyset::Any)) {
                     covered = Some(case.span);
                 }
@@ -99,6 +102,19 @@ impl<'a> Checker<'a, '_> {
                     }
                 }
             }
+            Ty::Struct(i) if self.types.structs[*i as usize].kind == ast::StructKind::Struct => {
+                let fields: Vec<Ty> = self.types.structs[*i as usize]
+                    .fields
+                    .iter()
+                    .map(|(_, t)| t.clone())
+                    .collect();
+                let place = self.place_of(ty, e, span);
+                for (n, t) in fields.into_iter().enumerate() {
+                    let part = self.step(place.clone(), ir::Access::Field(n as u32), t);
+                    let (t, e) = part.read();
+                    self.select_key(t, e, span, types, out);
+                }
+            }
             Ty::Poison => types.push(Ty::Poison),
             _ => {
                 let shown = self.types.show(&ty);
@@ -117,6 +133,7 @@ impl<'a> Checker<'a, '_> {
         &mut self,
         keys: &'a [ast::Keyset],
         types: &[Ty],
+        sizes: &[usize],
         span: Span,
     ) -> Option<Vec<ir::Keyset>> {
         if let [ast::Keyset::Default(_)] = keys {
@@ -129,6 +146,7 @@ impl<'a> Checker<'a, '_> {
             self.value_set_fits(&elem, types, e.span);
             return Some(vec![ir::Keyset::ValueSet(id)]);
         }
+        let keys = grouped_keys(keys, sizes, types.len());
         if keys.len() != types.len() {
             self.err(
                 Code::Type,
@@ -144,22 +162,15 @@ impl<'a> Checker<'a, '_> {
             return None;
         }
         let mut out = Vec::with_capacity(keys.len());
-        for (key, ty) in keys.iter().zip(types) {
+        for (key, ty) in keys.into_iter().zip(types) {
             out.push(self.keyset(key, ty)?);
         }
         Some(out)
     }
 
     fn value_set_fits(&mut self, elem: &Ty, types: &[Ty], span: Span) {
-        let found: Vec<Ty> = match elem {
-            Ty::Struct(i) => self.types.structs[*i as usize]
-                .fields
-                .iter()
-                .map(|(_, t)| t.clone())
-                .collect(),
-            Ty::Tuple(items) => items.to_vec(),
-            other => vec![other.clone()],
-        };
+        let mut found = Vec::new();
+        self.scalars(elem, &mut found);
         let same = found.len() == types.len()
             && found.iter().zip(types).all(|(a, b)| {
                 a.is_poison() || b.is_poison() || self.types.ir(a) == self.types.ir(b)
@@ -174,20 +185,33 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
+    /// The scalars of a value, in order.
+    fn scalars(&self, ty: &Ty, out: &mut Vec<Ty>) {
+        match ty {
+            Ty::Struct(i) => {
+                for (_, t) in &self.types.structs[*i as usize].fields {
+                    self.scalars(t, out);
+                }
+            }
+            Ty::Tuple(items) => items.iter().for_each(|t| self.scalars(t, out)),
+            other => out.push(other.clone()),
+        }
+    }
+
     /// One keyset of a key of type `ty`.
-    pub(crate) fn keyset(&mut self, key: &'a ast::Keyset, ty: &Ty) -> Option<ir::Keyset> {
+    pub(crate) fn keyset(&mut self, key: FlatKey<'a>, ty: &Ty) -> Option<ir::Keyset> {
         Some(match key {
-            ast::Keyset::Default(_) => ir::Keyset::Any,
-            ast::Keyset::Expr(e) => match &e.kind {
+            FlatKey::Any => ir::Keyset::Any,
+            FlatKey::Value(e) => match &e.kind {
                 ast::ExprKind::DontCare => ir::Keyset::Any,
                 _ => ir::Keyset::Value(self.keyset_value(e, ty)?),
             },
-            ast::Keyset::Mask(value, mask) => {
+            FlatKey::Mask(value, mask) => {
                 let (v, m) = (self.keyset_value(value, ty), self.keyset_value(mask, ty));
                 self.needs_bits(ty, value.span, "a mask");
                 ir::Keyset::Mask(v?, m?)
             }
-            ast::Keyset::Range(low, high) => {
+            FlatKey::Range(low, high) => {
                 let (a, b) = (self.keyset_value(low, ty), self.keyset_value(high, ty));
                 self.needs_bits(ty, low.span, "a range");
                 let (a, b) = (a?, b?);
@@ -239,4 +263,61 @@ impl<'a> Checker<'a, '_> {
         }
         self.coerce(val, ty, e.span)
     }
+}
+
+/// A keyset of one scalar.
+#[derive(Clone, Copy)]
+pub(crate) enum FlatKey<'a> {
+    Any,
+    Value(&'a ast::Expr),
+    Mask(&'a ast::Expr, &'a ast::Expr),
+    Range(&'a ast::Expr, &'a ast::Expr),
+}
+
+/// As [`flat_keys`], but one `_` for a key of several scalars stands for all of them.
+fn grouped_keys<'a>(keys: &'a [ast::Keyset], sizes: &[usize], limit: usize) -> Vec<FlatKey<'a>> {
+    if keys.len() != sizes.len() {
+        return flat_keys(keys, limit);
+    }
+    let mut out = Vec::with_capacity(limit);
+    for (key, size) in keys.iter().zip(sizes) {
+        let any = match key {
+            ast::Keyset::Default(_) => true,
+            ast::Keyset::Expr(e) => matches!(e.kind, ast::ExprKind::DontCare),
+            _ => false,
+        };
+        if any {
+            out.extend(std::iter::repeat_n(FlatKey::Any, *size));
+        } else {
+            out.extend(flat_keys(std::slice::from_ref(key), *size));
+        }
+    }
+    out
+}
+
+/// Lists among the keysets taken apart: `{ 1, 2 }` for a struct of two scalars, or for two keys. At most `limit` + 1.
+pub(crate) fn flat_keys<'a>(keys: &'a [ast::Keyset], limit: usize) -> Vec<FlatKey<'a>> {
+    fn values<'a>(e: &'a ast::Expr, limit: usize, out: &mut Vec<FlatKey<'a>>) {
+        match &e.kind {
+            ast::ExprKind::List(items) => {
+                for item in items {
+                    if out.len() > limit {
+                        return;
+                    }
+                    values(&item.value, limit, out);
+                }
+            }
+            _ => out.push(FlatKey::Value(e)),
+        }
+    }
+    let mut out = Vec::with_capacity(keys.len());
+    for key in keys {
+        match key {
+            ast::Keyset::Default(_) => out.push(FlatKey::Any),
+            ast::Keyset::Expr(e) => values(e, limit, &mut out),
+            ast::Keyset::Mask(a, b) => out.push(FlatKey::Mask(a, b)),
+            ast::Keyset::Range(a, b) => out.push(FlatKey::Range(a, b)),
+        }
+    }
+    out
 }

@@ -53,14 +53,7 @@ impl<'a> Checker<'a, '_> {
         let allowed = self.may_apply(at);
         let run = self.temp(&Ty::Bit(32));
         if allowed {
-            self.emit(
-                ir::StmtKind::ApplyTable {
-                    table,
-                    hit: None,
-                    action_run: Some(run.lv.var),
-                },
-                at,
-            );
+            self.emit_apply(table, None, Some(run.lv.var), at);
         }
         let label = |c: &mut Self, e: &'a ast::Expr| -> Option<Const> {
             let (action, _) = c.named_action(e)?;

@@ -39,12 +39,16 @@ impl<'a> Checker<'a, '_> {
         // Key and actions first: the other properties refer to them, in whatever order they are written.
         let mut key_types = Vec::new();
         let mut decls = Vec::new();
+        let mut key_block = Vec::new();
         for p in &table.properties {
             match &p.kind {
                 TablePropertyKind::Key(keys) => {
-                    for k in keys {
-                        self.table_key(k, &mut t, &mut key_types);
-                    }
+                    let block = self.block_of(|c| {
+                        for k in keys {
+                            c.table_key(k, &mut t, &mut key_types);
+                        }
+                    });
+                    key_block.extend(block);
                 }
                 TablePropertyKind::Actions(actions) => {
                     for a in actions {
@@ -87,6 +91,7 @@ impl<'a> Checker<'a, '_> {
         self.unit.body = body;
         let id = ir::TableId(self.unit.tables.len() as u32);
         self.unit.tables.push(t);
+        self.unit.key_blocks.push(key_block);
         Val::Table(id)
     }
 
@@ -123,14 +128,11 @@ impl<'a> Checker<'a, '_> {
             }
             self.push(d);
         }
-        let mut lowered = None;
-        let block = self.block_of(|c| {
-            let val = c.expr(&k.expr, None);
-            lowered = c.rvalue(val, k.expr.span);
-        });
-        if !block.is_empty() && lowered.is_some() {
-            self.unsupported(k.expr.span, "calls in a table's key");
-        }
+        // Calls in a key run where the table is applied, just before the lookup.
+        self.unit.body = Body::Apply;
+        let val = self.expr(&k.expr, None);
+        let lowered = self.rvalue(val, k.expr.span);
+        self.unit.body = Body::Locals;
         let (ty, expr) = match lowered {
             Some(x) => x,
             None => (Ty::Poison, super::fold::boolean(false)),

@@ -15,6 +15,8 @@ pub(crate) const MAX_VARBIT: u32 = 65_535 * 8;
 pub(crate) const MAX_STACK: u32 = 65_536;
 /// The largest structural type (tuples of tuples …), in nodes. Nested typedefs double a tuple's size at each step.
 pub(crate) const MAX_NODES: usize = 4096;
+/// The most scalars in a value: structs of structs double as well.
+pub(crate) const MAX_LEAVES: u64 = 1 << 18;
 
 /// A type. `Poison` stands for a type that has been complained about; it agrees with every other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,6 +86,8 @@ pub(crate) struct StructInfo {
     pub(crate) index: HashMap<String, u32>,
     /// Fewest and most bits; a union's is its longest member.
     pub(crate) bits: (u64, u64),
+    /// Scalars in it, and one for itself.
+    pub(crate) leaves: u64,
     /// Index of the declaration and the type arguments.
     pub(crate) origin: (u32, Rc<[Ty]>),
     /// In the IR; instances over type parameters have none.
@@ -291,6 +295,18 @@ impl Types {
             | Ty::Control(_, items)
             | Ty::Package(_, items) => items.iter().any(|t| self.has_vars(t)),
             _ => false,
+        }
+    }
+
+    /// Number of scalars in a value.
+    pub(crate) fn leaves(&self, ty: &Ty) -> u64 {
+        match self.strip_new(ty) {
+            Ty::Struct(i) => self.structs[*i as usize].leaves,
+            Ty::Stack(elem, n) => self.leaves(elem).saturating_mul(u64::from(*n)),
+            Ty::Tuple(items) => items
+                .iter()
+                .fold(1, |sum: u64, t| sum.saturating_add(self.leaves(t))),
+            _ => 1,
         }
     }
 

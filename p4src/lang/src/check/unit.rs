@@ -47,6 +47,8 @@ pub(crate) struct Unit<'a> {
     /// Parameter types of each of the actions.
     pub(crate) action_types: Vec<Rc<[Ty]>>,
     pub(crate) tables: Vec<ir::Table>,
+    /// What each table's key calls: run before each application.
+    pub(crate) key_blocks: Vec<ir::Block>,
     pub(crate) value_sets: Vec<ir::ValueSet>,
     /// Copies of top-level actions.
     pub(crate) shared_actions: HashMap<u32, ir::ActionId>,
@@ -81,6 +83,7 @@ impl<'a> Unit<'a> {
             actions: Vec::new(),
             action_types: Vec::new(),
             tables: Vec::new(),
+            key_blocks: Vec::new(),
             value_sets: Vec::new(),
             shared_actions: HashMap::new(),
             direct_instances: HashSet::new(),

@@ -50,8 +50,6 @@ pub(crate) enum Val<'a> {
     GlobalAction(u32),
     /// Functions that share a name: [`super::Checker::functions`].
     Functions(Rc<[u32]>),
-    /// A parser's state.
-    State,
     /// `this`
     This,
 }
@@ -123,7 +121,6 @@ impl Val<'_> {
             Val::ValueSet(..) => "a value set",
             Val::Action(..) | Val::GlobalAction(_) => "an action",
             Val::Functions(_) => "a function",
-            Val::State => "a parser state",
             Val::This => "`this`",
         }
     }
