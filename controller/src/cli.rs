@@ -42,7 +42,8 @@ pub enum Command {
     },
     /// A worker or parameter server (started by `demo` and `run`)
     #[command(hide = true)]
-    Agent(host_agent::cli::Args),
+    #[command(subcommand)]
+    Agent(host_agent::agent::AgentCommand),
     /// A client of a workload (started by `run`)
     #[command(hide = true)]
     Client(testbeds::redis::ClientArgs),

@@ -22,11 +22,11 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::main(&args),
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),
-        Command::Switch(args) => softswitch::cli::main(&args),
+        Command::Switch(args) => softswitch::run(args),
         Command::P4(command) => commands::p4::main(&command),
         Command::Completions { shell } => commands::pages::completions(shell),
         Command::Man { folder } => commands::pages::manual(&folder),
-        Command::Agent(args) => args.command.run(),
+        Command::Agent(command) => command.run(),
         Command::Client(args) => commands::run::client(&args),
     }
 }

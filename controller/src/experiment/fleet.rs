@@ -11,7 +11,6 @@ use scenario::Plan;
 use scenario::model::Direction;
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};
-use tokio::runtime::Runtime;
 
 use super::program::{Program, ProgramError, build};
 use crate::target::{Item, P4Runtime, PortCount, Query, Target, TargetError, UpdateType};
@@ -70,7 +69,7 @@ impl Fleet {
         let runtime = Arc::new(runtime);
         let mut devices = Vec::new();
         for (number, switch) in plan.switches.iter().enumerate() {
-            let program = Arc::new(build(&switch.name, &switch.flows, p4src)?);
+            let program = Arc::new(build(&switch.name, &switch.classifier(), p4src)?);
             let device_id = number as u64 + 1;
             let (process, address) = start_process(bed, &switch.name, device_id)?;
             let mut target = P4Runtime::connect(Arc::clone(&runtime), &switch.name, &address, device_id)?;
@@ -148,6 +147,11 @@ impl Fleet {
     }
 }
 
+/// The address in `device 1: P4Runtime at 127.0.0.1:9559, ports …`, which `weir switch` prints once it serves.
+fn listening(line: &str) -> Option<&str> {
+    line.split_once("P4Runtime at ")?.1.split(',').next()
+}
+
 fn start_process(bed: &Bed, switch: &str, device_id: u64) -> Result<(Process, String), FleetError> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["switch", "--no-p4", "--device-id", &device_id.to_string()]);
@@ -159,8 +163,8 @@ fn start_process(bed: &Bed, switch: &str, device_id: u64) -> Result<(Process, St
     loop {
         match process.next_line(START_TIMEOUT) {
             Output::Line(line) => {
-                if let Some(address) = line.strip_prefix(softswitch::cli::LISTENING) {
-                    return Ok((process, address.trim().to_owned()));
+                if let Some(address) = listening(&line) {
+                    return Ok((process, address.to_owned()));
                 }
             }
             Output::TimedOut => {

@@ -159,7 +159,7 @@ impl<'a> Stage<'a> {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
             record,
-            filter: Filter::All,
+            filter: Filter::Everything,
             limits,
         };
         let bed = Bed::up(&planned.scenario.topology, &options)?;

@@ -7,7 +7,6 @@ use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
 use parser_gen::{Arch, Flow, GenerateError, Library, Note};
-use scenario::plan::PlannedFlow;
 
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]
@@ -55,12 +54,10 @@ pub enum ProgramError {
 
 /// Generates and checks the program of a switch that tells these flows apart. With `p4src`, files of that folder stand in
 /// for the built-in ones of the same path.
-pub fn build(switch: &str, flows: &[PlannedFlow], p4src: Option<&Path>) -> Result<Program, ProgramError> {
+pub fn build(switch: &str, flows: &[Flow], p4src: Option<&Path>) -> Result<Program, ProgramError> {
     let library = Library::builtin();
-    let flows: Vec<Flow> =
-        flows.iter().map(|flow| Flow { name: flow.p4_name.clone(), filter: flow.filter.clone() }).collect();
     let options = parser_gen::Options { aggregate: true };
-    let generated = parser_gen::generate(&library, &flows, &options)
+    let generated = parser_gen::generate(&library, flows, &options)
         .map_err(|source| ProgramError::Generate { switch: switch.to_owned(), source })?;
     let mut sources: BTreeMap<String, String> = parser_gen::program(Arch::Psa, &generated).into_iter().collect();
     if let Some(folder) = p4src {
@@ -73,7 +70,7 @@ pub fn build(switch: &str, flows: &[PlannedFlow], p4src: Option<&Path>) -> Resul
     let compiled = p4lang::compile(&files, &Arch::Psa.main_path(), &p4lang::Options::default())
         .map_err(|diagnostics: Diagnostics| ProgramError::Compile {
             switch: switch.to_owned(),
-            rendered: diagnostics.render(p4lang::diagnostics::Style::Plain),
+            rendered: diagnostics.render(false),
         })?;
     let mut classify = generated.entries_for("SwitchIngress.classify");
     classify.extend(generated.entries_for("SwitchEgress.classify"));

@@ -3,7 +3,7 @@
 use super::{ANSWER_TIMEOUT, Item, PortCount, Query, Target, TargetError, UpdateType};
 use p4lang::p4info::P4Info;
 use p4rt::client::{Client, ClientError, Events, PipelineAction};
-use softswitch::extension::proto as extension;
+use softswitch::server::{connect_extension, weir as extension};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -56,16 +56,16 @@ impl Target for P4Runtime {
     }
 
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {
-        let channel = self.client.channel();
-        let answer = self.runtime.block_on(async {
-            let mut switch = extension::switch_client::SwitchClient::new(channel);
-            let call = switch.port_counters(extension::PortCountersRequest {});
-            tokio::time::timeout(ANSWER_TIMEOUT, call).await
-        });
         let reason = |reason: String| TargetError::PortCounters { switch: self.name.clone(), reason };
-        let response = answer
-            .map_err(|_| reason(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())))?
-            .map_err(|status| reason(status.message().to_owned()))?;
+        let response = self.runtime.block_on(async {
+            let connected = connect_extension(self.client.address(), ANSWER_TIMEOUT).await;
+            let mut switch = connected.map_err(|error| reason(error.to_string()))?;
+            let call = switch.port_counters(extension::PortCountersRequest {});
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, call).await;
+            answer
+                .map_err(|_| reason(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())))?
+                .map_err(|status| reason(status.message().to_owned()))
+        })?;
         let count = |port: extension::Port| PortCount {
             port: port.port,
             rx_frames: port.rx_frames,

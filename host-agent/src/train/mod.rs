@@ -35,6 +35,13 @@ pub struct Recipe {
     pub momentum: f32,
 }
 
+impl Default for Recipe {
+    /// What the command line's defaults say.
+    fn default() -> Self {
+        Recipe { seed: 1, rounds: 40, batch: 32, learning_rate: 0.1, momentum: 0.9 }
+    }
+}
+
 /// The SHA-256 of weights, in order, as little-endian binary32, in hexadecimal digits.
 pub fn weights_sha256(weights: &[f32]) -> String {
     let mut hash = Sha256::new();

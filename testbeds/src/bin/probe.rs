@@ -220,18 +220,19 @@ mod experiments {
             "a",
             "--server",
             &address.to_string(),
-            "--repeat",
-            "20",
+            "--requests",
+            "60",
+            "--pause-us",
+            "1000",
         ]);
         command.args([
-            "--request",
+            "--command",
             "SET cart:1 x",
-            "--request",
+            "--command",
             "get cart:1",
-            "--request",
+            "--command",
             "LPUSH cart:1 y",
         ]);
-        command.args(["--rate", "500"]);
         let mut client = a.spawn(command)?;
         let Output::Line(line) = client.next_line(Duration::from_secs(20)) else {
             return Err(client.stderr().into());

@@ -1,4 +1,4 @@
-//! A client that sends one request at a time, at a rate, and measures how long each took.
+//! A client that sends one request at a time and measures how long each took.
 //!
 //! One request, one answer, one packet each way: nothing is pipelined, so a request that a switch drops is one packet,
 //! and what the client measures is that packet's fate.
@@ -21,15 +21,19 @@ pub struct ClientArgs {
     /// Where the server listens.
     #[arg(long, value_name = "IP:PORT")]
     pub server: SocketAddrV4,
-    /// A request, words separated by spaces; repeat for a sequence.
-    #[arg(long = "request", value_name = "WORDS", required = true)]
-    pub requests: Vec<String>,
-    /// How often the sequence is run through.
+    /// A command, words separated by spaces, `{n}` for the number of the request from 1; repeat for commands that are
+    /// taken in turn. A `SET` without a value gets one.
+    #[arg(long = "command", value_name = "WORDS", required = true)]
+    pub commands: Vec<String>,
+    /// How many requests are made.
     #[arg(long, default_value_t = 1)]
-    pub repeat: u32,
-    /// Requests per second; 0 = each as soon as the one before was answered.
+    pub requests: u32,
+    /// Length of the values that `SET`s get.
+    #[arg(long, default_value_t = 16)]
+    pub value_bytes: u32,
+    /// Between an answer and the next request.
     #[arg(long, default_value_t = 0)]
-    pub rate: u32,
+    pub pause_us: u64,
     /// How long to wait for an answer.
     #[arg(long, default_value_t = 5_000)]
     pub timeout_ms: u64,
@@ -82,9 +86,9 @@ pub struct ClientReport {
 /// Why a client ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A request without words.
-    #[error("request {0} is empty")]
-    EmptyRequest(usize),
+    /// A command without words.
+    #[error("command {0} is empty")]
+    EmptyCommand(usize),
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}")]
     Connect {
@@ -107,13 +111,8 @@ pub enum ClientError {
 
 /// Runs a client to its end.
 pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
-    let sequence: Vec<Vec<&str>> = args
-        .requests
-        .iter()
-        .map(|request| request.split_whitespace().collect())
-        .collect();
-    if let Some(index) = sequence.iter().position(Vec::is_empty) {
-        return Err(ClientError::EmptyRequest(index));
+    if let Some(index) = args.commands.iter().position(|command| command.trim().is_empty()) {
+        return Err(ClientError::EmptyCommand(index));
     }
     let timeout = Duration::from_millis(args.timeout_ms.max(1));
     let mut connection =
@@ -121,20 +120,18 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
             address: args.server,
             source,
         })?;
-    let interval = match args.rate {
-        0 => Duration::ZERO,
-        rate => Duration::from_secs(1) / rate,
-    };
     let mut operations: Vec<Operation> = Vec::new();
     let start = Instant::now();
-    let mut due = start;
-    for words in (0..args.repeat).flat_map(|_| &sequence) {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        due += interval;
+    for (number, template) in (1..=args.requests).zip(args.commands.iter().cycle()) {
+        if number > 1 {
+            thread::sleep(Duration::from_micros(args.pause_us));
+        }
+        let words = request(template, number, args.value_bytes);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let command = words[0].to_ascii_uppercase();
         let sent = Instant::now();
         let error = connection
-            .request(words)
+            .request(&words)
             .map_err(|source| ClientError::Request {
                 index: operations.len(),
                 command: command.clone(),
@@ -149,6 +146,17 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
         });
     }
     Ok(report(&args.name, operations))
+}
+
+/// The words of a request.
+fn request(template: &str, number: u32, value_bytes: u32) -> Vec<String> {
+    let number = number.to_string();
+    let mut words: Vec<String> =
+        template.split_whitespace().map(|word| word.replace("{n}", &number)).collect();
+    if words.len() == 2 && words[0].eq_ignore_ascii_case("SET") {
+        words.push("v".repeat(value_bytes as usize));
+    }
+    words
 }
 
 struct Connection {
@@ -249,6 +257,13 @@ fn percentile(sorted: &[u64], percent: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn templates_are_filled_in() {
+        assert_eq!(request("GET user:{n}", 7, 3), ["GET", "user:7"]);
+        assert_eq!(request("set cart:{n}", 1, 3), ["set", "cart:1", "vvv"]);
+        assert_eq!(request("SET k own", 1, 3), ["SET", "k", "own"]);
+    }
 
     #[test]
     fn percentiles_are_by_nearest_rank() {
