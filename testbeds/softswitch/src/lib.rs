@@ -1,1 +1,16 @@
 //! The embedded software switch: ports, packet loop, P4Runtime server.
+//!
+//! It runs P4 text and knows nothing of what the text is for. [`p4`] compiles a program into a [`dataplane::Dataplane`];
+//! one thread ([`driver`]) owns it and moves frames between it and the [`ports`]; the [`server`] speaks P4Runtime and
+//! hands the driver short commands that run between two frames.
+//! [`instance::start`] puts the three together, in this process; [`cli`] does so for `weir switch`.
+
+pub mod cli;
+pub mod dataplane;
+pub mod driver;
+pub mod instance;
+pub mod p4;
+pub mod ports;
+pub mod server;
+
+pub use cli::run;

@@ -1,0 +1,318 @@
+//! `weir switch`: the switch on its own, with the flags that BMv2's users know.
+
+use crate::instance::{self, Config};
+use crate::p4::P4Loader;
+use crate::ports::dump::Dump;
+use crate::ports::{self, PortIo};
+use pipeline::{Ports, RecirculationLink};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Could not run.
+const FAILURE: u8 = 2;
+
+/// Flags of `weir switch`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(group(clap::ArgGroup::new("program").required(true).args(["file", "no_p4"])))]
+pub struct Args {
+    /// The program to run: P4_16 for PSA.
+    #[arg(value_name = "FILE.p4")]
+    pub file: Option<PathBuf>,
+    /// Start without a program and wait for a P4Runtime client to send one.
+    #[arg(long)]
+    pub no_p4: bool,
+    /// The device id that P4Runtime clients name.
+    #[arg(long, default_value_t = 0, value_name = "ID")]
+    pub device_id: u64,
+    /// Attach an interface to a port; once for each port.
+    #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
+    pub interfaces: Vec<Interface>,
+    /// Serve P4Runtime here. There is no authentication.
+    #[arg(long, default_value = "127.0.0.1:9559", value_name = "IP:PORT")]
+    pub grpc_server_addr: SocketAddr,
+    /// The port behind which the controller is.
+    #[arg(long, default_value_t = pipeline::CPU_PORT, value_name = "PORT")]
+    pub cpu_port: u32,
+    /// Write what passes each port to pcap files in this folder.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
+    pub pcap: Option<PathBuf>,
+    /// How long a recirculated packet is under way, such as 20us.
+    #[arg(long, default_value = "20us", value_name = "TIME", value_parser = time_ns)]
+    pub recirculation_latency: u64,
+    /// How much the recirculation port carries, such as 10gbps; unlimited if not given.
+    #[arg(long, value_name = "RATE", value_parser = rate_bps)]
+    pub recirculation_rate: Option<u64>,
+    /// Seed of the program's random numbers.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Define a macro for the preprocessor.
+    #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
+    pub defines: Vec<(String, String)>,
+    /// Look for included files here.
+    #[arg(short = 'I', value_name = "FOLDER")]
+    pub include_dirs: Vec<String>,
+}
+
+/// A port and the interface behind it, written `1@veth0`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The port's number.
+    pub port: u32,
+    /// The interface's name.
+    pub name: String,
+}
+
+impl FromStr for Interface {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (port, name) = text
+            .split_once('@')
+            .ok_or("expected PORT@INTERFACE, such as 1@veth0")?;
+        let port = port
+            .parse()
+            .map_err(|_| format!("`{port}` is not a port number"))?;
+        match name {
+            "" => Err("the interface's name is missing".to_owned()),
+            name => Ok(Self {
+                port,
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let names = || {
+        units
+            .iter()
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (_, factor) = units
+        .iter()
+        .find(|(name, _)| unit.eq_ignore_ascii_case(name))
+        .ok_or_else(|| format!("expected a whole number with a unit ({})", names()))?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("`{number}` is not a number"))?;
+    number
+        .checked_mul(*factor)
+        .filter(|value| *value > 0)
+        .ok_or_else(|| "out of range".to_owned())
+}
+
+fn time_ns(text: &str) -> Result<u64, String> {
+    with_unit(
+        text,
+        &[
+            ("ns", 1),
+            ("us", 1_000),
+            ("ms", 1_000_000),
+            ("s", 1_000_000_000),
+        ],
+    )
+}
+
+fn rate_bps(text: &str) -> Result<u64, String> {
+    with_unit(
+        text,
+        &[
+            ("bps", 1),
+            ("kbps", 1_000),
+            ("mbps", 1_000_000),
+            ("gbps", 1_000_000_000),
+        ],
+    )
+}
+
+fn define(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=').unwrap_or((text, "1")) {
+        ("", _) => Err("the macro's name is missing".to_owned()),
+        (name, value) => Ok((name.to_owned(), value.to_owned())),
+    }
+}
+
+/// Runs a switch until SIGINT, SIGTERM, or a client's `Shutdown`. What goes wrong is printed once.
+#[must_use]
+pub fn run(args: Args) -> ExitCode {
+    match start(args).and_then(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(FAILURE)
+        }
+    }
+}
+
+fn start(args: Args) -> Result<instance::Instance, String> {
+    let loader = P4Loader {
+        config: pipeline::Config {
+            seed: args.seed,
+            cpu_port: args.cpu_port,
+            recirculation: RecirculationLink {
+                latency_ns: args.recirculation_latency,
+                rate_bps: args.recirculation_rate,
+                ..RecirculationLink::default()
+            },
+            ports: Ports::Only(
+                args.interfaces
+                    .iter()
+                    .map(|interface| interface.port)
+                    .collect(),
+            ),
+            ..pipeline::Config::default()
+        },
+    };
+    let options = p4lang::Options {
+        defines: args.defines,
+        include_dirs: args.include_dirs,
+    };
+    let program = args
+        .file
+        .map(|file| loader.load_file(&file, &options))
+        .transpose()
+        .map_err(|error| error.0)?;
+    let mut attached: Vec<(u32, Box<dyn PortIo>)> = Vec::new();
+    for Interface { port, name } in &args.interfaces {
+        let failed = |error| format!("error: port {port}: interface {name}: {error}");
+        let mut io = ports::open(name).map_err(failed)?;
+        if let Some(folder) = &args.pcap {
+            let failed = |error| format!("error: captures in {}: {error}", folder.display());
+            io = Box::new(Dump::new(io, folder).map_err(failed)?);
+        }
+        attached.push((*port, io));
+    }
+    let config = Config {
+        device_id: args.device_id,
+        cpu_port: args.cpu_port,
+        ports: attached,
+        loader: Arc::new(loader),
+        program,
+        grpc: args.grpc_server_addr,
+    };
+    let failed = |error| format!("error: P4Runtime at {}: {error}", args.grpc_server_addr);
+    let instance = instance::start(config).map_err(failed)?;
+    let ports: Vec<_> = args
+        .interfaces
+        .iter()
+        .map(|i| format!("{}@{}", i.port, i.name))
+        .collect();
+    println!(
+        "device {}: P4Runtime at {}, ports {}",
+        args.device_id,
+        instance.address(),
+        ports.join(" ")
+    );
+    Ok(instance)
+}
+
+fn serve(instance: instance::Instance) -> Result<(), String> {
+    let stopper = instance.stopper();
+    let signals = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let signals = signals.map_err(|error| format!("error: signals: {error}"))?;
+    // Ends with the process; nobody waits for it.
+    std::thread::spawn(move || {
+        signals.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            if let (Ok(mut interrupt), Ok(mut terminate)) = (
+                signal(SignalKind::interrupt()),
+                signal(SignalKind::terminate()),
+            ) {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                stopper.send_replace(true);
+            }
+        });
+    });
+    instance.wait().map_err(|error| format!("error: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Command::try_parse_from(format!("switch {line}").split_whitespace())
+            .map(|command| command.args)
+    }
+
+    #[test]
+    fn the_flags_of_bmv2() {
+        let line = "main.p4 --device-id 3 -i 1@veth0 -i 510@veth-with-dashes --grpc-server-addr 127.0.0.1:50051 \
+                    --cpu-port 255 --recirculation-latency 5us --recirculation-rate 10gbps -DN=8 -DDEBUG";
+        let args = parse(line).unwrap();
+        assert_eq!((args.device_id, args.cpu_port), (3, 255));
+        assert_eq!(
+            args.interfaces[1],
+            Interface {
+                port: 510,
+                name: "veth-with-dashes".into()
+            }
+        );
+        assert_eq!(
+            (args.recirculation_latency, args.recirculation_rate),
+            (5_000, Some(10_000_000_000))
+        );
+        assert_eq!(
+            args.defines,
+            [("N".into(), "8".into()), ("DEBUG".into(), "1".into())]
+        );
+        assert_eq!(
+            parse("--no-p4 --pcap").unwrap().pcap,
+            Some(PathBuf::from("."))
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (line, names) in [
+            ("", "--no-p4"),
+            ("main.p4 --no-p4", "--no-p4"),
+            ("main.p4 -i veth0", "PORT@INTERFACE"),
+            ("main.p4 -i x@veth0", "`x` is not a port number"),
+            ("main.p4 -i 1@", "name is missing"),
+            ("main.p4 --recirculation-latency 20", "ns, us, ms, s"),
+            ("main.p4 --recirculation-latency 0us", "out of range"),
+            ("main.p4 --recirculation-rate 10Gb", "gbps"),
+            ("main.p4 --grpc-server-addr localhost", "grpc-server-addr"),
+        ] {
+            let message = parse(line).unwrap_err().to_string();
+            assert!(message.contains(names), "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_and_a_missing_interface_end_with_2() {
+        let failure = |line| start(parse(line).unwrap()).err().expect("a failure");
+        assert!(failure("/nowhere/main.p4").contains("/nowhere/main.p4"));
+        let message = failure("--no-p4 -i 1@no-such-link --grpc-server-addr 127.0.0.1:0");
+        assert!(
+            message.starts_with("error: port 1: interface no-such-link: "),
+            "{message}"
+        );
+        assert_eq!(
+            run(parse("/nowhere/main.p4").unwrap()),
+            ExitCode::from(FAILURE)
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! A running switch: ports, packet loop and server together, in this process.
+
+use crate::dataplane::{Loader, Program};
+use crate::driver;
+use crate::ports::PortIo;
+use crate::server;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::sync::watch;
+
+/// What a switch is made of.
+pub struct Config {
+    /// P4Runtime's name for it.
+    pub device_id: u64,
+    /// The port behind which the control plane is.
+    pub cpu_port: u32,
+    /// Numbers and back ends.
+    pub ports: Vec<(u32, Box<dyn PortIo>)>,
+    /// Compiles what P4Runtime clients send.
+    pub loader: Arc<dyn Loader>,
+    /// A program that runs from the start, with its device config.
+    pub program: Option<(Program, Vec<u8>)>,
+    /// Where to serve P4Runtime; port 0 takes a free one.
+    pub grpc: SocketAddr,
+}
+
+/// A switch that runs until it is stopped, dropped, or asked to end by a client.
+pub struct Instance {
+    handle: driver::Handle,
+    address: SocketAddr,
+    shutdown: watch::Sender<bool>,
+    packets: Option<JoinHandle<()>>,
+    server: Option<JoinHandle<Result<(), server::ServeError>>>,
+}
+
+/// Starts a switch. It serves as soon as this returns.
+pub fn start(config: Config) -> io::Result<Instance> {
+    let listener = std::net::TcpListener::bind(config.grpc)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let driver::Driver {
+        handle,
+        packet_in,
+        thread: packets,
+    } = driver::start(config.ports, config.cpu_port)?;
+    let (shutdown, _) = watch::channel(false);
+    let server_config = server::Config {
+        device_id: config.device_id,
+        loader: config.loader,
+        program: config.program,
+    };
+    let (driver, stop) = (handle.clone(), shutdown.clone());
+    let server = std::thread::Builder::new()
+        .name("p4runtime".to_owned())
+        .spawn(move || {
+            let served = runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener)
+                    .map_err(|error| server::ServeError::Listener(error.to_string()))?;
+                server::serve(listener, server_config, driver, packet_in, stop).await
+            });
+            // Compilations in progress are not waited for.
+            runtime.shutdown_background();
+            served
+        })?;
+    Ok(Instance {
+        handle,
+        address,
+        shutdown,
+        packets: Some(packets),
+        server: Some(server),
+    })
+}
+
+impl Instance {
+    /// Where P4Runtime is served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// For commands between two frames.
+    #[must_use]
+    pub fn handle(&self) -> &driver::Handle {
+        &self.handle
+    }
+
+    /// Frames and bytes at each port, in order of port number.
+    pub fn port_counters(&self) -> Result<Vec<driver::PortCounters>, driver::Stopped> {
+        self.handle.run_blocking(|core| core.port_counters())
+    }
+
+    /// What became of the packets.
+    pub fn statistics(&self) -> Result<driver::Statistics, driver::Stopped> {
+        self.handle.run_blocking(|core| core.statistics())
+    }
+
+    /// Asks the switch to end, from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> watch::Sender<bool> {
+        self.shutdown.clone()
+    }
+
+    /// Waits until the switch ends, because it was asked to or because its server failed.
+    pub fn wait(mut self) -> Result<(), server::ServeError> {
+        self.join()
+    }
+
+    /// Ends the switch.
+    pub fn stop(mut self) -> Result<(), server::ServeError> {
+        self.shutdown.send_replace(true);
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<(), server::ServeError> {
+        let served = match self.server.take().map(JoinHandle::join) {
+            Some(Ok(served)) => served,
+            Some(Err(_)) => Err(server::ServeError::Listener(
+                "its thread panicked".to_owned(),
+            )),
+            None => Ok(()),
+        };
+        if let Some(packets) = self.packets.take() {
+            // Gone already is as good.
+            let _ = self.handle.run_blocking(|core| core.stop());
+            let _ = packets.join();
+        }
+        served
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.shutdown.send_replace(true);
+        let _ = self.join();
+    }
+}

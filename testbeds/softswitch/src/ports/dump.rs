@@ -1,0 +1,83 @@
+//! Writes what passes a port to pcap files, as BMv2's `--pcap` does.
+
+use super::pcap::Writer;
+use super::{PortIo, Received};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Any port, captured in both directions. A capture that cannot be written ends; the port goes on.
+pub struct Dump {
+    port: Box<dyn PortIo>,
+    incoming: Option<Writer<BufWriter<File>>>,
+    outgoing: Option<Writer<BufWriter<File>>>,
+}
+
+impl Dump {
+    /// Captures `port` to `<name>_in.pcap` and `<name>_out.pcap` in `folder`.
+    pub fn new(port: Box<dyn PortIo>, folder: &Path) -> io::Result<Self> {
+        // A port's name may be a path.
+        let name = port.name().replace('/', "_");
+        let open = |direction: &str| {
+            let file = File::create(folder.join(format!("{name}_{direction}.pcap")))?;
+            Writer::new(BufWriter::new(file)).map(Some)
+        };
+        let (incoming, outgoing) = (open("in")?, open("out")?);
+        Ok(Self {
+            port,
+            incoming,
+            outgoing,
+        })
+    }
+}
+
+fn capture(writer: &mut Option<Writer<BufWriter<File>>>, frame: &[u8]) {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let time = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    if let Some(file) = writer
+        && let Err(error) = file.write(time, frame)
+    {
+        tracing::warn!(%error, "capture ended");
+        *writer = None;
+    }
+}
+
+impl PortIo for Dump {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+        let incoming = &mut self.incoming;
+        let received = self.port.receive(budget, &mut |frame| {
+            capture(incoming, frame);
+            each(frame);
+        })?;
+        if received.frames > 0
+            && let Some(file) = &mut self.incoming
+        {
+            file.flush()?;
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        capture(&mut self.outgoing, frame);
+        self.port.send(frame)
+    }
+
+    fn flush(&mut self) -> io::Result<usize> {
+        if let Some(file) = &mut self.outgoing {
+            file.flush()?;
+        }
+        self.port.flush()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.port.fd()
+    }
+
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+}

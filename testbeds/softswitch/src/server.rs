@@ -1,0 +1,218 @@
+//! P4Runtime 1.4 for one device, and `weir.v1.Switch` beside it.
+
+mod arbitration;
+mod batch;
+mod config;
+mod extension;
+mod read;
+mod stream;
+mod write;
+
+use crate::dataplane::{Loader, Program};
+use crate::driver::{self, Stopped};
+use arbitration::{Arbitration, ClientId};
+use config::{Loaded, Pipelines};
+use p4rt::p4info::Index;
+use p4rt::v1;
+use p4rt::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{RwLock, mpsc, watch};
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// Programs may be larger than tonic's default of 4 MiB.
+const MESSAGE_LIMIT: usize = 64 << 20;
+
+/// How long answers in flight may take once the switch ends.
+const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+
+pub use extension::{connect as connect_extension, proto as weir};
+
+/// What the server needs to know.
+pub struct Config {
+    /// The only device.
+    pub device_id: u64,
+    /// Compiles device configs.
+    pub loader: Arc<dyn Loader>,
+    /// A program that runs from the start, with its device config.
+    pub program: Option<(Program, Vec<u8>)>,
+}
+
+/// Serves until `shutdown` is true, which a client may make it.
+pub async fn serve(
+    listener: tokio::net::TcpListener,
+    config: Config,
+    driver: driver::Handle,
+    packet_in: mpsc::Receiver<Vec<u8>>,
+    shutdown: watch::Sender<bool>,
+) -> Result<(), ServeError> {
+    let mut pipelines = Pipelines::default();
+    if let Some((program, device_config)) = config.program {
+        let loaded = Loaded::of_program(&program, device_config).map_err(ServeError::P4Info)?;
+        let dataplane = program.dataplane;
+        driver
+            .run(move |core| {
+                core.save(dataplane);
+                core.commit();
+            })
+            .await?;
+        pipelines.committed = Some(loaded);
+    }
+    let service = Arc::new(Service {
+        loader: config.loader,
+        driver: driver.clone(),
+        arbitration: Mutex::new(Arbitration::new(config.device_id)),
+        clients: Mutex::new(BTreeMap::new()),
+        next_client: std::sync::atomic::AtomicU64::new(0),
+        pipelines: RwLock::new(pipelines),
+        stop: shutdown.subscribe(),
+    });
+    let forward = tokio::spawn(stream::forward_packets(Arc::clone(&service), packet_in));
+    let runtime = P4RuntimeServer::new(Endpoint(service))
+        .max_decoding_message_size(MESSAGE_LIMIT)
+        .max_encoding_message_size(MESSAGE_LIMIT);
+    // An error means that nobody is left who could ask for the end: the same.
+    let (mut stop, mut grace) = (shutdown.subscribe(), shutdown.subscribe());
+    let until = async move { drop(stop.wait_for(|stop| *stop).await) };
+    let served = tonic::transport::Server::builder()
+        .add_service(runtime)
+        .add_service(extension::service(driver, shutdown))
+        .serve_with_incoming_shutdown(
+            tokio_stream::wrappers::TcpListenerStream::new(listener),
+            until,
+        );
+    let served = tokio::select! {
+        served = served => served,
+        // Clients that do not let go of their connection do not hold the switch up.
+        () = async {
+            drop(grace.wait_for(|stop| *stop).await);
+            tokio::time::sleep(GRACE).await;
+        } => Ok(()),
+    };
+    forward.abort();
+    Ok(served?)
+}
+
+/// Why the server ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The first program's P4Info contradicts itself.
+    #[error("the program's P4Info: {0}")]
+    P4Info(p4rt::p4info::DecodeError),
+    /// The packet loop is gone.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The socket, or the thread around it.
+    #[error("the P4Runtime server: {0}")]
+    Listener(String),
+    /// The network.
+    #[error("the P4Runtime server: {0}")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+type ClientSender = mpsc::Sender<Result<v1::StreamMessageResponse, Status>>;
+
+/// The state behind all calls. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a takeover
+/// hold it exclusively, a Read holds it shared.
+struct Service {
+    loader: Arc<dyn Loader>,
+    driver: driver::Handle,
+    arbitration: Mutex<Arbitration>,
+    clients: Mutex<BTreeMap<ClientId, ClientSender>>,
+    next_client: std::sync::atomic::AtomicU64,
+    pipelines: RwLock<Pipelines>,
+    stop: watch::Receiver<bool>,
+}
+
+/// The service as tonic sees it; streams outlive the call that opened them, so they share the state.
+struct Endpoint(Arc<Service>);
+
+impl Service {
+    fn arbitration(&self) -> MutexGuard<'_, Arbitration> {
+        self.arbitration
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clients(&self) -> MutexGuard<'_, BTreeMap<ClientId, ClientSender>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_pipeline() -> Status {
+    Status::failed_precondition("no forwarding pipeline config is set")
+}
+
+fn stopped(_: Stopped) -> Status {
+    Status::unavailable("the switch is ending")
+}
+
+#[allow(deprecated)]
+fn check_no_role_number(role_id: u64) -> Result<(), Status> {
+    match role_id {
+        0 => Ok(()),
+        _ => Err(Status::unimplemented(
+            "roles by number are deprecated; use the role's name",
+        )),
+    }
+}
+
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl P4Runtime for Endpoint {
+    type ReadStream = ResponseStream<v1::ReadResponse>;
+    type StreamChannelStream = ResponseStream<v1::StreamMessageResponse>;
+
+    async fn write(
+        &self,
+        request: Request<v1::WriteRequest>,
+    ) -> Result<Response<v1::WriteResponse>, Status> {
+        self.0.write_batch(request.into_inner()).await?;
+        Ok(Response::new(v1::WriteResponse {}))
+    }
+
+    async fn read(
+        &self,
+        request: Request<v1::ReadRequest>,
+    ) -> Result<Response<Self::ReadStream>, Status> {
+        let responses = self.0.read_entities(request.into_inner()).await?;
+        Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
+        self.0.set_config(request.into_inner()).await?;
+        Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<v1::GetForwardingPipelineConfigResponse>, Status> {
+        let config = self.0.get_config(&request.into_inner()).await?;
+        Ok(Response::new(v1::GetForwardingPipelineConfigResponse {
+            config,
+        }))
+    }
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<v1::StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        Ok(Response::new(self.0.open_stream(request.into_inner())))
+    }
+
+    async fn capabilities(
+        &self,
+        _: Request<v1::CapabilitiesRequest>,
+    ) -> Result<Response<v1::CapabilitiesResponse>, Status> {
+        Ok(Response::new(v1::CapabilitiesResponse {
+            p4runtime_api_version: p4rt::API_VERSION.to_owned(),
+        }))
+    }
+}

@@ -1,0 +1,95 @@
+//! `weir.v1.Switch`: port counters, statistics, shutdown.
+
+use crate::driver;
+use proto::switch_server::{Switch, SwitchServer};
+use tokio::sync::watch;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status};
+
+/// The service's messages, client and server.
+#[allow(missing_docs, clippy::all, rustdoc::all)]
+pub mod proto {
+    tonic::include_proto!("weir.v1");
+}
+
+/// A client of the extension at `host:port`, for those who run a switch in another process.
+pub async fn connect(
+    address: &str,
+    timeout: std::time::Duration,
+) -> Result<proto::switch_client::SwitchClient<Channel>, tonic::transport::Error> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
+        .connect_timeout(timeout)
+        .timeout(timeout);
+    Ok(proto::switch_client::SwitchClient::new(
+        endpoint.connect().await?,
+    ))
+}
+
+pub(super) struct Extension {
+    driver: driver::Handle,
+    shutdown: watch::Sender<bool>,
+}
+
+pub(super) fn service(
+    driver: driver::Handle,
+    shutdown: watch::Sender<bool>,
+) -> SwitchServer<Extension> {
+    SwitchServer::new(Extension { driver, shutdown })
+}
+
+#[tonic::async_trait]
+impl Switch for Extension {
+    async fn port_counters(
+        &self,
+        _: Request<proto::PortCountersRequest>,
+    ) -> Result<Response<proto::PortCountersResponse>, Status> {
+        let counters = self
+            .driver
+            .run(|core| core.port_counters())
+            .await
+            .map_err(super::stopped)?;
+        let port = |counters: driver::PortCounters| proto::Port {
+            port: counters.port,
+            name: counters.name,
+            rx_frames: counters.rx_frames,
+            rx_bytes: counters.rx_bytes,
+            tx_frames: counters.tx_frames,
+            tx_bytes: counters.tx_bytes,
+            rx_errors: counters.rx_errors,
+            tx_errors: counters.tx_errors,
+        };
+        Ok(Response::new(proto::PortCountersResponse {
+            ports: counters.into_iter().map(port).collect(),
+        }))
+    }
+
+    async fn statistics(
+        &self,
+        _: Request<proto::StatisticsRequest>,
+    ) -> Result<Response<proto::StatisticsResponse>, Status> {
+        let statistics = self
+            .driver
+            .run(|core| core.statistics())
+            .await
+            .map_err(super::stopped)?;
+        let drops = statistics
+            .drops
+            .into_iter()
+            .map(|(reason, frames)| proto::Drops { reason, frames });
+        Ok(Response::new(proto::StatisticsResponse {
+            rx_frames: statistics.rx_frames,
+            tx_frames: statistics.tx_frames,
+            packets_in: statistics.packets_in,
+            packets_out: statistics.packets_out,
+            drops: drops.collect(),
+        }))
+    }
+
+    async fn shutdown(
+        &self,
+        _: Request<proto::ShutdownRequest>,
+    ) -> Result<Response<proto::ShutdownResponse>, Status> {
+        self.shutdown.send_replace(true);
+        Ok(Response::new(proto::ShutdownResponse {}))
+    }
+}

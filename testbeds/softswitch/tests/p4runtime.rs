@@ -1,0 +1,733 @@
+//! The P4Runtime server, through our own client and in-memory ports.
+
+mod support;
+
+use p4lang::runtime::*;
+use p4rt::client::*;
+use p4rt::p4info::to_proto;
+use p4rt::rpc::Code;
+use p4rt::translate::{CounterValue, Item};
+use softswitch::instance::Instance;
+use std::time::Duration;
+use support::*;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const NEVER: Duration = Duration::from_millis(50);
+
+async fn connect(instance: &Instance) -> Client {
+    Client::connect(&instance.address().to_string(), DEVICE, TIMEOUT)
+        .await
+        .unwrap()
+}
+
+/// A primary client of a switch that runs the program.
+async fn primary(instance: &Instance) -> (Client, Events) {
+    let mut client = connect(instance).await;
+    let events = client.become_primary(1).await.unwrap();
+    client
+        .set_pipeline(
+            PipelineAction::VerifyAndCommit,
+            to_proto(&p4info()),
+            PROGRAM.to_vec(),
+            42,
+        )
+        .await
+        .unwrap();
+    (client, events)
+}
+
+fn send(port: u128) -> ActionCall {
+    ActionCall {
+        name: "Ingress.send".into(),
+        params: vec![("port".into(), port)],
+    }
+}
+
+fn forward(dst: u128, port: u128) -> Item {
+    let key = vec![FieldMatch {
+        field: "dst".into(),
+        value: Match::Exact(dst),
+    }];
+    Item::TableEntry(TableEntry {
+        table: "Ingress.forward".into(),
+        key,
+        priority: 0,
+        action: send(port),
+    })
+}
+
+fn group(id: u32, ports: &[u32]) -> Item {
+    let replicas = ports
+        .iter()
+        .map(|&port| Replica { port, instance: 1 })
+        .collect();
+    Item::MulticastGroup(MulticastGroup { id, replicas })
+}
+
+fn cell(index: Option<u64>, sum: u128, bitmap: u128) -> Item {
+    Item::Register {
+        name: "Ingress.cells".into(),
+        index,
+        fields: vec![sum, bitmap],
+    }
+}
+
+fn frame(dst: u8) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[5] = dst;
+    frame
+}
+
+fn codes(results: &[p4rt::status::UpdateResult]) -> Vec<Option<Code>> {
+    results
+        .iter()
+        .map(|result| result.as_ref().err().map(|error| error.code))
+        .collect()
+}
+
+async fn entries(client: &Client) -> Vec<Item> {
+    client
+        .read(&[Query::Entries { table: None }])
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_frame_follows_the_entries() {
+    let (instance, one, two) = switch(None);
+    assert!(one.send(&frame(2)));
+    let (client, _events) = primary(&instance).await;
+    assert_eq!(two.receive(NEVER), None, "there was no program yet");
+    client
+        .apply(&[
+            (UpdateType::Insert, forward(2, 2)),
+            (UpdateType::Insert, group(1, &[1, 2])),
+        ])
+        .await
+        .unwrap();
+    assert!(one.send(&frame(2)));
+    assert_eq!(two.receive(TIMEOUT), Some(frame(2)));
+    assert!(one.send(&[0xff; 60]));
+    assert_eq!(
+        (one.receive(TIMEOUT), two.receive(TIMEOUT)),
+        (Some(vec![0xff; 60]), Some(vec![0xff; 60]))
+    );
+    // Too short for the program, to nowhere, and larger than any frame.
+    client
+        .apply(&[(UpdateType::Modify, forward(2, 300))])
+        .await
+        .unwrap();
+    for bad in [vec![], vec![1], frame(2), vec![0; 10_000]] {
+        assert!(two.send(&bad));
+    }
+    client
+        .apply(&[(UpdateType::Modify, forward(2, 1))])
+        .await
+        .unwrap();
+    // All of them have been seen once this one comes out.
+    while one.try_receive().is_some() {}
+    assert!(two.send(&frame(2)));
+    assert_eq!(one.receive(TIMEOUT), Some(frame(2)));
+
+    let address = instance.address().to_string();
+    let mut extension = softswitch::server::connect_extension(&address, TIMEOUT)
+        .await
+        .unwrap();
+    let ports = extension
+        .port_counters(softswitch::server::weir::PortCountersRequest {})
+        .await
+        .unwrap()
+        .into_inner()
+        .ports;
+    let figures: Vec<_> = ports
+        .iter()
+        .map(|p| {
+            (
+                p.port,
+                p.name.as_str(),
+                p.rx_frames,
+                p.tx_frames,
+                p.rx_errors,
+            )
+        })
+        .collect();
+    assert_eq!(figures[0], (1, "one", 3, 2, 0));
+    assert_eq!((figures[1].2, figures[1].4), (4, 1));
+    assert_eq!((ports[0].rx_bytes, ports[0].tx_bytes), (180, 120));
+    let statistics = extension
+        .statistics(softswitch::server::weir::StatisticsRequest {})
+        .await
+        .unwrap()
+        .into_inner();
+    let drops: Vec<_> = statistics
+        .drops
+        .iter()
+        .map(|drop| (drop.reason.as_str(), drop.frames))
+        .collect();
+    assert!(
+        drops.contains(&("no pipeline", 1)) && drops.contains(&("program", 2)),
+        "{drops:?}"
+    );
+    extension
+        .shutdown(softswitch::server::weir::ShutdownRequest {})
+        .await
+        .unwrap();
+    instance.wait().unwrap();
+}
+
+#[tokio::test]
+async fn what_is_written_is_read() {
+    let (instance, ..) = switch(None);
+    let (client, _events) = primary(&instance).await;
+    let acl = |src, priority| {
+        let key = vec![FieldMatch {
+            field: "src".into(),
+            value: Match::Ternary {
+                value: src,
+                mask: 0xff,
+            },
+        }];
+        Item::TableEntry(TableEntry {
+            table: "Ingress.acl".into(),
+            key,
+            priority,
+            action: send(1),
+        })
+    };
+    let session = Item::CloneSession(CloneSession {
+        id: 5,
+        replicas: vec![Replica {
+            port: CPU_PORT,
+            instance: 0,
+        }],
+        class_of_service: 1,
+        packet_length_bytes: 64,
+    });
+    let written = [
+        forward(1, 1),
+        forward(2, 2),
+        acl(1, 10),
+        acl(1, 20),
+        group(1, &[1, 2]),
+        group(9, &[2]),
+        session.clone(),
+    ];
+    let inserts: Vec<_> = written
+        .iter()
+        .map(|item| (UpdateType::Insert, item.clone()))
+        .collect();
+    client.apply(&inserts).await.unwrap();
+    let counter = |value| Item::Counter {
+        name: "Ingress.fired".into(),
+        index: Some(3),
+        value,
+    };
+    let value = Some(CounterValue {
+        packets: 7,
+        bytes: 420,
+    });
+    client
+        .apply(&[
+            (UpdateType::Modify, counter(value)),
+            (UpdateType::Modify, counter(None)),
+        ])
+        .await
+        .unwrap();
+    client
+        .apply(&[
+            (UpdateType::Modify, cell(None, 5, 1)),
+            (UpdateType::Modify, cell(Some(2), 6, 255)),
+        ])
+        .await
+        .unwrap();
+
+    assert_eq!(entries(&client).await, written[..4]);
+    let read = async |query| client.read(&[query]).await.unwrap();
+    assert_eq!(
+        read(Query::Entries {
+            table: Some("acl".into())
+        })
+        .await,
+        written[2..4]
+    );
+    assert_eq!(
+        read(Query::MulticastGroups { id: None }).await,
+        written[4..6]
+    );
+    assert_eq!(
+        read(Query::MulticastGroups { id: Some(9) }).await,
+        written[5..6]
+    );
+    assert_eq!(read(Query::CloneSessions { id: None }).await, [session]);
+    assert_eq!(
+        read(Query::Counter {
+            name: "fired".into(),
+            index: Some(3)
+        })
+        .await,
+        [counter(value)]
+    );
+    assert_eq!(
+        read(Query::Counter {
+            name: "fired".into(),
+            index: None
+        })
+        .await
+        .len(),
+        4
+    );
+    assert_eq!(
+        read(Query::Register {
+            name: "cells".into(),
+            index: None
+        })
+        .await,
+        [
+            cell(Some(0), 5, 1),
+            cell(Some(1), 5, 1),
+            cell(Some(2), 6, 255),
+            cell(Some(3), 5, 1)
+        ]
+    );
+    let default = |action| Item::DefaultAction {
+        table: "Ingress.forward".into(),
+        action,
+    };
+    let table = || Query::DefaultAction {
+        table: "forward".into(),
+    };
+    client
+        .apply(&[(UpdateType::Modify, default(Some(send(3))))])
+        .await
+        .unwrap();
+    assert_eq!(read(table()).await, [default(Some(send(3)))]);
+    client
+        .apply(&[(UpdateType::Modify, default(None))])
+        .await
+        .unwrap();
+    assert_eq!(
+        read(table()).await,
+        [default(Some(ActionCall {
+            name: "Ingress.drop".into(),
+            params: vec![]
+        }))]
+    );
+
+    let error = client
+        .read(&[Query::MulticastGroups { id: Some(3) }])
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ClientError::Rpc {
+                code: Code::Unknown,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn each_update_has_its_own_error() {
+    use Code::*;
+    use UpdateType::{Delete, Insert, Modify};
+    let (instance, ..) = switch(None);
+    let (client, _events) = primary(&instance).await;
+    let default = Item::DefaultAction {
+        table: "forward".into(),
+        action: Some(send(1)),
+    };
+    let batch = [
+        (Insert, forward(1, 1)),
+        (Insert, forward(1, 2)),
+        (Modify, forward(2, 1)),
+        (Delete, forward(3, 1)),
+        (Insert, default.clone()),
+        (Modify, default),
+        (Insert, cell(Some(0), 1, 1)),
+        (Delete, group(4, &[])),
+        (Insert, group(4, &[1])),
+        (Insert, group(4, &[2])),
+        (Insert, forward(5, 1)),
+    ];
+    let results = client
+        .write(&batch, Atomicity::ContinueOnError)
+        .await
+        .unwrap();
+    assert_eq!(
+        codes(&results),
+        [
+            None,
+            Some(AlreadyExists),
+            Some(NotFound),
+            Some(NotFound),
+            Some(InvalidArgument),
+            None,
+            Some(InvalidArgument),
+            Some(NotFound),
+            None,
+            Some(AlreadyExists),
+            None,
+        ]
+    );
+    assert_eq!(entries(&client).await, [forward(1, 1), forward(5, 1)]);
+    let error = client.apply(&batch[..2]).await.unwrap_err();
+    assert!(
+        matches!(&error, ClientError::Update { position: 0, source, .. } if source.code == AlreadyExists),
+        "{error}"
+    );
+
+    let many: Vec<_> = (10..20).map(|dst| (Insert, forward(dst, 1))).collect();
+    let results = client
+        .write(&many, Atomicity::ContinueOnError)
+        .await
+        .unwrap();
+    assert_eq!(codes(&results[6..]), [Some(ResourceExhausted); 4]);
+    assert_eq!(codes(&results[..6]), [None; 6]);
+}
+
+#[tokio::test]
+async fn an_atomic_batch_is_applied_whole_or_not_at_all() {
+    use UpdateType::{Delete, Insert, Modify};
+    let (instance, ..) = switch(None);
+    let (client, _events) = primary(&instance).await;
+    let counter = |packets| {
+        let value = Some(CounterValue { packets, bytes: 0 });
+        Item::Counter {
+            name: "fired".into(),
+            index: Some(1),
+            value,
+        }
+    };
+    client
+        .apply(&[
+            (Insert, forward(1, 1)),
+            (Insert, forward(2, 1)),
+            (Insert, group(1, &[1])),
+            (Modify, cell(Some(1), 9, 9)),
+            (Modify, counter(9)),
+        ])
+        .await
+        .unwrap();
+    let everything = async || {
+        let queries = [
+            Query::Entries { table: None },
+            Query::DefaultAction {
+                table: "forward".into(),
+            },
+            Query::MulticastGroups { id: None },
+            Query::CloneSessions { id: None },
+            Query::Register {
+                name: "cells".into(),
+                index: None,
+            },
+            Query::Counter {
+                name: "fired".into(),
+                index: None,
+            },
+        ];
+        let mut items = client.read(&queries).await.unwrap();
+        items.sort_by_key(|item| format!("{item:?}"));
+        items
+    };
+    let before = everything().await;
+    let session = CloneSession {
+        id: 1,
+        replicas: vec![],
+        class_of_service: 0,
+        packet_length_bytes: 0,
+    };
+    let good = [
+        (Delete, forward(1, 1)),
+        (Modify, forward(2, 2)),
+        (Insert, forward(3, 3)),
+        (
+            Modify,
+            Item::DefaultAction {
+                table: "forward".into(),
+                action: Some(send(3)),
+            },
+        ),
+        (Modify, group(1, &[1, 2])),
+        (Insert, group(2, &[1])),
+        (Insert, Item::CloneSession(session)),
+        (Modify, cell(None, 1, 1)),
+        (Modify, counter(1)),
+        (Delete, group(1, &[])),
+    ];
+    let mut bad = good.to_vec();
+    bad.push((Insert, forward(3, 4)));
+    bad.push((Insert, forward(4, 4)));
+    for atomicity in [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
+        let results = client.write(&bad, atomicity).await.unwrap();
+        let mut expected = vec![Some(Code::Aborted); bad.len()];
+        expected[good.len()] = Some(Code::AlreadyExists);
+        assert_eq!(codes(&results), expected);
+        assert_eq!(everything().await, before);
+    }
+    let results = client
+        .write(&good, Atomicity::DataplaneAtomic)
+        .await
+        .unwrap();
+    assert_eq!(codes(&results), vec![None; good.len()]);
+    assert_ne!(everything().await, before);
+}
+
+#[tokio::test]
+async fn only_the_primary_writes() {
+    let (instance, ..) = switch(None);
+    let (old, mut old_events) = primary(&instance).await;
+    old.apply(&[(UpdateType::Insert, forward(1, 1))])
+        .await
+        .unwrap();
+
+    let mut backup = connect(&instance).await;
+    let error = backup.become_primary(0).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ClientError::NotPrimary {
+                highest: Some(1),
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let mut twin = connect(&instance).await;
+    let error = twin.become_primary(1).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ClientError::Rpc {
+                code: Code::InvalidArgument,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let mut stranger = Client::connect(&instance.address().to_string(), 99, TIMEOUT)
+        .await
+        .unwrap();
+    let error = stranger.become_primary(1).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ClientError::Rpc {
+                code: Code::NotFound,
+                ..
+            }
+        ),
+        "{error}"
+    );
+
+    let mut new = connect(&instance).await;
+    let _new_events = new.become_primary(2).await.unwrap();
+    assert_eq!(
+        old_events.next().await.unwrap(),
+        Some(Event::Arbitration {
+            primary: false,
+            election_id: Some(2)
+        })
+    );
+    let error = old
+        .apply(&[(UpdateType::Insert, forward(2, 1))])
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ClientError::Rpc {
+                code: Code::PermissionDenied,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let config = new.fetch_pipeline().await.unwrap();
+    assert_eq!(config.cookie.map(|cookie| cookie.cookie), Some(42));
+    assert_eq!(config.p4_device_config, PROGRAM);
+    new.apply(&[(UpdateType::Insert, forward(2, 1))])
+        .await
+        .unwrap();
+    assert_eq!(entries(&old).await.len(), 2, "reading needs no election id");
+}
+
+#[tokio::test]
+async fn pipelines_are_verified_saved_and_committed() {
+    use PipelineAction::*;
+    let (instance, one, two) = switch(None);
+    let mut client = connect(&instance).await;
+    let _events = client.become_primary(1).await.unwrap();
+    let info = || to_proto(&p4info());
+    let code = |result: Result<(), ClientError>| match result {
+        Err(ClientError::Rpc { code, message, .. }) => (code, message),
+        other => panic!("{other:?}"),
+    };
+    let no_pipeline = client.fetch_pipeline().await.unwrap_err();
+    assert!(
+        matches!(no_pipeline, ClientError::NoPipeline { .. }),
+        "{no_pipeline}"
+    );
+
+    let result = client
+        .set_pipeline(VerifyAndCommit, info(), b"nonsense".to_vec(), 0)
+        .await;
+    assert_eq!(
+        code(result),
+        (Code::InvalidArgument, "error: expected a program".into())
+    );
+    let mut other = p4info();
+    other.actions[0].params[0].bitwidth = 16;
+    let (refused, message) = code(
+        client
+            .set_pipeline(Verify, to_proto(&other), PROGRAM.to_vec(), 0)
+            .await,
+    );
+    assert_eq!(refused, Code::InvalidArgument);
+    assert!(message.contains("action `Ingress.send`"), "{message}");
+    other = p4info();
+    other.tables.pop();
+    let (_, message) = code(
+        client
+            .set_pipeline(Verify, to_proto(&other), PROGRAM.to_vec(), 0)
+            .await,
+    );
+    assert!(message.contains("table `Ingress.fixed`"), "{message}");
+    assert_eq!(
+        code(client.set_pipeline(Commit, info(), vec![], 0).await).0,
+        Code::NotFound
+    );
+
+    client
+        .set_pipeline(Verify, info(), PROGRAM.to_vec(), 0)
+        .await
+        .unwrap();
+    assert!(
+        client.fetch_pipeline().await.is_err(),
+        "verified is not loaded"
+    );
+    client
+        .set_pipeline(VerifyAndSave, info(), PROGRAM.to_vec(), 1)
+        .await
+        .unwrap();
+    client
+        .apply(&[(UpdateType::Insert, forward(2, 2))])
+        .await
+        .unwrap();
+    assert!(one.send(&frame(2)));
+    assert_eq!(two.receive(NEVER), None, "saved is not running");
+    client
+        .set_pipeline(Commit, info(), vec![], 0)
+        .await
+        .unwrap();
+    assert!(one.send(&frame(2)));
+    assert_eq!(
+        two.receive(TIMEOUT),
+        Some(frame(2)),
+        "what was written since the save is in force"
+    );
+
+    let acl_default = Item::DefaultAction {
+        table: "Ingress.acl".into(),
+        action: Some(send(4)),
+    };
+    client
+        .apply(&[
+            (UpdateType::Modify, acl_default.clone()),
+            (UpdateType::Modify, cell(Some(1), 3, 4)),
+        ])
+        .await
+        .unwrap();
+    client
+        .set_pipeline(ReconcileAndCommit, info(), PROGRAM.to_vec(), 2)
+        .await
+        .unwrap();
+    assert_eq!(entries(&client).await, [forward(2, 2)]);
+    let kept = [
+        Query::DefaultAction {
+            table: "acl".into(),
+        },
+        Query::Register {
+            name: "cells".into(),
+            index: Some(1),
+        },
+    ];
+    assert_eq!(
+        client.read(&kept).await.unwrap(),
+        [acl_default, cell(Some(1), 3, 4)]
+    );
+    assert_eq!(
+        client
+            .fetch_pipeline()
+            .await
+            .unwrap()
+            .cookie
+            .unwrap()
+            .cookie,
+        2
+    );
+
+    client
+        .set_pipeline(VerifyAndCommit, info(), PROGRAM.to_vec(), 3)
+        .await
+        .unwrap();
+    assert_eq!(entries(&client).await, [], "a new commit starts empty");
+}
+
+// The stream is served by a thread of its own while this one waits for the frame.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn packets_go_to_and_come_from_the_controller() {
+    let (instance, one, two) = switch(None);
+    let (client, mut events) = primary(&instance).await;
+    client.send_packet(frame(9), &[2, 0]).await.unwrap();
+    assert_eq!(two.receive(TIMEOUT), Some(frame(9)));
+
+    client
+        .apply(&[(UpdateType::Insert, forward(7, CPU_PORT.into()))])
+        .await
+        .unwrap();
+    assert!(one.send(&frame(7)));
+    let Some(Event::Packet(packet)) = events.next().await.unwrap() else {
+        panic!("a packet")
+    };
+    let header = client.packet_in_header().unwrap().unwrap();
+    assert_eq!(
+        p4rt::translate::packet_fields(header, &packet.metadata),
+        Ok(vec![1, 0])
+    );
+    assert_eq!(packet.payload, frame(7));
+
+    let statistics = instance.statistics().unwrap();
+    assert_eq!((statistics.packets_in, statistics.packets_out), (1, 1));
+}
+
+#[tokio::test]
+async fn a_program_may_run_from_the_start() {
+    let (instance, ..) = switch(Some(program()));
+    let mut client = connect(&instance).await;
+    let config = client.fetch_pipeline().await.unwrap();
+    assert_eq!(
+        (config.p4info, config.cookie),
+        (Some(to_proto(&p4info())), None)
+    );
+    assert_eq!(client.api_version().await.unwrap(), p4rt::API_VERSION);
+}
+
+#[tokio::test]
+async fn a_switch_ends_while_clients_are_connected() {
+    let (instance, ..) = switch(None);
+    let (client, mut events) = primary(&instance).await;
+    instance.stop().unwrap();
+    assert!(
+        !matches!(events.next().await, Ok(Some(_))),
+        "the stream has ended"
+    );
+    assert!(
+        client
+            .read(&[Query::Entries { table: None }])
+            .await
+            .is_err()
+    );
+}
