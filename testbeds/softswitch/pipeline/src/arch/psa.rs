@@ -7,68 +7,21 @@
 //!       └───────────────────────────────────── recirculate ←───────────────────────────────────────┘
 //! ```
 
-use super::blocks;
+mod layout;
+
 use crate::compile::Compiler;
 use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
-use crate::exec::{ErrorCodes, Machine, bits::mask};
-use crate::op::{Code, Slot, Target};
+use crate::exec::{ErrorCodes, Machine};
+use crate::op::{Code, Target};
 use crate::stats::DropReason;
-use p4lang::ir::{Package, PackageArg, Param, Program, Type, Var};
+use layout::{Egress, Field, Ingress};
+use p4lang::ir::{PackageArg, Program};
 
 /// `PSA_PORT_RECIRCULATE`
 pub const RECIRCULATE_PORT: u32 = 0xffff_fffa;
 /// `PSA_PORT_CPU`
 pub const CPU_PORT: u32 = 0xffff_fffd;
-
-/// A scalar of the metadata; absent if the program's include does not declare it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Field(Option<(Slot, u32)>);
-
-impl Field {
-    fn set(self, frame: &mut [u64], value: u64) {
-        if let Some((slot, width)) = self.0 {
-            frame[slot as usize] = value & mask(width);
-        }
-    }
-
-    fn get(self, frame: &[u64]) -> u64 {
-        self.0.map_or(0, |(slot, _)| frame[slot as usize])
-    }
-}
-
-/// A parameter's slots.
-#[derive(Debug, Clone, Copy)]
-struct Region {
-    slot: Slot,
-    size: u32,
-}
-
-impl Region {
-    fn zero(self, frame: &mut [u64]) {
-        frame[self.slot as usize..(self.slot + self.size) as usize].fill(0);
-    }
-
-    fn of(self, frame: &[u64]) -> &[u64] {
-        &frame[self.slot as usize..(self.slot + self.size) as usize]
-    }
-
-    /// Takes what the deparser wrote for the next parser; the types are equal (the package's type parameters).
-    fn copy_from(self, frame: &mut [u64], from: Region) {
-        let n = self.size.min(from.size) as usize;
-        frame.copy_within(
-            from.slot as usize..from.slot as usize + n,
-            self.slot as usize,
-        );
-    }
-
-    fn load(self, frame: &mut [u64], image: &[u64]) {
-        let to = &mut frame[self.slot as usize..(self.slot + self.size) as usize];
-        for (to, from) in to.iter_mut().zip(image) {
-            *to = *from;
-        }
-    }
-}
 
 /// Values of `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,61 +33,6 @@ struct Paths {
     clone_e2e: u64,
     resubmit: u64,
     recirculate: u64,
-}
-
-#[derive(Debug)]
-struct Ingress {
-    parser: Target,
-    control: Target,
-    deparser: Target,
-    headers: Region,
-    meta: Region,
-    resubmit_in: Region,
-    recirculate_in: Region,
-    output: Region,
-    clone_meta: Region,
-    resubmit_meta: Region,
-    normal_meta: Region,
-    parser_port: Field,
-    parser_path: Field,
-    port: Field,
-    path: Field,
-    timestamp: Field,
-    parser_error: Field,
-    class_of_service: Field,
-    clone: Field,
-    clone_session: Field,
-    drop: Field,
-    resubmit: Field,
-    multicast_group: Field,
-    egress_port: Field,
-}
-
-#[derive(Debug)]
-struct Egress {
-    parser: Target,
-    control: Target,
-    deparser: Target,
-    headers: Region,
-    meta: Region,
-    normal_in: Region,
-    clone_i2e_in: Region,
-    clone_e2e_in: Region,
-    output: Region,
-    clone_meta: Region,
-    recirculate_meta: Region,
-    parser_port: Field,
-    parser_path: Field,
-    class_of_service: Field,
-    port: Field,
-    path: Field,
-    instance: Field,
-    timestamp: Field,
-    parser_error: Field,
-    clone: Field,
-    clone_session: Field,
-    drop: Field,
-    deparser_port: Field,
 }
 
 /// A PSA program.
@@ -155,48 +53,6 @@ struct Copied {
     instance: u16,
     class: u64,
     passes: u32,
-}
-
-/// Lays out the parameters of blocks.
-struct Binder<'c, 'p> {
-    compiler: &'c mut Compiler<'p>,
-}
-
-impl<'p> Binder<'_, 'p> {
-    fn region(
-        &mut self,
-        vars: &'p [Var],
-        params: &'p [Param],
-        i: usize,
-    ) -> Result<(Region, &'p Type), LoadError> {
-        let Some(param) = params.get(i) else {
-            return Err(LoadError::Shape(format!(
-                "a block has {} parameters",
-                params.len()
-            )));
-        };
-        let ty = &vars[param.var.index()].ty;
-        let size = self.compiler.size(ty)?;
-        Ok((
-            Region {
-                slot: self.compiler.alloc(size)?,
-                size,
-            },
-            ty,
-        ))
-    }
-
-    fn field(&mut self, (region, ty): (Region, &Type), name: &str) -> Result<Field, LoadError> {
-        let found = self.compiler.named_field(ty, name)?;
-        Ok(Field(found.map(|(offset, ty)| {
-            let width = match ty {
-                Type::Bit(w) => w,
-                Type::Bool => 1,
-                _ => 32,
-            };
-            (region.slot + offset, width.min(64))
-        })))
-    }
 }
 
 impl Psa {
@@ -535,160 +391,5 @@ impl Psa {
         core.stats.out_of_steps += u64::from(machine.out_of_steps);
         core.stats.failed_assertions += machine.failed_assertions;
         out.extend_from_slice(&bytes[payload.min(bytes.len())..]);
-    }
-}
-
-impl Ingress {
-    fn load(compiler: &mut Compiler<'_>, package: &Package) -> Result<Ingress, LoadError> {
-        let program = compiler.program;
-        let (p, c, d) = blocks(program, package)?;
-        let parser = &program.parsers[p.index()];
-        let control = &program.controls[c.index()];
-        let deparser = &program.controls[d.index()];
-        let mut b = Binder { compiler };
-        let (headers, _) = b.region(&parser.vars, &parser.params, 1)?;
-        let (meta, _) = b.region(&parser.vars, &parser.params, 2)?;
-        let parser_istd = b.region(&parser.vars, &parser.params, 3)?;
-        let (resubmit_in, _) = b.region(&parser.vars, &parser.params, 4)?;
-        let (recirculate_in, _) = b.region(&parser.vars, &parser.params, 5)?;
-        let istd = b.region(&control.vars, &control.params, 2)?;
-        let output = b.region(&control.vars, &control.params, 3)?;
-        let (clone_meta, _) = b.region(&deparser.vars, &deparser.params, 1)?;
-        let (resubmit_meta, _) = b.region(&deparser.vars, &deparser.params, 2)?;
-        let (normal_meta, _) = b.region(&deparser.vars, &deparser.params, 3)?;
-        let mut field = |of, name| b.field(of, name);
-        let fields = Ingress {
-            parser: 0,
-            control: 0,
-            deparser: 0,
-            headers,
-            meta,
-            resubmit_in,
-            recirculate_in,
-            output: output.0,
-            clone_meta,
-            resubmit_meta,
-            normal_meta,
-            parser_port: field(parser_istd, "ingress_port")?,
-            parser_path: field(parser_istd, "packet_path")?,
-            port: field(istd, "ingress_port")?,
-            path: field(istd, "packet_path")?,
-            timestamp: field(istd, "ingress_timestamp")?,
-            parser_error: field(istd, "parser_error")?,
-            class_of_service: field(output, "class_of_service")?,
-            clone: field(output, "clone")?,
-            clone_session: field(output, "clone_session_id")?,
-            drop: field(output, "drop")?,
-            resubmit: field(output, "resubmit")?,
-            multicast_group: field(output, "multicast_group")?,
-            egress_port: field(output, "egress_port")?,
-        };
-        let (h, m) = (Some(headers.slot), Some(meta.slot));
-        let s = |r: Region| Some(r.slot);
-        Ok(Ingress {
-            parser: compiler.parser(
-                p,
-                &[
-                    None,
-                    h,
-                    m,
-                    s(parser_istd.0),
-                    s(resubmit_in),
-                    s(recirculate_in),
-                ],
-            )?,
-            control: compiler.control(c, &[h, m, s(istd.0), s(output.0)])?,
-            deparser: compiler.control(
-                d,
-                &[
-                    None,
-                    s(clone_meta),
-                    s(resubmit_meta),
-                    s(normal_meta),
-                    h,
-                    m,
-                    s(output.0),
-                ],
-            )?,
-            ..fields
-        })
-    }
-}
-
-impl Egress {
-    fn load(compiler: &mut Compiler<'_>, package: &Package) -> Result<Egress, LoadError> {
-        let program = compiler.program;
-        let (p, c, d) = blocks(program, package)?;
-        let parser = &program.parsers[p.index()];
-        let control = &program.controls[c.index()];
-        let deparser = &program.controls[d.index()];
-        let mut b = Binder { compiler };
-        let (headers, _) = b.region(&parser.vars, &parser.params, 1)?;
-        let (meta, _) = b.region(&parser.vars, &parser.params, 2)?;
-        let parser_istd = b.region(&parser.vars, &parser.params, 3)?;
-        let (normal_in, _) = b.region(&parser.vars, &parser.params, 4)?;
-        let (clone_i2e_in, _) = b.region(&parser.vars, &parser.params, 5)?;
-        let (clone_e2e_in, _) = b.region(&parser.vars, &parser.params, 6)?;
-        let istd = b.region(&control.vars, &control.params, 2)?;
-        let output = b.region(&control.vars, &control.params, 3)?;
-        let (clone_meta, _) = b.region(&deparser.vars, &deparser.params, 1)?;
-        let (recirculate_meta, _) = b.region(&deparser.vars, &deparser.params, 2)?;
-        let edstd = b.region(&deparser.vars, &deparser.params, 6)?;
-        let mut field = |of, name| b.field(of, name);
-        let fields = Egress {
-            parser: 0,
-            control: 0,
-            deparser: 0,
-            headers,
-            meta,
-            normal_in,
-            clone_i2e_in,
-            clone_e2e_in,
-            output: output.0,
-            clone_meta,
-            recirculate_meta,
-            parser_port: field(parser_istd, "egress_port")?,
-            parser_path: field(parser_istd, "packet_path")?,
-            class_of_service: field(istd, "class_of_service")?,
-            port: field(istd, "egress_port")?,
-            path: field(istd, "packet_path")?,
-            instance: field(istd, "instance")?,
-            timestamp: field(istd, "egress_timestamp")?,
-            parser_error: field(istd, "parser_error")?,
-            clone: field(output, "clone")?,
-            clone_session: field(output, "clone_session_id")?,
-            drop: field(output, "drop")?,
-            deparser_port: field(edstd, "egress_port")?,
-        };
-        let (h, m) = (Some(headers.slot), Some(meta.slot));
-        let s = |r: Region| Some(r.slot);
-        Ok(Egress {
-            parser: compiler.parser(
-                p,
-                &[
-                    None,
-                    h,
-                    m,
-                    s(parser_istd.0),
-                    s(normal_in),
-                    s(clone_i2e_in),
-                    s(clone_e2e_in),
-                ],
-            )?,
-            control: compiler.control(c, &[h, m, s(istd.0), s(output.0)])?,
-            deparser: compiler.control(
-                d,
-                &[
-                    None,
-                    s(clone_meta),
-                    s(recirculate_meta),
-                    h,
-                    m,
-                    s(output.0),
-                    s(edstd.0),
-                ],
-            )?,
-            ..fields
-        })
     }
 }

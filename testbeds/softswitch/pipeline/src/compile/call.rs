@@ -168,8 +168,8 @@ impl<'p> Compiler<'p> {
         for (place, s) in out {
             self.store(place, *s)?;
         }
-        if !out.is_empty() {
-            let (after, outer) = (self.label(), self.scope.exit);
+        if !out.is_empty() && self.exits.contains(&exit) {
+            let (after, outer) = (self.label(), self.exit());
             self.op(Op::Jump(after))?;
             self.place(exit);
             for (place, s) in out {

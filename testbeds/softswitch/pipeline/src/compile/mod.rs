@@ -16,7 +16,7 @@ use crate::error::LoadError;
 use crate::exec::ErrorCodes;
 use crate::externs::State;
 use crate::op::{Code, Mark, Op, Slot, Target};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};
 use p4lang::source::Span;
 pub use psa_extern::Object;
@@ -60,6 +60,8 @@ pub struct Compiler<'p> {
     pub objects: Vec<Object>,
     errors: HashMap<&'p str, u32>,
     labels: Vec<u32>,
+    /// `exit` labels that something jumps to.
+    exits: HashSet<Target>,
     top: u32,
     single: HashMap<u64, Slot>,
     layouts: HashMap<Type, u32>,
@@ -94,6 +96,7 @@ impl<'p> Compiler<'p> {
             objects: Vec::new(),
             errors,
             labels: Vec::new(),
+            exits: HashSet::new(),
             top: CONSTANT_SLOTS,
             single: HashMap::new(),
             layouts: HashMap::new(),
@@ -169,7 +172,28 @@ impl<'p> Compiler<'p> {
     /// Turns labels into positions.
     pub fn finish(mut self) -> (Code, State, Vec<crate::externs::register::Info>) {
         let labels = &self.labels;
-        let at = |to: &mut Target| *to = labels[*to as usize];
+        let jumps: Vec<Option<Target>> = self
+            .code
+            .ops
+            .iter()
+            .map(|op| {
+                if let Op::Jump(to) = op {
+                    Some(labels[*to as usize])
+                } else {
+                    None
+                }
+            })
+            .collect();
+        let at = |to: &mut Target| {
+            *to = labels[*to as usize];
+            // A jump to a jump goes on at once; the limit is for loops of nothing but jumps.
+            for _ in 0..16 {
+                match jumps.get(*to as usize) {
+                    Some(Some(next)) => *to = *next,
+                    _ => break,
+                }
+            }
+        };
         for op in &mut self.code.ops {
             match op {
                 Op::Jump(to)
@@ -213,6 +237,12 @@ impl<'p> Compiler<'p> {
         }
         self.code.ops.push(op);
         Ok(())
+    }
+
+    /// The label that an `exit` here goes to.
+    fn exit(&mut self) -> Target {
+        self.exits.insert(self.scope.exit);
+        self.scope.exit
     }
 
     fn label(&mut self) -> Target {

@@ -246,7 +246,7 @@ impl Compiler<'_> {
         match (self.objects[object.index()], method, args) {
             (Object::Register(r), "read", [Arg::In(index)]) => {
                 let index = self.index(index)?;
-                self.into_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
+                self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
             }
             (Object::Register(r), "write", [Arg::In(index), Arg::In(value)]) => {
                 let (index, s) = (self.index(index)?, self.expr(value)?);
@@ -269,7 +269,7 @@ impl Compiler<'_> {
                         self.constant(green)?
                     }
                 };
-                self.into_result(result, |c, d| {
+                self.write_result(result, |c, d| {
                     c.op(Op::Meter {
                         meter,
                         index,
@@ -298,10 +298,10 @@ impl Compiler<'_> {
                 })
             }
             (Object::InternetChecksum(unit), "get", []) => {
-                self.into_result(result, |c, d| c.op(Op::ChecksumGet { unit, d }))
+                self.write_result(result, |c, d| c.op(Op::ChecksumGet { unit, d }))
             }
             (Object::InternetChecksum(unit), "get_state", []) => {
-                self.into_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
+                self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
             }
             (Object::InternetChecksum(unit), "set_state", [Arg::In(state)]) => {
                 let s = self.expr(state)?;
@@ -319,7 +319,7 @@ impl Compiler<'_> {
                     return Ok(());
                 };
                 let w = self.hash_width(w)?;
-                self.into_result(result, |c, d| {
+                self.write_result(result, |c, d| {
                     c.code.hashes.push(HashPlan {
                         algorithm,
                         layout: 0,
@@ -335,7 +335,7 @@ impl Compiler<'_> {
                 })
             }
             (Object::Random(unit), "read", []) => {
-                self.into_result(result, |c, d| c.op(Op::Random { unit, d }))
+                self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
             }
             (Object::Digest(instance), "pack", [Arg::In(data)]) => {
                 let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
@@ -369,11 +369,11 @@ impl Compiler<'_> {
         match name {
             "psa_clone_i2e" | "psa_clone_e2e" => {
                 let clone = flag(0, "clone")?;
-                self.into_result(result, |c, d| c.op(Op::Mov { d, s: clone }))
+                self.write_result(result, |c, d| c.op(Op::Mov { d, s: clone }))
             }
             "psa_resubmit" | "psa_normal" => {
                 let (drop, resubmit) = (flag(0, "drop")?, flag(0, "resubmit")?);
-                self.into_result(result, |c, d| {
+                self.write_result(result, |c, d| {
                     let keep = c.alloc(1)?;
                     c.op(Op::Not { d: keep, a: drop })?;
                     if name == "psa_resubmit" {
@@ -400,7 +400,7 @@ impl Compiler<'_> {
             }
             "psa_recirculate" => {
                 let (drop, port) = (flag(0, "drop")?, flag(1, "egress_port")?);
-                self.into_result(result, |c, d| {
+                self.write_result(result, |c, d| {
                     let recirculate = c.constant(crate::arch::psa::RECIRCULATE_PORT.into())?;
                     let keep = c.alloc(1)?;
                     c.op(Op::Not { d: keep, a: drop })?;
@@ -441,7 +441,7 @@ impl Compiler<'_> {
         };
         let w = self.hash_width(w)?;
         let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
-        self.into_result(result, |c, d| {
+        self.write_result(result, |c, d| {
             c.code.hashes.push(HashPlan {
                 algorithm,
                 layout,
@@ -475,7 +475,7 @@ impl Compiler<'_> {
     }
 
     /// Lets `write` put the result where it belongs, or nowhere.
-    fn into_result(
+    fn write_result(
         &mut self,
         result: Option<&LValue>,
         write: impl FnOnce(&mut Self, Slot) -> Result<()>,

@@ -56,7 +56,7 @@ impl<'p> Compiler<'p> {
             } => {
                 let (head, next, end) = (self.label(), self.label(), self.label());
                 self.place(head);
-                let exit = self.scope.exit;
+                let exit = self.exit();
                 self.op(Op::Step { to: exit })?;
                 self.block(cond_stmts)?;
                 self.unless(cond, end)?;
@@ -79,7 +79,10 @@ impl<'p> Compiler<'p> {
                 None => self.unsupported("continue outside a loop"),
             },
             StmtKind::Return => self.op(Op::Jump(self.scope.ret)),
-            StmtKind::Exit => self.op(Op::Jump(self.scope.exit)),
+            StmtKind::Exit => {
+                let exit = self.exit();
+                self.op(Op::Jump(exit))
+            }
             StmtKind::ApplyTable {
                 table,
                 hit,

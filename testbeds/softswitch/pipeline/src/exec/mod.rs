@@ -52,9 +52,11 @@ impl Machine<'_> {
     pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entry: u32) {
         let ops = code.ops.as_slice();
         let mut pc = entry as usize;
+        // Held apart, so that its address and length stay in registers.
+        let frame = &mut *self.frame;
         macro_rules! f {
             ($s:expr) => {
-                self.frame[$s as usize]
+                frame[$s as usize]
             };
         }
         macro_rules! t3 {
@@ -108,13 +110,13 @@ impl Machine<'_> {
                         f!(d) = f!(s);
                     }
                 }
-                Op::Copy { d, s, n } => self.copy(d, s, n),
+                Op::Copy { d, s, n } => copy(frame, d, s, n),
                 Op::CopyIf { g, d, s, n } => {
                     if f!(g) != 0 {
-                        self.copy(d, s, n);
+                        copy(frame, d, s, n);
                     }
                 }
-                Op::Zero { d, n } => self.frame[d as usize..(d + n) as usize].fill(0),
+                Op::Zero { d, n } => frame[d as usize..(d + n) as usize].fill(0),
                 Op::Add(t) => t3!(t, |a, b| a.wrapping_add(b) & mask(t.w.into())),
                 Op::Sub(t) => t3!(t, |a, b| a.wrapping_sub(b) & mask(t.w.into())),
                 Op::Mul(t) => t3!(t, |a, b| a.wrapping_mul(b) & mask(t.w.into())),
@@ -157,46 +159,45 @@ impl Machine<'_> {
                 }
                 Op::EqRange { d, a, b, n } => {
                     let (a, b, n) = (a as usize, b as usize, n as usize);
-                    f!(d) = u64::from(self.frame[a..a + n] == self.frame[b..b + n]);
+                    f!(d) = u64::from(frame[a..a + n] == frame[b..b + n]);
                 }
-                Op::Wide(i) => alu::wide(&code.wide[i as usize], self.frame),
+                Op::Wide(i) => alu::wide(&code.wide[i as usize], frame),
                 Op::LoadElement { e, d } => {
                     let e = &code.elements[e as usize];
                     let index = f!(e.index);
                     if index < u64::from(e.count) {
-                        self.copy(d, e.stack + 1 + index as u32 * e.stride, e.stride);
+                        copy(frame, d, e.stack + 1 + index as u32 * e.stride, e.stride);
                     } else {
-                        self.frame[d as usize..(d + e.stride) as usize].fill(0);
+                        frame[d as usize..(d + e.stride) as usize].fill(0);
                     }
                 }
                 Op::StoreElement { e, s } => {
                     let e = &code.elements[e as usize];
                     let index = f!(e.index);
                     if index < u64::from(e.count) {
-                        self.copy(e.stack + 1 + index as u32 * e.stride, s, e.stride);
+                        copy(frame, e.stack + 1 + index as u32 * e.stride, s, e.stride);
                     }
                 }
                 Op::Push { e, n } => {
                     let e = &code.elements[e as usize];
                     let (first, n) = ((e.stack + 1) as usize, n.min(e.count));
                     let (all, gap) = ((e.count * e.stride) as usize, (n * e.stride) as usize);
-                    self.frame
-                        .copy_within(first..first + all - gap, first + gap);
-                    self.frame[first..first + gap].fill(0);
+                    frame.copy_within(first..first + all - gap, first + gap);
+                    frame[first..first + gap].fill(0);
                     f!(e.stack) = (f!(e.stack) + u64::from(n)).min(e.count.into());
                 }
                 Op::Pop { e, n } => {
                     let e = &code.elements[e as usize];
                     let (first, n) = ((e.stack + 1) as usize, n.min(e.count));
                     let (all, gap) = ((e.count * e.stride) as usize, (n * e.stride) as usize);
-                    self.frame.copy_within(first + gap..first + all, first);
-                    self.frame[first + all - gap..first + all].fill(0);
+                    frame.copy_within(first + gap..first + all, first);
+                    frame[first + all - gap..first + all].fill(0);
                     f!(e.stack) = f!(e.stack).saturating_sub(n.into());
                 }
                 Op::Extract { layout, d, to } => {
                     let layout = &code.layouts[layout as usize];
-                    if self.room(layout.bits.into()) {
-                        read_fields(self.frame, self.packet, self.cursor, layout, d);
+                    if room(self.packet, self.cursor, layout.bits.into()) {
+                        read_fields(frame, self.packet, self.cursor, layout, d);
                         self.cursor += layout.bits as usize;
                     } else {
                         self.error = errors.packet_too_short;
@@ -211,15 +212,23 @@ impl Machine<'_> {
                 } => {
                     let layout = &code.layouts[layout as usize];
                     let bits = f!(bits);
-                    self.error = self.extract_varbit(errors, layout, d, bits);
+                    self.error = extract_varbit(
+                        frame,
+                        self.packet,
+                        &mut self.cursor,
+                        errors,
+                        layout,
+                        d,
+                        bits,
+                    );
                     if self.error != 0 {
                         pc = to as usize;
                     }
                 }
                 Op::Lookahead { layout, d, to } => {
                     let layout = &code.layouts[layout as usize];
-                    if self.room(layout.bits.into()) {
-                        read_fields(self.frame, self.packet, self.cursor, layout, d);
+                    if room(self.packet, self.cursor, layout.bits.into()) {
+                        read_fields(frame, self.packet, self.cursor, layout, d);
                     } else {
                         self.error = errors.packet_too_short;
                         pc = to as usize;
@@ -227,7 +236,7 @@ impl Machine<'_> {
                 }
                 Op::Advance { bits, to } => {
                     let bits = f!(bits);
-                    if self.room(bits) {
+                    if room(self.packet, self.cursor, bits) {
                         self.cursor += bits as usize;
                     } else {
                         self.error = errors.packet_too_short;
@@ -237,29 +246,27 @@ impl Machine<'_> {
                 Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
                 Op::Emit { layout, s } => {
                     if f!(s) != 0 {
-                        write_fields(self.frame, self.out, &code.layouts[layout as usize], s);
+                        write_fields(frame, self.out, &code.layouts[layout as usize], s);
                     }
                 }
                 Op::InValueSet { d, set } => {
                     let (set, keys) = &code.value_sets[set as usize];
                     f!(d) = self.state.value_sets[*set as usize]
-                        .contains(self.frame, keys)
+                        .contains(frame, keys)
                         .into();
                 }
                 Op::Apply(i) => {
                     let apply = &code.applies[i as usize];
                     let key = apply.key as usize;
                     let table = &mut self.state.tables[apply.table as usize];
-                    let (hit, action) =
-                        table.lookup(&self.frame[key..key + apply.key_slots as usize]);
+                    let (hit, action) = table.lookup(&frame[key..key + apply.key_slots as usize]);
                     if let Some(slot) = apply.hit {
                         f!(slot) = hit.into();
                     }
                     pc = match action.index {
                         Some(index) => {
                             let at = apply.params[index as usize] as usize;
-                            self.frame[at..at + action.params.len()]
-                                .copy_from_slice(&action.params);
+                            frame[at..at + action.params.len()].copy_from_slice(&action.params);
                             if let Some(slot) = apply.action_run {
                                 f!(slot) = index.into();
                             }
@@ -280,7 +287,7 @@ impl Machine<'_> {
                     self.state.banks[plan.bank as usize].read(
                         index,
                         plan.offset,
-                        &mut self.frame[d..d + plan.words as usize],
+                        &mut frame[d..d + plan.words as usize],
                     );
                 }
                 Op::RegisterWrite { r, index, s } => {
@@ -290,7 +297,7 @@ impl Machine<'_> {
                     self.state.banks[plan.bank as usize].write(
                         index,
                         plan.offset,
-                        &self.frame[s..s + plan.words as usize],
+                        &frame[s..s + plan.words as usize],
                     );
                 }
                 Op::Count { counter, index } => {
@@ -318,7 +325,7 @@ impl Machine<'_> {
                 Op::Hash(i) => {
                     let plan = &code.hashes[i as usize];
                     let layout = &code.layouts[plan.layout as usize];
-                    serialise(self.frame, &mut self.state.scratch, layout, plan.data);
+                    serialise(frame, &mut self.state.scratch, layout, plan.data);
                     let h = hash::compute(
                         plan.algorithm,
                         &self.state.scratch,
@@ -340,7 +347,7 @@ impl Machine<'_> {
                     subtract,
                 } => {
                     serialise(
-                        self.frame,
+                        frame,
                         &mut self.state.scratch,
                         &code.layouts[layout as usize],
                         s,
@@ -363,7 +370,7 @@ impl Machine<'_> {
                 }
                 Op::ChecksumUpdate { unit, layout, s } => {
                     serialise(
-                        self.frame,
+                        frame,
                         &mut self.state.scratch,
                         &code.layouts[layout as usize],
                         s,
@@ -383,7 +390,7 @@ impl Machine<'_> {
                 Op::Digest { digest, s } => {
                     let (instance, layout) = code.digests[digest as usize];
                     self.state
-                        .digest(instance, self.frame, &code.layouts[layout as usize], s);
+                        .digest(instance, frame, &code.layouts[layout as usize], s);
                 }
                 Op::Trace(mark) => {
                     if self.trace.len() < crate::switch::TRACE_LIMIT {
@@ -393,62 +400,59 @@ impl Machine<'_> {
             }
         }
     }
+}
 
-    #[inline(always)]
-    fn copy(&mut self, d: u32, s: u32, n: u32) {
-        self.frame
-            .copy_within(s as usize..(s + n) as usize, d as usize);
+#[inline(always)]
+fn copy(frame: &mut [u64], d: u32, s: u32, n: u32) {
+    frame.copy_within(s as usize..(s + n) as usize, d as usize);
+}
+
+#[inline(always)]
+fn room(packet: &[u8], cursor: usize, bits: u64) -> bool {
+    bits <= (packet.len() * 8 - cursor) as u64
+}
+
+/// Fields before the varbit, the varbit of `len` bits, fields after it. Gives the error or 0.
+fn extract_varbit(
+    frame: &mut [u64],
+    packet: &[u8],
+    cursor: &mut usize,
+    errors: &ErrorCodes,
+    layout: &Layout,
+    d: u32,
+    len: u64,
+) -> u64 {
+    let Some(varbit) = layout.varbit.and_then(|i| layout.fields.get(i)) else {
+        return errors.invalid_argument;
+    };
+    if len > varbit.width.into() {
+        return errors.header_too_short;
     }
-
-    #[inline(always)]
-    fn room(&self, bits: u64) -> bool {
-        bits <= (self.packet.len() * 8 - self.cursor) as u64
+    let all = len + u64::from(layout.bits);
+    if !all.is_multiple_of(8) {
+        return errors.invalid_argument;
     }
-
-    /// Fields before the varbit, the varbit of `bits` bits, fields after it. Gives the error or 0.
-    fn extract_varbit(&mut self, errors: &ErrorCodes, layout: &Layout, d: u32, bits: u64) -> u64 {
-        let Some(varbit) = layout.varbit.and_then(|i| layout.fields.get(i)) else {
-            return errors.invalid_argument;
+    if !room(packet, *cursor, all) {
+        return errors.packet_too_short;
+    }
+    let frame = &mut frame[d as usize..(d + layout.slots) as usize];
+    frame.fill(0);
+    let mut shift = 0;
+    for (i, field) in layout.fields.iter().enumerate() {
+        let at = *cursor + field.offset as usize + shift;
+        let (first, width) = if Some(i) == layout.varbit {
+            frame[field.slot as usize] = len;
+            shift = len as usize;
+            (field.slot as usize + 1, len as u32)
+        } else {
+            (field.slot as usize, field.width)
         };
-        if bits > varbit.width.into() {
-            return errors.header_too_short;
-        }
-        if !(bits + u64::from(layout.bits)).is_multiple_of(8) {
-            return errors.invalid_argument;
-        }
-        if !self.room(bits + u64::from(layout.bits)) {
-            return errors.packet_too_short;
-        }
-        let slots = d as usize..(d + layout.slots) as usize;
-        self.frame[slots].fill(0);
-        let mut shift = 0;
-        for (i, field) in layout.fields.iter().enumerate() {
-            let at = self.cursor + field.offset as usize + shift;
-            let slot = (d + field.slot) as usize;
-            if Some(i) == layout.varbit {
-                self.frame[slot] = bits;
-                let n = (bits as u32).div_ceil(64) as usize;
-                bits::read_limbs(
-                    self.packet,
-                    at,
-                    bits as u32,
-                    &mut self.frame[slot + 1..slot + 1 + n],
-                );
-                shift = bits as usize;
-            } else {
-                let n = alu::limbs(field.width) as usize;
-                bits::read_limbs(
-                    self.packet,
-                    at,
-                    field.width,
-                    &mut self.frame[slot..slot + n],
-                );
-            }
-        }
-        self.frame[d as usize] = 1;
-        self.cursor += layout.bits as usize + bits as usize;
-        0
+        let n = width.div_ceil(64) as usize;
+        bits::read_limbs(packet, at, width, &mut frame[first..first + n]);
     }
+    frame[0] = 1;
+    *cursor += all as usize;
+    0
 }
 
 #[inline(always)]

@@ -32,7 +32,7 @@ impl Random {
     #[inline]
     pub fn next(&mut self) -> u64 {
         let word = u128::from(self.word());
-        self.low + (word * (u128::from(self.span) + 1) >> 64) as u64
+        self.low + ((word * (u128::from(self.span) + 1)) >> 64) as u64
     }
 }
 

@@ -118,8 +118,7 @@ PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
 
     pub fn refused(&self) -> LoadError {
         Switch::new(compile(&self.text()), Config::default())
-            .err()
-            .expect("the program should be refused")
+            .expect_err("the program should be refused")
     }
 }
 

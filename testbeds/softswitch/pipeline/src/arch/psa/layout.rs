@@ -1,0 +1,315 @@
+//! Where the parameters of PSA's blocks lie in the frame.
+
+use crate::arch::blocks;
+use crate::compile::Compiler;
+use crate::error::LoadError;
+use crate::exec::bits::mask;
+use crate::op::{Slot, Target};
+use p4lang::ir::{Package, Param, Type, Var};
+
+/// A scalar of the metadata; absent if the program's include does not declare it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Field(Option<(Slot, u32)>);
+
+impl Field {
+    pub(super) fn set(self, frame: &mut [u64], value: u64) {
+        if let Some((slot, width)) = self.0 {
+            frame[slot as usize] = value & mask(width);
+        }
+    }
+
+    pub(super) fn get(self, frame: &[u64]) -> u64 {
+        self.0.map_or(0, |(slot, _)| frame[slot as usize])
+    }
+}
+
+/// A parameter's slots.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Region {
+    slot: Slot,
+    size: u32,
+}
+
+impl Region {
+    pub(super) fn zero(self, frame: &mut [u64]) {
+        frame[self.slot as usize..(self.slot + self.size) as usize].fill(0);
+    }
+
+    pub(super) fn of(self, frame: &[u64]) -> &[u64] {
+        &frame[self.slot as usize..(self.slot + self.size) as usize]
+    }
+
+    /// Takes what the deparser wrote for the next parser; the types are equal (the package's type parameters).
+    pub(super) fn copy_from(self, frame: &mut [u64], from: Region) {
+        let n = self.size.min(from.size) as usize;
+        frame.copy_within(
+            from.slot as usize..from.slot as usize + n,
+            self.slot as usize,
+        );
+    }
+
+    pub(super) fn load(self, frame: &mut [u64], image: &[u64]) {
+        let to = &mut frame[self.slot as usize..(self.slot + self.size) as usize];
+        for (to, from) in to.iter_mut().zip(image) {
+            *to = *from;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ingress {
+    pub(super) parser: Target,
+    pub(super) control: Target,
+    pub(super) deparser: Target,
+    pub(super) headers: Region,
+    pub(super) meta: Region,
+    pub(super) resubmit_in: Region,
+    pub(super) recirculate_in: Region,
+    pub(super) output: Region,
+    pub(super) clone_meta: Region,
+    pub(super) resubmit_meta: Region,
+    pub(super) normal_meta: Region,
+    pub(super) parser_port: Field,
+    pub(super) parser_path: Field,
+    pub(super) port: Field,
+    pub(super) path: Field,
+    pub(super) timestamp: Field,
+    pub(super) parser_error: Field,
+    pub(super) class_of_service: Field,
+    pub(super) clone: Field,
+    pub(super) clone_session: Field,
+    pub(super) drop: Field,
+    pub(super) resubmit: Field,
+    pub(super) multicast_group: Field,
+    pub(super) egress_port: Field,
+}
+
+#[derive(Debug)]
+pub(super) struct Egress {
+    pub(super) parser: Target,
+    pub(super) control: Target,
+    pub(super) deparser: Target,
+    pub(super) headers: Region,
+    pub(super) meta: Region,
+    pub(super) normal_in: Region,
+    pub(super) clone_i2e_in: Region,
+    pub(super) clone_e2e_in: Region,
+    pub(super) output: Region,
+    pub(super) clone_meta: Region,
+    pub(super) recirculate_meta: Region,
+    pub(super) parser_port: Field,
+    pub(super) parser_path: Field,
+    pub(super) class_of_service: Field,
+    pub(super) port: Field,
+    pub(super) path: Field,
+    pub(super) instance: Field,
+    pub(super) timestamp: Field,
+    pub(super) parser_error: Field,
+    pub(super) clone: Field,
+    pub(super) clone_session: Field,
+    pub(super) drop: Field,
+    pub(super) deparser_port: Field,
+}
+
+/// Lays out the parameters of blocks.
+struct Binder<'c, 'p> {
+    compiler: &'c mut Compiler<'p>,
+}
+
+impl<'p> Binder<'_, 'p> {
+    fn region(
+        &mut self,
+        vars: &'p [Var],
+        params: &'p [Param],
+        i: usize,
+    ) -> Result<(Region, &'p Type), LoadError> {
+        let Some(param) = params.get(i) else {
+            return Err(LoadError::Shape(format!(
+                "a block has {} parameters",
+                params.len()
+            )));
+        };
+        let ty = &vars[param.var.index()].ty;
+        let size = self.compiler.size(ty)?;
+        Ok((
+            Region {
+                slot: self.compiler.alloc(size)?,
+                size,
+            },
+            ty,
+        ))
+    }
+
+    fn field(&mut self, (region, ty): (Region, &Type), name: &str) -> Result<Field, LoadError> {
+        let found = self.compiler.named_field(ty, name)?;
+        Ok(Field(found.map(|(offset, ty)| {
+            let width = match ty {
+                Type::Bit(w) => w,
+                Type::Bool => 1,
+                _ => 32,
+            };
+            (region.slot + offset, width.min(64))
+        })))
+    }
+}
+
+impl Ingress {
+    pub(super) fn load(
+        compiler: &mut Compiler<'_>,
+        package: &Package,
+    ) -> Result<Ingress, LoadError> {
+        let program = compiler.program;
+        let (p, c, d) = blocks(program, package)?;
+        let parser = &program.parsers[p.index()];
+        let control = &program.controls[c.index()];
+        let deparser = &program.controls[d.index()];
+        let mut b = Binder { compiler };
+        let (headers, _) = b.region(&parser.vars, &parser.params, 1)?;
+        let (meta, _) = b.region(&parser.vars, &parser.params, 2)?;
+        let parser_istd = b.region(&parser.vars, &parser.params, 3)?;
+        let (resubmit_in, _) = b.region(&parser.vars, &parser.params, 4)?;
+        let (recirculate_in, _) = b.region(&parser.vars, &parser.params, 5)?;
+        let istd = b.region(&control.vars, &control.params, 2)?;
+        let output = b.region(&control.vars, &control.params, 3)?;
+        let (clone_meta, _) = b.region(&deparser.vars, &deparser.params, 1)?;
+        let (resubmit_meta, _) = b.region(&deparser.vars, &deparser.params, 2)?;
+        let (normal_meta, _) = b.region(&deparser.vars, &deparser.params, 3)?;
+        let mut field = |of, name| b.field(of, name);
+        let fields = Ingress {
+            parser: 0,
+            control: 0,
+            deparser: 0,
+            headers,
+            meta,
+            resubmit_in,
+            recirculate_in,
+            output: output.0,
+            clone_meta,
+            resubmit_meta,
+            normal_meta,
+            parser_port: field(parser_istd, "ingress_port")?,
+            parser_path: field(parser_istd, "packet_path")?,
+            port: field(istd, "ingress_port")?,
+            path: field(istd, "packet_path")?,
+            timestamp: field(istd, "ingress_timestamp")?,
+            parser_error: field(istd, "parser_error")?,
+            class_of_service: field(output, "class_of_service")?,
+            clone: field(output, "clone")?,
+            clone_session: field(output, "clone_session_id")?,
+            drop: field(output, "drop")?,
+            resubmit: field(output, "resubmit")?,
+            multicast_group: field(output, "multicast_group")?,
+            egress_port: field(output, "egress_port")?,
+        };
+        let (h, m) = (Some(headers.slot), Some(meta.slot));
+        let s = |r: Region| Some(r.slot);
+        Ok(Ingress {
+            parser: compiler.parser(
+                p,
+                &[
+                    None,
+                    h,
+                    m,
+                    s(parser_istd.0),
+                    s(resubmit_in),
+                    s(recirculate_in),
+                ],
+            )?,
+            control: compiler.control(c, &[h, m, s(istd.0), s(output.0)])?,
+            deparser: compiler.control(
+                d,
+                &[
+                    None,
+                    s(clone_meta),
+                    s(resubmit_meta),
+                    s(normal_meta),
+                    h,
+                    m,
+                    s(output.0),
+                ],
+            )?,
+            ..fields
+        })
+    }
+}
+
+impl Egress {
+    pub(super) fn load(
+        compiler: &mut Compiler<'_>,
+        package: &Package,
+    ) -> Result<Egress, LoadError> {
+        let program = compiler.program;
+        let (p, c, d) = blocks(program, package)?;
+        let parser = &program.parsers[p.index()];
+        let control = &program.controls[c.index()];
+        let deparser = &program.controls[d.index()];
+        let mut b = Binder { compiler };
+        let (headers, _) = b.region(&parser.vars, &parser.params, 1)?;
+        let (meta, _) = b.region(&parser.vars, &parser.params, 2)?;
+        let parser_istd = b.region(&parser.vars, &parser.params, 3)?;
+        let (normal_in, _) = b.region(&parser.vars, &parser.params, 4)?;
+        let (clone_i2e_in, _) = b.region(&parser.vars, &parser.params, 5)?;
+        let (clone_e2e_in, _) = b.region(&parser.vars, &parser.params, 6)?;
+        let istd = b.region(&control.vars, &control.params, 2)?;
+        let output = b.region(&control.vars, &control.params, 3)?;
+        let (clone_meta, _) = b.region(&deparser.vars, &deparser.params, 1)?;
+        let (recirculate_meta, _) = b.region(&deparser.vars, &deparser.params, 2)?;
+        let edstd = b.region(&deparser.vars, &deparser.params, 6)?;
+        let mut field = |of, name| b.field(of, name);
+        let fields = Egress {
+            parser: 0,
+            control: 0,
+            deparser: 0,
+            headers,
+            meta,
+            normal_in,
+            clone_i2e_in,
+            clone_e2e_in,
+            output: output.0,
+            clone_meta,
+            recirculate_meta,
+            parser_port: field(parser_istd, "egress_port")?,
+            parser_path: field(parser_istd, "packet_path")?,
+            class_of_service: field(istd, "class_of_service")?,
+            port: field(istd, "egress_port")?,
+            path: field(istd, "packet_path")?,
+            instance: field(istd, "instance")?,
+            timestamp: field(istd, "egress_timestamp")?,
+            parser_error: field(istd, "parser_error")?,
+            clone: field(output, "clone")?,
+            clone_session: field(output, "clone_session_id")?,
+            drop: field(output, "drop")?,
+            deparser_port: field(edstd, "egress_port")?,
+        };
+        let (h, m) = (Some(headers.slot), Some(meta.slot));
+        let s = |r: Region| Some(r.slot);
+        Ok(Egress {
+            parser: compiler.parser(
+                p,
+                &[
+                    None,
+                    h,
+                    m,
+                    s(parser_istd.0),
+                    s(normal_in),
+                    s(clone_i2e_in),
+                    s(clone_e2e_in),
+                ],
+            )?,
+            control: compiler.control(c, &[h, m, s(istd.0), s(output.0)])?,
+            deparser: compiler.control(
+                d,
+                &[
+                    None,
+                    s(clone_meta),
+                    s(recirculate_meta),
+                    h,
+                    m,
+                    s(output.0),
+                    s(edstd.0),
+                ],
+            )?,
+            ..fields
+        })
+    }
+}
