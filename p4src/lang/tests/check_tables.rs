@@ -186,6 +186,12 @@ fn faults_in_tables() {
          table t8 { key = { hdr.eth : exact; } actions = { a; } }
          table t9 { key = { meta.a : exact; } }
          table t10 { actions = { NoAction; } size = meta.a; }
+         action two(inout bit<8> v, bit<8> x) {}
+         table t12 { key = { meta.a + 1 : exact; } actions = { NoAction; } }
+         table t13 { actions = { NoAction; } entries = { } }
+         table t14 { actions = { two(meta.a); } default_action = two(meta.b, 1); }
+         table t15 { actions = { two(meta.a); } default_action = two(meta.a, 1); }
+         @name(\"t15\") table t16 { actions = { NoAction; } }
          table t11 { actions = { a; } default_action = a(); size = 1; size = 2; }",
         "",
     );

@@ -400,8 +400,8 @@ impl<'a> Checker<'a, '_> {
         };
         match decl {
             DeclRef::Extern(i) => {
-                let name = self.externs[i as usize].name.name.clone();
-                let name = super::unit::join(&self.unit.name, &name);
+                let own = self.externs[i as usize].name.name.clone();
+                let name = self.direct_name(&own);
                 self.extern_instance(i, types, name, made)
             }
             DeclRef::Control(i) => {

@@ -265,7 +265,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// The type's name; the second direct instance in a unit gets a number.
-    fn direct_name(&mut self, own: &str) -> String {
+    pub(crate) fn direct_name(&mut self, own: &str) -> String {
         let mut name = own.to_owned();
         let mut n = 0u32;
         while !self.unit.direct_instances.insert(name.clone()) {

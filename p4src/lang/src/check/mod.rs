@@ -168,6 +168,7 @@ impl<'a, 's> Checker<'a, 's> {
                     .hint("a program ends with the instance of its architecture's package: `Package(…) main;`"),
             );
         }
+        self.unique_names();
         if self.sink.has_errors() {
             return None;
         }
@@ -184,6 +185,36 @@ impl<'a, 's> Checker<'a, 's> {
             main,
             source: Arc::clone(source),
         })
+    }
+
+    /// What a control plane addresses must have one name each; instances of one type share theirs only with `@name`.
+    fn unique_names(&mut self) {
+        let mut seen: HashMap<(&str, String), Span> = HashMap::new();
+        let mut twice = Vec::new();
+        let mut see = |kind: &'static str, name: &str, span: Span| {
+            if let Some(first) = seen.insert((kind, name.to_owned()), span) {
+                twice.push((kind, name.to_owned(), first, span));
+            }
+        };
+        for c in self.out.controls.iter().flatten() {
+            for t in &c.tables {
+                see("table", &t.name, t.span);
+            }
+        }
+        for e in &self.out.externs {
+            see("object", &e.name, e.span);
+        }
+        for (kind, name, first, span) in twice {
+            self.push(
+                Diagnostic::error(
+                    Code::Duplicate,
+                    span,
+                    format!("two {kind}s are named `{name}` for the control plane"),
+                )
+                .label(first, "the first")
+                .hint("`@name(\"…\")` tells them apart"),
+            );
+        }
     }
 
     /// Says it, unless it was said.

@@ -1,12 +1,14 @@
 //! Tables: key, actions, properties (P4_16 1.2.5, section 14.2).
 
 use super::Checker;
+use super::infer::Signature;
 use super::types::Ty;
 use super::unit::{Body, given_name, join};
 use super::value::Val;
 use crate::ast::{self, ExprKind, TablePropertyKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
+use crate::source::Span;
 use num_traits::ToPrimitive;
 
 /// Values that a table's entries are read with.
@@ -84,6 +86,10 @@ impl<'a> Checker<'a, '_> {
         }
         for p in &table.properties {
             if let TablePropertyKind::Entries(entries) = &p.kind {
+                if t.key.is_empty() {
+                    self.err(Code::Type, p.span, "a table without a key has no entries");
+                    continue;
+                }
                 t.const_entries = p.is_const;
                 self.table_entries(entries, p.is_const, &mut t, &key_types, &decls, &rules);
             }
@@ -156,6 +162,16 @@ impl<'a> Checker<'a, '_> {
             );
         }
         let written = key_name(&k.expr);
+        if needs_name(&k.expr) && !k.annotations.iter().any(|a| a.name.name == "name") {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    k.expr.span,
+                    "the control plane has no name for this key",
+                )
+                .hint("give it one behind the match kind: `@name(\"…\")`"),
+            );
+        }
         let name = super::unit::given_name(&written, &k.annotations);
         let annotations = self.annotations(&k.annotations);
         t.key.push(ir::Key {
@@ -193,21 +209,7 @@ impl<'a> Checker<'a, '_> {
         sig.params = &sig.params[..bound];
         sig.types.truncate(bound);
         let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
-        let mut args = Vec::new();
-        if let Some(given) = self.bind_args(sig.params, written, name, a.expr.span) {
-            let mut infer = super::infer::Infer::default();
-            let mut lowered = None;
-            let block = self.block_of(|c| {
-                let vals = c.eval_args(&sig, &given, &mut infer);
-                if !vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
-                    lowered = c.lower_args(&sig, &given, vals, &infer);
-                }
-            });
-            if !block.is_empty() {
-                self.unsupported(a.expr.span, "calls in an action's bound arguments");
-            }
-            args = lowered.unwrap_or_default();
-        }
+        let args = self.directed_args(&sig, written, name, a.expr.span);
         let annotations = self.annotations(&a.annotations);
         t.actions.push(ir::TableAction {
             action,
@@ -215,6 +217,31 @@ impl<'a> Checker<'a, '_> {
             annotations,
         });
         decls.push(decl);
+    }
+
+    /// Arguments of an action's directional parameters, as bound in `actions`.
+    fn directed_args(
+        &mut self,
+        sig: &Signature<'a>,
+        written: &'a [ast::Arg],
+        name: &str,
+        span: Span,
+    ) -> Vec<ir::Arg> {
+        let Some(given) = self.bind_args(sig.params, written, name, span) else {
+            return Vec::new();
+        };
+        let mut infer = super::infer::Infer::default();
+        let mut lowered = None;
+        let block = self.block_of(|c| {
+            let vals = c.eval_args(sig, &given, &mut infer);
+            if !vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+                lowered = c.lower_args(sig, &given, vals, &infer);
+            }
+        });
+        if !block.is_empty() {
+            self.unsupported(span, "calls in an action's bound arguments");
+        }
+        lowered.unwrap_or_default()
     }
 
     fn table_property(
@@ -366,15 +393,30 @@ impl<'a> Checker<'a, '_> {
             .iter()
             .take_while(|p| p.direction != ast::Direction::None)
             .count();
-        // The arguments bound in `actions` may be repeated.
-        let written = if written.len() == sig.params.len() {
-            written.get(directed..).unwrap_or_default()
+        // The arguments bound in `actions` may be repeated, unchanged.
+        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
+        let repeated = directed > 0 && written.len() == sig.params.len();
+        let written = if repeated {
+            let (bound, rest) = written.split_at(directed);
+            let first = Signature {
+                params: &sig.params[..directed],
+                types: sig.types[..directed].to_vec(),
+                ret: Ty::Void,
+            };
+            let again = self.directed_args(&first, bound, name, e.span);
+            if !same_args(&again, &t.actions[at].args) {
+                self.err(
+                    Code::Type,
+                    e.span,
+                    "these arguments differ from those bound in the table's `actions`",
+                );
+            }
+            rest
         } else {
             written
         };
         sig.params = &sig.params[directed..];
         sig.types.drain(..directed);
-        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
         let given = self.bind_args(sig.params, written, name, e.span)?;
         let mut args = Vec::with_capacity(given.len());
         for (g, ty) in given.iter().zip(&sig.types) {
@@ -400,6 +442,39 @@ impl<'a> Checker<'a, '_> {
                 None
             }
         }
+    }
+}
+
+fn same_args(a: &[ir::Arg], b: &[ir::Arg]) -> bool {
+    use ir::Arg as A;
+    a.len() == b.len()
+        && a.iter().zip(b).all(|pair| match pair {
+            (A::In(x), A::In(y)) => x == y,
+            (A::Out(x), A::Out(y)) | (A::InOut(x), A::InOut(y)) => x == y,
+            (A::Object(x), A::Object(y)) => x == y,
+            (A::Extern(x), A::Extern(y)) => x == y,
+            (A::Ignore, A::Ignore) => true,
+            _ => false,
+        })
+}
+
+/// A key that is more than a field, slice, mask or validity has no name of its own.
+fn needs_name(e: &ast::Expr) -> bool {
+    match &e.kind {
+        ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::This | ExprKind::Type(_) => false,
+        ExprKind::Member { base, .. } | ExprKind::Slice { base, .. } => needs_name(base),
+        ExprKind::Index { base, index } => needs_name(base) || needs_name(index),
+        ExprKind::Cast { expr, .. } => needs_name(expr),
+        ExprKind::Binary {
+            op: ast::BinOp::And,
+            lhs,
+            rhs,
+        } => needs_name(lhs) || needs_name(rhs),
+        ExprKind::Call { callee, .. } => match &callee.kind {
+            ExprKind::Member { base, member } => member.name != "isValid" || needs_name(base),
+            _ => true,
+        },
+        _ => true,
     }
 }
 
