@@ -188,7 +188,7 @@ fn faults_in_tables() {
          table t10 { actions = { NoAction; } size = meta.a; }
          action two(inout bit<8> v, bit<8> x) {}
          table t12 { key = { meta.a + 1 : exact; } actions = { NoAction; } }
-         table t13 { actions = { NoAction; } entries = { } }
+         table t13 { actions = { NoAction; } entries = { _ : NoAction; } }
          table t14 { actions = { two(meta.a); } default_action = two(meta.b, 1); }
          table t15 { actions = { two(meta.a); } default_action = two(meta.a, 1); }
          @name(\"t15\") table t16 { actions = { NoAction; } }

@@ -86,7 +86,7 @@ impl<'a> Checker<'a, '_> {
         }
         for p in &table.properties {
             if let TablePropertyKind::Entries(entries) = &p.kind {
-                if t.key.is_empty() {
+                if t.key.is_empty() && !entries.is_empty() {
                     self.err(Code::Type, p.span, "a table without a key has no entries");
                     continue;
                 }
