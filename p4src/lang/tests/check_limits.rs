@@ -1,5 +1,8 @@
 //! Hostile programs end in an error, soon; large honest ones are quick.
 
+// The clock is what is tested here.
+#![allow(clippy::disallowed_methods)]
+
 mod check_support;
 
 use check_support::{TINY, compile, control, errors, lower};

@@ -41,6 +41,27 @@ fn keys_are_named_as_written() {
 }
 
 #[test]
+fn a_fields_own_name_counts() {
+    let text = control(
+        "bit<8> x; outer_t o; table t { key = { o.inner.v : exact; o.plain : exact; o.hdr.isValid() : exact; } actions = { NoAction; } }",
+        "t.apply();",
+    )
+    .replace(
+        "control C(",
+        "struct inner_t { @name(\"V\") bit<8> v; }
+         struct outer_t { @name(\".top\") inner_t inner; bit<8> plain; @name(\".eth\") eth_t hdr; }
+         control C(",
+    );
+    let p = lower(&text);
+    let names: Vec<&str> = named(&p, "C").tables[0]
+        .key
+        .iter()
+        .map(|k| k.name.as_str())
+        .collect();
+    assert_eq!(names, ["top.V", "o.plain", "eth.$valid$"]);
+}
+
+#[test]
 fn actions_defaults_and_properties() {
     let (p, t) = table(
         "action set(inout bit<8> where, bit<8> to) { where = to; }

@@ -25,6 +25,7 @@ mod fold;
 mod function;
 mod infer;
 mod instantiate;
+mod key;
 mod loops;
 mod member;
 mod ops;

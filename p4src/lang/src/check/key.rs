@@ -1,0 +1,202 @@
+//! Key fields of tables: what can be matched, and how the control plane names it.
+
+use super::Checker;
+use super::types::Ty;
+use super::unit::Body;
+use crate::ast::{self, ExprKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+
+impl<'a> Checker<'a, '_> {
+    /// One key field, appended to the table.
+    pub(crate) fn table_key(
+        &mut self,
+        k: &'a ast::KeyElement,
+        t: &mut ir::Table,
+        types: &mut Vec<Ty>,
+    ) {
+        if !self.match_kinds.contains(&k.kind.name) {
+            let mut d = Diagnostic::error(
+                Code::UnknownName,
+                k.kind.span,
+                format!("unknown match kind `{}`", k.kind.name),
+            );
+            let known = self.match_kinds.iter().map(String::as_str);
+            if let Some(near) = super::scope::nearest(&k.kind.name, known) {
+                d = d.hint(format!("a match kind like it is `{near}`"));
+            }
+            self.push(d);
+        }
+        // Calls in a key run where the table is applied, just before the lookup.
+        self.unit.body = Body::Apply;
+        let val = self.expr(&k.expr, None);
+        let lowered = self.rvalue(val, k.expr.span);
+        self.unit.body = Body::Locals;
+        let renamed = lowered.as_ref().and_then(|(_, e)| self.renamed_key(e));
+        let (ty, expr) = match lowered {
+            Some(x) => x,
+            None => (Ty::Poison, super::fold::boolean(false)),
+        };
+        let bare = self.decay(self.types.strip_new(&ty).clone());
+        let numeric = matches!(bare, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_) | Ty::Poison);
+        let scalar = numeric || matches!(bare, Ty::Bool | Ty::Enum(_) | Ty::Error | Ty::Varbit(_));
+        if !scalar {
+            let shown = self.types.show(&ty);
+            self.err(
+                Code::Type,
+                k.expr.span,
+                format!("a key field of type {shown} cannot be matched"),
+            );
+        } else if !numeric && matches!(k.kind.name.as_str(), "lpm" | "range") {
+            let shown = self.types.show(&ty);
+            self.err(
+                Code::Type,
+                k.expr.span,
+                format!("`{}` needs a bit<> or int<>, not {shown}", k.kind.name),
+            );
+        }
+        let written = renamed.unwrap_or_else(|| key_name(&k.expr));
+        if needs_name(&k.expr) && !k.annotations.iter().any(|a| a.name.name == "name") {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    k.expr.span,
+                    "the control plane has no name for this key",
+                )
+                .hint("give it one behind the match kind: `@name(\"…\")`"),
+            );
+        }
+        let name = super::unit::given_name(&written, &k.annotations);
+        let annotations = self.annotations(&k.annotations);
+        t.key.push(ir::Key {
+            expr,
+            match_kind: k.kind.name.clone(),
+            name,
+            annotations,
+        });
+        types.push(ty);
+    }
+
+    /// A key's name where a field on its path has a `@name`: it stands for the field, or with a leading dot for the
+    /// whole path so far.
+    fn renamed_key(&self, e: &ir::Expr) -> Option<String> {
+        let (lv, valid) = match &e.kind {
+            ir::ExprKind::Read(lv) => (lv, false),
+            ir::ExprKind::IsValid(lv) => (lv, true),
+            _ => return None,
+        };
+        let var = self.unit.vars.get(lv.var.index())?;
+        let (mut name, mut ty) = (var.name.clone(), var.ty.clone());
+        let mut renamed = false;
+        for step in &lv.path {
+            match (step, &ty) {
+                (ir::Access::Field(n), ir::Type::Struct(id)) => {
+                    let field = self.types.ir.get(id.index())?.fields.get(*n as usize)?;
+                    let given = field.annotations.iter().find(|a| a.name == "name");
+                    let own = match given.map(|a| a.literals.as_slice()) {
+                        Some([ast::Literal::Str(s)]) => {
+                            renamed = true;
+                            s
+                        }
+                        _ => &field.name,
+                    };
+                    name = super::unit::join(&name, own);
+                    ty = field.ty.clone();
+                }
+                (ir::Access::Index(i), ir::Type::Stack(id, _)) => {
+                    let n = super::fold::as_const(i).and_then(super::fold::number)?;
+                    name = format!("{name}[{n}]");
+                    ty = ir::Type::Struct(*id);
+                }
+                (ir::Access::Slice(hi, lo), _) => name = format!("{name}[{hi}:{lo}]"),
+                _ => return None,
+            }
+        }
+        if valid {
+            name.push_str(".$valid$");
+        }
+        renamed.then_some(name)
+    }
+}
+
+/// A key that is more than a field, slice, mask or validity has no name of its own.
+fn needs_name(e: &ast::Expr) -> bool {
+    match &e.kind {
+        ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::This | ExprKind::Type(_) => false,
+        ExprKind::Member { base, .. } | ExprKind::Slice { base, .. } => needs_name(base),
+        ExprKind::Index { base, index } => needs_name(base) || needs_name(index),
+        ExprKind::Cast { expr, .. } => needs_name(expr),
+        ExprKind::Binary {
+            op: ast::BinOp::And,
+            lhs,
+            rhs,
+        } => needs_name(lhs) || needs_name(rhs),
+        ExprKind::Call { callee, .. } => match &callee.kind {
+            ExprKind::Member { base, member } => member.name != "isValid" || needs_name(base),
+            _ => true,
+        },
+        _ => true,
+    }
+}
+
+/// A key's expression as P4Info names it: as written, `h.isValid()` as `h.$valid$`.
+fn key_name(e: &ast::Expr) -> String {
+    match &e.kind {
+        ExprKind::Name { name, .. } => name.name.clone(),
+        ExprKind::Member { base, member } => format!("{}.{}", key_name(base), member.name),
+        ExprKind::Index { base, index } => format!("{}[{}]", key_name(base), key_name(index)),
+        ExprKind::Slice { base, hi, lo } => {
+            format!("{}[{}:{}]", key_name(base), key_name(hi), key_name(lo))
+        }
+        ExprKind::Call { callee, .. } => match &callee.kind {
+            ExprKind::Member { base, member } if member.name == "isValid" => {
+                format!("{}.$valid$", key_name(base))
+            }
+            _ => format!("{}()", key_name(callee)),
+        },
+        ExprKind::Int { value, .. } => value.to_string(),
+        ExprKind::Bool(b) => b.to_string(),
+        ExprKind::Binary { op, lhs, rhs } => {
+            format!("{} {} {}", key_name(lhs), symbol(*op), key_name(rhs))
+        }
+        ExprKind::Unary { op, expr } => {
+            let sign = match op {
+                ast::UnOp::Not => "!",
+                ast::UnOp::BitNot => "~",
+                ast::UnOp::Neg => "-",
+                ast::UnOp::Plus => "+",
+            };
+            format!("{sign}{}", key_name(expr))
+        }
+        ExprKind::Cast { expr, .. } => key_name(expr),
+        ExprKind::This => "this".to_owned(),
+        _ => "expression".to_owned(),
+    }
+}
+
+fn symbol(op: ast::BinOp) -> &'static str {
+    use ast::BinOp as B;
+    match op {
+        B::Mul => "*",
+        B::Div => "/",
+        B::Mod => "%",
+        B::Add => "+",
+        B::Sub => "-",
+        B::AddSat => "|+|",
+        B::SubSat => "|-|",
+        B::Shl => "<<",
+        B::Shr => ">>",
+        B::Le => "<=",
+        B::Ge => ">=",
+        B::Lt => "<",
+        B::Gt => ">",
+        B::Ne => "!=",
+        B::Eq => "==",
+        B::And => "&",
+        B::Xor => "^",
+        B::Or => "|",
+        B::Concat => "++",
+        B::LogAnd => "&&",
+        B::LogOr => "||",
+    }
+}
