@@ -1,0 +1,72 @@
+//! What the P4 text costs on the embedded switch.
+
+use std::time::Instant;
+
+use aggregation::WorkerId;
+use aggregation::cluster::{Config, Node};
+use aggregation::server::Mode;
+use parser_gen::Arch;
+use wire::{Flags, Kind, Packet, Repr};
+
+use crate::p4_switch::{Admission, FIRST_WORKER_PORT, P4Switch, VALUES, compile, frame};
+
+/// Nanoseconds that the P4 program takes for an aggregated packet: `cargo test --release … -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn nanoseconds_a_packet() {
+    for workers in [2, 8] {
+        let mut config = Config::new(1, workers, Mode::Switch);
+        config.job.window = 64;
+        config.job.values_per_packet = VALUES as u16;
+        config.job.values_per_round = VALUES;
+        let job = config.checked_job().expect("a job");
+        let mut p4 = P4Switch::load(compile(Arch::Psa, &[]));
+        p4.admit(job, Admission::Cleared);
+        let frame_of = |sequence: u64, rank: u8| {
+            let chunk = job.chunk(sequence);
+            let header = Repr {
+                kind: Kind::Update,
+                flags: Flags::NONE.with(Flags::VERSION, job.version(chunk).0),
+                job: job.id().0,
+                chunk: chunk.0,
+                slot: job.slot(chunk).0,
+                worker: rank,
+                transmission: 0,
+                contributors: 1 << rank,
+                scale: 127,
+                next_scale: 127,
+                count: VALUES as u16,
+            };
+            let mut payload = vec![0; header.buffer_len()];
+            let mut packet = Packet::new_unchecked(&mut payload[..]);
+            header.emit(&mut packet);
+            packet.write_i32(0..VALUES as i32);
+            frame(Node::Worker(WorkerId(rank)), &payload)
+        };
+        let sequences = 4096u64;
+        let frames: Vec<(u32, Vec<u8>)> = (0..sequences)
+            .flat_map(|sequence| (0..workers).map(move |rank| (sequence, rank)))
+            .map(|(sequence, rank)| {
+                (
+                    FIRST_WORKER_PORT + u32::from(rank),
+                    frame_of(sequence, rank),
+                )
+            })
+            .collect();
+        let mut sums = 0;
+        let since = Instant::now();
+        for (port, frame) in &frames {
+            p4.switch.handle_packet(0, *port, frame);
+            while let Some(transmit) = p4.switch.poll_transmit() {
+                sums += 1;
+                p4.switch.recycle(transmit.bytes);
+            }
+        }
+        let ns = since.elapsed().as_nanos() as f64 / frames.len() as f64;
+        assert_eq!(sums, sequences);
+        println!(
+            "{workers} workers: {ns:.0} ns a packet of {VALUES} values ({} packets)",
+            frames.len()
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! Defects of the P4 text, one each: a comparison that accepts them is worth nothing.
+
+use aggregation::cluster::{Compare, Config, Faults, SlotSwitch};
+use parser_gen::Arch;
+
+use crate::p4_switch::{Admission, P4Switch, Patch, compile};
+use crate::runs::{chaotic, run, run_in_used_cells};
+use crate::wild::wild_differences;
+
+const AGGREGATE: &str = "common/aggregate.p4";
+const EXTERNS: &str = "psa/externs.p4";
+
+/// A defect of the P4 text.
+struct Mutant {
+    name: &'static str,
+    patch: Patch,
+    /// Whether training itself must show it, by wrong sums or needless errors, in some of the runs.
+    breaks_training: bool,
+}
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "no bitmap check: a duplicate is merged again",
+        patch: (
+            AGGREGATE,
+            "} else if (before & worker_bit != 0) {",
+            "} else if (false) {",
+        ),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "no stale check",
+        patch: (AGGREGATE, "if (age == AGE_STALE) {", "if (false) {"),
+        breaks_training: false,
+    },
+    Mutant {
+        name: "no takeover",
+        patch: (
+            AGGREGATE,
+            "worker_bit, age == AGE_NEW, before",
+            "worker_bit, false, before",
+        ),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "an empty bitmap is not taken over",
+        patch: (AGGREGATE, "if (before == 0) {", "if (age == AGE_NEW) {"),
+        breaks_training: false,
+    },
+    Mutant {
+        name: "one version of each slot",
+        patch: (AGGREGATE, "(slot << 1) + version;", "(slot << 1);"),
+        breaks_training: false,
+    },
+    Mutant {
+        name: "a duplicate of a complete cell is dropped",
+        patch: (
+            AGGREGATE,
+            "if (op == SLOT_READ && !complete) {",
+            "if (op == SLOT_READ) {",
+        ),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "a duplicate of an incomplete cell goes on as SUM",
+        patch: (
+            AGGREGATE,
+            "bool complete = before",
+            "bool complete = before & worker_bit != 0 || before",
+        ),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "no AGAIN",
+        patch: (AGGREGATE, "hdr.agg.flags = hdr.agg.flags | AGG_AGAIN;", ""),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "all flags are ORed",
+        patch: (
+            AGGREGATE,
+            "hdr.agg.flags & AGG_NON_FINITE, op",
+            "hdr.agg.flags, op",
+        ),
+        breaks_training: false,
+    },
+    Mutant {
+        name: "contributors are the packet's own",
+        patch: (AGGREGATE, "hdr.agg.contributors = all_workers;", ""),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "a block of 32 values is forgotten",
+        patch: (AGGREGATE, "sum5.apply(hdr.values5, cell, op);", ""),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "scale-only frames touch the values",
+        patch: (AGGREGATE, "if (!scale_only) {", "if (true) {"),
+        breaks_training: false,
+    },
+    Mutant {
+        name: "unsigned comparison of chunks",
+        patch: (
+            EXTERNS,
+            "} else if (ahead[31:31] == 0) {",
+            "} else if (chunk > owner) {",
+        ),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "the smallest exponent",
+        patch: (EXTERNS, "scale > stored", "scale < stored"),
+        breaks_training: true,
+    },
+    Mutant {
+        name: "values are overwritten",
+        patch: (EXTERNS, "value = value + sums.read(cell);", ""),
+        breaks_training: true,
+    },
+];
+
+/// The runs that find mutants: the faults that bring each rule into play, and few enough timeouts that a job which
+/// cannot finish ends soon.
+fn telling(seed: u64) -> Config {
+    let mut config = chaotic(seed);
+    config.job.workers = 2 + config.job.workers % 4;
+    config.faults = Faults {
+        loss: 0.05,
+        duplicate: 0.3,
+        reorder: 0.3,
+        reorder_ns: 1_000_000,
+    };
+    config.retransmission.max_timeouts = 30;
+    config.rounds = 2;
+    config
+}
+
+/// In how many of how many cases the comparison finds a mutant.
+#[derive(Debug, Default)]
+struct Caught {
+    /// Runs in which a frame or a cell differs.
+    differ: u64,
+    /// Runs that end with a wrong sum or a needless error.
+    go_wrong: u64,
+    /// Runs in cells that another job has used in which a frame differs, or that go wrong.
+    used_cells: u64,
+    /// Jobs of wild UPDATEs in which a frame or a cell differs.
+    wild: u64,
+}
+
+const MUTANT_RUNS: u64 = 12;
+const MUTANT_USED_CELLS: u64 = 6;
+const MUTANT_WILD_JOBS: u64 = 5;
+
+fn hunt(patches: &[Patch]) -> Caught {
+    let mut caught = Caught::default();
+    let mut p4 = P4Switch::load(compile(Arch::Psa, patches));
+    for seed in 400_000..400_000 + MUTANT_RUNS {
+        let config = telling(seed);
+        let job = config.checked_job().expect("a job");
+        p4.admit(job, Admission::Cleared);
+        let mut both = Compare::new(job, p4, SlotSwitch::new(job));
+        let (_, violations) = run(&config, &mut both);
+        caught.differ += u64::from(!both.mismatches.is_empty());
+        caught.go_wrong += u64::from(!violations.is_empty());
+        p4 = both.first;
+    }
+    for seed in 500_000..500_000 + MUTANT_USED_CELLS {
+        let (back, _, _, right) = run_in_used_cells(p4, &telling(seed));
+        caught.used_cells += u64::from(!right);
+        p4 = back;
+    }
+    for seed in 600_000..600_000 + MUTANT_WILD_JOBS {
+        let differences;
+        (p4, differences) = wild_differences(p4, seed, 300);
+        caught.wild += u64::from(differences > 0);
+    }
+    caught
+}
+
+#[test]
+fn every_mutant_of_the_p4_text_is_caught() {
+    println!(
+        "of {MUTANT_RUNS} runs, {MUTANT_USED_CELLS} in used cells, {MUTANT_WILD_JOBS} wild jobs:"
+    );
+    let unchanged = hunt(&[]);
+    let all = [
+        unchanged.differ,
+        unchanged.go_wrong,
+        unchanged.used_cells,
+        unchanged.wild,
+    ];
+    assert_eq!(
+        all, [0; 4],
+        "the text itself is right, or the mutants prove nothing"
+    );
+    for mutant in MUTANTS {
+        let caught = hunt(&[mutant.patch]);
+        println!("{}: {caught:?}", mutant.name);
+        let found = caught.differ + caught.used_cells + caught.wild;
+        assert!(found > 0, "{}: nothing differs", mutant.name);
+        if mutant.breaks_training {
+            assert!(
+                caught.differ > 0 && caught.go_wrong > 0,
+                "{}: {caught:?}",
+                mutant.name
+            );
+        }
+    }
+}

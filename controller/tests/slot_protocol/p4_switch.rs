@@ -1,0 +1,400 @@
+//! p4src's PSA program as a switch of `aggregation`'s cluster: the P4 text, compiled and executed, with real frames.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use aggregation::cluster::{CellState, Node, SwitchModel};
+use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use host_agent::frames::{Endpoint, Mac, build, group, open};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
+use parser_gen::{Arch, Library, generate, program};
+use pipeline::{Config, Switch};
+use wire::{Kind, Packet};
+
+/// The server's port. Rank r is at port `FIRST_WORKER_PORT + r`.
+pub const SERVER_PORT: u32 = 1;
+/// Rank 0's port: no rank's port is its own number, nor another's rank.
+pub const FIRST_WORKER_PORT: u32 = 40;
+/// Values of a packet and of a cell.
+pub const VALUES: usize = 256;
+/// Cells of the program.
+pub const CELLS: u64 = 2048;
+/// Where an admitted job's cells begin.
+pub const BASE: u64 = 96;
+const RESULTS_GROUP: u32 = 17;
+/// In the cells to both sides of the job's: no frame may change it.
+const SENTINEL: u128 = 0xA5;
+
+/// What `Tally` counts, by index (p4src/common/aggregate_types.p4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Merged; others are missing.
+    Absorbed,
+    /// Merged; nobody is missing.
+    Completed,
+    /// A duplicate for a complete cell.
+    Again,
+    /// A duplicate for an incomplete cell.
+    Duplicate,
+    /// Older than the cell's owner.
+    Stale,
+    /// Of an unknown worker, or from another's port.
+    Foreign,
+    /// Slot, version or count are not the chunk's.
+    Malformed,
+}
+
+impl Outcome {
+    /// All, by index.
+    pub const ALL: [Self; 7] = [
+        Self::Absorbed,
+        Self::Completed,
+        Self::Again,
+        Self::Duplicate,
+        Self::Stale,
+        Self::Foreign,
+        Self::Malformed,
+    ];
+}
+
+/// A change of the P4 text: path, what stands there once, what stands there instead.
+pub type Patch = (&'static str, &'static str, &'static str);
+
+/// Compiles a program of p4src with these changes.
+pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
+    let options = parser_gen::Options { aggregate: true };
+    let generated = generate(&Library::builtin(), &[], &options).expect("generates");
+    let mut files = p4lang::Files::new();
+    let mut changed = 0;
+    for (path, mut text) in program(arch, &generated) {
+        for (_, old, new) in patches.iter().filter(|(of, ..)| *of == path) {
+            assert_eq!(text.matches(old).count(), 1, "{path}: `{old}`");
+            text = text.replace(old, new);
+            changed += 1;
+        }
+        files.insert(&path, text);
+    }
+    assert_eq!(changed, patches.len(), "a patch names no file");
+    match p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default()) {
+        Ok(compiled) => Arc::new(compiled.program),
+        Err(diagnostics) => panic!("{}: {diagnostics}", arch.main_path()),
+    }
+}
+
+/// Where a node is.
+pub fn endpoint(node: Node) -> Endpoint {
+    let last = match node {
+        Node::Server => 254,
+        Node::Worker(WorkerId(rank)) => rank,
+    };
+    Endpoint {
+        mac: Mac([2, 0, 0, 0, 1, last]),
+        ip: Ipv4Addr::new(10, 0, 1, last),
+    }
+}
+
+/// The port that a node is at.
+pub fn port(node: Node) -> u32 {
+    match node {
+        Node::Server => SERVER_PORT,
+        Node::Worker(WorkerId(rank)) => FIRST_WORKER_PORT + u32::from(rank),
+    }
+}
+
+/// The node at a port.
+fn node_at(port: u32) -> Node {
+    if port == SERVER_PORT {
+        return Node::Server;
+    }
+    let rank = port
+        .checked_sub(FIRST_WORKER_PORT)
+        .and_then(|rank| u8::try_from(rank).ok());
+    Node::Worker(WorkerId(
+        rank.unwrap_or_else(|| panic!("nobody is at port {port}")),
+    ))
+}
+
+/// Whom a driver addresses a payload to (docs/protocol.md, "Frame").
+pub fn addressee(payload: &[u8]) -> Endpoint {
+    match Packet::new_checked(payload) {
+        Ok(packet) if packet.kind() == Kind::Result && packet.worker() == wire::ALL_WORKERS => {
+            group(packet.job())
+        }
+        Ok(packet) if packet.kind() == Kind::Result => {
+            endpoint(Node::Worker(WorkerId(packet.worker())))
+        }
+        _ => endpoint(Node::Server),
+    }
+}
+
+/// The frame that a node sends with this payload.
+pub fn frame(from: Node, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    build(&mut frame, endpoint(from), addressee(payload), payload);
+    frame
+}
+
+/// What an admission leaves in the cells. Bitmaps are empty in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Owners older than the first chunk; the rest 0, as in the reference, so that cells can be compared.
+    Cleared,
+    /// Owners older than the first chunk; whatever another job left of values, flags and scales.
+    LeftBehind,
+    /// The same, but each cell has the first chunk that it will hold for its owner, as zeroed registers have 0: rule 2
+    /// takes a cell over, whoever owns it, if nobody has contributed.
+    Owned,
+}
+
+/// The program on the embedded switch, with one job.
+pub struct P4Switch {
+    /// The switch.
+    pub switch: Switch,
+    /// By value.
+    sums: Vec<String>,
+    job: Option<Job>,
+    entries: Vec<TableEntry>,
+    frame: Vec<u8>,
+}
+
+const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
+const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
+const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
+const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
+
+impl P4Switch {
+    /// Loads a compiled program.
+    pub fn load(program: Arc<p4lang::ir::Program>) -> Self {
+        let sums = (0..VALUES)
+            .map(|v| format!("SwitchIngress.aggregate.sum{}.s{}.sums", v / 32, v % 32))
+            .collect();
+        Self {
+            switch: Switch::new(program, Config::default()).expect("loads"),
+            sums,
+            job: None,
+            entries: Vec::new(),
+            frame: Vec::new(),
+        }
+    }
+
+    /// Takes the last job out and admits this one.
+    pub fn admit(&mut self, job: Job, admission: Admission) {
+        assert_eq!(job.values_per_packet(), VALUES, "the P4 text has so many");
+        for entry in self.entries.drain(..) {
+            self.switch.delete_entry(&entry).expect("it was inserted");
+        }
+        self.job = Some(job);
+
+        let (cells, window) = (job.cells() as u64, u128::from(job.window()));
+        assert!(BASE + cells < CELLS);
+        let first = job.first_chunk();
+        for chunk in (0..cells as u32).map(|n| first.plus(n)) {
+            let owner = if admission == Admission::Owned {
+                chunk
+            } else {
+                first.plus(u32::MAX)
+            };
+            let cell = BASE + u64::from(job.cell(chunk).0);
+            self.write(OWNERS, cell, u128::from(owner.0));
+            self.write(BITMAPS, cell, 0);
+        }
+        if admission == Admission::Cleared {
+            for name in self.register_names().iter().skip(2) {
+                (BASE..BASE + cells).for_each(|cell| self.write(name, cell, 0));
+            }
+        }
+        for name in self.register_names() {
+            for cell in [BASE - 1, BASE + cells] {
+                self.write(&name, cell, SENTINEL);
+            }
+        }
+
+        let id = ("hdr.agg.job", u128::from(job.id().0));
+        let all = u128::from(job.everyone().0);
+        self.insert(
+            "aggregate.jobs",
+            &[id],
+            "aggregate.aggregate_job",
+            &[
+                ("all_workers_", all),
+                ("base_", u128::from(BASE)),
+                ("window_", window),
+            ],
+        );
+        for worker in job.everyone().iter() {
+            let node = Node::Worker(worker);
+            let rank = u128::from(worker.0);
+            let key = [
+                id,
+                ("hdr.agg.worker", rank),
+                ("meta.port", u128::from(port(node))),
+            ];
+            let bit = [("worker_bit_", 1 << rank)];
+            self.insert("aggregate.members", &key, "aggregate.member", &bit);
+        }
+        for node in job
+            .everyone()
+            .iter()
+            .map(Node::Worker)
+            .chain([Node::Server])
+        {
+            let to = [("port", u128::from(port(node)))];
+            self.insert(
+                "forward.mac",
+                &[mac(endpoint(node))],
+                "forward.unicast",
+                &to,
+            );
+        }
+        let to = [("group", u128::from(RESULTS_GROUP))];
+        self.insert(
+            "forward.mac",
+            &[mac(group(job.id().0))],
+            "forward.multicast",
+            &to,
+        );
+        let replicas = job.everyone().iter().map(|worker| Replica {
+            port: port(Node::Worker(worker)),
+            instance: 1 + u16::from(worker.0),
+        });
+        let results = MulticastGroup {
+            id: RESULTS_GROUP,
+            replicas: replicas.collect(),
+        };
+        self.switch
+            .set_multicast_group(&results)
+            .expect("the group");
+    }
+
+    fn insert(&mut self, table: &str, key: &[(&str, u128)], action: &str, params: &[(&str, u128)]) {
+        let exact = |(field, value): &(&str, u128)| FieldMatch {
+            field: (*field).to_owned(),
+            value: Match::Exact(*value),
+        };
+        let entry = TableEntry {
+            table: format!("SwitchIngress.{table}"),
+            key: key.iter().map(exact).collect(),
+            priority: 0,
+            action: ActionCall {
+                name: format!("SwitchIngress.{action}"),
+                params: params
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), *value))
+                    .collect(),
+            },
+        };
+        self.switch
+            .insert_entry(&entry)
+            .unwrap_or_else(|error| panic!("{entry:?}: {error}"));
+        self.entries.push(entry);
+    }
+
+    /// Every register of `Aggregate`.
+    pub fn register_names(&self) -> Vec<String> {
+        let state = [OWNERS, BITMAPS, FLAGS, SCALES].map(str::to_owned);
+        state.into_iter().chain(self.sums.iter().cloned()).collect()
+    }
+
+    fn write(&mut self, register: &str, index: u64, value: u128) {
+        self.switch
+            .register_write(register, index, &[value])
+            .unwrap_or_else(|error| panic!("{register}[{index}]: {error}"));
+    }
+
+    fn read(&self, register: &str, index: u64) -> u128 {
+        match self.switch.register_read(register, index).as_deref() {
+            Ok([value]) => *value,
+            other => panic!("{register}[{index}]: {other:?}"),
+        }
+    }
+
+    /// All cells of all registers.
+    pub fn registers(&self) -> Vec<u128> {
+        let names = self.register_names();
+        let cells = names
+            .iter()
+            .flat_map(|name| (0..CELLS).map(move |cell| (name, cell)));
+        cells.map(|(name, cell)| self.read(name, cell)).collect()
+    }
+
+    /// Wants the cells beside the job's as they were.
+    pub fn assert_neighbours_untouched(&self) {
+        let cells = self.job.expect("admitted").cells() as u64;
+        for name in self.register_names() {
+            for cell in [BASE - 1, BASE + cells] {
+                assert_eq!(self.read(&name, cell), SENTINEL, "{name}[{cell}]");
+            }
+        }
+    }
+
+    /// How many frames met this outcome since the program was loaded.
+    pub fn outcomes(&self, outcome: Outcome) -> u64 {
+        let name = "SwitchIngress.aggregate.outcomes.cells";
+        self.switch
+            .counter_read(name, outcome as u64)
+            .expect("Tally counts")
+            .packets
+    }
+
+    /// What leaves after a frame has come in at a port.
+    pub fn send(&mut self, now_ns: u64, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        self.switch.handle_packet(now_ns, port, frame);
+        let sent = std::iter::from_fn(|| self.switch.poll_transmit());
+        let sent = sent
+            .map(|transmit| (transmit.port, transmit.bytes))
+            .collect();
+        assert_eq!(self.switch.poll_timeout(), None, "nothing is held here");
+        sent
+    }
+}
+
+fn mac(endpoint: Endpoint) -> (&'static str, u128) {
+    let value = endpoint
+        .mac
+        .0
+        .iter()
+        .fold(0, |value, byte| value << 8 | u128::from(*byte));
+    ("hdr.ethernet.dst", value)
+}
+
+impl SwitchModel for P4Switch {
+    fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        build(&mut self.frame, endpoint(from), addressee(payload), payload);
+        self.switch.handle_packet(now_ns, port(from), &self.frame);
+        while let Some(transmit) = self.switch.poll_transmit() {
+            let to = node_at(transmit.port);
+            let opened = open(&transmit.bytes, endpoint(to));
+            let payload = opened.unwrap_or_else(|| panic!("{to:?}: {:02x?}", transmit.bytes));
+            out.push((to, payload.to_vec()));
+            self.switch.recycle(transmit.bytes);
+        }
+    }
+
+    fn cell(&self, cell: CellIndex) -> Option<CellState> {
+        let job = self.job?;
+        if cell.index() >= job.cells() {
+            return None;
+        }
+        let index = BASE + u64::from(cell.0);
+        Some(CellState {
+            owner: ChunkId(self.read(OWNERS, index) as u32),
+            contributors: WorkerSet(self.read(BITMAPS, index) as u32),
+            flags: self.read(FLAGS, index) as u8,
+            next_scale: self.read(SCALES, index) as u8,
+            values: self
+                .sums
+                .iter()
+                .map(|name| self.read(name, index) as u32 as i32)
+                .collect(),
+        })
+    }
+}
+
+/// splitmix64's finaliser: choices that follow from a seed.
+pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
+    let mut x =
+        seed ^ a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.wrapping_mul(0xD1B5_4A32_D192_ED03);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
