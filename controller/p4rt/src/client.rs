@@ -151,7 +151,7 @@ impl Client {
             device_id: self.device_id,
             election_id: Some(uint128(self.election_id)),
             action: action.into(),
-            config: (action != PipelineAction::Commit).then(|| v1::ForwardingPipelineConfig {
+            config: (action != PipelineAction::Commit).then_some(v1::ForwardingPipelineConfig {
                 p4info: Some(p4info),
                 p4_device_config: device_config,
                 cookie: Some(v1::forwarding_pipeline_config::Cookie { cookie }),

@@ -39,7 +39,7 @@ try:
     entry.modify()
     found = list(sh.TableEntry("Ingress.forward").read())
     check("entries", len(found), 1)
-    check("port", found[0].action["port"].msg().value, b"\x02")
+    check("port", found[0].action["port"].value, b"\x02")
 
     ternary = sh.TableEntry("Ingress.acl")(action="Ingress.drop")
     ternary.match["src"] = "0x0a &&& 0xff"
@@ -57,7 +57,7 @@ try:
     default.action["port"] = "3"
     default.modify()
     default = sh.TableEntry("Ingress.forward")(is_default=True)
-    check("default", [e.action["port"].msg().value for e in default.read()], [b"\x03"])
+    check("default", [e.action["port"].value for e in default.read()], [b"\x03"])
 
     group = sh.MulticastGroupEntry(1)
     group.add(1, 1).add(2, 1)

@@ -285,9 +285,9 @@ fn stripped_tag(message: &libc::msghdr) -> Option<[u8; TAG]> {
             unsafe { ((*next).cmsg_level, (*next).cmsg_type, (*next).cmsg_len) };
         let enough = {
             // SAFETY: pure arithmetic.
-            unsafe { libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as u32) as usize }
+            unsafe { libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as u32) as _ }
         };
-        if level == libc::SOL_PACKET && kind == libc::PACKET_AUXDATA && len as usize >= enough {
+        if level == libc::SOL_PACKET && kind == libc::PACKET_AUXDATA && len >= enough {
             // SAFETY: the message is long enough to hold the structure; it may be unaligned.
             let aux: libc::tpacket_auxdata = unsafe {
                 libc::CMSG_DATA(next)

@@ -5,9 +5,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{
-    Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
-};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
 /// Frames in flight in one direction; as many as a veth pair's default queue holds.
@@ -104,10 +102,7 @@ impl MemoryLink {
 
     /// The next frame from the switch; none if none comes within `timeout`, or the switch is gone.
     pub fn receive(&self, timeout: Duration) -> Option<Vec<u8>> {
-        match self.incoming.recv_timeout(timeout) {
-            Ok(frame) => Some(frame),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.incoming.recv_timeout(timeout).ok()
     }
 
     /// A frame from the switch that has already arrived.

@@ -36,7 +36,12 @@ impl Socket {
     }
 
     fn new(socket: OwnedFd, name: String) -> Self {
-        Self { name, socket, buffer: vec![0; MAX_FRAME + 1], lost: 0 }
+        Self {
+            name,
+            socket,
+            buffer: vec![0; MAX_FRAME + 1],
+            lost: 0,
+        }
     }
 }
 
@@ -44,7 +49,11 @@ impl PortIo for Socket {
     fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
         let mut received = Received::default();
         while received.frames + received.errors < budget {
-            match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
+            match recv(
+                self.socket.as_raw_fd(),
+                &mut self.buffer,
+                MsgFlags::MSG_DONTWAIT,
+            ) {
                 Ok(0) | Err(Errno::EAGAIN) => break,
                 Ok(length) if length > MAX_FRAME => received.errors += 1,
                 Ok(length) => {
@@ -94,12 +103,21 @@ mod tests {
 
     #[test]
     fn frames_keep_their_boundaries_and_an_unplugged_cable_only_loses() -> io::Result<()> {
-        let (a, b) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+        let (a, b) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )?;
         let (mut a, mut b) = (Socket::new(a, "a".into()), Socket::new(b, "b".into()));
         a.send(&[1; 60])?;
         a.send(&[2; 1500])?;
         let mut lengths = Vec::new();
-        assert_eq!(b.receive(8, &mut |frame| lengths.push((frame[0], frame.len())))?.frames, 2);
+        assert_eq!(
+            b.receive(8, &mut |frame| lengths.push((frame[0], frame.len())))?
+                .frames,
+            2
+        );
         assert_eq!(lengths, [(1, 60), (2, 1500)]);
         drop(b);
         a.send(&[3; 60])?;

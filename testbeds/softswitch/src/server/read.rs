@@ -261,7 +261,7 @@ impl Service {
     ) -> Result<R, Status> {
         let answer = self
             .driver
-            .run(move |core| core.target().map(|program| question(program)))
+            .run(move |core| Some(question(core.target()?)))
             .await
             .map_err(stopped)?;
         answer.ok_or_else(no_pipeline)

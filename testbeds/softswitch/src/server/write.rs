@@ -71,7 +71,7 @@ impl Service {
     ) -> Result<Vec<UpdateResult>, Status> {
         let results = self
             .driver
-            .run(move |core| core.target().map(|program| command(program)))
+            .run(move |core| Some(command(core.target()?)))
             .await
             .map_err(stopped)?;
         results.ok_or_else(no_pipeline)
