@@ -70,7 +70,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         base = base_;
         window = window_;
     }
-    // A job without an entry is not summed here: its frames pass.
+    // A job without an entry is not summed here: its frames pass, and are counted.
     table jobs {
         key = { hdr.agg.job: exact; }
         actions = { aggregate_job; NoAction; }
@@ -94,82 +94,84 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && jobs.apply().hit) {
-            bit<8> outcome;
-            // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
-            bit<32> slot = hdr.agg.chunk & (window - 1);
-            bit<32> version = 0;
-            if (hdr.agg.chunk & window != 0) {
-                version = 1;
-            }
-            bool has_version = hdr.agg.flags & AGG_SLOT_VERSION != 0;
-            bool scale_only = hdr.agg.flags & AGG_SCALE_ONLY != 0;
-            bool well_formed =
-                hdr.agg.version == AGG_VERSION
-                && hdr.agg.slot == (bit<16>) slot
-                && has_version == (version == 1)
-                && ((scale_only && hdr.agg.count == 0)
-                    || (!scale_only && hdr.agg.count == AGG_NUM_VALUES && hdr.values7.isValid()));
+        if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE) {
+            bit<8> outcome = OUTCOME_PASSED;
+            if (jobs.apply().hit) {
+                // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
+                bit<32> slot = hdr.agg.chunk & (window - 1);
+                bit<32> version = 0;
+                if (hdr.agg.chunk & window != 0) {
+                    version = 1;
+                }
+                bool has_version = hdr.agg.flags & AGG_SLOT_VERSION != 0;
+                bool scale_only = hdr.agg.flags & AGG_SCALE_ONLY != 0;
+                bool well_formed =
+                    hdr.agg.version == AGG_VERSION
+                    && hdr.agg.slot == (bit<16>) slot
+                    && has_version == (version == 1)
+                    && ((scale_only && hdr.agg.count == 0)
+                        || (!scale_only && hdr.agg.count == AGG_NUM_VALUES && hdr.values7.isValid()));
 
-            if (!well_formed) {
-                outcome = OUTCOME_MALFORMED;
-            } else if (!members.apply().hit) {
-                outcome = OUTCOME_FOREIGN;
-            } else {
-                cell_index_t cell = base + (slot << 1) + version;
-                age_t age;
-                owner.apply(cell, hdr.agg.chunk, age);
-                if (age == AGE_STALE) {
-                    outcome = OUTCOME_STALE;
+                if (!well_formed) {
+                    outcome = OUTCOME_MALFORMED;
+                } else if (!members.apply().hit) {
+                    outcome = OUTCOME_FOREIGN;
                 } else {
-                    bit<32> before;
-                    bitmap.apply(cell, worker_bit, age == AGE_NEW, before);
-                    // An empty bitmap is taken over too: what an earlier job left in the cell must not be added to.
-                    slot_op_t op = SLOT_MERGE;
-                    if (before == 0) {
-                        op = SLOT_SET;
-                    } else if (before & worker_bit != 0) {
-                        op = SLOT_READ;
-                    }
-                    bool complete = before | worker_bit == all_workers;
-                    if (op == SLOT_READ && !complete) {
-                        outcome = OUTCOME_DUPLICATE;
+                    cell_index_t cell = base + (slot << 1) + version;
+                    age_t age;
+                    owner.apply(cell, hdr.agg.chunk, age);
+                    if (age == AGE_STALE) {
+                        outcome = OUTCOME_STALE;
                     } else {
-                        flags.apply(cell, hdr.agg.flags & AGG_NON_FINITE, op, hdr.agg.flags);
-                        scale.apply(cell, op, hdr.agg.next_scale);
-                        if (!scale_only) {
-                            sum0.apply(hdr.values0, cell, op);
-                            sum1.apply(hdr.values1, cell, op);
-                            sum2.apply(hdr.values2, cell, op);
-                            sum3.apply(hdr.values3, cell, op);
-                            sum4.apply(hdr.values4, cell, op);
-                            sum5.apply(hdr.values5, cell, op);
-                            sum6.apply(hdr.values6, cell, op);
-                            sum7.apply(hdr.values7, cell, op);
+                        bit<32> before;
+                        bitmap.apply(cell, worker_bit, age == AGE_NEW, before);
+                        // An empty bitmap is taken over too: what an earlier job left in the cell must not be added to.
+                        slot_op_t op = SLOT_MERGE;
+                        if (before == 0) {
+                            op = SLOT_SET;
+                        } else if (before & worker_bit != 0) {
+                            op = SLOT_READ;
                         }
-                        outcome = OUTCOME_ABSORBED;
-                        if (complete) {
-                            outcome = OUTCOME_COMPLETED;
-                            if (op == SLOT_READ) {
-                                outcome = OUTCOME_AGAIN;
-                                hdr.agg.flags = hdr.agg.flags | AGG_AGAIN;
+                        bool complete = before | worker_bit == all_workers;
+                        if (op == SLOT_READ && !complete) {
+                            outcome = OUTCOME_DUPLICATE;
+                        } else {
+                            flags.apply(cell, hdr.agg.flags & AGG_NON_FINITE, op, hdr.agg.flags);
+                            scale.apply(cell, op, hdr.agg.next_scale);
+                            if (!scale_only) {
+                                sum0.apply(hdr.values0, cell, op);
+                                sum1.apply(hdr.values1, cell, op);
+                                sum2.apply(hdr.values2, cell, op);
+                                sum3.apply(hdr.values3, cell, op);
+                                sum4.apply(hdr.values4, cell, op);
+                                sum5.apply(hdr.values5, cell, op);
+                                sum6.apply(hdr.values6, cell, op);
+                                sum7.apply(hdr.values7, cell, op);
                             }
-                            if (scale_only) {
-                                hdr.agg.flags = hdr.agg.flags | AGG_SCALE_ONLY;
+                            outcome = OUTCOME_ABSORBED;
+                            if (complete) {
+                                outcome = OUTCOME_COMPLETED;
+                                if (op == SLOT_READ) {
+                                    outcome = OUTCOME_AGAIN;
+                                    hdr.agg.flags = hdr.agg.flags | AGG_AGAIN;
+                                }
+                                if (scale_only) {
+                                    hdr.agg.flags = hdr.agg.flags | AGG_SCALE_ONLY;
+                                }
+                                if (has_version) {
+                                    hdr.agg.flags = hdr.agg.flags | AGG_SLOT_VERSION;
+                                }
+                                hdr.agg.kind = AGG_SUM;
+                                hdr.agg.contributors = all_workers;
+                                // The payload changed; 0 means that the sender made no checksum (RFC 768).
+                                hdr.udp.checksum = 0;
                             }
-                            if (has_version) {
-                                hdr.agg.flags = hdr.agg.flags | AGG_SLOT_VERSION;
-                            }
-                            hdr.agg.kind = AGG_SUM;
-                            hdr.agg.contributors = all_workers;
-                            // The payload changed; 0 means that the sender made no checksum (RFC 768).
-                            hdr.udp.checksum = 0;
                         }
                     }
                 }
             }
             outcomes.apply(outcome);
-            if (outcome != OUTCOME_COMPLETED && outcome != OUTCOME_AGAIN) {
+            if (outcome != OUTCOME_COMPLETED && outcome != OUTCOME_AGAIN && outcome != OUTCOME_PASSED) {
                 meta.verdict = VERDICT_DROP;
             }
         }

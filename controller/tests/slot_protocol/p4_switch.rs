@@ -42,11 +42,13 @@ pub enum Outcome {
     Foreign,
     /// Slot, version or count are not the chunk's.
     Malformed,
+    /// Of a job that is not summed here.
+    Passed,
 }
 
 impl Outcome {
     /// All, by index.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Absorbed,
         Self::Completed,
         Self::Again,
@@ -54,6 +56,7 @@ impl Outcome {
         Self::Stale,
         Self::Foreign,
         Self::Malformed,
+        Self::Passed,
     ];
 }
 
