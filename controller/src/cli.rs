@@ -98,6 +98,9 @@ pub struct Demo {
     /// Kill a worker in mid-run: the others must say so
     #[arg(long, hide = true)]
     pub kill_worker: bool,
+    /// Stop the switches before they are spoken to: the demo must say so
+    #[arg(long, hide = true)]
+    pub stall_switch: bool,
 }
 
 /// `weir run`

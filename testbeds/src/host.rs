@@ -293,6 +293,11 @@ impl Process {
         self.signal(Signal::SIGTERM);
     }
 
+    /// Stops it where it is; it goes on living, and answers nothing.
+    pub fn suspend(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
     /// Ends it at once.
     pub fn kill(&mut self) {
         if self.status.is_none() {

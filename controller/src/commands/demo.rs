@@ -30,6 +30,7 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
         tamper_register: args.tamper_register,
         tamper_counter: args.tamper_counter,
         kill_worker: args.kill_worker,
+        stall_switch: args.stall_switch,
     };
     let mut progress = Progress::new(args.json);
     let result = demo::run(&settings, &mut progress).map_err(fail)?;

@@ -21,7 +21,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     // Checked before the sandbox is entered: what is wrong with the file needs no network to be said.
     let planned = plan(&args.file)?;
     enter_sandbox()?;
-    let conditions = Conditions { wiring: Wiring::Veth, p4src: args.p4src.as_deref() };
+    let conditions = Conditions { wiring: Wiring::Veth, p4src: args.p4src.as_deref(), stall_switch: false };
     let mut progress = Progress::new(args.json);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
     let page = scenario_run::page(&planned, &result).map_err(fail)?;

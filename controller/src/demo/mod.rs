@@ -54,6 +54,8 @@ pub struct Settings<'a> {
     pub tamper_counter: bool,
     /// Kill a worker in mid-run.
     pub kill_worker: bool,
+    /// Stop the switches before they are spoken to.
+    pub stall_switch: bool,
 }
 
 /// One run.
@@ -183,7 +185,8 @@ fn train(
     let mut record: Vec<String> = planned.plan.injections.iter().map(|injection| injection.switch.clone()).collect();
     record.sort();
     record.dedup();
-    let conditions = Conditions { wiring: settings.wiring, p4src: settings.p4src };
+    let conditions =
+        Conditions { wiring: settings.wiring, p4src: settings.p4src, stall_switch: settings.stall_switch };
     let mut stage = Stage::set(planned, conditions, record)?;
     let in_first_run = name == "aggregated";
     let agent_settings = training::Settings {

@@ -1,6 +1,5 @@
 //! The switches of an experiment: their processes, their programs, their counters.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use scenario::model::Direction;
 use testbeds::bed::{Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};
 
+use super::Conditions;
 use super::program::{Program, ProgramError, build};
 use crate::target::{Item, P4Runtime, PortCount, Query, Target, TargetError, UpdateType};
 
@@ -60,7 +60,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts every switch of the bed, loads its program, and writes what the plan says; no fault is armed.
-    pub fn start(bed: &Bed, plan: &Plan, p4src: Option<&Path>) -> Result<Fleet, FleetError> {
+    pub fn start(bed: &Bed, plan: &Plan, conditions: Conditions<'_>) -> Result<Fleet, FleetError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -69,9 +69,12 @@ impl Fleet {
         let runtime = Arc::new(runtime);
         let mut devices = Vec::new();
         for (number, switch) in plan.switches.iter().enumerate() {
-            let program = Arc::new(build(&switch.name, &switch.classifier(), p4src)?);
+            let program = Arc::new(build(&switch.name, &switch.classifier(), conditions.p4src)?);
             let device_id = number as u64 + 1;
             let (process, address) = start_process(bed, &switch.name, device_id)?;
+            if conditions.stall_switch {
+                process.suspend();
+            }
             let mut target = P4Runtime::connect(Arc::clone(&runtime), &switch.name, &address, device_id)?;
             target.load(&program.p4info, &program.device_config)?;
             let groups = switch.groups.iter().cloned().map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));

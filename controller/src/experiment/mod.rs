@@ -134,6 +134,8 @@ pub struct Conditions<'a> {
     pub wiring: Wiring,
     /// Files that stand in for the built-in P4 text.
     pub p4src: Option<&'a Path>,
+    /// For tests: stop the switches' processes before they are spoken to.
+    pub stall_switch: bool,
 }
 
 /// A network with switches that run the plan's programs, no fault armed.
@@ -163,7 +165,7 @@ impl<'a> Stage<'a> {
             limits,
         };
         let bed = Bed::up(&planned.scenario.topology, &options)?;
-        let mut fleet = Fleet::start(&bed, &planned.plan, conditions.p4src)?;
+        let mut fleet = Fleet::start(&bed, &planned.plan, conditions)?;
         if let (Some(training), Some(switch)) = (planned.training(), planned.aggregator()) {
             fleet.insert(switch, training::aggregation_entries(&planned.scenario, training, switch))?;
         }

@@ -8,7 +8,7 @@ mod veth;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
@@ -210,9 +210,4 @@ fn inheriting(mut command: Command, attachments: &[Attachment]) -> Command {
         }
     }
     command
-}
-
-/// The descriptor named by an attachment's text, `fd:N`.
-pub fn parse_socket(text: &str) -> Option<RawFd> {
-    text.strip_prefix("fd:")?.parse().ok()
 }

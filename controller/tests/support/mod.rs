@@ -1,0 +1,118 @@
+//! Runs the real binary, and names what is skipped.
+#![allow(dead_code)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Exit codes of `weir`.
+pub const PASSED: i32 = 0;
+/// An expectation failed.
+pub const FAILED: i32 = 1;
+/// Could not run.
+pub const ERROR: i32 = 2;
+
+/// `weir` with arguments, in a folder of its own.
+pub fn weir(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.current_dir(folder).args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(folder: &Path, args: &[&str]) -> Finished {
+    let output = weir(folder, args).output().expect("weir starts");
+    Finished::of(output)
+}
+
+/// What a run of `weir` said.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit code.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    fn of(output: Output) -> Finished {
+        Finished {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Its standard output as one JSON object.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Asserts the exit code, showing everything else if it is another.
+    #[track_caller]
+    pub fn expect_code(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// Notes, in the test command's summary, that something was not tested.
+pub fn skip(test: &str, missing: &str) {
+    println!("SKIPPED {test}: {missing}");
+    if let Some(path) = std::env::var_os("WEIR_TEST_SKIPS")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
+    {
+        let _ = writeln!(file, "SKIPPED {test}: {missing}");
+    }
+}
+
+/// Whether this machine lets us make namespaces; if not, the test is skipped by name.
+pub fn has_namespaces(test: &str) -> bool {
+    let allowed = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--pid", "--fork", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !allowed {
+        skip(test, "user, network and PID namespaces");
+    }
+    allowed
+}
+
+/// Whether a program is on the PATH; if not, the test is skipped by name.
+pub fn has_program(test: &str, program: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
+    if !found {
+        skip(test, program);
+    }
+    found
+}
+
+/// A file of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// One experiment at a time: byte counts mean nothing while others take the processors.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The processes that descend from a process.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let mut found = vec![of];
+    let mut index = 0;
+    while index < found.len() {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", found[index])).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        index += 1;
+    }
+    found.remove(0);
+    found
+}
