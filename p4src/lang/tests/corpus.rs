@@ -1,5 +1,7 @@
 //! Files as tests: what is in corpus/pass compiles, what is in corpus/fail is refused with the messages in snapshots/.
 
+#![allow(clippy::disallowed_methods)] // The crate is pure; its tests read programs and clocks.
+
 use p4lang::{Options, compile};
 use std::path::Path;
 

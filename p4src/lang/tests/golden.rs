@@ -1,6 +1,8 @@
 //! Our P4Info against the files that p4c wrote for its public samples. Reads a checkout of p4lang/p4c that somebody put in
 //! `P4C_DIR`; none of it is kept here.
 
+#![allow(clippy::disallowed_methods)] // The crate is pure; its tests read programs and clocks.
+
 use p4lang::p4info::*;
 use p4lang::{Options, compile};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Whatever the input, compilation ends soon, in bounded memory and stack, and without a panic.
 
+#![allow(clippy::disallowed_methods)] // The crate is pure; its tests read programs and clocks.
+
 use p4lang::{Options, compile, parse};
 use proptest::prelude::*;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! From the syntax tree to the IR, in one walk: names, types, constants and instances are settled where they are met.
 //!
-//! 1. [`decls`] walks the top level in order. P4 declares before use, so each declaration is complete when the next begins;
-//!    a package instance elaborates the parsers and controls it is given at once ([`package`], [`instantiate`]).
-//! 2. Inside a unit, [`stmt`], [`expr`], [`call`] type and lower together. An expression yields a [`value::Val`], which
-//!    keeps untyped things (integers, lists, `...`) as they are until a destination gives them a type ([`coerce`]).
+//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next begins;
+//!    a package instance elaborates the parsers and controls it is given at once (`package`, `instantiate`).
+//! 2. Inside a unit, `stmt`, `expr`, `call` type and lower together. An expression yields a `value::Val`, which
+//!    keeps untyped things (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
 //!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
 //! 3. What nothing instantiated is elaborated once more, and thrown away, for its diagnostics.
 //!
-//! Recursion is bounded by [`MAX_DEPTH`] and by P4 itself: a declaration is visible only behind its end.
+//! Recursion is bounded by `MAX_DEPTH` and by P4 itself: a declaration is visible only behind its end.
 
 mod action;
 mod args;

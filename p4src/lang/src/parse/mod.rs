@@ -1,7 +1,7 @@
 //! Tokens → syntax tree, by recursive descent. Grammar: P4_16 1.2.5, appendix H.
 //!
 //! Three places of the grammar depend on whether a name is a type: `(T) e`, `f<T>(e)` and `T x;`. The last is decided by what
-//! follows; for the first two a scope of declared names is kept ([`scope`]), with the shape of what follows as the second
+//! follows; for the first two a scope of declared names is kept (`scope`), with the shape of what follows as the second
 //! opinion for names that nothing declares, so that a misspelt type is still reported as an unknown name and not as nonsense.
 //!
 //! A fault is pushed to the sink where it is found, and parsing goes on behind the next `;` or `}` of the same

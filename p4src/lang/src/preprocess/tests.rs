@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods)] // The crate is pure; the time it takes is measured from outside.
+
 use super::*;
 use crate::diagnostics::Diagnostics;
 use std::sync::Arc;
