@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's own commands.
 
+mod conformance;
 mod packages;
 mod test;
 
@@ -17,11 +18,14 @@ struct Cli {
 enum Command {
     /// Run all tests; as root on Debian, first install the packages that they want
     Test(test::Args),
+    /// Run p4c's own tests, from a checkout of it, against our compiler and switch
+    Conformance(conformance::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Test(args) => test::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,0 +1,168 @@
+//! The checkout: its files, its commit, and how cases are run over it.
+
+use super::suite::Case;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// Programs nest deeply, and a checker that recurses needs room for the deepest.
+const STACK_BYTES: usize = 256 << 20;
+
+/// A checkout of p4lang/p4c.
+pub struct Corpus {
+    root: PathBuf,
+    filter: String,
+    /// Which commit it is, if git knows.
+    pub commit: String,
+}
+
+impl Corpus {
+    /// The checkout at `root`; cases count only if their name contains `filter`.
+    pub fn open(root: &Path, filter: &str) -> Result<Corpus> {
+        let root = root
+            .canonicalize()
+            .with_context(|| format!("cannot open {}", root.display()))?;
+        if !root.join("testdata/p4_16_samples").is_dir() {
+            bail!("{} has no testdata/p4_16_samples: not a checkout of p4lang/p4c", root.display());
+        }
+        let commit = Command::new("git")
+            .arg("-C")
+            .arg(&root)
+            .args(["log", "-1", "--format=%H %cs"])
+            .output()
+            .ok()
+            .filter(|out| out.status.success())
+            .map_or_else(
+                || "unknown (not a git checkout)".to_owned(),
+                |out| String::from_utf8_lossy(&out.stdout).trim().to_owned(),
+            );
+        Ok(Corpus {
+            root,
+            filter: filter.to_owned(),
+            commit,
+        })
+    }
+
+    /// A path in the checkout.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// The files in a folder whose names end so and pass the filter, in order of their names.
+    pub fn files(&self, folder: &str, ending: &str) -> Result<Vec<PathBuf>> {
+        let folder = self.path(folder);
+        let entries = std::fs::read_dir(&folder)
+            .with_context(|| format!("cannot read {}", folder.display()))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            let name = name_of(&path);
+            if name.ends_with(ending) && name.contains(&self.filter) && path.is_file() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Programs (paths in the checkout) that the project's build file of the BMv2 back ends expects to fail.
+    pub fn expected_failures(&self) -> BTreeSet<String> {
+        let text = std::fs::read_to_string(self.path("backends/bmv2/CMakeLists.txt")).unwrap_or_default();
+        text.split_once("set (XFAIL_TESTS")
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .map(|(list, _)| list)
+            .into_iter()
+            .flat_map(str::lines)
+            .filter(|line| !line.trim_start().starts_with('#'))
+            .flat_map(str::split_whitespace)
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// The last part of a path.
+pub fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Compiles a program of the checkout with our own include files.
+pub fn compile(path: &Path) -> std::result::Result<p4lang::Compiled, p4lang::diagnostics::Diagnostics> {
+    let loader = |path: &str| std::fs::read_to_string(path).ok();
+    p4lang::compile(&loader, &path.to_string_lossy(), &p4lang::Options::default())
+}
+
+/// Runs `test` over all items, on every core; a panic is a miss like any other. Cases come back in the items' order.
+pub fn each<T: Sync>(
+    items: &[T],
+    name: impl Fn(&T) -> String + Sync,
+    test: impl Fn(&T) -> std::result::Result<(), String> + Sync,
+) -> Vec<Case> {
+    let next = Mutex::new(0usize);
+    let done: Mutex<Vec<(usize, Case)>> = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let at = {
+                let mut next = next.lock().unwrap_or_else(|e| e.into_inner());
+                *next += 1;
+                *next - 1
+            };
+            let Some(item) = items.get(at) else { return };
+            let missed = match catch_unwind(AssertUnwindSafe(|| test(item))) {
+                Ok(result) => result.err(),
+                Err(panic) => Some(format!("panic: {}", message(panic.as_ref()))),
+            };
+            let case = Case { name: name(item), missed };
+            done.lock().unwrap_or_else(|e| e.into_inner()).push((at, case));
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let spawned = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+            if spawned.is_err() {
+                break;
+            }
+        }
+    });
+    // Whatever no thread could be had for.
+    work();
+    let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, case)| case).collect()
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_a_case_in_its_place() {
+        let items: Vec<u32> = (0..100).collect();
+        let cases = each(
+            &items,
+            u32::to_string,
+            |n| if n % 10 == 3 { Err(format!("{n} is odd")) } else { Ok(()) },
+        );
+        assert_eq!(cases.len(), 100);
+        assert!(cases.iter().enumerate().all(|(i, c)| c.name == i.to_string()));
+        assert_eq!(cases[13].missed.as_deref(), Some("13 is odd"));
+        assert_eq!(cases.iter().filter(|c| c.missed.is_some()).count(), 10);
+    }
+
+    #[test]
+    fn a_panic_is_a_miss() {
+        let cases = each(&[0], u32::to_string, |_| panic!("boom"));
+        assert_eq!(cases[0].missed.as_deref(), Some("panic: boom"));
+    }
+}

@@ -1,0 +1,55 @@
+//! `cargo xtask conformance DIR`: other people's tests, in a checkout of p4lang/p4c that the user names.
+//!
+//! Each suite is a file of its own that turns the checkout into [`Suite`]s; this one prints them. Nothing of the
+//! checkout is kept: a test's text goes in, a pass or a reason comes out.
+
+mod corpus;
+mod stf;
+mod suite;
+
+use anyhow::{Result, bail};
+use corpus::Corpus;
+use std::path::PathBuf;
+use suite::Suite;
+
+/// Options of `cargo xtask conformance`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A checkout of p4lang/p4c
+    dir: PathBuf,
+    /// Print the figures as one last line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Run only the suites whose name contains this
+    #[arg(long, value_name = "NAME", default_value = "")]
+    suite: String,
+    /// Run only the cases whose name contains this (figures are then no measure)
+    #[arg(long, value_name = "NAME", default_value = "")]
+    case: String,
+}
+
+/// The names of a file's suites, and what runs them.
+type Runner = (&'static [&'static str], fn(&Corpus) -> Result<Vec<Suite>>);
+
+/// In the order of the printed table.
+const RUNNERS: &[Runner] = &[(stf::NAMES, stf::run)];
+
+/// Runs everything; `Ok(false)` if a figure was not reached.
+pub fn run(args: &Args) -> Result<bool> {
+    let corpus = Corpus::open(&args.dir, &args.case)?;
+    let wanted = |name: &&str| name.contains(&args.suite);
+    let mut suites = Vec::new();
+    for (names, runner) in RUNNERS {
+        if names.iter().any(|name| wanted(name)) {
+            suites.extend(runner(&corpus)?.into_iter().filter(|s| wanted(&s.name)));
+        }
+    }
+    if suites.is_empty() {
+        bail!("no suite is called {}", args.suite);
+    }
+    print!("{}", suite::report(&corpus.commit, &suites));
+    if args.json {
+        println!("{}", suite::json(&suites));
+    }
+    Ok(suites.iter().all(Suite::reached))
+}

@@ -1,0 +1,63 @@
+//! `stf_v1model`, `stf_psa`: p4c's packet tests, run on the embedded switch as p4c's script runs them on BMv2.
+
+use super::corpus::{self, Corpus};
+use super::suite::{Reach, Suite};
+use anyhow::Result;
+use p4lang::ir::Arch;
+use std::path::{Path, PathBuf};
+
+/// Its suites.
+pub const NAMES: &[&str] = &["stf_v1model", "stf_psa"];
+
+/// Runs both.
+pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
+    let xfail = corpus.expected_failures();
+    let (mut v1model, mut psa) = (Vec::new(), Vec::new());
+    for path in corpus.files("testdata/p4_16_samples", ".stf")? {
+        match architecture(&path) {
+            Some(Arch::V1model) => v1model.push(path),
+            Some(Arch::Psa) => psa.push(path),
+            _ => {}
+        }
+    }
+    let suite = |name, reach, paths: Vec<PathBuf>| {
+        let (apart, counted): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|p| {
+            let program = corpus::name_of(&p.with_extension("p4"));
+            xfail.contains(&format!("testdata/p4_16_samples/{program}"))
+        });
+        let cases = |paths: &[PathBuf]| corpus::each(paths, |p| corpus::name_of(p), |p| case(p));
+        Suite {
+            name,
+            reach: Reach::Cases(reach),
+            cases: cases(&counted),
+            apart: cases(&apart),
+        }
+    };
+    Ok(vec![
+        suite(NAMES[0], 190, v1model),
+        suite(NAMES[1], 26, psa),
+    ])
+}
+
+/// By the package that the program, or a file that it includes from its own folder, names.
+fn architecture(stf: &Path) -> Option<Arch> {
+    let program = std::fs::read_to_string(stf.with_extension("p4")).ok()?;
+    let included = program
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("#include")?.trim().strip_prefix('"'))
+        .filter_map(|l| std::fs::read_to_string(stf.with_file_name(l.trim_end_matches('"'))).ok());
+    let mut text = included.collect::<String>();
+    text.push_str(&program);
+    if text.contains("V1Switch") {
+        Some(Arch::V1model)
+    } else if text.contains("PSA_Switch") {
+        Some(Arch::Psa)
+    } else {
+        None
+    }
+}
+
+fn case(stf: &Path) -> Result<(), String> {
+    corpus::compile(&stf.with_extension("p4")).map_err(|d| d.short())?;
+    Err("STF is not interpreted yet".into())
+}

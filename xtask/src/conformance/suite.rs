@@ -1,0 +1,161 @@
+//! What a suite found, and how it is shown.
+
+use std::fmt::Write;
+
+/// One test of a suite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// As the corpus names it.
+    pub name: String,
+    /// Why it was missed; `None`: it passed.
+    pub missed: Option<String>,
+}
+
+/// What a suite has to reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reach {
+    /// Cases that pass.
+    Cases(usize),
+    /// Share of the cases that pass, in per cent.
+    Percent(f64),
+}
+
+/// A suite that was run.
+#[derive(Debug)]
+pub struct Suite {
+    /// Its row in the table.
+    pub name: &'static str,
+    /// What is asked of it.
+    pub reach: Reach,
+    /// The cases that count.
+    pub cases: Vec<Case>,
+    /// Cases whose own project expects them to fail: shown, not counted.
+    pub apart: Vec<Case>,
+}
+
+impl Suite {
+    /// Cases that passed.
+    pub fn passed(&self) -> usize {
+        self.cases.iter().filter(|c| c.missed.is_none()).count()
+    }
+
+    fn percent(&self) -> f64 {
+        100.0 * self.passed() as f64 / self.cases.len().max(1) as f64
+    }
+
+    /// Whether it reached what is asked of it.
+    pub fn reached(&self) -> bool {
+        match self.reach {
+            Reach::Cases(n) => self.passed() >= n,
+            Reach::Percent(p) => self.percent() >= p,
+        }
+    }
+}
+
+/// The misses, case by case, then a table with a row for each suite.
+pub fn report(commit: &str, suites: &[Suite]) -> String {
+    let mut out = String::new();
+    for suite in suites {
+        for case in &suite.cases {
+            if let Some(reason) = &case.missed {
+                line(&mut out, format_args!("{}: {}: {reason}", suite.name, case.name));
+            }
+        }
+        for case in &suite.apart {
+            let outcome = case.missed.as_deref().unwrap_or("passes here");
+            line(
+                &mut out,
+                format_args!("{}: {} (expected to fail by its project): {outcome}", suite.name, case.name),
+            );
+        }
+    }
+    line(&mut out, format_args!("corpus: {commit}"));
+    line(
+        &mut out,
+        format_args!("{:<18} {:>6} {:>6} {:>8} {:>8}  ok", "name", "passed", "of", "share", "reach"),
+    );
+    for suite in suites {
+        let reach = match suite.reach {
+            Reach::Cases(n) => n.to_string(),
+            Reach::Percent(p) => format!("{p} %"),
+        };
+        let share = format!("{:.1} %", suite.percent());
+        let ok = if suite.reached() { "yes" } else { "no" };
+        line(
+            &mut out,
+            format_args!(
+                "{:<18} {:>6} {:>6} {share:>8} {reach:>8}  {ok}",
+                suite.name,
+                suite.passed(),
+                suite.cases.len()
+            ),
+        );
+    }
+    out
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{text}");
+}
+
+/// One line: a list of {name, value, unit, reach, ok}.
+pub fn json(suites: &[Suite]) -> String {
+    let row = |suite: &Suite| {
+        let (value, unit, reach) = match suite.reach {
+            Reach::Cases(n) => (
+                suite.passed().into(),
+                format!("of {}", suite.cases.len()),
+                serde_json::Value::from(n),
+            ),
+            Reach::Percent(p) => (
+                serde_json::Value::from((suite.percent() * 100.0).round() / 100.0),
+                "%".to_owned(),
+                p.into(),
+            ),
+        };
+        serde_json::json!({
+            "name": suite.name, "value": value, "unit": unit, "reach": reach, "ok": suite.reached(),
+        })
+    };
+    serde_json::Value::Array(suites.iter().map(row).collect()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suite(reach: Reach) -> Suite {
+        let case = |name: &str, missed: Option<&str>| Case {
+            name: name.into(),
+            missed: missed.map(str::to_owned),
+        };
+        Suite {
+            name: "s",
+            reach,
+            cases: vec![case("a", None), case("b", Some("why")), case("c", None)],
+            apart: vec![case("d", Some("known"))],
+        }
+    }
+
+    #[test]
+    fn misses_count_and_cases_apart_do_not() {
+        assert!(suite(Reach::Cases(2)).reached());
+        assert!(!suite(Reach::Cases(3)).reached());
+        assert!(suite(Reach::Percent(66.0)).reached());
+        assert!(!suite(Reach::Percent(67.0)).reached());
+        let text = report("abc", &[suite(Reach::Cases(3))]);
+        assert!(text.contains("s: b: why\n"), "{text}");
+        assert!(text.contains("s: d (expected to fail by its project): known\n"), "{text}");
+        assert!(text.trim_end().ends_with("no"), "{text}");
+    }
+
+    #[test]
+    fn json_is_one_line() {
+        let text = json(&[suite(Reach::Cases(2)), suite(Reach::Percent(97.0))]);
+        assert_eq!(
+            text,
+            r#"[{"name":"s","value":2,"unit":"of 3","reach":2,"ok":true},{"name":"s","value":66.67,"unit":"%","reach":97.0,"ok":false}]"#
+        );
+    }
+}
