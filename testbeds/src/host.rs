@@ -298,6 +298,11 @@ impl Process {
         self.signal(Signal::SIGSTOP);
     }
 
+    /// Lets it go on after [`Process::suspend`].
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     /// Ends it at once.
     pub fn kill(&mut self) {
         if self.status.is_none() {

@@ -18,6 +18,7 @@ use host_agent::train::{Recipe, reference_run};
 use scenario::workload::Workload;
 use serde::Serialize;
 use testbeds::bed::Wiring;
+use testbeds::host::Process;
 
 use crate::experiment::{
     Conditions, ExperimentError, FaultResult, LinkCount, Planned, Stage, training,
@@ -36,6 +37,10 @@ const REMOVED_LIMIT: f64 = 0.8751;
 const REMOVED_GOAL: f64 = 0.865;
 const ACCURACY_GOAL: f64 = 0.90;
 const FIRED_GOAL: u64 = 20;
+
+/// Which worker `kill_worker` kills, and when.
+const KILLED_WORKER: usize = 3;
+const KILL_AFTER_ROUNDS: u64 = 5;
 
 /// What is asked of the demo.
 #[derive(Debug, Clone)]
@@ -191,32 +196,34 @@ fn train(
     let in_first_run = name == "aggregated";
     let agent_settings = training::Settings {
         seed: settings.seed,
-        kill: (settings.kill_worker && in_first_run).then_some((3, 5)),
         time_limit: Duration::from_nanos(planned.scenario.limits.time_ns),
     };
     let agents = training::Job::start(&stage.bed, &planned.scenario, job, agent_settings)?;
-    let (switch, before) = LinkCount::take(&mut stage, &job.server)?;
+    let before = LinkCount::take(&mut stage, &job.server)?;
     let mut timeline = stage.timeline();
     let mut tamper = (settings.tamper_register && in_first_run)
         .then(|| tamper::Register::new(planned.aggregator().unwrap_or_default(), job));
     timeline.advance(Duration::ZERO, &mut stage.fleet)?;
-    let outcome = agents.run(|elapsed, round| {
-        timeline.advance(elapsed, &mut stage.fleet)?;
+    let outcome = agents.run(|mut turn| {
+        timeline.advance(turn.elapsed, &mut stage.fleet)?;
         if let Some((switch, reason)) = stage.fleet.ended() {
             return Err(ExperimentError::SwitchEnded { switch, reason }.into());
         }
-        if let Some(round) = round {
+        if let Some(round) = turn.round {
             progress.advance(round.round + 1, &format!("accuracy {:.1} %", round.accuracy * 100.0));
-            if let Some(register) = &mut tamper
-                && round.round + 1 >= u64::from(job.iterations) / 2
-            {
-                register.attempt(&mut stage.fleet)?;
-            }
+        }
+        if let Some(register) = &mut tamper {
+            register.turn(&mut turn, &mut stage.fleet)?;
+        }
+        if settings.kill_worker && in_first_run && turn.rounds_done() >= KILL_AFTER_ROUNDS {
+            turn.worker(KILLED_WORKER).map(Process::kill);
         }
         Ok(())
     })?;
-    let (_, after) = LinkCount::take(&mut stage, &job.server)?;
-    let server_link_bytes = after.bytes_since(before, &switch)?;
+    if tamper.is_some_and(|register| !register.is_done()) {
+        return Err(ExperimentError::Scenario("no sum was under way whenever a register was to be changed".to_owned()));
+    }
+    let server_link_bytes = LinkCount::settled_bytes(&mut stage, &job.server, before)?;
     let faults = if planned.scenario.faults.is_empty() { Vec::new() } else { stage.conclude()?.faults };
     progress.end(&format!("{:.1} s, accuracy {:.1} %", outcome.wall.as_secs_f64(), outcome.server.accuracy * 100.0));
     let senders = outcome.workers.iter().map(|worker| worker.sent).chain([outcome.server.sent]);

@@ -9,6 +9,7 @@ pub mod training;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use scenario::model::{Effect, Scenario};
 use scenario::workload::{Training, Workload};
@@ -138,6 +139,9 @@ pub struct Conditions<'a> {
     pub stall_switch: bool,
 }
 
+/// For frames that are under way when the workload has ended.
+const DRAINING: Duration = Duration::from_millis(100);
+
 /// A network with switches that run the plan's programs, no fault armed.
 pub struct Stage<'a> {
     /// What is carried out.
@@ -172,6 +176,14 @@ impl<'a> Stage<'a> {
         Ok(Stage { planned, fleet, bed })
     }
 
+    fn longest_delay(&self) -> Duration {
+        let delays = self.planned.scenario.faults.iter().map(|fault| match fault.effect {
+            Effect::Delay { ns } => ns,
+            Effect::Drop | Effect::Duplicate => 0,
+        });
+        Duration::from_nanos(delays.max().unwrap_or(0))
+    }
+
     /// A timeline that has not started.
     pub fn timeline(&self) -> Timeline {
         Timeline::new(&self.planned.plan.timeline)
@@ -180,6 +192,8 @@ impl<'a> Stage<'a> {
     /// Disarms all faults, ends the captures, and compares what both sides say.
     pub fn conclude(&mut self) -> Result<Conclusion, ExperimentError> {
         self.fleet.set_epoch(0)?;
+        // What is held leaves at its deadline, and belongs to the captures.
+        std::thread::sleep(self.longest_delay() + DRAINING);
         let mut fired = Vec::new();
         for injection in &self.planned.plan.injections {
             let cells = self.fleet.counter(&injection.switch, &injection.counter)?;
@@ -253,30 +267,43 @@ pub struct LinkCount {
     host: Counters,
 }
 
+/// Frames that the workload has sent may be under way for so long after it has ended.
+const SETTLING: Duration = Duration::from_secs(2);
+
 impl LinkCount {
     /// What they say now.
-    pub fn take(stage: &mut Stage<'_>, host: &str) -> Result<(String, LinkCount), ExperimentError> {
+    pub fn take(stage: &mut Stage<'_>, host: &str) -> Result<LinkCount, ExperimentError> {
         let topology = &stage.planned.scenario.topology;
-        let link = topology.links.iter().find_map(|link| link.peer(host));
-        let switch = link.ok_or_else(|| BedError::Unknown(format!("link of {host}")))?.to_owned();
-        let port = topology.next_hop(&switch, host).map(|port| port.number);
-        let counts = stage.fleet.port_counts(&switch)?;
+        let switch = switch_of(stage.planned, host)?;
+        let port = topology.next_hop(switch, host).map(|port| port.number);
+        let counts = stage.fleet.port_counts(switch)?;
         let count = counts.into_iter().find(|count| Some(count.port) == port).unwrap_or_default();
-        Ok((switch, LinkCount { switch: count, host: stage.bed.host_counters(host)? }))
+        Ok(LinkCount { switch: count, host: stage.bed.host_counters(host)? })
     }
 
-    /// Bytes in both directions since `before`; an error if the two sides disagree.
-    pub fn bytes_since(self, before: LinkCount, switch: &str) -> Result<u64, ExperimentError> {
-        let by_switch = [self.switch.rx_bytes - before.switch.rx_bytes, self.switch.tx_bytes - before.switch.tx_bytes];
-        let by_host = [self.host.tx_bytes - before.host.tx_bytes, self.host.rx_bytes - before.host.rx_bytes];
-        if by_switch == by_host {
-            Ok(by_switch[0] + by_switch[1])
-        } else {
-            Err(ExperimentError::LinkCounters {
-                switch: switch.to_owned(),
-                counted_by_switch: by_switch[0] + by_switch[1],
-                counted_by_host: by_host[0] + by_host[1],
-            })
+    /// Bytes in both directions since `before`, once both sides say the same; an error if they do not.
+    pub fn settled_bytes(stage: &mut Stage<'_>, host: &str, before: LinkCount) -> Result<u64, ExperimentError> {
+        let start = Instant::now();
+        loop {
+            let now = LinkCount::take(stage, host)?;
+            let by_switch = [now.switch.rx_bytes - before.switch.rx_bytes, now.switch.tx_bytes - before.switch.tx_bytes];
+            let by_host = [now.host.tx_bytes - before.host.tx_bytes, now.host.rx_bytes - before.host.rx_bytes];
+            if by_switch == by_host {
+                return Ok(by_switch[0] + by_switch[1]);
+            }
+            if start.elapsed() > SETTLING {
+                return Err(ExperimentError::LinkCounters {
+                    switch: switch_of(stage.planned, host)?.to_owned(),
+                    counted_by_switch: by_switch[0] + by_switch[1],
+                    counted_by_host: by_host[0] + by_host[1],
+                });
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+fn switch_of<'a>(planned: &'a Planned, host: &str) -> Result<&'a str, ExperimentError> {
+    let peer = planned.scenario.topology.links.iter().find_map(|link| link.peer(host));
+    Ok(peer.ok_or_else(|| BedError::Unknown(format!("link of {host}")))?)
 }

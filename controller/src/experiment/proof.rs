@@ -3,7 +3,7 @@
 //! Nothing here looks at the switch's state. A frame that came in is expected to leave by the ports that the forwarding
 //! entries name; what is missing, came once more, or came late, was done to it inside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use p4lang::runtime::Match;
 use parser_gen::{Filter, Library};
@@ -91,6 +91,36 @@ struct SwitchTrace<'a> {
     /// In the order of time, over all ports.
     came: Vec<(u32, &'a Frame)>,
     left: Vec<(u32, &'a Frame)>,
+    /// When each frame that passed came and left, by the first.
+    transits: Vec<(u64, u64)>,
+}
+
+impl SwitchTrace<'_> {
+    fn pair(&mut self) {
+        self.came.sort_by_key(|(_, frame)| frame.at_ns);
+        self.left.sort_by_key(|(_, frame)| frame.at_ns);
+        let mut waiting: BTreeMap<FrameKey, VecDeque<u64>> = BTreeMap::new();
+        for (_, frame) in &self.left {
+            waiting.entry(FrameKey::of(&frame.bytes)).or_default().push_back(frame.at_ns);
+        }
+        for (_, frame) in &self.came {
+            if let Some(left) = waiting.get_mut(&FrameKey::of(&frame.bytes)).and_then(VecDeque::pop_front) {
+                self.transits.push((frame.at_ns, left));
+            }
+        }
+    }
+
+    /// Whether the switch went on working while a frame was inside for `took_ns`.
+    ///
+    /// A software switch may be kept from running for as long as a delay lasts, and then everything that came meanwhile leaves
+    /// together. A frame that was held on purpose is overtaken: something that came after it left long before it. Where nothing
+    /// came that could have overtaken it, its lateness stands as it is.
+    fn was_alive(&self, came_ns: u64, took_ns: u64, delay_ns: u64) -> bool {
+        let until = (came_ns + took_ns).saturating_sub(delay_ns / 2);
+        let first = self.transits.partition_point(|transit| transit.0 <= came_ns);
+        let mut later = self.transits[first..].iter().take_while(|transit| transit.0 < until).peekable();
+        later.peek().is_none() || later.any(|transit| transit.1 <= until)
+    }
 }
 
 /// All captures of a run.
@@ -115,14 +145,11 @@ impl<'a> Trace<'a> {
             let Some(plan) = plan.switch(&port.switch) else { continue };
             let trace: &mut SwitchTrace<'_> = switches
                 .entry(port.switch.as_str())
-                .or_insert_with(|| SwitchTrace { plan, came: Vec::new(), left: Vec::new() });
+                .or_insert_with(|| SwitchTrace { plan, came: Vec::new(), left: Vec::new(), transits: Vec::new() });
             trace.came.extend(port.recording.going(Direction::In).map(|frame| (port.port, frame)));
             trace.left.extend(port.recording.going(Direction::Out).map(|frame| (port.port, frame)));
         }
-        for trace in switches.values_mut() {
-            trace.came.sort_by_key(|(_, frame)| frame.at_ns);
-            trace.left.sort_by_key(|(_, frame)| frame.at_ns);
-        }
+        switches.values_mut().for_each(SwitchTrace::pair);
         Ok(Self { library: Library::builtin(), switches })
     }
 
@@ -161,8 +188,9 @@ impl<'a> Trace<'a> {
             Effect::Drop => (difference.missing.len(), 0),
             Effect::Duplicate => (difference.extra.len(), 0),
             Effect::Delay { ns } => {
-                let latest = difference.late.iter().map(|late| late.delay_ns - ns).max();
-                (difference.late.len(), latest.unwrap_or(0))
+                let held = difference.late.iter().filter(|late| trace.was_alive(late.at_ns, late.delay_ns, ns));
+                let beyond: Vec<u64> = held.map(|late| late.delay_ns - ns).collect();
+                (beyond.len(), beyond.into_iter().max().unwrap_or(0))
             }
         };
         let met = difference.matched + difference.missing.len() as u64;
@@ -289,5 +317,39 @@ fn exits(plan: &SwitchPlan, _port: u32, frame: &[u8]) -> Vec<u32> {
         group.map(|group| group.replicas.iter().map(|replica| replica.port).collect()).unwrap_or_default()
     } else {
         vec![*value as u32]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(plan: &SwitchPlan, transits: Vec<(u64, u64)>) -> SwitchTrace<'_> {
+        SwitchTrace { plan, came: Vec::new(), left: Vec::new(), transits }
+    }
+
+    fn plan() -> SwitchPlan {
+        SwitchPlan {
+            name: "s".into(),
+            flows: Vec::new(),
+            units: Vec::new(),
+            entries: Vec::new(),
+            groups: Vec::new(),
+            resources: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_held_frame_is_overtaken_and_a_stalled_switch_overtakes_nothing() {
+        let plan = plan();
+        // Came at 100, left at 200, asked for 80.
+        let overtaken = trace(&plan, vec![(100, 200), (110, 112)]);
+        assert!(overtaken.was_alive(100, 100, 80));
+        // All that came meanwhile left with it.
+        let stalled = trace(&plan, vec![(100, 200), (110, 200), (150, 201)]);
+        assert!(!stalled.was_alive(100, 100, 80));
+        // Nothing came that could tell.
+        let alone = trace(&plan, vec![(50, 51), (100, 200), (195, 201)]);
+        assert!(alone.was_alive(100, 100, 80));
     }
 }

@@ -23,8 +23,6 @@ const TURN: Duration = Duration::from_millis(5);
 pub struct Settings {
     /// Seed of the model and of the batches.
     pub seed: u64,
-    /// Kill this worker once this many rounds are done.
-    pub kill: Option<(usize, u64)>,
     /// The run fails when it takes longer.
     pub time_limit: Duration,
 }
@@ -190,11 +188,10 @@ impl Job {
         Ok(())
     }
 
-    /// Lets all start, and watches them to their end. `each_turn` is called often, with the time since the start and the
-    /// last round that the server has applied.
+    /// Lets all start, and watches them to their end. `each_turn` is called often.
     pub fn run(
         mut self,
-        mut each_turn: impl FnMut(Duration, Option<&RoundReport>) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
+        mut each_turn: impl FnMut(Turn<'_>) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<Outcome, TrainingError> {
         let start = Instant::now();
         for agent in &mut self.agents {
@@ -206,8 +203,8 @@ impl Job {
             for (position, agent) in self.agents.iter_mut().enumerate() {
                 agent.read(if position == 0 { TURN } else { Duration::ZERO }, &mut rounds)?;
             }
-            each_turn(start.elapsed(), rounds.last()).map_err(TrainingError::Interrupted)?;
-            self.kill_if_asked(&rounds);
+            let turn = Turn { elapsed: start.elapsed(), round: rounds.last(), agents: &mut self.agents };
+            each_turn(turn).map_err(TrainingError::Interrupted)?;
             if self.agents.iter().all(Agent::has_ended) {
                 break;
             }
@@ -226,7 +223,7 @@ impl Job {
         let failures: Vec<String> = self
             .agents
             .iter()
-            .filter_map(|agent| Some(format!("{}: {}", agent.process.host(), agent.failure.as_ref()?)))
+            .filter_map(|agent| agent.failure.clone())
             .collect();
         if !failures.is_empty() {
             return Err(TrainingError::Agents(failures));
@@ -243,14 +240,26 @@ impl Job {
         Ok(Outcome { server, workers, rounds, wall })
     }
 
-    fn kill_if_asked(&mut self, rounds: &[RoundReport]) {
-        if let Some((worker, after)) = self.settings.kill
-            && rounds.len() as u64 >= after
-            && let Some(agent) = self.agents.get_mut(worker + 1)
-        {
-            agent.process.kill();
-            self.settings.kill = None;
-        }
+}
+
+/// A look at a job while it runs.
+pub struct Turn<'a> {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// The last that the server has applied.
+    pub round: Option<&'a RoundReport>,
+    agents: &'a mut [Agent],
+}
+
+impl Turn<'_> {
+    /// How many rounds the server has applied.
+    pub fn rounds_done(&self) -> u64 {
+        self.round.map_or(0, |round| round.round + 1)
+    }
+
+    /// A worker's process, by rank.
+    pub fn worker(&mut self, rank: usize) -> Option<&mut Process> {
+        self.agents.get_mut(rank + 1).map(|agent| &mut agent.process)
     }
 }
 
@@ -272,8 +281,9 @@ impl Agent {
                 Output::TimedOut => return Ok(()),
                 Output::End => {
                     let status = self.process.wait(Duration::from_secs(5))?;
-                    let ended = || status.map_or_else(|| "closed its output".to_owned(), |status| status.to_string());
-                    self.failure = Some(last_words(&mut self.process).unwrap_or_else(ended));
+                    let ended = status.map_or_else(|| "closed its output".to_owned(), |status| status.to_string());
+                    let ended = format!("host {} ended: {ended}", self.process.host());
+                    self.failure = Some(last_words(&mut self.process).unwrap_or(ended));
                 }
             }
             timeout = Duration::ZERO;

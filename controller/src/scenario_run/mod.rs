@@ -104,23 +104,21 @@ fn run_training(
     let scenario = &stage.planned.scenario;
     let settings = training::Settings {
         seed: scenario.seed,
-        kill: None,
         time_limit: Duration::from_nanos(scenario.limits.time_ns),
     };
     let agents = training::Job::start(&stage.bed, scenario, job, settings)?;
-    let (switch, before) = LinkCount::take(stage, &job.server)?;
+    let before = LinkCount::take(stage, &job.server)?;
     let mut timeline = stage.timeline();
     timeline.advance(Duration::ZERO, &mut stage.fleet)?;
-    let outcome = agents.run(|elapsed, round| {
-        timeline.advance(elapsed, &mut stage.fleet)?;
+    let outcome = agents.run(|turn| {
+        timeline.advance(turn.elapsed, &mut stage.fleet)?;
         watch(&mut stage.fleet)?;
-        if let Some(round) = round {
+        if let Some(round) = turn.round {
             progress.advance(round.round + 1, &format!("accuracy {:.1} %", round.accuracy * 100.0));
         }
         Ok(())
     })?;
-    let (_, after) = LinkCount::take(stage, &job.server)?;
-    let bytes = after.bytes_since(before, &switch)?;
+    let bytes = LinkCount::settled_bytes(stage, &job.server, before)?;
     let recipe = Recipe { seed: scenario.seed, rounds: job.iterations.into(), ..Recipe::default() };
     let reference = reference_run(&recipe, job.workers.len() as u8)
         .map_err(|error| ExperimentError::Scenario(error.to_string()))?;

@@ -27,7 +27,7 @@ pub enum ServerError {
     },
     /// Nothing has completed for too long, and nothing is known of who contributed: a switch keeps that,
     /// or nobody was heard.
-    #[error("nothing completed for {waited_ns} ns; next would be {position} ({chunk})")]
+    #[error("nothing completed for {:.1} s; next would be {position} ({chunk})", *waited_ns as f64 / 1e9)]
     Silent {
         /// Where the oldest chunk that has not completed lies.
         position: Position,

@@ -1,0 +1,339 @@
+//! The fault engine of p4src, executed, against the model of crate `scenario`: which packets are hit, packet by packet.
+//!
+//! A scenario's own plan is written into a switch of its own program, so the path from YAML to a dropped packet is whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parser_gen::Arch;
+use pipeline::{Config, Switch};
+use scenario::model::{Direction, Effect, Scenario};
+use scenario::selection::Decisions;
+use scenario::{Plan, TargetModel};
+
+/// One pass over the recirculation port.
+const LOOP_NS: u64 = 20_000;
+/// Between two packets.
+const GAP_NS: u64 = 70_000;
+const FIRST: u16 = 1001;
+const SECOND: u16 = 1002;
+const OTHER: u16 = 1003;
+
+/// A switch that runs what a scenario's plan says.
+struct Lab {
+    scenario: Scenario,
+    plan: Plan,
+    switch: Switch,
+    now_ns: u64,
+    /// When copies of a packet left, by the packet's number.
+    left: BTreeMap<u32, Vec<u64>>,
+    sent: u32,
+}
+
+/// Flows `first`, `second` from host a to host s, and `other`, which no fault touches; the rest is the test's.
+fn scenario_text(seed: u64, rest: &str) -> String {
+    format!(
+        "weir: 1\nname: lab\nseed: {seed}\ntopology: {{star: {{hosts: [a, s], switch: sw}}}}\nflows:\n  \
+         first: {{from: a, to: s, filter: udp.dport == {FIRST}}}\n  \
+         second: {{from: a, to: s, filter: udp.dport == {SECOND}}}\n  \
+         other: {{from: a, to: s, filter: udp.dport == {OTHER}}}\nprotect: [other]\n{rest}"
+    )
+}
+
+impl Lab {
+    /// Everything written, epoch 0.
+    fn new(seed: u64, rest: &str) -> Lab {
+        let text = scenario_text(seed, rest);
+        let scenario = scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+        let planned = plan.switch("sw").unwrap();
+        let library = parser_gen::Library::builtin();
+        let options = parser_gen::Options { aggregate: true };
+        let generated = parser_gen::generate(&library, &planned.classifier(), &options).unwrap();
+        let mut files = p4lang::Files::new();
+        for (path, text) in parser_gen::program(Arch::Psa, &generated) {
+            files.insert(&path, text);
+        }
+        let compiled = p4lang::compile(&files, &Arch::Psa.main_path(), &p4lang::Options::default())
+            .unwrap_or_else(|errors| panic!("{errors}"));
+        let mut switch = Switch::new(Arc::new(compiled.program), Config::default()).unwrap();
+        let mut entries = generated.entries_for("SwitchIngress.classify");
+        entries.extend(generated.entries_for("SwitchEgress.classify"));
+        entries.extend(planned.entries.iter().cloned());
+        for entry in &entries {
+            switch.insert_entry(entry).unwrap_or_else(|error| panic!("{entry:?}: {error}"));
+        }
+        for group in &planned.groups {
+            switch.set_multicast_group(group).unwrap();
+        }
+        Lab { scenario, plan, switch, now_ns: 1_000_000, left: BTreeMap::new(), sent: 0 }
+    }
+
+    /// Everything written, and the first stretch of the timeline in force.
+    fn armed(seed: u64, rest: &str) -> Lab {
+        let mut lab = Lab::new(seed, rest);
+        lab.set_epoch(1);
+        lab
+    }
+
+    fn set_epoch(&mut self, epoch: u16) {
+        for direction in [Direction::Ingress, Direction::Egress] {
+            let (table, call) = Plan::set_epoch(direction, epoch);
+            self.switch.set_default_action(&table, Some(&call)).unwrap();
+        }
+    }
+
+    /// Sends the next packet at once, to this UDP port, and lets `GAP_NS` pass; its number.
+    fn send(&mut self, port: u16) -> u32 {
+        let number = self.sent;
+        self.sent += 1;
+        let (a, s) = (self.scenario.topology.host("a").unwrap(), self.scenario.topology.host("s").unwrap());
+        let in_port = self.scenario.topology.next_hop("sw", "a").unwrap().number;
+        let mut frame = s.mac.value().to_be_bytes()[10..].to_vec();
+        frame.extend(&a.mac.value().to_be_bytes()[10..]);
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(a.ip.octets());
+        frame.extend(s.ip.octets());
+        frame.extend(999_u16.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend([0, 12, 0, 0]);
+        frame.extend(number.to_be_bytes());
+        self.switch.handle_packet(self.now_ns, in_port, &frame);
+        self.advance(GAP_NS);
+        number
+    }
+
+    /// Lets time pass.
+    fn advance(&mut self, ns: u64) {
+        let until = self.now_ns + ns;
+        self.collect(self.now_ns);
+        while let Some(due) = self.switch.poll_timeout().filter(|due| *due <= until) {
+            self.switch.handle_timeout(due);
+            self.collect(due);
+        }
+        self.now_ns = until;
+    }
+
+    fn collect(&mut self, now_ns: u64) {
+        let out_port = self.scenario.topology.next_hop("sw", "s").unwrap().number;
+        while let Some(transmit) = self.switch.poll_transmit() {
+            assert_eq!(transmit.port, out_port);
+            assert_eq!(transmit.bytes.len(), 46, "as it came in, without a hold header");
+            let number = u32::from_be_bytes(transmit.bytes[42..].try_into().unwrap());
+            self.left.entry(number).or_default().push(now_ns);
+        }
+    }
+
+    /// What the switch counted for a fault.
+    fn fired(&self, fault: &str) -> u64 {
+        let points = self.plan.injections.iter().filter(|point| point.fault == fault);
+        points.map(|point| self.switch.counter_read(&point.counter, point.cell as u64).unwrap().packets).sum()
+    }
+
+    /// How many packets of a flow a fault has looked at.
+    fn ordinal(&self, fault: &str, flow: &str) -> u128 {
+        let mut points = self.plan.injections.iter();
+        let point = points.find(|point| point.fault == fault && point.flow == flow).unwrap();
+        let register = format!("SwitchIngress.faults.u{}.ordinals.ordinals", point.unit);
+        self.switch.register_read(&register, point.cell as u64).unwrap()[0]
+    }
+
+    /// The model: what each packet meets, in the order of the file.
+    fn model(&self) -> Model {
+        let decisions = self.scenario.faults.iter().map(|fault| {
+            let cells = fault.flows.iter().map(|flow| {
+                let flow = &self.scenario.flows[*flow];
+                (flow.name.clone(), fault.selection.decisions(fault.key, flow.key))
+            });
+            (fault.effect, cells.collect())
+        });
+        Model { faults: decisions.collect() }
+    }
+}
+
+struct Model {
+    faults: Vec<(Effect, BTreeMap<String, Decisions>)>,
+}
+
+/// What should become of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fate {
+    copies: usize,
+    delay_ns: u64,
+}
+
+impl Model {
+    fn next(&mut self, flow: &str) -> Fate {
+        let mut fate = Fate { copies: 1, delay_ns: 0 };
+        for (effect, cells) in &mut self.faults {
+            let fires = cells.get_mut(flow).and_then(Iterator::next).unwrap_or(false);
+            match effect {
+                _ if !fires => {}
+                Effect::Drop => return Fate { copies: 0, delay_ns: 0 },
+                Effect::Delay { ns } => fate.delay_ns += *ns,
+                Effect::Duplicate => fate.copies = 2,
+            }
+        }
+        fate
+    }
+}
+
+/// Packets of the two flows, interleaved without a pattern that a counter could share.
+fn interleaved(packets: u32) -> impl Iterator<Item = (u16, &'static str)> {
+    let mut state = 12345_u32;
+    (0..packets).map(move |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        match state >> 29 {
+            0..=3 => (FIRST, "first"),
+            4..=6 => (SECOND, "second"),
+            _ => (OTHER, "other"),
+        }
+    })
+}
+
+fn drop_with(select: &str, place: &str) -> String {
+    format!("faults:\n  - {{id: hit, flows: [first, second], effect: drop, select: {select}, where: {place}}}\n")
+}
+
+#[test]
+fn every_way_to_select_hits_the_packets_that_the_model_names() {
+    let selections = [
+        "always",
+        "{nth: 7}",
+        "{every: 5}",
+        "{every: 1}",
+        "{probability: 0.1}",
+        "{probability: 1}",
+        "{gilbert_elliott: {to_bad: 0.05, to_good: 0.3}}",
+        "{gilbert_elliott: {to_bad: 0.1, to_good: 0.2, loss_bad: 0.7, loss_good: 0.02}}",
+    ];
+    for select in selections {
+        for place in ["{ingress: sw}", "{egress: sw}"] {
+            let mut lab = Lab::armed(42, &drop_with(select, place));
+            let mut model = lab.model();
+            let (mut hit, mut missed) = (0, 0);
+            for (port, flow) in interleaved(600) {
+                let number = lab.send(port);
+                let expected = model.next(flow).copies;
+                let copies = lab.left.get(&number).map_or(0, Vec::len);
+                assert_eq!(copies, expected, "{select} {place}: packet {number} of flow {flow}");
+                assert!(flow != "other" || copies == 1, "a protected packet");
+                *(if copies == 0 { &mut hit } else { &mut missed }) += 1;
+            }
+            assert_eq!(lab.fired("hit"), hit, "{select} {place}");
+            assert!(hit > 0 && missed > 0, "{select} {place}: {hit} hit, {missed} missed");
+        }
+    }
+}
+
+#[test]
+fn the_seed_and_the_flow_decide_and_nothing_else() {
+    let dropped = |seed: u64, port: u16| -> Vec<u32> {
+        let mut lab = Lab::armed(seed, &drop_with("{probability: 0.1}", "sw"));
+        (0..300).filter(|_| { let number = lab.send(port); !lab.left.contains_key(&number) }).collect()
+    };
+    let first = dropped(42, FIRST);
+    assert!((10..60).contains(&first.len()), "{first:?}");
+    assert_eq!(first, dropped(42, FIRST));
+    assert_ne!(first, dropped(43, FIRST));
+    assert_ne!(first, dropped(42, SECOND));
+}
+
+#[test]
+fn a_packet_that_is_held_advances_no_ordinal() {
+    // Each held packet passes 250 times while others come in.
+    let mut lab = Lab::armed(
+        3,
+        "faults:\n  - {id: late, flows: first, effect: {delay: 5ms}, select: {probability: 0.3}}\n  \
+         - {id: twice, flows: first, effect: duplicate, select: {probability: 0.2}}\n  \
+         - {id: lost, flows: first, effect: drop, select: {probability: 0.1}}\n",
+    );
+    let mut model = lab.model();
+    let fates: Vec<Fate> = (0..400).map(|_| { lab.send(FIRST); model.next("first") }).collect();
+    lab.advance(20_000_000);
+    for (number, fate) in (0..).zip(&fates) {
+        assert_eq!(lab.left.get(&number).map_or(0, Vec::len), fate.copies, "packet {number}");
+    }
+    for fault in ["late", "twice", "lost"] {
+        assert_eq!(lab.ordinal(fault, "first"), 400, "{fault}");
+    }
+    let held = fates.iter().filter(|fate| fate.delay_ns > 0).count();
+    assert!(held > 50, "{held}");
+    assert_eq!(lab.switch.recirculating(), 0);
+}
+
+#[test]
+fn the_faults_of_a_step_start_and_end_together() {
+    let mut lab = Lab::new(
+        1,
+        "timeline:\n  - {name: storm, at: 1s, for: 1s}\nfaults:\n  \
+         - {id: lost, flows: first, effect: drop, during: storm}\n  \
+         - {id: late, flows: second, effect: {delay: 1ms}, during: storm}\n  \
+         - {id: first-of-all, flows: second, effect: duplicate, select: {nth: 1}, during: storm}\n",
+    );
+    let storm = lab.plan.timeline.iter().position(|epoch| epoch.step.as_deref() == Some("storm")).unwrap();
+    let epochs: Vec<u16> = lab.plan.timeline.iter().map(|epoch| epoch.epoch).collect();
+    assert_eq!(epochs.len(), 3, "before, storm, after: {:?}", lab.plan.timeline);
+    let calm = |lab: &mut Lab| {
+        for port in [FIRST, SECOND, FIRST, SECOND] {
+            let at = lab.now_ns;
+            let number = lab.send(port);
+            assert_eq!(lab.left.get(&number), Some(&vec![at]), "untouched");
+        }
+    };
+    calm(&mut lab);
+    lab.set_epoch(epochs[0]);
+    calm(&mut lab);
+    assert_eq!(lab.fired("lost") + lab.fired("late") + lab.fired("first-of-all"), 0);
+    // All is written already: one write of the epoch, and the very next packets are hit, by ordinal 1.
+    lab.set_epoch(epochs[storm]);
+    let at = lab.now_ns;
+    let (lost, late) = (lab.send(FIRST), lab.send(SECOND));
+    lab.advance(5_000_000);
+    assert_eq!(lab.left.get(&lost), None);
+    assert_eq!(lab.left.get(&late), Some(&vec![at + GAP_NS + 1_000_000; 2]));
+    assert_eq!((lab.fired("lost"), lab.fired("late"), lab.fired("first-of-all")), (1, 1, 1));
+    lab.set_epoch(epochs[storm + 1]);
+    calm(&mut lab);
+    lab.set_epoch(0);
+    calm(&mut lab);
+    assert_eq!((lab.fired("lost"), lab.fired("late"), lab.fired("first-of-all")), (1, 1, 1));
+}
+
+#[test]
+fn faults_compose_in_the_order_of_the_file() {
+    let faults = [
+        "{id: twice, flows: first, effect: duplicate, select: {every: 2}}",
+        "{id: late, flows: first, effect: {delay: 10ms}, select: {every: 3}}",
+        "{id: later, flows: first, effect: {delay: 5ms}, select: {every: 4}}",
+        "{id: lost, flows: first, effect: drop, select: {every: 5}}",
+    ];
+    let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]];
+    let mut outcomes = Vec::new();
+    for order in orders {
+        let listed: String = order.iter().map(|index| format!("  - {}\n", faults[*index])).collect();
+        let mut lab = Lab::armed(1, &format!("faults:\n{listed}"));
+        let mut model = lab.model();
+        let (mut sent_at, mut fates) = (Vec::new(), Vec::new());
+        for _ in 0..240 {
+            sent_at.push(lab.now_ns);
+            lab.send(FIRST);
+            fates.push(model.next("first"));
+        }
+        lab.advance(50_000_000);
+        for (number, (at, fate)) in (0..).zip(sent_at.iter().zip(&fates)) {
+            // A packet that is held comes back after whole rounds, after one at least.
+            let rounds = fate.delay_ns.div_ceil(LOOP_NS).max(u64::from(fate.copies == 2));
+            let expected = vec![at + rounds * LOOP_NS; fate.copies];
+            let left = lab.left.get(&number).cloned().unwrap_or_default();
+            assert_eq!(left, expected, "order {order:?}, packet {number}: {fate:?}");
+        }
+        let all_kinds = [(0, 0), (2, 15_000_000), (2, 0), (1, 10_000_000)];
+        for (copies, delay_ns) in all_kinds {
+            assert!(fates.contains(&Fate { copies, delay_ns }), "{order:?}: nothing had {copies} copies, {delay_ns} ns");
+        }
+        outcomes.push(fates);
+    }
+    // What a drop hides from later faults depends on the order, so the order is seen.
+    assert_ne!(outcomes[0], outcomes[1]);
+}
