@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use testbeds::bed::Wiring;
 
-use super::{FAILED, enter_sandbox, fail, print_json, write_report};
+use super::{FAILED, enter_sandbox, fail, print, print_json, write_report};
 use crate::cli::{Demo, Links};
 use crate::demo::{self, Settings};
 use crate::progress::Progress;
@@ -38,7 +38,7 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
     if args.json {
         print_json(&result)?;
     } else {
-        print!("{}", demo::show(&result));
+        print(demo::show(&result))?;
     }
     write_report(&args.report, &page, args.json)?;
     Ok(if result.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })

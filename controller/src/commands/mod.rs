@@ -7,6 +7,7 @@ pub mod plan;
 pub mod run;
 pub mod validate;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -55,19 +56,24 @@ fn enter_sandbox() -> Result<(), ExitCode> {
     sandbox::enter().map(drop).map_err(fail)
 }
 
+/// Prints to the standard output. A reader that went away has seen what it wanted.
+fn print(text: impl std::fmt::Display) -> Result<(), ExitCode> {
+    let mut output = std::io::stdout().lock();
+    match write!(output, "{text}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(format_args!("cannot print: {error}"))),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a report, and says where it is.
 fn write_report(path: &Path, html: &str, quiet: bool) -> Result<(), ExitCode> {
     std::fs::write(path, html)
         .map_err(|error| fail(format_args!("cannot write the report {}: {error}", path.display())))?;
-    if !quiet {
-        println!("report: {}", path.display());
-    }
-    Ok(())
+    if quiet { Ok(()) } else { print(format_args!("report: {}\n", path.display())) }
 }
 
 /// Prints one JSON object.
 fn print_json(value: &impl serde::Serialize) -> Result<(), ExitCode> {
     let text = serde_json::to_string_pretty(value).map_err(|error| fail(format_args!("cannot write JSON: {error}")))?;
-    println!("{text}");
-    Ok(())
+    print(format_args!("{text}\n"))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{ERROR, fail};
+use super::{ERROR, fail, print};
 use crate::cli::{P4, P4File};
 
 /// Looks at a P4 program.
@@ -14,11 +14,11 @@ pub fn main(command: &P4) -> ExitCode {
     }
     match compile(args) {
         Ok(compiled) => {
-            match command {
-                P4::Check(_) => println!("{}: no errors", args.file.display()),
-                P4::Info(_) => print!("{}", p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info))),
-            }
-            ExitCode::SUCCESS
+            let text = match command {
+                P4::Check(_) => format!("{}: no errors\n", args.file.display()),
+                P4::Info(_) => p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info)).to_string(),
+            };
+            print(text).map_or_else(|code| code, |()| ExitCode::SUCCESS)
         }
         Err(diagnostics) => {
             eprint!("{}", diagnostics.render(std::io::IsTerminal::is_terminal(&std::io::stderr())));

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use super::fail;
+use super::{fail, print};
 use crate::cli::Cli;
 
 /// Prints a completion script.
 pub fn completions(shell: clap_complete::Shell) -> ExitCode {
-    clap_complete::generate(shell, &mut Cli::command(), "weir", &mut std::io::stdout());
-    ExitCode::SUCCESS
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "weir", &mut script);
+    print(String::from_utf8_lossy(&script)).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
 
 /// Writes `weir.1`, `weir-demo.1`, …

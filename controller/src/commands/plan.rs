@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use scenario::{Plan, TargetModel};
 
-use super::{fail, load, print_json, show};
+use super::{fail, load, print, print_json, show};
 use crate::cli;
 use crate::experiment::program;
 
@@ -24,7 +24,7 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     if args.json {
         print_json(&plan)?;
     } else {
-        print!("{plan}");
+        print(&plan)?;
     }
     match &args.emit_p4 {
         Some(folder) => emit(&plan, folder),

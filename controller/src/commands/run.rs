@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
 
-use super::{FAILED, enter_sandbox, fail, load, print_json, show, write_report};
+use super::{FAILED, enter_sandbox, fail, load, print, print_json, show, write_report};
 use crate::cli::Run;
 use crate::experiment::{Conditions, Planned};
 use crate::progress::Progress;
@@ -28,7 +28,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     if args.json {
         print_json(&result)?;
     } else {
-        print!("{}", scenario_run::show(&result));
+        print(scenario_run::show(&result))?;
         for expectation in result.expectations.iter().filter_map(|expectation| expectation.diagnostic.as_ref()) {
             eprintln!("{}", expectation.render(&planned.scenario.source()));
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use scenario::{Plan, Scenario, TargetModel};
 
-use super::{ERROR, load, show};
+use super::{ERROR, load, print, show};
 use crate::cli::Validate;
 use crate::experiment::program;
 
@@ -30,9 +30,22 @@ pub fn main(args: &Validate) -> ExitCode {
     }
     for (scenario, plan) in &planned {
         let (faults, flows) = (scenario.faults.len(), scenario.flows.len());
-        println!("{}: valid ({faults} faults, {flows} flows, {} switches)", scenario.file, plan.switches.len());
+        let counts = [(faults, "fault"), (flows, "flow"), (plan.switches.len(), "switch")].map(count).join(", ");
+        if let Err(code) = print(format_args!("{}: valid ({counts})\n", scenario.file)) {
+            return code;
+        }
     }
     ExitCode::SUCCESS
+}
+
+/// "1 fault", "2 switches".
+fn count((number, what): (usize, &str)) -> String {
+    let plural = match (number, what) {
+        (1, _) => "",
+        (_, "switch") => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{plural}")
 }
 
 fn check(path: &std::path::Path) -> Result<(Scenario, Plan), ExitCode> {

@@ -68,8 +68,12 @@ impl Register {
     /// if the cell is still unfinished afterwards: then the change is in the sum.
     fn attempt(&mut self, fleet: &mut Fleet) -> Result<(), FleetError> {
         let Some(target) = fleet.target(&self.switch) else { return Ok(()) };
-        let Some((cell, owner)) = self.unfinished(target)?.first().copied() else { return Ok(()) };
-        let value = read(target, &[VALUES], cell..cell + 1)?[0];
+        let candidates = self.unfinished(target)?;
+        let values = read(target, &[VALUES], 0..2 * self.window)?;
+        // A block of zeros has no exponent, so nothing in it counts: pixels that are always blank.
+        let value_of = |cell: u64| values.get(cell as usize).copied().unwrap_or_default();
+        let Some((cell, owner)) = candidates.into_iter().find(|(cell, _)| value_of(*cell) != 0) else { return Ok(()) };
+        let value = value_of(cell);
         let changed = (value + CHANGE) & u128::from(u32::MAX);
         let write = Item::Register { name: VALUES.to_owned(), index: Some(cell), fields: vec![changed] };
         target.write(&[(UpdateType::Modify, write)])?;

@@ -112,16 +112,25 @@ impl SwitchTrace<'_> {
 
     /// Whether the switch went on working while a frame was inside for `took_ns`.
     ///
-    /// A software switch may be kept from running for as long as a delay lasts, and then everything that came meanwhile leaves
-    /// together. A frame that was held on purpose is overtaken: something that came after it left long before it. Where nothing
-    /// came that could have overtaken it, its lateness stands as it is.
+    /// A software switch may be kept from running for as long as a delay lasts, and then all that had come leaves together. A
+    /// frame that was held on purpose is overtaken by what came after it; and if nothing came after it, it leaves alone.
     fn was_alive(&self, came_ns: u64, took_ns: u64, delay_ns: u64) -> bool {
-        let until = (came_ns + took_ns).saturating_sub(delay_ns / 2);
+        let left_ns = came_ns + took_ns;
+        let until = left_ns.saturating_sub(delay_ns / 2);
         let first = self.transits.partition_point(|transit| transit.0 <= came_ns);
-        let mut later = self.transits[first..].iter().take_while(|transit| transit.0 < until).peekable();
-        later.peek().is_none() || later.any(|transit| transit.1 <= until)
+        let mut later = self.transits[first..].iter().take_while(|transit| transit.0 < until);
+        if later.any(|transit| transit.1 <= until) {
+            return true;
+        }
+        let companions = self.transits.iter().filter(|(came, left)| {
+            left.abs_diff(left_ns) <= delay_ns / 8 && left - came >= delay_ns / 2 && (*came, *left) != (came_ns, left_ns)
+        });
+        companions.count() < COMPANIONS
     }
 }
+
+/// So many frames that were slow together with another were stalled, not held: a fault selects few of neighbouring frames.
+const COMPANIONS: usize = 3;
 
 /// All captures of a run.
 pub struct Trace<'a> {
@@ -345,11 +354,14 @@ mod tests {
         // Came at 100, left at 200, asked for 80.
         let overtaken = trace(&plan, vec![(100, 200), (110, 112)]);
         assert!(overtaken.was_alive(100, 100, 80));
-        // All that came meanwhile left with it.
-        let stalled = trace(&plan, vec![(100, 200), (110, 200), (150, 201)]);
+        // All that came meanwhile left with it, and so for each of them.
+        let stalled = trace(&plan, vec![(100, 200), (105, 200), (110, 201), (120, 202)]);
         assert!(!stalled.was_alive(100, 100, 80));
-        // Nothing came that could tell.
+        assert!(!stalled.was_alive(120, 82, 80));
+        // Nothing came that could tell, or one other that was held as well.
         let alone = trace(&plan, vec![(50, 51), (100, 200), (195, 201)]);
         assert!(alone.was_alive(100, 100, 80));
+        let two = trace(&plan, vec![(100, 200), (102, 202)]);
+        assert!(two.was_alive(100, 100, 80) && two.was_alive(102, 100, 80));
     }
 }

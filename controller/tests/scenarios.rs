@@ -1,0 +1,208 @@
+//! Every shipped scenario, end to end in namespaces.
+
+mod support;
+#[path = "support/leftovers.rs"]
+mod leftovers;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use leftovers::{Watched, files};
+use scenario::model::Effect;
+use serde_json::Value;
+use support::*;
+
+/// What the tests below run.
+const TESTED: [&str; 2] = ["redis-get-loss.yaml", "training-faults.yaml"];
+
+fn shipped(file: &str) -> String {
+    std::fs::read_to_string(repository("testbeds/scenarios").join(file)).unwrap()
+}
+
+#[test]
+fn every_shipped_scenario_has_a_test() {
+    let found = files(&repository("testbeds/scenarios"));
+    let scenarios: Vec<_> = found.iter().filter(|name| name.ends_with(".yaml")).collect();
+    assert_eq!(scenarios, TESTED.iter().collect::<Vec<_>>());
+}
+
+/// Runs a scenario's text with `--json`, as `s.yaml`.
+fn run_json(folder: &Path, text: &str) -> Finished {
+    std::fs::write(folder.join("s.yaml"), text).unwrap();
+    let finished = Watched::weir(folder, &["run", "s.yaml", "--json"]).run();
+    assert_eq!(files(folder), ["s.yaml", "weir-run.html"]);
+    finished
+}
+
+/// It passed; and the faults hit exactly the packets that the model names among as many as came by.
+fn assert_passed(finished: &Finished, text: &str) -> Value {
+    finished.expect_code(PASSED);
+    assert!(finished.stderr.is_empty(), "{}", finished.stderr);
+    let run = finished.json();
+    assert_eq!(run["ok"], true);
+    let declared = scenario::load("s.yaml", text).unwrap();
+    let expectations = run["expectations"].as_array().unwrap();
+    let texts: Vec<_> = expectations.iter().map(|expectation| expectation["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, declared.expectations.iter().map(|expectation| expectation.text.as_str()).collect::<Vec<_>>());
+    for expectation in expectations {
+        assert_eq!(expectation["passed"], true, "{expectation}");
+    }
+    let faults = run["faults"].as_array().unwrap();
+    assert_eq!(faults.len(), declared.faults.len());
+    let modelled = model(text, &run["metrics"]);
+    for fault in faults {
+        assert_eq!(fault["fired"], fault["observed"], "{fault}");
+        let id = fault["id"].as_str().unwrap();
+        assert_eq!(fault["fired"].as_u64(), modelled.get(id).copied(), "{id}: {run:#}");
+    }
+    for (_, flow) in declared.protected() {
+        let metric = |what: &str| run["metrics"][format!("flow.{}.{what}", flow.name)].as_f64().unwrap();
+        assert_eq!((metric("lost"), metric("extra")), (0.0, 0.0), "protected {}", flow.name);
+        assert!(metric("sent") > 0.0, "{}", flow.name);
+    }
+    run
+}
+
+/// How often each fault fires if as many packets of each flow come by as were captured.
+fn model(text: &str, metrics: &Value) -> BTreeMap<String, u64> {
+    let declared = scenario::load("s.yaml", text).unwrap();
+    let mut fired: BTreeMap<String, u64> = declared.faults.iter().map(|fault| (fault.id.clone(), 0)).collect();
+    for (index, flow) in declared.flows.iter().enumerate() {
+        let met = declared.faults.iter().filter(|fault| fault.flows.contains(&index));
+        let mut units: Vec<_> =
+            met.map(|fault| (&fault.id, fault.effect, fault.selection.decisions(fault.key, flow.key))).collect();
+        let Some(sent) = metrics[format!("flow.{}.sent", flow.name)].as_f64() else {
+            assert!(units.is_empty(), "no count of {}", flow.name);
+            continue;
+        };
+        for _ in 0..sent as u64 {
+            for (id, effect, decisions) in &mut units {
+                if decisions.next() == Some(true) {
+                    *fired.get_mut(*id).unwrap() += 1;
+                    if *effect == Effect::Drop {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    fired
+}
+
+fn can_run_redis(test: &str) -> bool {
+    has_namespaces(test) && has_program(test, "redis-server")
+}
+
+#[test]
+fn redis_get_loss_hits_client_a_and_not_client_b() {
+    if !can_run_redis("redis-get-loss.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text = shipped("redis-get-loss.yaml");
+    let run = assert_passed(&run_json(folder.path(), &text), &text);
+    let metric = |name: &str| run["metrics"][name].as_f64().unwrap_or_else(|| panic!("{name}"));
+    // All requests were answered: what was lost was sent again.
+    assert_eq!((metric("client.a.requests"), metric("client.b.requests")), (300.0, 600.0));
+    assert_eq!(metric("flow.a-gets.lost"), metric("fault.drop-gets.fired"));
+    assert_eq!(metric("flow.a-gets.received"), 100.0);
+    assert_eq!(metric("flow.a-cart-sets.lost"), 0.0);
+    assert_eq!((metric("switch.sw.unparsed"), metric("switch.sw.pipelined")), (0.0, 0.0));
+    let page = std::fs::read_to_string(folder.path().join("weir-run.html")).unwrap();
+    assert!(page.contains("drop-gets") && page.contains("passed") && !page.contains("http"));
+}
+
+#[test]
+fn training_faults_leave_the_weights_as_they_should_be() {
+    if !has_namespaces("training-faults.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text = shipped("training-faults.yaml");
+    let run = assert_passed(&run_json(folder.path(), &text), &text);
+    assert_eq!(run["metrics"]["training.weights_equal"], 1.0);
+    assert_eq!(run["faults"].as_array().unwrap().iter().map(|fault| &fault["kind"]).collect::<Vec<_>>(), [
+        "drop", "duplicate", "delay"
+    ]);
+}
+
+/// The shipped file, shorter, with a random fault.
+fn random_loss(seed: u64) -> String {
+    let text = shipped("redis-get-loss.yaml");
+    let (head, _) = text.split_once("expect:").unwrap();
+    let replaced = [
+        ("requests: 300", "requests: 120"),
+        ("requests: 600", "requests: 60"),
+        ("{every: 5}", "{probability: 0.2}"),
+        ("seed: 42", &format!("seed: {seed}")),
+    ];
+    replaced.into_iter().fold(head.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    })
+}
+
+#[test]
+fn the_seed_decides_which_packets_are_hit() {
+    if !can_run_redis("two runs of one seed") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let runs = [42, 42, 7].map(|seed| {
+        let text = random_loss(seed);
+        let run = assert_passed(&run_json(folder.path(), &text), &text);
+        let fault = &run["faults"][0];
+        assert!(fault["fired"].as_u64().unwrap() > 0);
+        (fault["met"].as_u64().unwrap(), fault["fired"].as_u64().unwrap())
+    });
+    // 40 GETs, and one more for each that is lost: where the losses fall decides how many.
+    for (met, fired) in runs {
+        assert_eq!(met, 40 + fired);
+    }
+    assert_eq!(runs[0], runs[1]);
+    assert_ne!(runs[0], runs[2]);
+}
+
+#[test]
+fn an_unmet_expectation_is_shown_with_its_place() {
+    if !can_run_redis("unmet expectation") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let right = "fault.delay-carts.fired >= 100";
+    let text = shipped("redis-get-loss.yaml").replace(right, "fault.delay-carts.fired == 99");
+    std::fs::write(folder.path().join("s.yaml"), &text).unwrap();
+    let finished = Watched::weir(folder.path(), &["run", "s.yaml"]).run();
+    finished.expect_code(FAILED);
+    let line = 1 + text.lines().position(|line| line.contains("== 99")).unwrap();
+    let message = "error[unmet]: expectation not met: fault.delay-carts.fired is 100, expected == 99\n";
+    assert!(finished.stderr.contains(message), "{}", finished.stderr);
+    assert!(finished.stderr.contains(&format!("--> s.yaml:{line}:5\n")), "{}", finished.stderr);
+    assert_eq!(finished.stderr.matches("error[").count(), 1, "{}", finished.stderr);
+    assert!(finished.stdout.contains("FAILED fault.delay-carts.fired == 99"), "{}", finished.stdout);
+    let page = std::fs::read_to_string(folder.path().join("weir-run.html")).unwrap();
+    assert!(page.contains("fault.delay-carts.fired == 99"));
+}
+
+#[test]
+fn a_missing_redis_server_is_named_with_its_package() {
+    if !has_namespaces("missing redis-server") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), shipped("redis-get-loss.yaml")).unwrap();
+    let finished = Watched::weir(folder.path(), &["run", "s.yaml"]).env("PATH", folder.path()).run();
+    finished.expect_code(ERROR);
+    assert_eq!(
+        finished.stderr,
+        "weir: redis-server is not on the PATH: install the package redis-server (Debian, Ubuntu) or redis \
+         (Fedora, Arch, Alpine)\n"
+    );
+    assert!(finished.stdout.is_empty());
+    assert_eq!(files(folder.path()), ["s.yaml"]);
+}
