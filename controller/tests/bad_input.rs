@@ -78,7 +78,7 @@ fn a_wrong_unit() {
         &changed("!delay 20ms", "!delay 20 m"),
         "\
 error[unit]: `delay`: `m` is not a unit of duration
-  --> s.yaml:10:40
+  --> s.yaml:10:48
    |
 10 |   - {id: second, flows: others, effect: !delay 20 m}
    |                                                ^^^^
@@ -94,7 +94,7 @@ fn a_probability_above_one() {
         &changed("!every 5", "{probability: 1.2}"),
         "\
 error[out-of-range]: a probability lies between 0 and 1; found 1.2
- --> s.yaml:9:66
+ --> s.yaml:9:68
   |
 9 |   - {id: first, flows: gets, effect: !drop , select: {probability: 1.2}}
   |                                                                    ^^^
@@ -188,7 +188,7 @@ error[wrong-type]: `every` is a whole number; found the text `three`
 fn two_files_that_contradict() {
     let folder = tempfile::tempdir().unwrap();
     let other = GOOD.replace("id: first", "id: lose").replace("id: second, flows: others", "id: slow, flows: b-pings");
-    let other = other.replace("others: {from: b, to: s, filter: tcp.dport == 6379}", "b-pings: {from: b, to: s, filter: ip.proto == 1}");
+    let other = other.replace("others: {from: b, to: s, filter: tcp.dport == 6379}", "b-pings: {from: b, to: s, filter: udp.dport == 7}");
     std::fs::write(folder.path().join("one.yaml"), GOOD).unwrap();
     std::fs::write(folder.path().join("two.yaml"), other).unwrap();
     for file in ["one.yaml", "two.yaml"] {

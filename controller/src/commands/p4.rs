@@ -16,7 +16,7 @@ pub fn main(command: &P4) -> ExitCode {
         Ok(compiled) => {
             let text = match command {
                 P4::Check(_) => format!("{}: no errors\n", args.file.display()),
-                P4::Info(_) => p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info)).to_string(),
+                P4::Info(_) => p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info)),
             };
             print(text).map_or_else(|code| code, |()| ExitCode::SUCCESS)
         }
