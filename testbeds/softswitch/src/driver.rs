@@ -142,7 +142,7 @@ impl Core {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        elapsed_ns(self.origin)
     }
 
     fn drop_frame(&mut self, reason: &str) {
@@ -164,7 +164,7 @@ impl Core {
 
     /// Takes a turn's frames from one port; whether there may be more.
     fn receive(&mut self, position: usize) -> bool {
-        let now = self.now();
+        let origin = self.origin;
         let (active, statistics) = (&mut self.active, &mut self.statistics);
         let Port {
             io,
@@ -177,7 +177,9 @@ impl Core {
             counters.rx_frames += 1;
             counters.rx_bytes += frame.len() as u64;
             match active {
-                Some(program) => program.handle_packet(now, number, frame),
+                // The clock is read for each frame: one that arrived while its batch was taken must not have a time of
+                // before its arrival, or it would be held for less than its delay.
+                Some(program) => program.handle_packet(elapsed_ns(origin), number, frame),
                 None => {
                     *statistics
                         .drops
@@ -259,6 +261,10 @@ impl Core {
         let due = self.active.as_ref()?.poll_timeout()?;
         Some(Duration::from_nanos(due.saturating_sub(self.now())))
     }
+}
+
+fn elapsed_ns(origin: Instant) -> u64 {
+    u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Port {
