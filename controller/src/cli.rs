@@ -147,6 +147,46 @@ pub enum P4 {
     Check(P4File),
     /// Print a program's P4Info in protobuf's text format
     Info(P4File),
+    /// Lay a source file out in the house style, in place; comments stay
+    Fmt(P4Fmt),
+    /// Draw a program's parsers and controls as a graph in DOT
+    Graph(P4File),
+    /// Say what a TNA program takes of a Tofino, at least
+    Resources(P4Resources),
+}
+
+/// `weir p4 fmt`
+#[derive(Debug, Args)]
+pub struct P4Fmt {
+    /// The sources
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Change nothing; fail if a file is not laid out so
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// A Tofino.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Chip {
+    /// 12 stages
+    Tofino,
+    /// 20 stages
+    Tofino2,
+}
+
+/// `weir p4 resources`
+#[derive(Debug, Args)]
+pub struct P4Resources {
+    /// The program
+    #[command(flatten)]
+    pub source: P4File,
+    /// Which chip; by default the one that the program includes the declarations of
+    #[arg(long, value_enum)]
+    pub target: Option<Chip>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A P4 source and how to preprocess it.

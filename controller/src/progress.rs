@@ -14,7 +14,11 @@ pub struct Progress {
 impl Progress {
     /// Says nothing if `quiet`.
     pub fn new(quiet: bool) -> Progress {
-        Progress { bar: None, name: String::new(), quiet }
+        Progress {
+            bar: None,
+            name: String::new(),
+            quiet,
+        }
     }
 
     /// A step begins.
@@ -24,7 +28,8 @@ impl Progress {
             return;
         }
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{prefix:>12} {bar:30} {pos}/{len}  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix:>12} {bar:30} {pos}/{len}  {msg}")
+        {
             bar.set_style(style);
         }
         bar.set_prefix(name.to_owned());

@@ -1,8 +1,8 @@
 //! Bad input: one clear message with its place, exit code 2, and nothing left behind.
 
-mod support;
 #[path = "support/leftovers.rs"]
 mod leftovers;
+mod support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -107,7 +107,10 @@ error[out-of-range]: a probability lies between 0 and 1; found 1.2
 #[test]
 fn a_filter_with_an_unknown_field() {
     refused(
-        &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{from: a, to: s, filter: tcp.dprot == 6379}"),
+        &changed(
+            "{from: a, to: s, filter: tcp.dport == 6379}",
+            "{from: a, to: s, filter: tcp.dprot == 6379}",
+        ),
         "\
 error[filter]: unknown field `tcp.dprot`
  --> s.yaml:6:34
@@ -123,7 +126,10 @@ error[filter]: unknown field `tcp.dprot`
 #[test]
 fn a_filter_with_a_type_clash() {
     refused(
-        &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{from: a, to: s, filter: 'tcp.dport == \"http\"'}"),
+        &changed(
+            "{from: a, to: s, filter: tcp.dport == 6379}",
+            "{from: a, to: s, filter: 'tcp.dport == \"http\"'}",
+        ),
         "\
 error[filter]: `tcp.dport` is compared with a number, not a string
  --> s.yaml:6:48
@@ -172,7 +178,10 @@ error[contradiction]: faults `first` and `second` contradict each other on flow 
 #[test]
 fn an_error_in_the_second_element_of_a_list_of_tagged_values() {
     refused(
-        &changed("flows: others, effect: !delay 20ms", "flows: others, effect: !delay 20ms, select: !every three"),
+        &changed(
+            "flows: others, effect: !delay 20ms",
+            "flows: others, effect: !delay 20ms, select: !every three",
+        ),
         "\
 error[wrong-type]: `every` is a whole number; found the text `three`
   --> s.yaml:10:69
@@ -187,12 +196,19 @@ error[wrong-type]: `every` is a whole number; found the text `three`
 #[test]
 fn two_files_that_contradict() {
     let folder = tempfile::tempdir().unwrap();
-    let other = GOOD.replace("id: first", "id: lose").replace("id: second, flows: others", "id: slow, flows: b-pings");
-    let other = other.replace("others: {from: b, to: s, filter: tcp.dport == 6379}", "b-pings: {from: b, to: s, filter: udp.dport == 7}");
+    let other = GOOD
+        .replace("id: first", "id: lose")
+        .replace("id: second, flows: others", "id: slow, flows: b-pings");
+    let other = other.replace(
+        "others: {from: b, to: s, filter: tcp.dport == 6379}",
+        "b-pings: {from: b, to: s, filter: udp.dport == 7}",
+    );
     std::fs::write(folder.path().join("one.yaml"), GOOD).unwrap();
     std::fs::write(folder.path().join("two.yaml"), other).unwrap();
     for file in ["one.yaml", "two.yaml"] {
-        Watched::weir(folder.path(), &["validate", file]).run().expect_code(PASSED);
+        Watched::weir(folder.path(), &["validate", file])
+            .run()
+            .expect_code(PASSED);
     }
     let finished = Watched::weir(folder.path(), &["validate", "one.yaml", "two.yaml"]).run();
     finished.expect_code(ERROR);
@@ -228,36 +244,98 @@ fn files_that_cannot_be_read() {
         ] {
             let finished = Watched::weir(folder.path(), &[command, file]).run();
             finished.expect_code(ERROR);
-            assert_eq!(finished.stderr, format!("weir: cannot read {file}: {reason}\n"), "{command}");
+            assert_eq!(
+                finished.stderr,
+                format!("weir: cannot read {file}: {reason}\n"),
+                "{command}"
+            );
         }
     }
-    for args in [&["p4", "check", "missing.p4"][..], &["p4", "info", "missing.p4"]] {
+    for args in [
+        &["p4", "check", "missing.p4"][..],
+        &["p4", "info", "missing.p4"],
+    ] {
         let finished = Watched::weir(folder.path(), args).run();
-        assert_eq!(finished.expect_code(ERROR).stderr, "weir: cannot read missing.p4\n");
+        assert_eq!(
+            finished.expect_code(ERROR).stderr,
+            "weir: cannot read missing.p4\n"
+        );
     }
     let finished = Watched::weir(folder.path(), &["switch", "missing.p4"]).run();
-    assert!(finished.expect_code(ERROR).stderr.starts_with("error[include]: there is no file `missing.p4`\n"));
+    assert!(
+        finished
+            .expect_code(ERROR)
+            .stderr
+            .starts_with("error[include]: there is no file `missing.p4`\n")
+    );
     assert_eq!(files(folder.path()), ["binary.yaml"]);
 }
 
 #[test]
 fn p4_errors_of_a_switch_have_their_place() {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), &["plan", &repository("testbeds/scenarios/redis-get-loss.yaml").display().to_string(), "--emit-p4", "."])
-        .expect_code(PASSED);
+    run(
+        folder.path(),
+        &[
+            "plan",
+            &repository("testbeds/scenarios/redis-get-loss.yaml")
+                .display()
+                .to_string(),
+            "--emit-p4",
+            ".",
+        ],
+    )
+    .expect_code(PASSED);
     let forward = folder.path().join("sw/common/forward.p4");
-    let text = std::fs::read_to_string(&forward).unwrap().replace("meta.egress_port = port;", "meta.egres_port = port;");
-    let line = 1 + text.lines().position(|line| line.contains("egres_port")).unwrap();
-    let column = 1 + text.lines().nth(line - 1).unwrap().find("egres_port").unwrap();
+    let text = std::fs::read_to_string(&forward)
+        .unwrap()
+        .replace("meta.egress_port = port;", "meta.egres_port = port;");
+    let line = 1 + text
+        .lines()
+        .position(|line| line.contains("egres_port"))
+        .unwrap();
+    let column = 1 + text
+        .lines()
+        .nth(line - 1)
+        .unwrap()
+        .find("egres_port")
+        .unwrap();
     std::fs::write(&forward, text).unwrap();
-    for args in [&["switch", "sw/psa/main.p4", "--grpc-server-addr", "127.0.0.1:0"][..], &["p4", "check", "sw/psa/main.p4"]] {
+    for args in [
+        &[
+            "switch",
+            "sw/psa/main.p4",
+            "--grpc-server-addr",
+            "127.0.0.1:0",
+        ][..],
+        &["p4", "check", "sw/psa/main.p4"],
+    ] {
         let finished = Watched::weir(folder.path(), args).run();
         finished.expect_code(ERROR);
         assert!(finished.stdout.is_empty(), "{}", finished.stdout);
-        assert_eq!(finished.stderr.matches("error[").count(), 1, "{}", finished.stderr);
-        assert!(finished.stderr.contains("`egres_port`"), "{}", finished.stderr);
-        assert!(finished.stderr.contains(&format!("common/forward.p4:{line}:{column}\n")), "{}", finished.stderr);
-        assert!(finished.stderr.contains("meta.egres_port = port;"), "{}", finished.stderr);
+        assert_eq!(
+            finished.stderr.matches("error[").count(),
+            1,
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains("`egres_port`"),
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished
+                .stderr
+                .contains(&format!("common/forward.p4:{line}:{column}\n")),
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains("meta.egres_port = port;"),
+            "{}",
+            finished.stderr
+        );
     }
 }
 
@@ -270,11 +348,25 @@ fn p4_errors_of_a_folder_given_to_run_have_their_place() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.yaml"), GOOD).unwrap();
     std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
-    std::fs::write(folder.path().join("p4/common/forward.p4"), "control Forward(in headers_t hdr) { apply { x = 1; } }\n").unwrap();
+    std::fs::write(
+        folder.path().join("p4/common/forward.p4"),
+        "control Forward(in headers_t hdr) { apply { x = 1; } }\n",
+    )
+    .unwrap();
     let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--p4src", "p4"]).run();
     finished.expect_code(ERROR);
-    assert!(finished.stderr.starts_with("weir: switch sw: the P4 program has errors\nerror["), "{}", finished.stderr);
-    assert!(finished.stderr.contains("common/forward.p4:1:45\n"), "{}", finished.stderr);
+    assert!(
+        finished
+            .stderr
+            .starts_with("weir: switch sw: the P4 program has errors\nerror["),
+        "{}",
+        finished.stderr
+    );
+    assert!(
+        finished.stderr.contains("common/forward.p4:1:45\n"),
+        "{}",
+        finished.stderr
+    );
     assert_eq!(files(folder.path()), ["p4", "s.yaml"]);
 }
 
@@ -293,8 +385,21 @@ impl Wired {
         let (s, s_port) = UnixDatagram::pair().unwrap();
         // The two cables come in as standard input and output, and become descriptors 3 and 4.
         let mut process = Command::new("sh")
-            .args(["-c", "exec 3<&0 4<&1 0</dev/null 1>&2; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_weir")])
-            .args(["switch", "--no-p4", "--grpc-server-addr", "127.0.0.1:0", "-i", "1@fd:3", "-i", "3@fd:4"])
+            .args([
+                "-c",
+                "exec 3<&0 4<&1 0</dev/null 1>&2; exec \"$0\" \"$@\"",
+                env!("CARGO_BIN_EXE_weir"),
+            ])
+            .args([
+                "switch",
+                "--no-p4",
+                "--grpc-server-addr",
+                "127.0.0.1:0",
+                "-i",
+                "1@fd:3",
+                "-i",
+                "3@fd:4",
+            ])
             .stdin(OwnedFd::from(a_port))
             .stdout(OwnedFd::from(s_port))
             .stderr(Stdio::piped())
@@ -304,13 +409,29 @@ impl Wired {
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
         process.stderr = Some(said.into_inner());
-        let address = line.split_once("P4Runtime at ").unwrap_or_else(|| panic!("{line}")).1.split(',').next().unwrap().to_owned();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let address = line
+            .split_once("P4Runtime at ")
+            .unwrap_or_else(|| panic!("{line}"))
+            .1
+            .split(',')
+            .next()
+            .unwrap()
+            .to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let client = runtime.block_on(load(&address));
         for end in [&a, &s] {
             end.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         }
-        Wired { process, a, s, _client: client, runtime }
+        Wired {
+            process,
+            a,
+            s,
+            _client: client,
+            runtime,
+        }
     }
 
     /// Takes what arrives at an end until nothing has come for a moment.
@@ -350,30 +471,56 @@ async fn load(address: &str) -> (Client, p4rt::client::Events) {
     let plan = scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).unwrap();
     let switch = plan.switch("sw").unwrap();
     let options = parser_gen::Options { aggregate: true };
-    let generated = parser_gen::generate(&parser_gen::Library::builtin(), &switch.classifier(), &options).unwrap();
+    let generated = parser_gen::generate(
+        &parser_gen::Library::builtin(),
+        &switch.classifier(),
+        &options,
+    )
+    .unwrap();
     let mut sources = p4lang::Files::new();
     for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {
         sources.insert(&path, text);
     }
     let main = parser_gen::Arch::Psa.main_path();
     let compiled = p4lang::compile(&sources, &main, &p4lang::Options::default()).unwrap();
-    let mut client = Client::connect(address, 0, Duration::from_secs(10)).await.unwrap();
+    let mut client = Client::connect(address, 0, Duration::from_secs(10))
+        .await
+        .unwrap();
     let events = client.become_primary(1).await.unwrap();
     let p4info = p4rt::p4info::to_proto(&compiled.p4info);
-    client.set_pipeline(PipelineAction::VerifyAndCommit, p4info, compiled.preprocessed.into_bytes(), 0).await.unwrap();
+    client
+        .set_pipeline(
+            PipelineAction::VerifyAndCommit,
+            p4info,
+            compiled.preprocessed.into_bytes(),
+            0,
+        )
+        .await
+        .unwrap();
     let mut entries = generated.entries_for("SwitchIngress.classify");
     entries.extend(generated.entries_for("SwitchEgress.classify"));
     entries.extend(switch.entries.iter().cloned());
     let (table, action) = scenario::Plan::set_epoch(scenario::model::Direction::Ingress, 1);
-    let entries = entries.into_iter().map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
-    let updates: Vec<_> =
-        entries.chain([(UpdateType::Modify, Item::DefaultAction { table, action: Some(action) })]).collect();
+    let entries = entries
+        .into_iter()
+        .map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
+    let updates: Vec<_> = entries
+        .chain([(
+            UpdateType::Modify,
+            Item::DefaultAction {
+                table,
+                action: Some(action),
+            },
+        )])
+        .collect();
     client.apply(&updates).await.unwrap();
     (client, events)
 }
 
 fn frame_to_s(protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0x02, 0x57, 0x45, 0, 0, 3, 0x02, 0x57, 0x45, 0, 0, 1, 0x08, 0x00, 0x45, 0];
+    let mut frame = vec![
+        0x02, 0x57, 0x45, 0, 0, 3, 0x02, 0x57, 0x45, 0, 0, 1, 0x08, 0x00, 0x45, 0,
+    ];
     frame.extend((20 + payload.len() as u16).to_be_bytes());
     frame.extend([0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 3]);
     frame.extend(payload);
@@ -382,7 +529,9 @@ fn frame_to_s(protocol: u8, payload: &[u8]) -> Vec<u8> {
 
 /// A segment that no fault's flow takes: its port is not Redis's.
 fn get_frame(marker: u8) -> Vec<u8> {
-    let mut segment = vec![0x10, 0, 0x18, 0xEC, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 1, 0, 0, 0, 0, 0];
+    let mut segment = vec![
+        0x10, 0, 0x18, 0xEC, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 1, 0, 0, 0, 0, 0,
+    ];
     segment.extend(b"*2\r\n$3\r\nGET\r\n$6\r\nuser:");
     segment.extend([marker, b'\r', b'\n']);
     frame_to_s(6, &segment)
@@ -408,7 +557,11 @@ fn malformed_frames_on_every_port_stop_no_switch() {
     let mut bad: Vec<Vec<u8>> = Vec::new();
     for frame in &good {
         // Cut anywhere in the headers, and now and then in what follows.
-        bad.extend((1..frame.len()).filter(|length| *length < 100 || length % 37 == 0).map(|length| frame[..length].to_vec()));
+        bad.extend(
+            (1..frame.len())
+                .filter(|length| *length < 100 || length % 37 == 0)
+                .map(|length| frame[..length].to_vec()),
+        );
         // One byte of the headers wrong: lengths, versions, kinds.
         bad.extend((12..90.min(frame.len())).map(|at| {
             let mut frame = frame.clone();
@@ -434,6 +587,12 @@ fn malformed_frames_on_every_port_stop_no_switch() {
     wired.process.kill().unwrap();
     wired.process.wait().unwrap();
     let mut said = String::new();
-    wired.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    wired
+        .process
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     assert!(!said.contains("panicked"), "{said}");
 }

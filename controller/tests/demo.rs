@@ -9,15 +9,27 @@ use serde_json::Value;
 use support::*;
 
 fn run_named<'a>(demo: &'a Value, name: &str) -> &'a Value {
-    demo["runs"].as_array().unwrap().iter().find(|run| run["name"] == name).unwrap()
+    demo["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|run| run["name"] == name)
+        .unwrap()
 }
 
 fn assert_complete(demo: &Value) {
     assert_eq!(demo["ok"], true, "{demo:#}");
     assert_eq!(demo["workers"], 8);
-    let names: Vec<_> = demo["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = demo["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["aggregated", "server_only", "faulted", "reference"]);
-    let reference = run_named(demo, "reference")["weights_sha256"].as_str().unwrap();
+    let reference = run_named(demo, "reference")["weights_sha256"]
+        .as_str()
+        .unwrap();
     assert_eq!(reference.len(), 64);
     for run in demo["runs"].as_array().unwrap() {
         assert_eq!(run["weights_sha256"], reference);
@@ -29,7 +41,12 @@ fn assert_complete(demo: &Value) {
     }
     let removed = demo["server_bytes_removed"].as_f64().unwrap();
     assert!((0.865..=0.8751).contains(&removed), "{removed}");
-    let kinds: Vec<_> = demo["faults"].as_array().unwrap().iter().map(|fault| fault["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<_> = demo["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| fault["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["drop", "duplicate", "delay"]);
     for fault in demo["faults"].as_array().unwrap() {
         assert_eq!(fault["fired"], fault["observed"], "{fault}");
@@ -55,7 +72,10 @@ fn over_veth_all_four_runs_agree() {
 fn over_memory_all_four_runs_agree_and_say_so() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(folder.path(), &["demo", "--json", "--links", "memory", "--seed", "2"]);
+    let finished = run(
+        folder.path(),
+        &["demo", "--json", "--links", "memory", "--seed", "2"],
+    );
     finished.expect_code(PASSED);
     let demo = finished.json();
     assert_complete(&demo);
@@ -66,14 +86,20 @@ fn over_memory_all_four_runs_agree_and_say_so() {
 fn a_changed_register_is_noticed() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(folder.path(), &["demo", "--json", "--links", "memory", "--tamper-register"]);
+    let finished = run(
+        folder.path(),
+        &["demo", "--json", "--links", "memory", "--tamper-register"],
+    );
     finished.expect_code(FAILED);
     let demo = finished.json();
     assert_eq!(demo["ok"], false);
     let reference = &run_named(&demo, "reference")["weights_sha256"];
     assert_ne!(&run_named(&demo, "aggregated")["weights_sha256"], reference);
     // Nothing else went wrong: the other runs are as they should be.
-    assert_eq!(&run_named(&demo, "server_only")["weights_sha256"], reference);
+    assert_eq!(
+        &run_named(&demo, "server_only")["weights_sha256"],
+        reference
+    );
     assert_eq!(&run_named(&demo, "faulted")["weights_sha256"], reference);
 }
 
@@ -81,19 +107,28 @@ fn a_changed_register_is_noticed() {
 fn a_falsified_fault_counter_is_noticed() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(folder.path(), &["demo", "--json", "--links", "memory", "--tamper-counter"]);
+    let finished = run(
+        folder.path(),
+        &["demo", "--json", "--links", "memory", "--tamper-counter"],
+    );
     finished.expect_code(FAILED);
     let demo = finished.json();
     assert_eq!(demo["ok"], false);
     let fault = &demo["faults"][0];
-    assert_eq!(fault["fired"].as_u64().unwrap(), fault["observed"].as_u64().unwrap() + 1);
+    assert_eq!(
+        fault["fired"].as_u64().unwrap(),
+        fault["observed"].as_u64().unwrap() + 1
+    );
 }
 
 #[test]
 fn a_worker_that_dies_is_an_error_that_names_what_is_missing() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(folder.path(), &["demo", "--json", "--links", "memory", "--kill-worker"]);
+    let finished = run(
+        folder.path(),
+        &["demo", "--json", "--links", "memory", "--kill-worker"],
+    );
     finished.expect_code(ERROR);
     assert!(finished.stderr.contains("w3"), "{}", finished.stderr);
     assert!(finished.stderr.contains("chunk"), "{}", finished.stderr);
@@ -105,9 +140,16 @@ fn a_worker_that_dies_is_an_error_that_names_what_is_missing() {
 fn a_switch_that_does_not_answer_is_an_error() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(folder.path(), &["demo", "--json", "--links", "memory", "--stall-switch"]);
+    let finished = run(
+        folder.path(),
+        &["demo", "--json", "--links", "memory", "--stall-switch"],
+    );
     finished.expect_code(ERROR);
-    assert!(finished.stderr.contains("core") && finished.stderr.contains("10 s"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("core") && finished.stderr.contains("10 s"),
+        "{}",
+        finished.stderr
+    );
 }
 
 #[test]
@@ -118,7 +160,11 @@ fn killed_in_mid_run_it_leaves_no_process_behind() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let mut command = weir(folder.path(), &["demo", "--json"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     // Two switches, nine agents, the inner weir and its init.
     let deadline = Instant::now() + Duration::from_secs(30);
     while descendants(child.id()).len() < 13 && Instant::now() < deadline {

@@ -43,16 +43,23 @@ fn scenario_text(seed: u64, rest: &str) -> String {
 impl Lab {
     /// Everything written, epoch 0.
     fn new(seed: u64, rest: &str) -> Lab {
+        Lab::with_text(seed, rest, |_, text| text.to_owned())
+    }
+
+    /// The same with P4 text that `edit` may change, file by file.
+    fn with_text(seed: u64, rest: &str, edit: impl Fn(&str, &str) -> String) -> Lab {
         let text = scenario_text(seed, rest);
-        let scenario = scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+        let scenario =
+            scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
+            .unwrap_or_else(|error| panic!("{error}"));
         let planned = plan.switch("sw").unwrap();
         let library = parser_gen::Library::builtin();
         let options = parser_gen::Options { aggregate: true };
         let generated = parser_gen::generate(&library, &planned.classifier(), &options).unwrap();
         let mut files = p4lang::Files::new();
         for (path, text) in parser_gen::program(Arch::Psa, &generated) {
-            files.insert(&path, text);
+            files.insert(&path, edit(&path, &text));
         }
         let compiled = p4lang::compile(&files, &Arch::Psa.main_path(), &p4lang::Options::default())
             .unwrap_or_else(|errors| panic!("{errors}"));
@@ -61,12 +68,21 @@ impl Lab {
         entries.extend(generated.entries_for("SwitchEgress.classify"));
         entries.extend(planned.entries.iter().cloned());
         for entry in &entries {
-            switch.insert_entry(entry).unwrap_or_else(|error| panic!("{entry:?}: {error}"));
+            switch
+                .insert_entry(entry)
+                .unwrap_or_else(|error| panic!("{entry:?}: {error}"));
         }
         for group in &planned.groups {
             switch.set_multicast_group(group).unwrap();
         }
-        Lab { scenario, plan, switch, now_ns: 1_000_000, left: BTreeMap::new(), sent: 0 }
+        Lab {
+            scenario,
+            plan,
+            switch,
+            now_ns: 1_000_000,
+            left: BTreeMap::new(),
+            sent: 0,
+        }
     }
 
     /// Everything written, and the first stretch of the timeline in force.
@@ -87,7 +103,10 @@ impl Lab {
     fn send(&mut self, port: u16) -> u32 {
         let number = self.sent;
         self.sent += 1;
-        let (a, s) = (self.scenario.topology.host("a").unwrap(), self.scenario.topology.host("s").unwrap());
+        let (a, s) = (
+            self.scenario.topology.host("a").unwrap(),
+            self.scenario.topology.host("s").unwrap(),
+        );
         let in_port = self.scenario.topology.next_hop("sw", "a").unwrap().number;
         let mut frame = s.mac.value().to_be_bytes()[10..].to_vec();
         frame.extend(&a.mac.value().to_be_bytes()[10..]);
@@ -118,7 +137,11 @@ impl Lab {
         let out_port = self.scenario.topology.next_hop("sw", "s").unwrap().number;
         while let Some(transmit) = self.switch.poll_transmit() {
             assert_eq!(transmit.port, out_port);
-            assert_eq!(transmit.bytes.len(), 46, "as it came in, without a hold header");
+            assert_eq!(
+                transmit.bytes.len(),
+                46,
+                "as it came in, without a hold header"
+            );
             let number = u32::from_be_bytes(transmit.bytes[42..].try_into().unwrap());
             self.left.entry(number).or_default().push(now_ns);
         }
@@ -126,16 +149,31 @@ impl Lab {
 
     /// What the switch counted for a fault.
     fn fired(&self, fault: &str) -> u64 {
-        let points = self.plan.injections.iter().filter(|point| point.fault == fault);
-        points.map(|point| self.switch.counter_read(&point.counter, point.cell as u64).unwrap().packets).sum()
+        let points = self
+            .plan
+            .injections
+            .iter()
+            .filter(|point| point.fault == fault);
+        points
+            .map(|point| {
+                self.switch
+                    .counter_read(&point.counter, point.cell as u64)
+                    .unwrap()
+                    .packets
+            })
+            .sum()
     }
 
     /// How many packets of a flow a fault has looked at.
     fn ordinal(&self, fault: &str, flow: &str) -> u128 {
         let mut points = self.plan.injections.iter();
-        let point = points.find(|point| point.fault == fault && point.flow == flow).unwrap();
+        let point = points
+            .find(|point| point.fault == fault && point.flow == flow)
+            .unwrap();
         let register = format!("SwitchIngress.faults.u{}.ordinals.ordinals", point.unit);
-        self.switch.register_read(&register, point.cell as u64).unwrap()[0]
+        self.switch
+            .register_read(&register, point.cell as u64)
+            .unwrap()[0]
     }
 
     /// The model: what each packet meets, in the order of the file.
@@ -143,11 +181,16 @@ impl Lab {
         let decisions = self.scenario.faults.iter().map(|fault| {
             let cells = fault.flows.iter().map(|flow| {
                 let flow = &self.scenario.flows[*flow];
-                (flow.name.clone(), fault.selection.decisions(fault.key, flow.key))
+                (
+                    flow.name.clone(),
+                    fault.selection.decisions(fault.key, flow.key),
+                )
             });
             (fault.effect, cells.collect())
         });
-        Model { faults: decisions.collect() }
+        Model {
+            faults: decisions.collect(),
+        }
     }
 }
 
@@ -164,12 +207,23 @@ struct Fate {
 
 impl Model {
     fn next(&mut self, flow: &str) -> Fate {
-        let mut fate = Fate { copies: 1, delay_ns: 0 };
+        let mut fate = Fate {
+            copies: 1,
+            delay_ns: 0,
+        };
         for (effect, cells) in &mut self.faults {
-            let fires = cells.get_mut(flow).and_then(Iterator::next).unwrap_or(false);
+            let fires = cells
+                .get_mut(flow)
+                .and_then(Iterator::next)
+                .unwrap_or(false);
             match effect {
                 _ if !fires => {}
-                Effect::Drop => return Fate { copies: 0, delay_ns: 0 },
+                Effect::Drop => {
+                    return Fate {
+                        copies: 0,
+                        delay_ns: 0,
+                    };
+                }
                 Effect::Delay { ns } => fate.delay_ns += *ns,
                 Effect::Duplicate => fate.copies = 2,
             }
@@ -192,7 +246,9 @@ fn interleaved(packets: u32) -> impl Iterator<Item = (u16, &'static str)> {
 }
 
 fn drop_with(select: &str, place: &str) -> String {
-    format!("faults:\n  - {{id: hit, flows: [first, second], effect: drop, select: {select}, where: {place}}}\n")
+    format!(
+        "faults:\n  - {{id: hit, flows: [first, second], effect: drop, select: {select}, where: {place}}}\n"
+    )
 }
 
 #[test]
@@ -216,12 +272,18 @@ fn every_way_to_select_hits_the_packets_that_the_model_names() {
                 let number = lab.send(port);
                 let expected = model.next(flow).copies;
                 let copies = lab.left.get(&number).map_or(0, Vec::len);
-                assert_eq!(copies, expected, "{select} {place}: packet {number} of flow {flow}");
+                assert_eq!(
+                    copies, expected,
+                    "{select} {place}: packet {number} of flow {flow}"
+                );
                 assert!(flow != "other" || copies == 1, "a protected packet");
                 *(if copies == 0 { &mut hit } else { &mut missed }) += 1;
             }
             assert_eq!(lab.fired("hit"), hit, "{select} {place}");
-            assert!(hit > 0 && missed > 0, "{select} {place}: {hit} hit, {missed} missed");
+            assert!(
+                hit > 0 && missed > 0,
+                "{select} {place}: {hit} hit, {missed} missed"
+            );
         }
     }
 }
@@ -230,7 +292,12 @@ fn every_way_to_select_hits_the_packets_that_the_model_names() {
 fn the_seed_and_the_flow_decide_and_nothing_else() {
     let dropped = |seed: u64, port: u16| -> Vec<u32> {
         let mut lab = Lab::armed(seed, &drop_with("{probability: 0.1}", "sw"));
-        (0..300).filter(|_| { let number = lab.send(port); !lab.left.contains_key(&number) }).collect()
+        (0..300)
+            .filter(|_| {
+                let number = lab.send(port);
+                !lab.left.contains_key(&number)
+            })
+            .collect()
     };
     let first = dropped(42, FIRST);
     assert!((10..60).contains(&first.len()), "{first:?}");
@@ -249,10 +316,19 @@ fn a_packet_that_is_held_advances_no_ordinal() {
          - {id: lost, flows: first, effect: drop, select: {probability: 0.1}}\n",
     );
     let mut model = lab.model();
-    let fates: Vec<Fate> = (0..400).map(|_| { lab.send(FIRST); model.next("first") }).collect();
+    let fates: Vec<Fate> = (0..400)
+        .map(|_| {
+            lab.send(FIRST);
+            model.next("first")
+        })
+        .collect();
     lab.advance(20_000_000);
     for (number, fate) in (0..).zip(&fates) {
-        assert_eq!(lab.left.get(&number).map_or(0, Vec::len), fate.copies, "packet {number}");
+        assert_eq!(
+            lab.left.get(&number).map_or(0, Vec::len),
+            fate.copies,
+            "packet {number}"
+        );
     }
     for fault in ["late", "twice", "lost"] {
         assert_eq!(lab.ordinal(fault, "first"), 400, "{fault}");
@@ -271,9 +347,19 @@ fn the_faults_of_a_step_start_and_end_together() {
          - {id: late, flows: second, effect: {delay: 1ms}, during: storm}\n  \
          - {id: first-of-all, flows: second, effect: duplicate, select: {nth: 1}, during: storm}\n",
     );
-    let storm = lab.plan.timeline.iter().position(|epoch| epoch.step.as_deref() == Some("storm")).unwrap();
+    let storm = lab
+        .plan
+        .timeline
+        .iter()
+        .position(|epoch| epoch.step.as_deref() == Some("storm"))
+        .unwrap();
     let epochs: Vec<u16> = lab.plan.timeline.iter().map(|epoch| epoch.epoch).collect();
-    assert_eq!(epochs.len(), 3, "before, storm, after: {:?}", lab.plan.timeline);
+    assert_eq!(
+        epochs.len(),
+        3,
+        "before, storm, after: {:?}",
+        lab.plan.timeline
+    );
     let calm = |lab: &mut Lab| {
         for port in [FIRST, SECOND, FIRST, SECOND] {
             let at = lab.now_ns;
@@ -284,7 +370,10 @@ fn the_faults_of_a_step_start_and_end_together() {
     calm(&mut lab);
     lab.set_epoch(epochs[0]);
     calm(&mut lab);
-    assert_eq!(lab.fired("lost") + lab.fired("late") + lab.fired("first-of-all"), 0);
+    assert_eq!(
+        lab.fired("lost") + lab.fired("late") + lab.fired("first-of-all"),
+        0
+    );
     // All is written already: one write of the epoch, and the very next packets are hit, by ordinal 1.
     lab.set_epoch(epochs[storm]);
     let at = lab.now_ns;
@@ -292,12 +381,26 @@ fn the_faults_of_a_step_start_and_end_together() {
     lab.advance(5_000_000);
     assert_eq!(lab.left.get(&lost), None);
     assert_eq!(lab.left.get(&late), Some(&vec![at + GAP_NS + 1_000_000; 2]));
-    assert_eq!((lab.fired("lost"), lab.fired("late"), lab.fired("first-of-all")), (1, 1, 1));
+    assert_eq!(
+        (
+            lab.fired("lost"),
+            lab.fired("late"),
+            lab.fired("first-of-all")
+        ),
+        (1, 1, 1)
+    );
     lab.set_epoch(epochs[storm + 1]);
     calm(&mut lab);
     lab.set_epoch(0);
     calm(&mut lab);
-    assert_eq!((lab.fired("lost"), lab.fired("late"), lab.fired("first-of-all")), (1, 1, 1));
+    assert_eq!(
+        (
+            lab.fired("lost"),
+            lab.fired("late"),
+            lab.fired("first-of-all")
+        ),
+        (1, 1, 1)
+    );
 }
 
 #[test]
@@ -311,7 +414,10 @@ fn faults_compose_in_the_order_of_the_file() {
     let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]];
     let mut outcomes = Vec::new();
     for order in orders {
-        let listed: String = order.iter().map(|index| format!("  - {}\n", faults[*index])).collect();
+        let listed: String = order
+            .iter()
+            .map(|index| format!("  - {}\n", faults[*index]))
+            .collect();
         let mut lab = Lab::armed(1, &format!("faults:\n{listed}"));
         let mut model = lab.model();
         let (mut sent_at, mut fates) = (Vec::new(), Vec::new());
@@ -323,17 +429,89 @@ fn faults_compose_in_the_order_of_the_file() {
         lab.advance(50_000_000);
         for (number, (at, fate)) in (0..).zip(sent_at.iter().zip(&fates)) {
             // A packet that is held comes back after whole rounds, after one at least.
-            let rounds = fate.delay_ns.div_ceil(LOOP_NS).max(u64::from(fate.copies == 2));
+            let rounds = fate
+                .delay_ns
+                .div_ceil(LOOP_NS)
+                .max(u64::from(fate.copies == 2));
             let expected = vec![at + rounds * LOOP_NS; fate.copies];
             let left = lab.left.get(&number).cloned().unwrap_or_default();
             assert_eq!(left, expected, "order {order:?}, packet {number}: {fate:?}");
         }
         let all_kinds = [(0, 0), (2, 15_000_000), (2, 0), (1, 10_000_000)];
         for (copies, delay_ns) in all_kinds {
-            assert!(fates.contains(&Fate { copies, delay_ns }), "{order:?}: nothing had {copies} copies, {delay_ns} ns");
+            assert!(
+                fates.contains(&Fate { copies, delay_ns }),
+                "{order:?}: nothing had {copies} copies, {delay_ns} ns"
+            );
         }
         outcomes.push(fates);
     }
     // What a drop hides from later faults depends on the order, so the order is seen.
     assert_ne!(outcomes[0], outcomes[1]);
+}
+
+/// The comparison above can fail: P4 text that decides otherwise is told from the model.
+#[test]
+fn changed_p4_text_is_noticed() {
+    let chain = "{gilbert_elliott: {to_bad: 0.1, to_good: 0.2, loss_bad: 0.7, loss_good: 0.02}}";
+    let mutants = [
+        (
+            "common/decide.p4",
+            "draw = b + mixed;",
+            "draw = b ^ mixed;",
+            "{probability: 0.1}",
+        ),
+        (
+            "common/decide.p4",
+            "a = a + mixed;\n        crc4",
+            "crc4",
+            "{probability: 0.1}",
+        ),
+        (
+            "common/fault.p4",
+            "fire = u <= limit_;",
+            "fire = u < 0x10000000;",
+            "{probability: 0.1}",
+        ),
+        (
+            "common/fault.p4",
+            "(ordinal << 1) | 1",
+            "ordinal << 1",
+            chain,
+        ),
+        (
+            "common/fault.p4",
+            "u <= to_good_, bad",
+            "v <= to_good_, bad",
+            chain,
+        ),
+        (
+            "psa/externs.p4",
+            "ordinal == wrap",
+            "ordinal == wrap + 1",
+            "{every: 5}",
+        ),
+        (
+            "psa/externs.p4",
+            "ordinals.read(cell) + 1",
+            "ordinals.read(0) + 1",
+            "{every: 5}",
+        ),
+    ];
+    for (path, old, new, select) in mutants {
+        let mut lab = Lab::with_text(42, &drop_with(select, "sw"), |file, text| {
+            if file == path {
+                assert_eq!(text.matches(old).count(), 1, "{path}: {old}");
+                return text.replace(old, new);
+            }
+            text.to_owned()
+        });
+        lab.set_epoch(1);
+        let mut model = lab.model();
+        let differences = interleaved(600).filter(|(port, flow)| {
+            let number = lab.send(*port);
+            lab.left.get(&number).map_or(0, Vec::len) != model.next(flow).copies
+        });
+        assert!(differences.count() > 0, "{path}: `{new}` was not noticed");
+    }
 }

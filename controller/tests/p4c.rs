@@ -44,11 +44,18 @@ fn accepted_by(tool: &str, arch: Arch, options: &[&str]) {
         for aggregate in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let main = write(folder.path(), arch, filters, aggregate);
-            let output =
-                Command::new(tool).current_dir(folder.path()).args(["--std", "p4-16"]).args(options).arg(&main).output();
+            let output = Command::new(tool)
+                .current_dir(folder.path())
+                .args(["--std", "p4-16"])
+                .args(options)
+                .arg(&main)
+                .output();
             let output = output.unwrap_or_else(|error| panic!("{tool}: {error}"));
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{tool} {options:?} {filters:?} aggregate {aggregate}: {said}");
+            assert!(
+                output.status.success(),
+                "{tool} {options:?} {filters:?} aggregate {aggregate}: {said}"
+            );
         }
     }
 }

@@ -17,7 +17,9 @@ pub fn main(args: &Demo) -> ExitCode {
 fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
     let wiring = match args.links {
         Links::Veth => {
-            enter_sandbox().inspect_err(|_| eprintln!("hint: `weir demo --links memory` needs no namespaces"))?;
+            enter_sandbox().inspect_err(|_| {
+                eprintln!("hint: `weir demo --links memory` needs no namespaces")
+            })?;
             Wiring::Veth
         }
         Links::Memory => Wiring::Memory,
@@ -41,5 +43,9 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
         print(demo::show(&result))?;
     }
     write_report(&args.report, &page, args.json)?;
-    Ok(if result.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if result.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }

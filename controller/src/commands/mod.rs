@@ -28,14 +28,16 @@ pub fn fail(message: impl std::fmt::Display) -> ExitCode {
 
 /// The text of a scenario file.
 fn read(path: &Path) -> Result<String, ExitCode> {
-    std::fs::read_to_string(path).map_err(|error| fail(format_args!("cannot read {}: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| fail(format_args!("cannot read {}: {error}", path.display())))
 }
 
 /// Reads and checks a scenario; shows what is wrong with it.
 fn load(path: &Path) -> Result<Scenario, ExitCode> {
     let text = read(path)?;
     let file = path.display().to_string();
-    let scenario = scenario::load(&file, &text).map_err(|diagnostics| show(&diagnostics, &file, &text))?;
+    let scenario =
+        scenario::load(&file, &text).map_err(|diagnostics| show(&diagnostics, &file, &text))?;
     if !scenario.warnings.0.is_empty() {
         show(&scenario.warnings, &file, &text);
     }
@@ -60,20 +62,31 @@ fn enter_sandbox() -> Result<(), ExitCode> {
 fn print(text: impl std::fmt::Display) -> Result<(), ExitCode> {
     let mut output = std::io::stdout().lock();
     match write!(output, "{text}").and_then(|()| output.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(format_args!("cannot print: {error}"))),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(fail(format_args!("cannot print: {error}")))
+        }
         _ => Ok(()),
     }
 }
 
 /// Writes a report, and says where it is.
 fn write_report(path: &Path, html: &str, quiet: bool) -> Result<(), ExitCode> {
-    std::fs::write(path, html)
-        .map_err(|error| fail(format_args!("cannot write the report {}: {error}", path.display())))?;
-    if quiet { Ok(()) } else { print(format_args!("report: {}\n", path.display())) }
+    std::fs::write(path, html).map_err(|error| {
+        fail(format_args!(
+            "cannot write the report {}: {error}",
+            path.display()
+        ))
+    })?;
+    if quiet {
+        Ok(())
+    } else {
+        print(format_args!("report: {}\n", path.display()))
+    }
 }
 
 /// Prints one JSON object.
 fn print_json(value: &impl serde::Serialize) -> Result<(), ExitCode> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| fail(format_args!("cannot write JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| fail(format_args!("cannot write JSON: {error}")))?;
     print(format_args!("{text}\n"))
 }

@@ -1,35 +1,41 @@
-//! `weir p4 check|info FILE`
+//! `weir p4 check|info|fmt|graph|resources`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::{ERROR, fail, print};
-use crate::cli::{P4, P4File};
+use p4lang::diagnostics::Diagnostics;
+use p4lang::tofino;
+use serde_json::json;
+
+use super::{ERROR, FAILED, fail, print_json, read};
+use crate::cli::{Chip, P4, P4File, P4Fmt, P4Resources};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
-    let (P4::Check(args) | P4::Info(args)) = command;
-    if !args.file.is_file() {
-        return fail(format_args!("cannot read {}", args.file.display()));
-    }
-    match compile(args) {
-        Ok(compiled) => {
-            let text = match command {
-                P4::Check(_) => format!("{}: no errors\n", args.file.display()),
-                P4::Info(_) => p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info)),
-            };
-            print(text).map_or_else(|code| code, |()| ExitCode::SUCCESS)
+    let done = match command {
+        P4::Check(args) => compile(args).map(|_| println!("{}: no errors", args.file.display())),
+        P4::Info(args) => compile(args).map(|compiled| {
+            print!(
+                "{}",
+                p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info))
+            )
+        }),
+        P4::Graph(args) => {
+            compile(args).map(|compiled| print!("{}", p4lang::graph::dot(&compiled.program)))
         }
-        Err(diagnostics) => {
-            eprint!("{}", diagnostics.render(std::io::IsTerminal::is_terminal(&std::io::stderr())));
-            ExitCode::from(ERROR)
-        }
-    }
+        P4::Fmt(args) => return fmt(args),
+        P4::Resources(args) => return resources(args),
+    };
+    done.map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
 
-fn compile(args: &P4File) -> Result<p4lang::Compiled, p4lang::diagnostics::Diagnostics> {
+/// Compiles; shows what is wrong with the program.
+fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
+    if !args.file.is_file() {
+        return Err(fail(format_args!("cannot read {}", args.file.display())));
+    }
     let loader = |path: &str| std::fs::read_to_string(Path::new(path)).ok();
-    let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
     let define = |text: &String| match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), value.to_owned()),
         None => (text.clone(), "1".to_owned()),
@@ -39,5 +45,115 @@ fn compile(args: &P4File) -> Result<p4lang::Compiled, p4lang::diagnostics::Diagn
         defines: args.define.iter().map(define).collect(),
         ..p4lang::Options::default()
     };
-    p4lang::compile(&loader, &text(&args.file), &options)
+    p4lang::compile(&loader, &text(&args.file), &options).map_err(|diagnostics| show(&diagnostics))
+}
+
+fn show(diagnostics: &Diagnostics) -> ExitCode {
+    eprint!(
+        "{}",
+        diagnostics.render(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+    );
+    ExitCode::from(ERROR)
+}
+
+/// Lays files out, or says which are not.
+fn fmt(args: &P4Fmt) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for file in &args.files {
+        let text = match read(file) {
+            Ok(text) => text,
+            Err(code) => return code,
+        };
+        let formatted = match p4lang::format::format(&file.to_string_lossy(), &text) {
+            Ok(formatted) => formatted,
+            Err(diagnostics) => return show(&diagnostics),
+        };
+        if formatted == text {
+            continue;
+        }
+        if args.check {
+            println!("{}", file.display());
+            code = ExitCode::from(FAILED);
+        } else if let Err(error) = std::fs::write(file, formatted) {
+            return fail(format_args!("cannot write {}: {error}", file.display()));
+        }
+    }
+    code
+}
+
+/// Prints what a program takes; exit code 2 if it is certainly illegal.
+fn resources(args: &P4Resources) -> ExitCode {
+    let compiled = match compile(&args.source) {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
+    };
+    let chip = match args.target {
+        Some(Chip::Tofino) => tofino::Chip::Tofino,
+        Some(Chip::Tofino2) => tofino::Chip::Tofino2,
+        None if compiled.program.arch == p4lang::ir::Arch::T2na => tofino::Chip::Tofino2,
+        None => tofino::Chip::Tofino,
+    };
+    let report = match tofino::analyse(&compiled.program, chip) {
+        Ok(report) => report,
+        Err(error) => return fail(format_args!("{}: {error}", args.source.file.display())),
+    };
+    let faults = Diagnostics {
+        list: report.faults.clone(),
+        suppressed: 0,
+        source: compiled.program.source.clone(),
+    };
+    if args.json {
+        if let Err(code) = print_json(&report_json(&report, &faults)) {
+            return code;
+        }
+    } else {
+        print!("{report}");
+    }
+    if faults.has_errors() {
+        show(&faults)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn report_json(report: &tofino::Report, faults: &Diagnostics) -> serde_json::Value {
+    let place = |at: &p4lang::source::Location| json!({ "file": at.file, "line": at.line });
+    let pipes: Vec<_> = report
+        .pipes
+        .iter()
+        .map(|pipe| {
+            let items: Vec<_> = pipe
+                .items
+                .iter()
+                .map(|item| {
+                    json!({
+                        "resource": item.name,
+                        "used": item.used,
+                        "available": item.available,
+                        "share": item.share(),
+                        "costliest": item.most.as_ref().map(|(at, amount)| json!({ "at": place(at), "used": amount })),
+                    })
+                })
+                .collect();
+            let path: Vec<_> = pipe
+                .critical_path
+                .iter()
+                .map(|(stage, what, at)| json!({ "stage": stage, "what": what, "at": place(at) }))
+                .collect();
+            json!({
+                "pipe": pipe.name,
+                "resources": items,
+                "stages_by_resources": pipe.stages_by_resources,
+                "stages": pipe.stages,
+                "passes": pipe.passes,
+                "critical_path": path,
+            })
+        })
+        .collect();
+    let errors: Vec<_> = faults
+        .list
+        .iter()
+        .map(|fault| json!({ "at": place(&faults.source.location(fault.span)), "message": fault.message }))
+        .collect();
+    json!({ "target": report.limits.name, "bound": "lower", "pipes": pipes, "errors": errors })
 }

@@ -17,9 +17,13 @@ pub fn completions(shell: clap_complete::Shell) -> ExitCode {
 
 /// Writes `weir.1`, `weir-demo.1`, …
 pub fn manual(folder: &Path) -> ExitCode {
-    let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(format_args!("cannot write manual pages into {}: {error}", folder.display())),
+        Err(error) => fail(format_args!(
+            "cannot write manual pages into {}: {error}",
+            folder.display()
+        )),
     }
 }

@@ -42,7 +42,8 @@ fn emit(plan: &Plan, folder: &Path) -> Result<(), ExitCode> {
                 .parent()
                 .map_or(Ok(()), std::fs::create_dir_all)
                 .and_then(|()| std::fs::write(&file, text));
-            written.map_err(|error| fail(format_args!("cannot write {}: {error}", file.display())))?;
+            written
+                .map_err(|error| fail(format_args!("cannot write {}: {error}", file.display())))?;
         }
     }
     Ok(())

@@ -21,7 +21,11 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     // Checked before the sandbox is entered: what is wrong with the file needs no network to be said.
     let planned = plan(&args.file)?;
     enter_sandbox()?;
-    let conditions = Conditions { wiring: Wiring::Veth, p4src: args.p4src.as_deref(), stall_switch: false };
+    let conditions = Conditions {
+        wiring: Wiring::Veth,
+        p4src: args.p4src.as_deref(),
+        stall_switch: false,
+    };
     let mut progress = Progress::new(args.json);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
     let page = scenario_run::page(&planned, &result).map_err(fail)?;
@@ -29,12 +33,20 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
         print_json(&result)?;
     } else {
         print(scenario_run::show(&result))?;
-        for expectation in result.expectations.iter().filter_map(|expectation| expectation.diagnostic.as_ref()) {
+        for expectation in result
+            .expectations
+            .iter()
+            .filter_map(|expectation| expectation.diagnostic.as_ref())
+        {
             eprintln!("{}", expectation.render(&planned.scenario.source()));
         }
     }
     write_report(&args.report, &page, args.json)?;
-    Ok(if result.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if result.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 fn plan(file: &Path) -> Result<Planned, ExitCode> {

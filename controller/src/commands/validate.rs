@@ -18,10 +18,16 @@ pub fn main(args: &Validate) -> ExitCode {
             Err(_) => refused += 1,
         }
     }
-    let pairs: Vec<(&Scenario, &Plan)> = planned.iter().map(|(scenario, plan)| (scenario, plan)).collect();
+    let pairs: Vec<(&Scenario, &Plan)> = planned
+        .iter()
+        .map(|(scenario, plan)| (scenario, plan))
+        .collect();
     let together = scenario::check_together(&pairs);
     for diagnostic in &together.0 {
-        if let Some((scenario, _)) = planned.iter().find(|(scenario, _)| scenario.file == diagnostic.file) {
+        if let Some((scenario, _)) = planned
+            .iter()
+            .find(|(scenario, _)| scenario.file == diagnostic.file)
+        {
             eprintln!("{}", diagnostic.render(&scenario.source()));
         }
     }
@@ -30,7 +36,13 @@ pub fn main(args: &Validate) -> ExitCode {
     }
     for (scenario, plan) in &planned {
         let (faults, flows) = (scenario.faults.len(), scenario.flows.len());
-        let counts = [(faults, "fault"), (flows, "flow"), (plan.switches.len(), "switch")].map(count).join(", ");
+        let counts = [
+            (faults, "fault"),
+            (flows, "flow"),
+            (plan.switches.len(), "switch"),
+        ]
+        .map(count)
+        .join(", ");
         if let Err(code) = print(format_args!("{}: valid ({counts})\n", scenario.file)) {
             return code;
         }

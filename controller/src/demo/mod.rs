@@ -142,7 +142,8 @@ pub fn run(settings: &Settings<'_>, progress: &mut Progress) -> Result<Demo, Exp
             Wiring::Memory => "memory",
         },
         seed: settings.seed,
-        server_bytes_removed: 1.0 - runs[0].server_link_bytes as f64 / runs[1].server_link_bytes.max(1) as f64,
+        server_bytes_removed: 1.0
+            - runs[0].server_link_bytes as f64 / runs[1].server_link_bytes.max(1) as f64,
         runs,
         faults,
         wall_s: 0.0,
@@ -157,12 +158,15 @@ pub fn run(settings: &Settings<'_>, progress: &mut Progress) -> Result<Demo, Exp
 
 fn workers(settings: &Settings<'_>) -> Result<usize, ExperimentError> {
     let planned = variant("aggregated", settings)?;
-    Ok(planned.training().map_or(0, |training| training.workers.len()))
+    Ok(planned
+        .training()
+        .map_or(0, |training| training.workers.len()))
 }
 
 /// The demo's scenario with what distinguishes a run.
 fn variant(name: &str, settings: &Settings<'_>) -> Result<Planned, ExperimentError> {
-    let refused = |diagnostics: scenario::Diagnostics| ExperimentError::Scenario(diagnostics.to_string());
+    let refused =
+        |diagnostics: scenario::Diagnostics| ExperimentError::Scenario(diagnostics.to_string());
     let text = SCENARIO.replace("seed: 7", &format!("seed: {}", settings.seed));
     let mut scenario = scenario::load(SCENARIO_FILE, &text).map_err(refused)?;
     if let Some(Workload::Training(training)) = &mut scenario.workload {
@@ -184,14 +188,24 @@ fn train(
     progress: &mut Progress,
 ) -> Result<(Run, Vec<FaultResult>), ExperimentError> {
     let Some(job) = planned.training() else {
-        return Err(ExperimentError::Scenario(format!("{SCENARIO_FILE} declares no training")));
+        return Err(ExperimentError::Scenario(format!(
+            "{SCENARIO_FILE} declares no training"
+        )));
     };
     progress.begin(name, u64::from(job.iterations));
-    let mut record: Vec<String> = planned.plan.injections.iter().map(|injection| injection.switch.clone()).collect();
+    let mut record: Vec<String> = planned
+        .plan
+        .injections
+        .iter()
+        .map(|injection| injection.switch.clone())
+        .collect();
     record.sort();
     record.dedup();
-    let conditions =
-        Conditions { wiring: settings.wiring, p4src: settings.p4src, stall_switch: settings.stall_switch };
+    let conditions = Conditions {
+        wiring: settings.wiring,
+        p4src: settings.p4src,
+        stall_switch: settings.stall_switch,
+    };
     let mut stage = Stage::set(planned, conditions, record)?;
     let in_first_run = name == "aggregated";
     let agent_settings = training::Settings {
@@ -210,7 +224,10 @@ fn train(
             return Err(ExperimentError::SwitchEnded { switch, reason }.into());
         }
         if let Some(round) = turn.round {
-            progress.advance(round.round + 1, &format!("accuracy {:.1} %", round.accuracy * 100.0));
+            progress.advance(
+                round.round + 1,
+                &format!("accuracy {:.1} %", round.accuracy * 100.0),
+            );
         }
         if let Some(register) = &mut tamper {
             register.turn(&mut turn, &mut stage.fleet)?;
@@ -221,13 +238,29 @@ fn train(
         Ok(())
     })?;
     if tamper.is_some_and(|register| !register.is_done()) {
-        return Err(ExperimentError::Scenario("no sum was under way whenever a register was to be changed".to_owned()));
+        return Err(ExperimentError::Scenario(
+            "no sum was under way whenever a register was to be changed".to_owned(),
+        ));
     }
     let server_link_bytes = LinkCount::settled_bytes(&mut stage, &job.server, before)?;
-    let faults = if planned.scenario.faults.is_empty() { Vec::new() } else { stage.conclude()?.faults };
-    progress.end(&format!("{:.1} s, accuracy {:.1} %", outcome.wall.as_secs_f64(), outcome.server.accuracy * 100.0));
-    let senders = outcome.workers.iter().map(|worker| worker.sent).chain([outcome.server.sent]);
-    let (sent, again) = senders.fold((0, 0), |(sent, again), s| (sent + s.bytes, again + s.retransmitted_bytes));
+    let faults = if planned.scenario.faults.is_empty() {
+        Vec::new()
+    } else {
+        stage.conclude()?.faults
+    };
+    progress.end(&format!(
+        "{:.1} s, accuracy {:.1} %",
+        outcome.wall.as_secs_f64(),
+        outcome.server.accuracy * 100.0
+    ));
+    let senders = outcome
+        .workers
+        .iter()
+        .map(|worker| worker.sent)
+        .chain([outcome.server.sent]);
+    let (sent, again) = senders.fold((0, 0), |(sent, again), s| {
+        (sent + s.bytes, again + s.retransmitted_bytes)
+    });
     let run = Run {
         name,
         accuracy: outcome.server.accuracy,
@@ -252,11 +285,18 @@ fn train(
 fn reference(settings: &Settings<'_>, progress: &mut Progress) -> Result<Run, ExperimentError> {
     progress.begin("reference", 1);
     let start = Instant::now();
-    let recipe = Recipe { seed: settings.seed, rounds: settings.iterations.into(), ..Recipe::default() };
+    let recipe = Recipe {
+        seed: settings.seed,
+        rounds: settings.iterations.into(),
+        ..Recipe::default()
+    };
     let outcome = reference_run(&recipe, workers(settings)? as u8)
         .map_err(|error| ExperimentError::Scenario(error.to_string()))?;
     let wall_s = start.elapsed().as_secs_f64();
-    progress.end(&format!("{wall_s:.1} s, accuracy {:.1} %", outcome.accuracy * 100.0));
+    progress.end(&format!(
+        "{wall_s:.1} s, accuracy {:.1} %",
+        outcome.accuracy * 100.0
+    ));
     Ok(Run {
         name: "reference",
         accuracy: outcome.accuracy,
@@ -276,28 +316,50 @@ fn reference(settings: &Settings<'_>, progress: &mut Progress) -> Result<Run, Ex
 fn checks(demo: &Demo) -> Vec<(bool, String)> {
     let mut checks = Vec::new();
     let first = &demo.runs[0];
-    let equal = demo.runs.iter().all(|run| run.weights_sha256 == first.weights_sha256);
-    checks.push((equal, "the final weights of all runs are the same bits".to_owned()));
+    let equal = demo
+        .runs
+        .iter()
+        .all(|run| run.weights_sha256 == first.weights_sha256);
+    checks.push((
+        equal,
+        "the final weights of all runs are the same bits".to_owned(),
+    ));
     for run in &demo.runs {
         let holds = run.disagreeing_workers.is_empty();
         if run.name != "reference" {
-            checks.push((holds, format!("{}: every worker holds the server's weights", run.name)));
+            checks.push((
+                holds,
+                format!("{}: every worker holds the server's weights", run.name),
+            ));
         }
     }
     let worst = demo.runs.iter().map(|run| run.accuracy).fold(1.0, f64::min);
-    checks.push((worst >= ACCURACY_GOAL, format!("held-out accuracy is {:.1} %, at least 90 %", worst * 100.0)));
+    checks.push((
+        worst >= ACCURACY_GOAL,
+        format!("held-out accuracy is {:.1} %, at least 90 %", worst * 100.0),
+    ));
     for run in &demo.runs[..2] {
         let share = run.retransmitted_bytes as f64 / run.sent_bytes.max(1) as f64;
-        let text = format!("{}: {:.3} % of the bytes were sent again, at most 1 %", run.name, share * 100.0);
+        let text = format!(
+            "{}: {:.3} % of the bytes were sent again, at most 1 %",
+            run.name,
+            share * 100.0
+        );
         checks.push((share <= RETRANSMITTED_LIMIT, text));
     }
     let removed = demo.server_bytes_removed;
     checks.push((
         (REMOVED_GOAL..=REMOVED_LIMIT).contains(&removed),
-        format!("{:.2} % of the server's bytes are gone; at least 86.5 %, and the limit is 87.5 %", removed * 100.0),
+        format!(
+            "{:.2} % of the server's bytes are gone; at least 86.5 %, and the limit is 87.5 %",
+            removed * 100.0
+        ),
     ));
     for fault in &demo.faults {
-        let proved = format!("{}: the switch fired {} times, captures saw {}", fault.id, fault.fired, fault.observed);
+        let proved = format!(
+            "{}: the switch fired {} times, captures saw {}",
+            fault.id, fault.fired, fault.observed
+        );
         checks.push((fault.is_proved(), proved));
         let often = format!("{}: fired at least {FIRED_GOAL} times", fault.id);
         checks.push((fault.fired >= FIRED_GOAL, often));

@@ -7,10 +7,23 @@ use crate::report::table::Table;
 use crate::report::{bytes, grouped};
 
 fn runs_table(demo: &Demo) -> Table {
-    let mut table = Table::new(["run", "accuracy", "server link bytes", "sent again", "time", "weights"]);
+    let mut table = Table::new([
+        "run",
+        "accuracy",
+        "server link bytes",
+        "sent again",
+        "time",
+        "weights",
+    ]);
     for run in &demo.runs {
         let on_wire = run.name != "reference";
-        let count = |value: u64| if on_wire { grouped(value) } else { String::new() };
+        let count = |value: u64| {
+            if on_wire {
+                grouped(value)
+            } else {
+                String::new()
+            }
+        };
         table.row([
             run.name.to_owned(),
             format!("{:.1} %", run.accuracy * 100.0),
@@ -24,7 +37,13 @@ fn runs_table(demo: &Demo) -> Table {
 }
 
 fn faults_table(demo: &Demo) -> Table {
-    let mut table = Table::new(["fault", "kind", "frames met", "fired (switch)", "observed (captures)"]);
+    let mut table = Table::new([
+        "fault",
+        "kind",
+        "frames met",
+        "fired (switch)",
+        "observed (captures)",
+    ]);
     for fault in &demo.faults {
         table.row([
             fault.id.clone(),
@@ -55,7 +74,11 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
          while faults hit two of the workers, and in one process without any network.",
         demo.workers, demo.links, demo.seed
     ));
-    page.heading("What must hold").checks(demo.checks.iter().map(|(holds, text)| (*holds, text.as_str())));
+    page.heading("What must hold").checks(
+        demo.checks
+            .iter()
+            .map(|(holds, text)| (*holds, text.as_str())),
+    );
     page.heading("Runs").table(&runs_table(demo));
     let megabytes: Vec<(&str, f64)> = demo
         .runs
@@ -83,7 +106,10 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
                 elapsed += round.wall_ms / 1e3;
                 (elapsed, round.accuracy * 100.0)
             });
-            Curve { name: run.name, points: points.collect() }
+            Curve {
+                name: run.name,
+                points: points.collect(),
+            }
         })
         .collect();
     page.figure(
@@ -95,9 +121,14 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
         "\"Fired\" is the switch's own counter. \"Observed\" comes only from captures on both sides of the faulting switch, matched \
          by worker, chunk, version and transmission number: a frame that is missing, came twice, or came late.",
     );
-    let again: Vec<String> =
-        demo.runs.iter().filter(|run| run.sent_bytes > 0).map(|run| format!("{} {}", run.name, bytes(run.retransmitted_bytes))).collect();
+    let again: Vec<String> = demo
+        .runs
+        .iter()
+        .filter(|run| run.sent_bytes > 0)
+        .map(|run| format!("{} {}", run.name, bytes(run.retransmitted_bytes)))
+        .collect();
     page.paragraph(&format!("Sent again: {}.", again.join(", ")));
-    page.heading("Scenario of the faulted run").preformatted(SCENARIO);
+    page.heading("Scenario of the faulted run")
+        .preformatted(SCENARIO);
     Ok(page.render())
 }

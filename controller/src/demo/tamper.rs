@@ -46,7 +46,9 @@ impl Register {
         if self.done || turn.rounds_done() < self.after_rounds {
             return Ok(());
         }
-        let Some(last) = turn.worker(self.workers as usize - 1) else { return Ok(()) };
+        let Some(last) = turn.worker(self.workers as usize - 1) else {
+            return Ok(());
+        };
         match self.stopped_at {
             None => {
                 last.suspend();
@@ -67,15 +69,26 @@ impl Register {
     /// Looks for a cell that some workers have contributed to and others have not, and adds to its first value. It is done
     /// if the cell is still unfinished afterwards: then the change is in the sum.
     fn attempt(&mut self, fleet: &mut Fleet) -> Result<(), FleetError> {
-        let Some(target) = fleet.target(&self.switch) else { return Ok(()) };
+        let Some(target) = fleet.target(&self.switch) else {
+            return Ok(());
+        };
         let candidates = self.unfinished(target)?;
         let values = read(target, &[VALUES], 0..2 * self.window)?;
         // A block of zeros has no exponent, so nothing in it counts: pixels that are always blank.
         let value_of = |cell: u64| values.get(cell as usize).copied().unwrap_or_default();
-        let Some((cell, owner)) = candidates.into_iter().find(|(cell, _)| value_of(*cell) != 0) else { return Ok(()) };
+        let Some((cell, owner)) = candidates
+            .into_iter()
+            .find(|(cell, _)| value_of(*cell) != 0)
+        else {
+            return Ok(());
+        };
         let value = value_of(cell);
         let changed = (value + CHANGE) & u128::from(u32::MAX);
-        let write = Item::Register { name: VALUES.to_owned(), index: Some(cell), fields: vec![changed] };
+        let write = Item::Register {
+            name: VALUES.to_owned(),
+            index: Some(cell),
+            fields: vec![changed],
+        };
         target.write(&[(UpdateType::Modify, write)])?;
         self.done = self.unfinished(target)?.contains(&(cell, owner));
         Ok(())
@@ -93,7 +106,8 @@ impl Register {
         let (bitmaps, owners) = state.split_at(state.len() / 2);
         let round = u128::from(self.window) + chunks_per_iteration() as u128;
         let is_unfinished = |bitmap: u128, owner: u128| {
-            (1..self.workers).contains(&bitmap.count_ones()) && owner % round >= u128::from(self.window)
+            (1..self.workers).contains(&bitmap.count_ones())
+                && owner % round >= u128::from(self.window)
         };
         let mut cells: Vec<(u64, u128)> = (0..)
             .zip(bitmaps.iter().zip(owners))
@@ -106,10 +120,17 @@ impl Register {
 }
 
 /// The cells of some registers, one register after the other.
-fn read(target: &mut dyn Target, names: &[&str], cells: std::ops::Range<u64>) -> Result<Vec<u128>, FleetError> {
+fn read(
+    target: &mut dyn Target,
+    names: &[&str],
+    cells: std::ops::Range<u64>,
+) -> Result<Vec<u128>, FleetError> {
     let query = |name: &&str| {
         let name = (*name).to_owned();
-        cells.clone().map(move |cell| Query::Register { name: name.clone(), index: Some(cell) })
+        cells.clone().map(move |cell| Query::Register {
+            name: name.clone(),
+            index: Some(cell),
+        })
     };
     let queries: Vec<Query> = names.iter().flat_map(query).collect();
     let value = |item: Item| match item {

@@ -75,36 +75,53 @@ impl Fleet {
             if conditions.stall_switch {
                 process.suspend();
             }
-            let mut target = P4Runtime::connect(Arc::clone(&runtime), &switch.name, &address, device_id)?;
+            let mut target =
+                P4Runtime::connect(Arc::clone(&runtime), &switch.name, &address, device_id)?;
             target.load(&program.p4info, &program.device_config)?;
-            let groups = switch.groups.iter().cloned().map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));
+            let groups = switch
+                .groups
+                .iter()
+                .cloned()
+                .map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));
             let entries = program.classify.iter().chain(&switch.entries).cloned();
             let entries = entries.map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
             target.write(&groups.chain(entries).collect::<Vec<_>>())?;
-            devices.push(Device { target: Box::new(target), program, process });
+            devices.push(Device {
+                target: Box::new(target),
+                program,
+                process,
+            });
         }
         Ok(Fleet { devices })
     }
 
     fn device(&mut self, switch: &str) -> Option<&mut Device> {
-        self.devices.iter_mut().find(|device| device.target.name() == switch)
+        self.devices
+            .iter_mut()
+            .find(|device| device.target.name() == switch)
     }
 
     /// A switch by name.
     pub fn target(&mut self, switch: &str) -> Option<&mut dyn Target> {
-        self.device(switch).map(|device| &mut *device.target as &mut dyn Target)
+        self.device(switch)
+            .map(|device| &mut *device.target as &mut dyn Target)
     }
 
     /// The program of a switch.
     pub fn program(&mut self, switch: &str) -> Option<Arc<Program>> {
-        self.device(switch).map(|device| Arc::clone(&device.program))
+        self.device(switch)
+            .map(|device| Arc::clone(&device.program))
     }
 
     /// Adds entries to a switch.
     pub fn insert(&mut self, switch: &str, entries: Vec<TableEntry>) -> Result<(), FleetError> {
-        let Some(device) = self.device(switch) else { return Ok(()) };
-        let updates: Vec<_> =
-            entries.into_iter().map(|entry| (UpdateType::Insert, Item::TableEntry(entry))).collect();
+        let Some(device) = self.device(switch) else {
+            return Ok(());
+        };
+        let updates: Vec<_> = entries
+            .into_iter()
+            .map(|entry| (UpdateType::Insert, Item::TableEntry(entry)))
+            .collect();
         Ok(device.target.write(&updates)?)
     }
 
@@ -113,7 +130,13 @@ impl Fleet {
         let updates: Vec<_> = [Direction::Ingress, Direction::Egress]
             .map(|direction| {
                 let (table, action) = Plan::set_epoch(direction, epoch);
-                (UpdateType::Modify, Item::DefaultAction { table, action: Some(action) })
+                (
+                    UpdateType::Modify,
+                    Item::DefaultAction {
+                        table,
+                        action: Some(action),
+                    },
+                )
             })
             .into();
         for device in &mut self.devices {
@@ -124,8 +147,13 @@ impl Fleet {
 
     /// Cells of a counter that a switch has.
     pub fn counter(&mut self, switch: &str, name: &str) -> Result<Vec<CounterValue>, FleetError> {
-        let Some(device) = self.device(switch) else { return Ok(Vec::new()) };
-        let items = device.target.read(&[Query::Counter { name: name.to_owned(), index: None }])?;
+        let Some(device) = self.device(switch) else {
+            return Ok(Vec::new());
+        };
+        let items = device.target.read(&[Query::Counter {
+            name: name.to_owned(),
+            index: None,
+        }])?;
         let value = |item: Item| match item {
             Item::Counter { value, .. } => value.unwrap_or_default(),
             _ => CounterValue::default(),
@@ -135,7 +163,9 @@ impl Fleet {
 
     /// The counters of a switch's ports.
     pub fn port_counts(&mut self, switch: &str) -> Result<Vec<PortCount>, FleetError> {
-        let Some(device) = self.device(switch) else { return Ok(Vec::new()) };
+        let Some(device) = self.device(switch) else {
+            return Ok(Vec::new());
+        };
         Ok(device.target.port_counts()?)
     }
 
@@ -144,7 +174,10 @@ impl Fleet {
         self.devices.iter_mut().find_map(|device| {
             let status = device.process.try_wait().ok().flatten()?;
             let words = device.process.stderr();
-            let reason = words.lines().last().map_or_else(|| status.to_string(), str::to_owned);
+            let reason = words
+                .lines()
+                .last()
+                .map_or_else(|| status.to_string(), str::to_owned);
             Some((device.target.name().to_owned(), reason))
         })
     }
@@ -172,11 +205,17 @@ fn start_process(bed: &Bed, switch: &str, device_id: u64) -> Result<(Process, St
             }
             Output::TimedOut => {
                 let reason = format!("nothing heard for {} s", START_TIMEOUT.as_secs());
-                return Err(FleetError::Start { switch: switch.to_owned(), reason });
+                return Err(FleetError::Start {
+                    switch: switch.to_owned(),
+                    reason,
+                });
             }
             Output::End => {
                 process.wait(Duration::from_secs(1))?;
-                return Err(FleetError::Start { switch: switch.to_owned(), reason: process.stderr().trim().to_owned() });
+                return Err(FleetError::Start {
+                    switch: switch.to_owned(),
+                    reason: process.stderr().trim().to_owned(),
+                });
             }
         }
     }

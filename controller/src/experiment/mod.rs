@@ -54,7 +54,9 @@ pub enum ExperimentError {
         reason: String,
     },
     /// The two counts of the server's link differ.
-    #[error("the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}")]
+    #[error(
+        "the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}"
+    )]
     LinkCounters {
         /// Which.
         switch: String,
@@ -160,7 +162,11 @@ impl<'a> Stage<'a> {
         record: Vec<String>,
     ) -> Result<Stage<'a>, ExperimentError> {
         let is_training = planned.training().is_some();
-        let limits = if is_training { Limits::AGGREGATION_HEADERS } else { Limits::WHOLE_FRAMES };
+        let limits = if is_training {
+            Limits::AGGREGATION_HEADERS
+        } else {
+            Limits::WHOLE_FRAMES
+        };
         let options = bed::Options {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
@@ -171,16 +177,28 @@ impl<'a> Stage<'a> {
         let bed = Bed::up(&planned.scenario.topology, &options)?;
         let mut fleet = Fleet::start(&bed, &planned.plan, conditions)?;
         if let (Some(training), Some(switch)) = (planned.training(), planned.aggregator()) {
-            fleet.insert(switch, training::aggregation_entries(&planned.scenario, training, switch))?;
+            fleet.insert(
+                switch,
+                training::aggregation_entries(&planned.scenario, training, switch),
+            )?;
         }
-        Ok(Stage { planned, fleet, bed })
+        Ok(Stage {
+            planned,
+            fleet,
+            bed,
+        })
     }
 
     fn longest_delay(&self) -> Duration {
-        let delays = self.planned.scenario.faults.iter().map(|fault| match fault.effect {
-            Effect::Delay { ns } => ns,
-            Effect::Drop | Effect::Duplicate => 0,
-        });
+        let delays = self
+            .planned
+            .scenario
+            .faults
+            .iter()
+            .map(|fault| match fault.effect {
+                Effect::Delay { ns } => ns,
+                Effect::Drop | Effect::Duplicate => 0,
+            });
         Duration::from_nanos(delays.max().unwrap_or(0))
     }
 
@@ -201,10 +219,18 @@ impl<'a> Stage<'a> {
         }
         let mut notes = BTreeMap::new();
         for switch in &self.planned.plan.switches {
-            let cells = self.fleet.counter(&switch.name, "SwitchIngress.classify.notes.cells")?;
-            let names = self.fleet.program(&switch.name).map(|program| program.notes.clone()).unwrap_or_default();
+            let cells = self
+                .fleet
+                .counter(&switch.name, "SwitchIngress.classify.notes.cells")?;
+            let names = self
+                .fleet
+                .program(&switch.name)
+                .map(|program| program.notes.clone())
+                .unwrap_or_default();
             for note in names {
-                let packets = cells.get(usize::from(note.code)).map_or(0, |cell| cell.packets);
+                let packets = cells
+                    .get(usize::from(note.code))
+                    .map_or(0, |cell| cell.packets);
                 notes.insert((switch.name.clone(), note.name), packets);
             }
         }
@@ -215,7 +241,12 @@ impl<'a> Stage<'a> {
         let flows = trace.flows(&self.planned.scenario, aggregator);
         let faults = fault_results(self.planned, &fired, &observations);
         drop(trace);
-        Ok(Conclusion { faults, flows, notes, recordings })
+        Ok(Conclusion {
+            faults,
+            flows,
+            notes,
+            recordings,
+        })
     }
 }
 
@@ -231,7 +262,11 @@ pub struct Conclusion {
     pub recordings: Vec<PortRecording>,
 }
 
-fn fault_results(planned: &Planned, fired: &[u64], observations: &[proof::Observation]) -> Vec<FaultResult> {
+fn fault_results(
+    planned: &Planned,
+    fired: &[u64],
+    observations: &[proof::Observation],
+) -> Vec<FaultResult> {
     let result = |fault: &scenario::model::Fault| {
         let mut result = FaultResult {
             id: fault.id.clone(),
@@ -277,17 +312,33 @@ impl LinkCount {
         let switch = switch_of(stage.planned, host)?;
         let port = topology.next_hop(switch, host).map(|port| port.number);
         let counts = stage.fleet.port_counts(switch)?;
-        let count = counts.into_iter().find(|count| Some(count.port) == port).unwrap_or_default();
-        Ok(LinkCount { switch: count, host: stage.bed.host_counters(host)? })
+        let count = counts
+            .into_iter()
+            .find(|count| Some(count.port) == port)
+            .unwrap_or_default();
+        Ok(LinkCount {
+            switch: count,
+            host: stage.bed.host_counters(host)?,
+        })
     }
 
     /// Bytes in both directions since `before`, once both sides say the same; an error if they do not.
-    pub fn settled_bytes(stage: &mut Stage<'_>, host: &str, before: LinkCount) -> Result<u64, ExperimentError> {
+    pub fn settled_bytes(
+        stage: &mut Stage<'_>,
+        host: &str,
+        before: LinkCount,
+    ) -> Result<u64, ExperimentError> {
         let start = Instant::now();
         loop {
             let now = LinkCount::take(stage, host)?;
-            let by_switch = [now.switch.rx_bytes - before.switch.rx_bytes, now.switch.tx_bytes - before.switch.tx_bytes];
-            let by_host = [now.host.tx_bytes - before.host.tx_bytes, now.host.rx_bytes - before.host.rx_bytes];
+            let by_switch = [
+                now.switch.rx_bytes - before.switch.rx_bytes,
+                now.switch.tx_bytes - before.switch.tx_bytes,
+            ];
+            let by_host = [
+                now.host.tx_bytes - before.host.tx_bytes,
+                now.host.rx_bytes - before.host.rx_bytes,
+            ];
             if by_switch == by_host {
                 return Ok(by_switch[0] + by_switch[1]);
             }
@@ -304,6 +355,11 @@ impl LinkCount {
 }
 
 fn switch_of<'a>(planned: &'a Planned, host: &str) -> Result<&'a str, ExperimentError> {
-    let peer = planned.scenario.topology.links.iter().find_map(|link| link.peer(host));
+    let peer = planned
+        .scenario
+        .topology
+        .links
+        .iter()
+        .find_map(|link| link.peer(host));
     Ok(peer.ok_or_else(|| BedError::Unknown(format!("link of {host}")))?)
 }

@@ -57,9 +57,15 @@ pub enum ProgramError {
 pub fn build(switch: &str, flows: &[Flow], p4src: Option<&Path>) -> Result<Program, ProgramError> {
     let library = Library::builtin();
     let options = parser_gen::Options { aggregate: true };
-    let generated = parser_gen::generate(&library, flows, &options)
-        .map_err(|source| ProgramError::Generate { switch: switch.to_owned(), source })?;
-    let mut sources: BTreeMap<String, String> = parser_gen::program(Arch::Psa, &generated).into_iter().collect();
+    let generated = parser_gen::generate(&library, flows, &options).map_err(|source| {
+        ProgramError::Generate {
+            switch: switch.to_owned(),
+            source,
+        }
+    })?;
+    let mut sources: BTreeMap<String, String> = parser_gen::program(Arch::Psa, &generated)
+        .into_iter()
+        .collect();
     if let Some(folder) = p4src {
         override_sources(&mut sources, folder)?;
     }
@@ -83,7 +89,10 @@ pub fn build(switch: &str, flows: &[Flow], p4src: Option<&Path>) -> Result<Progr
     })
 }
 
-fn override_sources(sources: &mut BTreeMap<String, String>, folder: &Path) -> Result<(), ProgramError> {
+fn override_sources(
+    sources: &mut BTreeMap<String, String>,
+    folder: &Path,
+) -> Result<(), ProgramError> {
     for (path, text) in sources.iter_mut() {
         let file = folder.join(path);
         match std::fs::read_to_string(&file) {

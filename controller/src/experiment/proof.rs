@@ -65,7 +65,9 @@ pub struct FlowCount {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The recorder lost frames.
-    #[error("the capture at port {port} of switch {switch} is incomplete: {lost} frames too fast, {full} beyond its limit")]
+    #[error(
+        "the capture at port {port} of switch {switch} is incomplete: {lost} frames too fast, {full} beyond its limit"
+    )]
     Incomplete {
         /// Where.
         switch: String,
@@ -77,7 +79,9 @@ pub enum ProofError {
         full: u64,
     },
     /// An aggregating switch takes frames in and sends others out.
-    #[error("switch {switch} aggregates, so captures cannot prove fault {fault} there: place it at a neighbour")]
+    #[error(
+        "switch {switch} aggregates, so captures cannot prove fault {fault} there: place it at a neighbour"
+    )]
     Aggregates {
         /// Where.
         switch: String,
@@ -101,10 +105,16 @@ impl SwitchTrace<'_> {
         self.left.sort_by_key(|(_, frame)| frame.at_ns);
         let mut waiting: BTreeMap<FrameKey, VecDeque<u64>> = BTreeMap::new();
         for (_, frame) in &self.left {
-            waiting.entry(FrameKey::of(&frame.bytes)).or_default().push_back(frame.at_ns);
+            waiting
+                .entry(FrameKey::of(&frame.bytes))
+                .or_default()
+                .push_back(frame.at_ns);
         }
         for (_, frame) in &self.came {
-            if let Some(left) = waiting.get_mut(&FrameKey::of(&frame.bytes)).and_then(VecDeque::pop_front) {
+            if let Some(left) = waiting
+                .get_mut(&FrameKey::of(&frame.bytes))
+                .and_then(VecDeque::pop_front)
+            {
                 self.transits.push((frame.at_ns, left));
             }
         }
@@ -117,13 +127,19 @@ impl SwitchTrace<'_> {
     fn was_alive(&self, came_ns: u64, took_ns: u64, delay_ns: u64) -> bool {
         let left_ns = came_ns + took_ns;
         let until = left_ns.saturating_sub(delay_ns / 2);
-        let first = self.transits.partition_point(|transit| transit.0 <= came_ns);
-        let mut later = self.transits[first..].iter().take_while(|transit| transit.0 < until);
+        let first = self
+            .transits
+            .partition_point(|transit| transit.0 <= came_ns);
+        let mut later = self.transits[first..]
+            .iter()
+            .take_while(|transit| transit.0 < until);
         if later.any(|transit| transit.1 <= until) {
             return true;
         }
         let companions = self.transits.iter().filter(|(came, left)| {
-            left.abs_diff(left_ns) <= delay_ns / 8 && left - came >= delay_ns / 2 && (*came, *left) != (came_ns, left_ns)
+            left.abs_diff(left_ns) <= delay_ns / 8
+                && left - came >= delay_ns / 2
+                && (*came, *left) != (came_ns, left_ns)
         });
         companions.count() < COMPANIONS
     }
@@ -151,15 +167,34 @@ impl<'a> Trace<'a> {
                     full: port.recording.over_limit,
                 });
             }
-            let Some(plan) = plan.switch(&port.switch) else { continue };
-            let trace: &mut SwitchTrace<'_> = switches
-                .entry(port.switch.as_str())
-                .or_insert_with(|| SwitchTrace { plan, came: Vec::new(), left: Vec::new(), transits: Vec::new() });
-            trace.came.extend(port.recording.going(Direction::In).map(|frame| (port.port, frame)));
-            trace.left.extend(port.recording.going(Direction::Out).map(|frame| (port.port, frame)));
+            let Some(plan) = plan.switch(&port.switch) else {
+                continue;
+            };
+            let trace: &mut SwitchTrace<'_> =
+                switches
+                    .entry(port.switch.as_str())
+                    .or_insert_with(|| SwitchTrace {
+                        plan,
+                        came: Vec::new(),
+                        left: Vec::new(),
+                        transits: Vec::new(),
+                    });
+            trace.came.extend(
+                port.recording
+                    .going(Direction::In)
+                    .map(|frame| (port.port, frame)),
+            );
+            trace.left.extend(
+                port.recording
+                    .going(Direction::Out)
+                    .map(|frame| (port.port, frame)),
+            );
         }
         switches.values_mut().for_each(SwitchTrace::pair);
-        Ok(Self { library: Library::builtin(), switches })
+        Ok(Self {
+            library: Library::builtin(),
+            switches,
+        })
     }
 
     /// What each injection whose switch was recorded did.
@@ -171,15 +206,31 @@ impl<'a> Trace<'a> {
     ) -> Result<Vec<Observation>, ProofError> {
         let mut observations = Vec::new();
         for (index, injection) in plan.injections.iter().enumerate() {
-            let Some(trace) = self.switches.get(injection.switch.as_str()) else { continue };
+            let Some(trace) = self.switches.get(injection.switch.as_str()) else {
+                continue;
+            };
             if aggregator == Some(injection.switch.as_str()) {
                 let (switch, fault) = (injection.switch.clone(), injection.fault.clone());
                 return Err(ProofError::Aggregates { switch, fault });
             }
-            let fault = scenario.faults.iter().find(|fault| fault.id == injection.fault);
-            let flow = scenario.flows.iter().find(|flow| flow.name == injection.flow);
-            let (Some(fault), Some(flow)) = (fault, flow) else { continue };
-            observations.push(self.observe_one(trace, injection, index, fault.effect, &flow.filter));
+            let fault = scenario
+                .faults
+                .iter()
+                .find(|fault| fault.id == injection.fault);
+            let flow = scenario
+                .flows
+                .iter()
+                .find(|flow| flow.name == injection.flow);
+            let (Some(fault), Some(flow)) = (fault, flow) else {
+                continue;
+            };
+            observations.push(self.observe_one(
+                trace,
+                injection,
+                index,
+                fault.effect,
+                &flow.filter,
+            ));
         }
         Ok(observations)
     }
@@ -197,13 +248,21 @@ impl<'a> Trace<'a> {
             Effect::Drop => (difference.missing.len(), 0),
             Effect::Duplicate => (difference.extra.len(), 0),
             Effect::Delay { ns } => {
-                let held = difference.late.iter().filter(|late| trace.was_alive(late.at_ns, late.delay_ns, ns));
+                let held = difference
+                    .late
+                    .iter()
+                    .filter(|late| trace.was_alive(late.at_ns, late.delay_ns, ns));
                 let beyond: Vec<u64> = held.map(|late| late.delay_ns - ns).collect();
                 (beyond.len(), beyond.into_iter().max().unwrap_or(0))
             }
         };
         let met = difference.matched + difference.missing.len() as u64;
-        Observation { injection: index, met, observed: observed as u64, latest_ns }
+        Observation {
+            injection: index,
+            met,
+            observed: observed as u64,
+            latest_ns,
+        }
     }
 
     /// Matches what came in with what left. A fault in ingress acts on the frame, whatever number of copies leave: one of
@@ -222,20 +281,30 @@ impl<'a> Trace<'a> {
             let key = || FrameKey::of(&frame.bytes);
             match side {
                 Side::Ingress if of_flow(*port) => {
-                    before.extend(exits.first().map(|exit| Seen { key: (*exit, key()), at_ns: frame.at_ns }));
+                    before.extend(exits.first().map(|exit| Seen {
+                        key: (*exit, key()),
+                        at_ns: frame.at_ns,
+                    }));
                 }
                 Side::Ingress => {}
                 Side::Egress => {
                     let copies = exits.into_iter().filter(|exit| of_flow(*exit));
-                    before.extend(copies.map(|exit| Seen { key: (exit, key()), at_ns: frame.at_ns }));
+                    before.extend(copies.map(|exit| Seen {
+                        key: (exit, key()),
+                        at_ns: frame.at_ns,
+                    }));
                 }
             }
         }
-        let wanted: std::collections::BTreeSet<&(u32, FrameKey)> = before.iter().map(|seen| &seen.key).collect();
+        let wanted: std::collections::BTreeSet<&(u32, FrameKey)> =
+            before.iter().map(|seen| &seen.key).collect();
         let after: Vec<Seen<(u32, FrameKey)>> = trace
             .left
             .iter()
-            .map(|(port, frame)| Seen { key: (*port, FrameKey::of(&frame.bytes)), at_ns: frame.at_ns })
+            .map(|(port, frame)| Seen {
+                key: (*port, FrameKey::of(&frame.bytes)),
+                at_ns: frame.at_ns,
+            })
             .filter(|seen| wanted.contains(&seen.key))
             .collect();
         // A held frame leaves at its deadline or later: `late` counts what took at least as long as was asked.
@@ -247,22 +316,37 @@ impl<'a> Trace<'a> {
     }
 
     /// What became of each flow whose first and last switch were recorded and do not aggregate.
-    pub fn flows(&self, scenario: &Scenario, aggregator: Option<&str>) -> BTreeMap<String, FlowCount> {
+    pub fn flows(
+        &self,
+        scenario: &Scenario,
+        aggregator: Option<&str>,
+    ) -> BTreeMap<String, FlowCount> {
         let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
         for flow in &scenario.flows {
             let mut total = FlowCount::default();
             let mut known = !flow.paths.is_empty();
             for path in &flow.paths {
-                let through_aggregator = aggregator.is_some_and(|name| path.switches.iter().any(|s| s == name));
+                let through_aggregator =
+                    aggregator.is_some_and(|name| path.switches.iter().any(|s| s == name));
                 let ends = path.switches.first().zip(path.switches.last());
                 let traces = ends.and_then(|(first, last)| {
-                    Some((self.switches.get(first.as_str())?, self.switches.get(last.as_str())?))
+                    Some((
+                        self.switches.get(first.as_str())?,
+                        self.switches.get(last.as_str())?,
+                    ))
                 });
                 let (Some((first, last)), false) = (traces, through_aggregator) else {
                     known = false;
                     continue;
                 };
-                self.count_path(scenario, &path.from, &path.to, &flow.filter, (first, last), &mut total);
+                self.count_path(
+                    scenario,
+                    &path.from,
+                    &path.to,
+                    &flow.filter,
+                    (first, last),
+                    &mut total,
+                );
             }
             if known {
                 counts.insert(flow.name.clone(), total);
@@ -288,22 +372,42 @@ impl<'a> Trace<'a> {
         (first, last): (&SwitchTrace<'_>, &SwitchTrace<'_>),
         total: &mut FlowCount,
     ) {
-        let entry = scenario.topology.next_hop(&first.plan.name, from).map(|port| port.number);
-        let exit = scenario.topology.next_hop(&last.plan.name, to).map(|port| port.number);
+        let entry = scenario
+            .topology
+            .next_hop(&first.plan.name, from)
+            .map(|port| port.number);
+        let exit = scenario
+            .topology
+            .next_hop(&last.plan.name, to)
+            .map(|port| port.number);
         let receiver = scenario.topology.host(to).map(|host| host.mac.0);
-        let is_for_receiver = |frame: &Frame| frame.bytes.get(..6).is_some_and(|mac| Some(mac) == receiver.as_ref().map(|m| &m[..]));
-        let seen = |frames: &[(u32, &Frame)], at: Option<u32>, check: bool| -> Vec<Seen<FrameKey>> {
-            frames
-                .iter()
-                .filter(|(port, frame)| Some(*port) == at && is_for_receiver(frame))
-                .filter(|(port, frame)| !check || filter.matches(&self.library.dissect(&frame.bytes, *port)))
-                .map(|(_, frame)| Seen { key: FrameKey::of(&frame.bytes), at_ns: frame.at_ns })
-                .collect()
+        let is_for_receiver = |frame: &Frame| {
+            frame
+                .bytes
+                .get(..6)
+                .is_some_and(|mac| Some(mac) == receiver.as_ref().map(|m| &m[..]))
         };
+        let seen =
+            |frames: &[(u32, &Frame)], at: Option<u32>, check: bool| -> Vec<Seen<FrameKey>> {
+                frames
+                    .iter()
+                    .filter(|(port, frame)| Some(*port) == at && is_for_receiver(frame))
+                    .filter(|(port, frame)| {
+                        !check || filter.matches(&self.library.dissect(&frame.bytes, *port))
+                    })
+                    .map(|(_, frame)| Seen {
+                        key: FrameKey::of(&frame.bytes),
+                        at_ns: frame.at_ns,
+                    })
+                    .collect()
+            };
         let before = seen(&first.came, entry, true);
-        let wanted: std::collections::BTreeSet<&FrameKey> = before.iter().map(|seen| &seen.key).collect();
-        let after: Vec<_> =
-            seen(&last.left, exit, false).into_iter().filter(|seen| wanted.contains(&seen.key)).collect();
+        let wanted: std::collections::BTreeSet<&FrameKey> =
+            before.iter().map(|seen| &seen.key).collect();
+        let after: Vec<_> = seen(&last.left, exit, false)
+            .into_iter()
+            .filter(|seen| wanted.contains(&seen.key))
+            .collect();
         let difference = capture::match_frames(&before, &after, u64::MAX);
         total.sent += before.len() as u64;
         total.received += difference.matched;
@@ -315,15 +419,30 @@ impl<'a> Trace<'a> {
 
 /// The ports by which the forwarding entries send a frame that came in by `port`.
 fn exits(plan: &SwitchPlan, _port: u32, frame: &[u8]) -> Vec<u32> {
-    let Some(destination) = frame.get(..6) else { return Vec::new() };
-    let destination = destination.iter().fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
+    let Some(destination) = frame.get(..6) else {
+        return Vec::new();
+    };
+    let destination = destination
+        .iter()
+        .fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
     let forward = plan.entries.iter().find(|entry| {
-        entry.table.ends_with(".forward.mac") && entry.key.iter().any(|key| key.value == Match::Exact(destination))
+        entry.table.ends_with(".forward.mac")
+            && entry
+                .key
+                .iter()
+                .any(|key| key.value == Match::Exact(destination))
     });
-    let Some((_, value)) = forward.and_then(|entry| entry.action.params.first()) else { return Vec::new() };
+    let Some((_, value)) = forward.and_then(|entry| entry.action.params.first()) else {
+        return Vec::new();
+    };
     if forward.is_some_and(|entry| entry.action.name.ends_with(".multicast")) {
-        let group = plan.groups.iter().find(|group| u128::from(group.id) == *value);
-        group.map(|group| group.replicas.iter().map(|replica| replica.port).collect()).unwrap_or_default()
+        let group = plan
+            .groups
+            .iter()
+            .find(|group| u128::from(group.id) == *value);
+        group
+            .map(|group| group.replicas.iter().map(|replica| replica.port).collect())
+            .unwrap_or_default()
     } else {
         vec![*value as u32]
     }
@@ -334,7 +453,12 @@ mod tests {
     use super::*;
 
     fn trace(plan: &SwitchPlan, transits: Vec<(u64, u64)>) -> SwitchTrace<'_> {
-        SwitchTrace { plan, came: Vec::new(), left: Vec::new(), transits }
+        SwitchTrace {
+            plan,
+            came: Vec::new(),
+            left: Vec::new(),
+            transits,
+        }
     }
 
     fn plan() -> SwitchPlan {

@@ -50,10 +50,15 @@ pub fn run(
     mut each_turn: impl FnMut(Duration) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
 ) -> Result<Vec<ClientReport>, RedisError> {
     let host = |name: &str| -> Result<&Host, RedisError> {
-        bed.host(name).ok_or_else(|| BedError::Unknown(format!("host {name}")).into())
+        bed.host(name)
+            .ok_or_else(|| BedError::Unknown(format!("host {name}")).into())
     };
     let ip = |name: &str| {
-        scenario.topology.host(name).map(|host| host.ip).ok_or_else(|| BedError::Unknown(format!("host {name}")))
+        scenario
+            .topology
+            .host(name)
+            .map(|host| host.ip)
+            .ok_or_else(|| BedError::Unknown(format!("host {name}")))
     };
     let address = SocketAddrV4::new(ip(&redis.server)?, redis.port);
     let server = Server::start(host(&redis.server)?, address)?;
@@ -62,7 +67,11 @@ pub fn run(
     each_turn(Duration::ZERO).map_err(RedisError::Interrupted)?;
     let mut clients: Vec<(&RedisClient, Process, Option<ClientReport>)> = Vec::new();
     for client in &redis.clients {
-        clients.push((client, host(&client.host)?.spawn(command(client, address, limit))?, None));
+        clients.push((
+            client,
+            host(&client.host)?.spawn(command(client, address, limit))?,
+            None,
+        ));
     }
     while clients.iter().any(|client| client.2.is_none()) {
         each_turn(start.elapsed()).map_err(RedisError::Interrupted)?;
@@ -73,7 +82,10 @@ pub fn run(
                 Output::End => {
                     process.wait(Duration::from_secs(1))?;
                     let said = process.stderr().trim().to_owned();
-                    return Err(RedisError::Client { name: client.name.clone(), said });
+                    return Err(RedisError::Client {
+                        name: client.name.clone(),
+                        said,
+                    });
                 }
             }
         }
@@ -87,7 +99,13 @@ pub fn run(
 
 fn command(client: &RedisClient, server: SocketAddrV4, limit: Duration) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.args(["client", "--name", &client.name, "--server", &server.to_string()]);
+    command.args([
+        "client",
+        "--name",
+        &client.name,
+        "--server",
+        &server.to_string(),
+    ]);
     command.args(["--requests", &client.requests.to_string()]);
     command.args(["--value-bytes", &client.value_bytes.to_string()]);
     command.args(["--pause-us", &(client.pause_ns / 1_000).to_string()]);
@@ -103,20 +121,38 @@ pub fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
     let stem = format!("client.{}", report.name);
     metrics.insert(format!("{stem}.requests"), report.operations.len() as f64);
     metrics.insert(format!("{stem}.errors"), report.errors as f64);
-    add_latencies(metrics, &stem, report.operations.iter().map(|operation| operation.latency_ns).collect());
+    add_latencies(
+        metrics,
+        &stem,
+        report
+            .operations
+            .iter()
+            .map(|operation| operation.latency_ns)
+            .collect(),
+    );
     for summary in &report.commands {
         let stem = format!("{stem}.{}", summary.command.to_lowercase());
         metrics.insert(format!("{stem}.requests"), summary.count as f64);
-        let of_command = report.operations.iter().filter(|operation| operation.command == summary.command);
-        add_latencies(metrics, &stem, of_command.map(|operation| operation.latency_ns).collect());
+        let of_command = report
+            .operations
+            .iter()
+            .filter(|operation| operation.command == summary.command);
+        add_latencies(
+            metrics,
+            &stem,
+            of_command.map(|operation| operation.latency_ns).collect(),
+        );
     }
 }
 
 fn add_latencies(metrics: &mut Metrics, stem: &str, mut latencies: Vec<u64>) {
     latencies.sort_unstable();
-    let (Some(min), Some(max)) = (latencies.first(), latencies.last()) else { return };
+    let (Some(min), Some(max)) = (latencies.first(), latencies.last()) else {
+        return;
+    };
     // Nearest rank: the smallest value that so many of all do not exceed.
-    let percentile = |percent: usize| latencies[(latencies.len() * percent).div_ceil(100).max(1) - 1];
+    let percentile =
+        |percent: usize| latencies[(latencies.len() * percent).div_ceil(100).max(1) - 1];
     let mean = latencies.iter().sum::<u64>() as f64 / latencies.len() as f64;
     let values = [
         ("min", *min as f64),

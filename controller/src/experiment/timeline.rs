@@ -16,14 +16,20 @@ pub struct Timeline {
 impl Timeline {
     /// All steps, in ascending order of time.
     pub fn new(epochs: &[Epoch]) -> Timeline {
-        Timeline { pending: epochs.iter().rev().cloned().collect() }
+        Timeline {
+            pending: epochs.iter().rev().cloned().collect(),
+        }
     }
 
     /// Puts in force what is due. Called with zero before the workload starts, so that no packet escapes a fault that holds
     /// from the beginning. Steps that were overtaken are skipped.
     pub fn advance(&mut self, elapsed: Duration, fleet: &mut Fleet) -> Result<(), FleetError> {
         let mut due = None;
-        while self.pending.last().is_some_and(|epoch| Duration::from_nanos(epoch.at_ns) <= elapsed) {
+        while self
+            .pending
+            .last()
+            .is_some_and(|epoch| Duration::from_nanos(epoch.at_ns) <= elapsed)
+        {
             due = self.pending.pop();
         }
         match due {

@@ -69,11 +69,21 @@ pub enum TrainingError {
 }
 
 /// Entries that make a switch sum a job's updates: the job, and its members by the port that leads to them.
-pub fn aggregation_entries(scenario: &Scenario, training: &Training, switch: &str) -> Vec<TableEntry> {
-    let exact = |field: &str, value: u128| FieldMatch { field: field.to_owned(), value: Match::Exact(value) };
+pub fn aggregation_entries(
+    scenario: &Scenario,
+    training: &Training,
+    switch: &str,
+) -> Vec<TableEntry> {
+    let exact = |field: &str, value: u128| FieldMatch {
+        field: field.to_owned(),
+        value: Match::Exact(value),
+    };
     let call = |name: &str, params: &[(&str, u128)]| ActionCall {
         name: format!("SwitchIngress.aggregate.{name}"),
-        params: params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        params: params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
     };
     let all_workers = (1_u128 << training.workers.len()) - 1;
     let job = TableEntry {
@@ -82,22 +92,31 @@ pub fn aggregation_entries(scenario: &Scenario, training: &Training, switch: &st
         priority: 0,
         action: call(
             "aggregate_job",
-            &[("all_workers_", all_workers), ("base_", 0), ("window_", training.window.into())],
+            &[
+                ("all_workers_", all_workers),
+                ("base_", 0),
+                ("window_", training.window.into()),
+                ("slot_mask_", u128::from(training.window) - 1),
+            ],
         ),
     };
-    let members = training.workers.iter().enumerate().filter_map(|(rank, worker)| {
-        let port = scenario.topology.next_hop(switch, worker)?.number;
-        Some(TableEntry {
-            table: "SwitchIngress.aggregate.members".to_owned(),
-            key: vec![
-                exact("hdr.agg.job", JOB.into()),
-                exact("hdr.agg.worker", rank as u128),
-                exact("meta.port", port.into()),
-            ],
-            priority: 0,
-            action: call("member", &[("worker_bit_", 1 << rank)]),
-        })
-    });
+    let members = training
+        .workers
+        .iter()
+        .enumerate()
+        .filter_map(|(rank, worker)| {
+            let port = scenario.topology.next_hop(switch, worker)?.number;
+            Some(TableEntry {
+                table: "SwitchIngress.aggregate.members".to_owned(),
+                key: vec![
+                    exact("hdr.agg.job", JOB.into()),
+                    exact("hdr.agg.worker", rank as u128),
+                    exact("meta.port", port.into()),
+                ],
+                priority: 0,
+                action: call("member", &[("worker_bit_", 1 << rank)]),
+            })
+        });
     std::iter::once(job).chain(members).collect()
 }
 
@@ -128,7 +147,10 @@ impl Job {
         settings: Settings,
     ) -> Result<Job, TrainingError> {
         let host = |name: &str| {
-            scenario.topology.host(name).ok_or_else(|| TrainingError::Host(name.to_owned()))
+            scenario
+                .topology
+                .host(name)
+                .ok_or_else(|| TrainingError::Host(name.to_owned()))
         };
         let server = host(&training.server)?;
         let common = |command: &mut Command, name: &str| -> Result<(), TrainingError> {
@@ -136,8 +158,19 @@ impl Job {
             command.args(["--job", &JOB.to_string()]);
             command.args(["--workers", &training.workers.len().to_string()]);
             command.args(["--window", &training.window.to_string()]);
-            command.args(["--seed", &settings.seed.to_string(), "--rounds", &training.iterations.to_string()]);
-            command.args(["--mac", &own.mac.to_string(), "--ip", &own.ip.to_string(), "--wait"]);
+            command.args([
+                "--seed",
+                &settings.seed.to_string(),
+                "--rounds",
+                &training.iterations.to_string(),
+            ]);
+            command.args([
+                "--mac",
+                &own.mac.to_string(),
+                "--ip",
+                &own.ip.to_string(),
+                "--wait",
+            ]);
             match bed.host_attachment(name)? {
                 Attachment::Interface(interface) => command.args(["--iface", &interface]),
                 socket @ Attachment::Socket(_) => {
@@ -149,7 +182,11 @@ impl Job {
         };
         let mut commands = Vec::new();
         let mut command = Command::new("/proc/self/exe");
-        let mode = if training.aggregate_on.is_some() { "switch" } else { "direct" };
+        let mode = if training.aggregate_on.is_some() {
+            "switch"
+        } else {
+            "direct"
+        };
         command.args(["agent", "server", "--mode", mode]);
         for worker in &training.workers {
             let peer = host(worker)?;
@@ -160,16 +197,29 @@ impl Job {
         for (rank, worker) in training.workers.iter().enumerate() {
             let mut command = Command::new("/proc/self/exe");
             command.args(["agent", "worker", "--rank", &rank.to_string()]);
-            command.args(["--server-mac", &server.mac.to_string(), "--server-ip", &server.ip.to_string()]);
+            command.args([
+                "--server-mac",
+                &server.mac.to_string(),
+                "--server-ip",
+                &server.ip.to_string(),
+            ]);
             common(&mut command, worker)?;
             commands.push((worker.as_str(), command));
         }
         let mut agents = Vec::new();
         for (host, command) in commands {
             let process = bed.spawn_in_host(host, command)?;
-            agents.push(Agent { process, report: None, failure: None });
+            agents.push(Agent {
+                process,
+                report: None,
+                failure: None,
+            });
         }
-        let mut job = Job { agents, settings, iterations: training.iterations };
+        let mut job = Job {
+            agents,
+            settings,
+            iterations: training.iterations,
+        };
         job.await_ready()?;
         Ok(job)
     }
@@ -180,8 +230,12 @@ impl Job {
                 Output::Line(line) if matches!(serde_json::from_str(&line), Ok(Line::Ready)) => {}
                 _ => {
                     agent.process.wait(Duration::from_secs(1))?;
-                    let said = last_words(&mut agent.process).unwrap_or_else(|| "is not ready".to_owned());
-                    return Err(TrainingError::Agents(vec![format!("{}: {said}", agent.process.host())]));
+                    let said =
+                        last_words(&mut agent.process).unwrap_or_else(|| "is not ready".to_owned());
+                    return Err(TrainingError::Agents(vec![format!(
+                        "{}: {said}",
+                        agent.process.host()
+                    )]));
                 }
             }
         }
@@ -201,9 +255,16 @@ impl Job {
         let mut failed_at: Option<Instant> = None;
         loop {
             for (position, agent) in self.agents.iter_mut().enumerate() {
-                agent.read(if position == 0 { TURN } else { Duration::ZERO }, &mut rounds)?;
+                agent.read(
+                    if position == 0 { TURN } else { Duration::ZERO },
+                    &mut rounds,
+                )?;
             }
-            let turn = Turn { elapsed: start.elapsed(), round: rounds.last(), agents: &mut self.agents };
+            let turn = Turn {
+                elapsed: start.elapsed(),
+                round: rounds.last(),
+                agents: &mut self.agents,
+            };
             each_turn(turn).map_err(TrainingError::Interrupted)?;
             if self.agents.iter().all(Agent::has_ended) {
                 break;
@@ -215,8 +276,15 @@ impl Job {
                 }
             }
             if start.elapsed() > self.settings.time_limit {
-                let state = format!("{} of {} iterations were applied", rounds.len(), self.iterations);
-                return Err(TrainingError::Time { limit: self.settings.time_limit, state });
+                let state = format!(
+                    "{} of {} iterations were applied",
+                    rounds.len(),
+                    self.iterations
+                );
+                return Err(TrainingError::Time {
+                    limit: self.settings.time_limit,
+                    state,
+                });
             }
         }
         let wall = start.elapsed();
@@ -236,10 +304,15 @@ impl Job {
                 _ => {}
             }
         }
-        let server = server.ok_or_else(|| TrainingError::Agents(vec!["the server sent no report".to_owned()]))?;
-        Ok(Outcome { server, workers, rounds, wall })
+        let server = server
+            .ok_or_else(|| TrainingError::Agents(vec!["the server sent no report".to_owned()]))?;
+        Ok(Outcome {
+            server,
+            workers,
+            rounds,
+            wall,
+        })
     }
-
 }
 
 /// A look at a job while it runs.
@@ -259,7 +332,9 @@ impl Turn<'_> {
 
     /// A worker's process, by rank.
     pub fn worker(&mut self, rank: usize) -> Option<&mut Process> {
-        self.agents.get_mut(rank + 1).map(|agent| &mut agent.process)
+        self.agents
+            .get_mut(rank + 1)
+            .map(|agent| &mut agent.process)
     }
 }
 
@@ -269,7 +344,11 @@ impl Agent {
     }
 
     /// Takes the lines that are there.
-    fn read(&mut self, timeout: Duration, rounds: &mut Vec<RoundReport>) -> Result<(), TrainingError> {
+    fn read(
+        &mut self,
+        timeout: Duration,
+        rounds: &mut Vec<RoundReport>,
+    ) -> Result<(), TrainingError> {
         let mut timeout = timeout;
         while !self.has_ended() {
             match self.process.next_line(timeout) {
@@ -281,7 +360,10 @@ impl Agent {
                 Output::TimedOut => return Ok(()),
                 Output::End => {
                     let status = self.process.wait(Duration::from_secs(5))?;
-                    let ended = status.map_or_else(|| "closed its output".to_owned(), |status| status.to_string());
+                    let ended = status.map_or_else(
+                        || "closed its output".to_owned(),
+                        |status| status.to_string(),
+                    );
                     let ended = format!("host {} ended: {ended}", self.process.host());
                     self.failure = Some(last_words(&mut self.process).unwrap_or(ended));
                 }
@@ -295,5 +377,8 @@ impl Agent {
 /// The last line that a process wrote to its standard error.
 fn last_words(process: &mut Process) -> Option<String> {
     let said = process.stderr();
-    said.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    said.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .map(str::to_owned)
 }

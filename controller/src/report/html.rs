@@ -31,9 +31,20 @@ pub struct Page {
 impl Page {
     /// A page with its title and verdict at the top.
     pub fn new(title: &str, passed: bool) -> Self {
-        let mut page = Self { title: title.to_owned(), body: String::new() };
-        let (class, word) = if passed { ("passed", "passed") } else { ("failed", "failed") };
-        let _ = write!(page.body, "<h1>{}</h1>\n<p><span class=\"verdict {class}\">{word}</span></p>\n", escape(title));
+        let mut page = Self {
+            title: title.to_owned(),
+            body: String::new(),
+        };
+        let (class, word) = if passed {
+            ("passed", "passed")
+        } else {
+            ("failed", "failed")
+        };
+        let _ = write!(
+            page.body,
+            "<h1>{}</h1>\n<p><span class=\"verdict {class}\">{word}</span></p>\n",
+            escape(title)
+        );
         page
     }
 
@@ -59,7 +70,11 @@ impl Page {
         for row in table.rows() {
             self.body.push_str("<tr>");
             for cell in row {
-                let class = if is_figure(cell) { " class=\"figure\"" } else { "" };
+                let class = if is_figure(cell) {
+                    " class=\"figure\""
+                } else {
+                    ""
+                };
                 let _ = write!(self.body, "<td{class}>{}</td>", escape(cell));
             }
             self.body.push_str("</tr>\n");
@@ -76,7 +91,11 @@ impl Page {
 
     /// A drawing made by [`super::plot`], with what it shows.
     pub fn figure(&mut self, svg: &str, caption: &str) -> &mut Self {
-        let _ = writeln!(self.body, "<figure>{svg}<figcaption>{}</figcaption></figure>", escape(caption));
+        let _ = writeln!(
+            self.body,
+            "<figure>{svg}<figcaption>{}</figcaption></figure>",
+            escape(caption)
+        );
         self
     }
 

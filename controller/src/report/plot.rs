@@ -3,8 +3,12 @@
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (860, 320);
-const COLOURS: [RGBColor; 4] =
-    [RGBColor(9, 105, 218), RGBColor(207, 34, 46), RGBColor(26, 127, 55), RGBColor(130, 80, 223)];
+const COLOURS: [RGBColor; 4] = [
+    RGBColor(9, 105, 218),
+    RGBColor(207, 34, 46),
+    RGBColor(26, 127, 55),
+    RGBColor(130, 80, 223),
+];
 
 /// A drawing failed (plotters gives only text).
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +28,17 @@ pub struct Curve<'a> {
 
 /// Curves over a common axis.
 pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<String, PlotError> {
-    let error = |e: &dyn std::fmt::Display| PlotError { what: "curves", reason: e.to_string() };
+    let error = |e: &dyn std::fmt::Display| PlotError {
+        what: "curves",
+        reason: e.to_string(),
+    };
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let x_max = points().map(|p| p.0).fold(1.0, f64::max);
-    let y_max = points().map(|p| p.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
+    let y_max = points()
+        .map(|p| p.1)
+        .fold(0.0, f64::max)
+        .max(f64::MIN_POSITIVE)
+        * 1.05;
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -38,14 +49,25 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
             .y_label_area_size(60)
             .build_cartesian_2d(0.0..x_max, 0.0..y_max)
             .map_err(|e| error(&e))?;
-        chart.configure_mesh().x_desc(x_label).y_desc(y_label).light_line_style(TRANSPARENT).draw().map_err(|e| error(&e))?;
+        chart
+            .configure_mesh()
+            .x_desc(x_label)
+            .y_desc(y_label)
+            .light_line_style(TRANSPARENT)
+            .draw()
+            .map_err(|e| error(&e))?;
         for (index, curve) in curves.iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
             chart
-                .draw_series(LineSeries::new(curve.points.iter().copied(), colour.stroke_width(2)))
+                .draw_series(LineSeries::new(
+                    curve.points.iter().copied(),
+                    colour.stroke_width(2),
+                ))
                 .map_err(|e| error(&e))?
                 .label(curve.name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
+                });
         }
         chart
             .configure_series_labels()
@@ -61,8 +83,16 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
 
 /// One horizontal bar per name.
 pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
-    let error = |e: &dyn std::fmt::Display| PlotError { what: "bars", reason: e.to_string() };
-    let max = bars.iter().map(|bar| bar.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
+    let error = |e: &dyn std::fmt::Display| PlotError {
+        what: "bars",
+        reason: e.to_string(),
+    };
+    let max = bars
+        .iter()
+        .map(|bar| bar.1)
+        .fold(0.0, f64::max)
+        .max(f64::MIN_POSITIVE)
+        * 1.05;
     let count = bars.len() as i32;
     let height = 70 + 46 * bars.len() as u32;
     let mut svg = String::new();
@@ -76,9 +106,9 @@ pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
             .build_cartesian_2d(0.0..max, (0..count - 1).into_segmented())
             .map_err(|e| error(&e))?;
         let name = |value: &SegmentValue<i32>| match value {
-            SegmentValue::CenterOf(index) => {
-                bars.get((count - 1 - index) as usize).map_or(String::new(), |bar| bar.0.to_owned())
-            }
+            SegmentValue::CenterOf(index) => bars
+                .get((count - 1 - index) as usize)
+                .map_or(String::new(), |bar| bar.0.to_owned()),
             _ => String::new(),
         };
         chart
@@ -93,7 +123,10 @@ pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
             .draw_series(bars.iter().enumerate().map(|(index, bar)| {
                 let row = count - 1 - index as i32;
                 let mut shape = Rectangle::new(
-                    [(0.0, SegmentValue::Exact(row)), (bar.1, SegmentValue::Exact(row + 1))],
+                    [
+                        (0.0, SegmentValue::Exact(row)),
+                        (bar.1, SegmentValue::Exact(row + 1)),
+                    ],
                     COLOURS[index % COLOURS.len()].filled(),
                 );
                 shape.set_margin(8, 8, 0, 0);
@@ -114,7 +147,14 @@ mod tests {
         let svg = bars("bytes", &[("one", 1.0), ("two", 2.0)])?;
         assert!(svg.starts_with("<svg") && svg.contains("one") && svg.contains("two"));
         let points = vec![(0.0, 0.1), (1.0, 0.9)];
-        let svg = curves("round", "accuracy", &[Curve { name: "aggregated", points }])?;
+        let svg = curves(
+            "round",
+            "accuracy",
+            &[Curve {
+                name: "aggregated",
+                points,
+            }],
+        )?;
         assert!(svg.contains("aggregated") && svg.contains("<polyline"));
         Ok(())
     }

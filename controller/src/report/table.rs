@@ -10,7 +10,10 @@ pub struct Table {
 impl Table {
     /// With these column heads.
     pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
-        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        Self {
+            head: head.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row; missing cells stay empty.
@@ -37,9 +40,19 @@ pub fn is_figure(cell: &str) -> bool {
 
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
+        let columns = self
+            .rows
+            .iter()
+            .map(Vec::len)
+            .chain([self.head.len()])
+            .max()
+            .unwrap_or(0);
         let width = |column: usize| {
-            let cells = self.rows.iter().chain([&self.head]).filter_map(|row| row.get(column));
+            let cells = self
+                .rows
+                .iter()
+                .chain([&self.head])
+                .filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -74,6 +87,9 @@ mod tests {
         let mut table = Table::new(["run", "bytes"]);
         table.row(["aggregated", "7"]);
         table.row(["x", "1,234,567"]);
-        assert_eq!(table.to_string(), "run         bytes\naggregated          7\nx           1,234,567\n");
+        assert_eq!(
+            table.to_string(),
+            "run         bytes\naggregated          7\nx           1,234,567\n"
+        );
     }
 }

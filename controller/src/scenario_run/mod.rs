@@ -11,7 +11,8 @@ use scenario::workload::{Redis, Training, Workload};
 use serde::Serialize;
 
 use crate::experiment::{
-    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Planned, Stage, redis, training,
+    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Planned, Stage, redis,
+    training,
 };
 use crate::progress::Progress;
 
@@ -82,9 +83,17 @@ fn watch(stage_fleet: &mut crate::experiment::fleet::Fleet) -> Result<(), Experi
     }
 }
 
-fn run_redis(stage: &mut Stage<'_>, redis: &Redis, metrics: &mut Metrics) -> Result<(), ExperimentError> {
+fn run_redis(
+    stage: &mut Stage<'_>,
+    redis: &Redis,
+    metrics: &mut Metrics,
+) -> Result<(), ExperimentError> {
     let mut timeline = stage.timeline();
-    let Stage { fleet, bed, planned } = stage;
+    let Stage {
+        fleet,
+        bed,
+        planned,
+    } = stage;
     let reports = redis::run(bed, &planned.scenario, redis, |elapsed| {
         timeline.advance(elapsed, fleet)?;
         Ok(watch(fleet)?)
@@ -114,24 +123,38 @@ fn run_training(
         timeline.advance(turn.elapsed, &mut stage.fleet)?;
         watch(&mut stage.fleet)?;
         if let Some(round) = turn.round {
-            progress.advance(round.round + 1, &format!("accuracy {:.1} %", round.accuracy * 100.0));
+            progress.advance(
+                round.round + 1,
+                &format!("accuracy {:.1} %", round.accuracy * 100.0),
+            );
         }
         Ok(())
     })?;
     let bytes = LinkCount::settled_bytes(stage, &job.server, before)?;
-    let recipe = Recipe { seed: scenario.seed, rounds: job.iterations.into(), ..Recipe::default() };
+    let recipe = Recipe {
+        seed: scenario.seed,
+        rounds: job.iterations.into(),
+        ..Recipe::default()
+    };
     let reference = reference_run(&recipe, job.workers.len() as u8)
         .map_err(|error| ExperimentError::Scenario(error.to_string()))?;
     let mut hashes = outcome.workers.iter().map(|worker| &worker.weights_sha256);
     let equal = outcome.server.weights_sha256 == reference.weights_sha256
         && hashes.all(|hash| *hash == reference.weights_sha256);
-    let again: u64 = outcome.workers.iter().map(|worker| worker.sent.retransmitted_bytes).sum();
+    let again: u64 = outcome
+        .workers
+        .iter()
+        .map(|worker| worker.sent.retransmitted_bytes)
+        .sum();
     let values = [
         ("accuracy", outcome.server.accuracy),
         ("iterations", f64::from(job.iterations)),
         ("chunks", training::chunks_per_iteration() as f64),
         ("weights_equal", f64::from(u8::from(equal))),
-        ("retransmitted_bytes", (again + outcome.server.sent.retransmitted_bytes) as f64),
+        (
+            "retransmitted_bytes",
+            (again + outcome.server.sent.retransmitted_bytes) as f64,
+        ),
         ("server_link_bytes", bytes as f64),
         ("wall", outcome.wall.as_nanos() as f64),
     ];
@@ -169,11 +192,18 @@ fn switch_metrics(stage: &mut Stage<'_>, metrics: &mut Metrics) -> Result<(), Ex
 fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
     for fault in &conclusion.faults {
         metrics.insert(format!("fault.{}.fired", fault.id), fault.fired as f64);
-        metrics.insert(format!("fault.{}.observed", fault.id), fault.observed as f64);
+        metrics.insert(
+            format!("fault.{}.observed", fault.id),
+            fault.observed as f64,
+        );
     }
     for (name, count) in &conclusion.flows {
-        let values =
-            [("sent", count.sent), ("received", count.received), ("lost", count.lost), ("extra", count.extra)];
+        let values = [
+            ("sent", count.sent),
+            ("received", count.received),
+            ("lost", count.lost),
+            ("extra", count.extra),
+        ];
         metrics.extend(values.map(|(what, value)| (format!("flow.{name}.{what}"), value as f64)));
     }
     let mut unparsed: BTreeMap<&str, [u64; 2]> = BTreeMap::new();

@@ -8,7 +8,14 @@ use crate::report::plot::{self, PlotError};
 use crate::report::table::Table;
 
 fn faults_table(run: &ScenarioRun) -> Table {
-    let mut table = Table::new(["fault", "kind", "frames met", "fired (switch)", "observed (captures)", "latest beyond"]);
+    let mut table = Table::new([
+        "fault",
+        "kind",
+        "frames met",
+        "fired (switch)",
+        "observed (captures)",
+        "latest beyond",
+    ]);
     for fault in &run.faults {
         table.row([
             fault.id.clone(),
@@ -24,12 +31,23 @@ fn faults_table(run: &ScenarioRun) -> Table {
 
 fn flows_table(run: &ScenarioRun) -> Table {
     let mut table = Table::new(["flow", "sent", "received", "lost", "extra"]);
-    let names = run.metrics.keys().filter_map(|name| name.strip_prefix("flow.")?.strip_suffix(".sent"));
+    let names = run
+        .metrics
+        .keys()
+        .filter_map(|name| name.strip_prefix("flow.")?.strip_suffix(".sent"));
     for name in names {
         let value = |what: &str| {
-            run.metrics.get(&format!("flow.{name}.{what}")).map_or_else(String::new, |value| grouped(*value as u64))
+            run.metrics
+                .get(&format!("flow.{name}.{what}"))
+                .map_or_else(String::new, |value| grouped(*value as u64))
         };
-        table.row([name.to_owned(), value("sent"), value("received"), value("lost"), value("extra")]);
+        table.row([
+            name.to_owned(),
+            value("sent"),
+            value("received"),
+            value("lost"),
+            value("extra"),
+        ]);
     }
     table
 }
@@ -37,12 +55,23 @@ fn flows_table(run: &ScenarioRun) -> Table {
 /// Latencies that clients measured: name, requests, p50, p99, max.
 fn clients_table(run: &ScenarioRun) -> Table {
     let mut table = Table::new(["client", "requests", "p50", "p90", "p99", "max"]);
-    let names = run.metrics.keys().filter_map(|name| name.strip_prefix("client.")?.strip_suffix(".p50"));
+    let names = run
+        .metrics
+        .keys()
+        .filter_map(|name| name.strip_prefix("client.")?.strip_suffix(".p50"));
     for name in names {
         let value = |what: &str| run.metrics.get(&format!("client.{name}.{what}")).copied();
-        let time = |what: &str| value(what).map_or_else(String::new, |value| milliseconds(value as u64));
+        let time =
+            |what: &str| value(what).map_or_else(String::new, |value| milliseconds(value as u64));
         let requests = value("requests").map_or_else(String::new, |value| grouped(value as u64));
-        table.row([name.to_owned(), requests, time("p50"), time("p90"), time("p99"), time("max")]);
+        table.row([
+            name.to_owned(),
+            requests,
+            time("p50"),
+            time("p90"),
+            time("p99"),
+            time("max"),
+        ]);
     }
     table
 }
@@ -50,7 +79,10 @@ fn clients_table(run: &ScenarioRun) -> Table {
 fn other_metrics(run: &ScenarioRun) -> Table {
     let mut table = Table::new(["metric", "value"]);
     for (name, value) in &run.metrics {
-        if ["training.", "switch.", "run."].iter().any(|prefix| name.starts_with(prefix)) {
+        if ["training.", "switch.", "run."]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+        {
             let shown = if name.ends_with(".wall") {
                 format!("{:.2} s", value / 1e9)
             } else if value.fract() == 0.0 {
@@ -71,7 +103,12 @@ fn milliseconds(ns: u64) -> String {
 /// For the terminal.
 pub fn show(run: &ScenarioRun) -> String {
     let mut text = String::new();
-    for table in [faults_table(run), flows_table(run), clients_table(run), other_metrics(run)] {
+    for table in [
+        faults_table(run),
+        flows_table(run),
+        clients_table(run),
+        other_metrics(run),
+    ] {
         if !table.rows().is_empty() {
             text += &format!("\n{table}");
         }
@@ -85,11 +122,17 @@ pub fn show(run: &ScenarioRun) -> String {
 
 fn checks(run: &ScenarioRun) -> Vec<(bool, String)> {
     let faults = run.faults.iter().map(|fault| {
-        let text = format!("{}: the switch fired {}, captures saw {}", fault.id, fault.fired, fault.observed);
+        let text = format!(
+            "{}: the switch fired {}, captures saw {}",
+            fault.id, fault.fired, fault.observed
+        );
         (fault.is_proved(), text)
     });
     let expectations = run.expectations.iter().map(|expectation| {
-        (expectation.passed, format!("{}  ({})", expectation.text, expectation.message))
+        (
+            expectation.passed,
+            format!("{}  ({})", expectation.text, expectation.message),
+        )
     });
     faults.chain(expectations).collect()
 }
@@ -100,9 +143,13 @@ pub fn page(planned: &Planned, run: &ScenarioRun) -> Result<String, PlotError> {
     if !planned.scenario.description.is_empty() {
         page.paragraph(&planned.scenario.description);
     }
-    page.paragraph(&format!("Seed {}; the workload took {:.1} s.", run.seed, run.wall_s));
+    page.paragraph(&format!(
+        "Seed {}; the workload took {:.1} s.",
+        run.seed, run.wall_s
+    ));
     let checks = checks(run);
-    page.heading("What must hold").checks(checks.iter().map(|(holds, text)| (*holds, text.as_str())));
+    page.heading("What must hold")
+        .checks(checks.iter().map(|(holds, text)| (*holds, text.as_str())));
     page.heading("Faults").table(&faults_table(run));
     page.paragraph(
         "\"Fired\" is the switch's own counter. \"Observed\" comes only from captures on both sides of the faulting switch: frames \
@@ -118,15 +165,24 @@ pub fn page(planned: &Planned, run: &ScenarioRun) -> Result<String, PlotError> {
         let bars: Vec<(&str, f64)> = run
             .metrics
             .iter()
-            .filter_map(|(name, value)| Some((name.strip_prefix("client.")?.strip_suffix(".p90")?, value / 1e6)))
+            .filter_map(|(name, value)| {
+                Some((
+                    name.strip_prefix("client.")?.strip_suffix(".p90")?,
+                    value / 1e6,
+                ))
+            })
             .collect();
-        page.figure(&plot::bars("90th percentile of the latency, ms", &bars)?, "By client and command.");
+        page.figure(
+            &plot::bars("90th percentile of the latency, ms", &bars)?,
+            "By client and command.",
+        );
     }
     let others = other_metrics(run);
     if !others.rows().is_empty() {
         page.heading("Other measurements").table(&others);
     }
     page.heading("Plan").preformatted(&planned.plan.to_string());
-    page.heading("Scenario").preformatted(&planned.scenario.text);
+    page.heading("Scenario")
+        .preformatted(&planned.scenario.text);
     Ok(page.render())
 }

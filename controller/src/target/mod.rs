@@ -4,9 +4,9 @@
 
 mod p4runtime;
 
-pub use p4runtime::P4Runtime;
 pub use p4rt::client::{Query, UpdateType};
 pub use p4rt::translate::Item;
+pub use p4runtime::P4Runtime;
 
 use p4lang::p4info::P4Info;
 use std::time::Duration;

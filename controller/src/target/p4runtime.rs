@@ -21,14 +21,24 @@ pub struct P4Runtime {
 
 impl P4Runtime {
     /// Connects to `address` (`host:port`) and becomes primary.
-    pub fn connect(runtime: Arc<Runtime>, name: &str, address: &str, device_id: u64) -> Result<Self, TargetError> {
+    pub fn connect(
+        runtime: Arc<Runtime>,
+        name: &str,
+        address: &str,
+        device_id: u64,
+    ) -> Result<Self, TargetError> {
         let connected = runtime.block_on(async {
             let mut client = Client::connect(address, device_id, ANSWER_TIMEOUT).await?;
             let events = client.become_primary(ELECTION_ID).await?;
             Ok((client, events))
         });
         let (client, events) = connected.map_err(|source| failure(name, source))?;
-        Ok(Self { name: name.to_owned(), runtime, client, _events: events })
+        Ok(Self {
+            name: name.to_owned(),
+            runtime,
+            client,
+            _events: events,
+        })
     }
 }
 
@@ -40,23 +50,34 @@ impl Target for P4Runtime {
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         let p4info = p4rt::p4info::to_proto(p4info);
         let action = PipelineAction::VerifyAndCommit;
-        let call = self.client.set_pipeline(action, p4info, device_config.to_vec(), 0);
-        self.runtime.block_on(call).map_err(|source| failure(&self.name, source))
+        let call = self
+            .client
+            .set_pipeline(action, p4info, device_config.to_vec(), 0);
+        self.runtime
+            .block_on(call)
+            .map_err(|source| failure(&self.name, source))
     }
 
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError> {
         if updates.is_empty() {
             return Ok(());
         }
-        self.runtime.block_on(self.client.apply(updates)).map_err(|source| failure(&self.name, source))
+        self.runtime
+            .block_on(self.client.apply(updates))
+            .map_err(|source| failure(&self.name, source))
     }
 
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError> {
-        self.runtime.block_on(self.client.read(queries)).map_err(|source| failure(&self.name, source))
+        self.runtime
+            .block_on(self.client.read(queries))
+            .map_err(|source| failure(&self.name, source))
     }
 
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {
-        let reason = |reason: String| TargetError::PortCounters { switch: self.name.clone(), reason };
+        let reason = |reason: String| TargetError::PortCounters {
+            switch: self.name.clone(),
+            reason,
+        };
         let response = self.runtime.block_on(async {
             let connected = connect_extension(self.client.address(), ANSWER_TIMEOUT).await;
             let mut switch = connected.map_err(|error| reason(error.to_string()))?;
@@ -79,5 +100,8 @@ impl Target for P4Runtime {
 }
 
 fn failure(switch: &str, source: ClientError) -> TargetError {
-    TargetError::P4Runtime { switch: switch.to_owned(), source: Box::new(source) }
+    TargetError::P4Runtime {
+        switch: switch.to_owned(),
+        source: Box::new(source),
+    }
 }

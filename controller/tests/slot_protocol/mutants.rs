@@ -9,6 +9,7 @@ use crate::wild::wild_differences;
 
 const AGGREGATE: &str = "common/aggregate.p4";
 const EXTERNS: &str = "psa/externs.p4";
+const VALUES: &str = "common/values256.p4";
 
 /// A defect of the P4 text.
 struct Mutant {
@@ -22,7 +23,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no bitmap check: a duplicate is merged again",
         patch: (
-            AGGREGATE,
+            EXTERNS,
             "} else if (before & worker_bit != 0) {",
             "} else if (false) {",
         ),
@@ -37,19 +38,23 @@ const MUTANTS: &[Mutant] = &[
         name: "no takeover",
         patch: (
             AGGREGATE,
-            "worker_bit, age == AGE_NEW, before",
-            "worker_bit, false, before",
+            "worker_bit, age == AGE_NEW, op",
+            "worker_bit, false, op",
         ),
         breaks_training: true,
     },
     Mutant {
         name: "an empty bitmap is not taken over",
-        patch: (AGGREGATE, "if (before == 0) {", "if (age == AGE_NEW) {"),
+        patch: (EXTERNS, "if (before == 0) {", "if (taken_over) {"),
         breaks_training: false,
     },
     Mutant {
         name: "one version of each slot",
-        patch: (AGGREGATE, "(slot << 1) + version;", "(slot << 1);"),
+        patch: (
+            AGGREGATE,
+            "pair[30:0] ++ hdr.agg.flags[7:7];",
+            "pair[30:0] ++ 1w0;",
+        ),
         breaks_training: false,
     },
     Mutant {
@@ -65,8 +70,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of an incomplete cell goes on as SUM",
         patch: (
             AGGREGATE,
-            "bool complete = before",
-            "bool complete = before & worker_bit != 0 || before",
+            "bool complete = present",
+            "bool complete = op == SLOT_READ || present",
         ),
         breaks_training: true,
     },
@@ -91,7 +96,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a block of 32 values is forgotten",
-        patch: (AGGREGATE, "sum5.apply(hdr.values5, cell, op);", ""),
+        patch: (VALUES, "sum5.apply(hdr.values5, cell, op);", ""),
         breaks_training: true,
     },
     Mutant {

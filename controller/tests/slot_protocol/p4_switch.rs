@@ -222,6 +222,7 @@ impl P4Switch {
                 ("all_workers_", all),
                 ("base_", u128::from(BASE)),
                 ("window_", window),
+                ("slot_mask_", window - 1),
             ],
         );
         for worker in job.everyone().iter() {

@@ -28,10 +28,22 @@ impl Watched {
     /// Some other command that ends up as `weir`.
     pub fn command(mut command: Command) -> Watched {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let mark = format!(
+            "{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let temporary = tempfile::tempdir().unwrap();
-        command.env(MARK, &mark).env("TMPDIR", temporary.path()).env("RUST_BACKTRACE", "1");
-        Watched { mark, command, temporary, before: host_state() }
+        command
+            .env(MARK, &mark)
+            .env("TMPDIR", temporary.path())
+            .env("RUST_BACKTRACE", "1");
+        Watched {
+            mark,
+            command,
+            temporary,
+            before: host_state(),
+        }
     }
 
     /// Sets a variable.
@@ -50,17 +62,28 @@ impl Watched {
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         };
         for trace in ["panicked", "backtrace", "RUST_BACKTRACE"] {
-            assert!(!finished.stderr.contains(trace) && !finished.stdout.contains(trace), "{finished:?}");
+            assert!(
+                !finished.stderr.contains(trace) && !finished.stdout.contains(trace),
+                "{finished:?}"
+            );
         }
         // The kernel takes a namespace's processes down when its init ends: at once, but not in the same instant.
         let deadline = Instant::now() + Duration::from_secs(5);
         while !processes(&self.mark).is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(processes(&self.mark), Vec::<String>::new(), "processes are left");
+        assert_eq!(
+            processes(&self.mark),
+            Vec::<String>::new(),
+            "processes are left"
+        );
         let new: Vec<_> = host_state().difference(&self.before).cloned().collect();
         assert!(new.is_empty(), "left behind: {new:?}");
-        let files: Vec<_> = std::fs::read_dir(self.temporary.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+        let files: Vec<_> = std::fs::read_dir(self.temporary.path())
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
         assert!(files.is_empty(), "left behind: {files:?}");
         finished
     }
@@ -69,8 +92,14 @@ impl Watched {
 /// Interfaces and named network namespaces of the machine.
 fn host_state() -> BTreeSet<String> {
     let folders = ["/sys/class/net", "/run/netns"];
-    let entries = folders.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-    entries.map(|entry| entry.path().display().to_string()).collect()
+    let entries = folders
+        .into_iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .flatten();
+    entries
+        .map(|entry| entry.path().display().to_string())
+        .collect()
 }
 
 /// Command lines of the processes that carry the mark.
@@ -79,15 +108,26 @@ fn processes(mark: &str) -> Vec<String> {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let marked = pids.filter(|pid| {
         let environment = std::fs::read(pid.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == wanted.as_bytes())
     });
-    marked.map(|pid| std::fs::read_to_string(pid.path().join("cmdline")).unwrap_or_default().replace('\0', " ")).collect()
+    marked
+        .map(|pid| {
+            std::fs::read_to_string(pid.path().join("cmdline"))
+                .unwrap_or_default()
+                .replace('\0', " ")
+        })
+        .collect()
 }
 
 /// Names of the files in a folder, in order.
 pub fn files(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

@@ -71,7 +71,14 @@ pub fn skip(test: &str, missing: &str) {
 /// Whether this machine lets us make namespaces; if not, the test is skipped by name.
 pub fn has_namespaces(test: &str) -> bool {
     let allowed = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--pid", "--fork", "true"])
+        .args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--pid",
+            "--fork",
+            "true",
+        ])
         .output()
         .is_ok_and(|output| output.status.success());
     if !allowed {
@@ -82,8 +89,9 @@ pub fn has_namespaces(test: &str) -> bool {
 
 /// Whether a program is on the PATH; if not, the test is skipped by name.
 pub fn has_program(test: &str, program: &str) -> bool {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
+    let found = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    });
     if !found {
         skip(test, program);
     }
@@ -98,7 +106,9 @@ pub fn repository(path: &str) -> PathBuf {
 /// One experiment at a time: byte counts mean nothing while others take the processors.
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    ALONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The processes that descend from a process.
@@ -106,10 +116,18 @@ pub fn descendants(of: u32) -> Vec<u32> {
     let mut found = vec![of];
     let mut index = 0;
     while index < found.len() {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", found[index])).into_iter().flatten().flatten();
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", found[index]))
+            .into_iter()
+            .flatten()
+            .flatten();
         for task in tasks {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+            let children =
+                std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|pid| pid.parse::<u32>().ok()),
+            );
         }
         index += 1;
     }

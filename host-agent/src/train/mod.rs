@@ -38,7 +38,13 @@ pub struct Recipe {
 impl Default for Recipe {
     /// What the command line's defaults say.
     fn default() -> Self {
-        Recipe { seed: 1, rounds: 40, batch: 32, learning_rate: 0.1, momentum: 0.9 }
+        Recipe {
+            seed: 1,
+            rounds: 40,
+            batch: 32,
+            learning_rate: 0.1,
+            momentum: 0.9,
+        }
     }
 }
 

@@ -31,10 +31,17 @@ impl Links {
             // switch it is the switch.
             let [first, second] = &link.ends;
             let swap = is_recorded(first) || (!is_recorded(second) && topology.has_switch(first));
-            let (a, b) = if swap { (second, first) } else { (first, second) };
+            let (a, b) = if swap {
+                (second, first)
+            } else {
+                (first, second)
+            };
             for (node, fd) in [(a, ends.a), (b, ends.b)] {
                 let attachment = Attachment::Socket(Arc::new(fd));
-                match topology.ports(node).find(|port| std::ptr::eq(port.link, link)) {
+                match topology
+                    .ports(node)
+                    .find(|port| std::ptr::eq(port.link, link))
+                {
                     Some(port) if topology.has_switch(node) => {
                         ports.insert((node.clone(), port.number), (cable, attachment));
                     }
@@ -44,7 +51,12 @@ impl Links {
                 }
             }
         }
-        Ok(Links { hub: builder.start()?, hosts, ports, recorded: options.record.clone() })
+        Ok(Links {
+            hub: builder.start()?,
+            hosts,
+            ports,
+            recorded: options.record.clone(),
+        })
     }
 
     pub fn host(&self, name: &str) -> Option<Attachment> {
@@ -52,7 +64,9 @@ impl Links {
     }
 
     pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
-        self.ports.get(&(switch.to_owned(), port)).map(|port| port.1.clone())
+        self.ports
+            .get(&(switch.to_owned(), port))
+            .map(|port| port.1.clone())
     }
 
     /// A host is end A of its cable, so what entered there is what it sent.
@@ -69,11 +83,18 @@ impl Links {
     }
 
     pub fn recordings(&mut self) -> Vec<PortRecording> {
-        let of_recorded = self.ports.iter().filter(|((switch, _), _)| self.recorded.contains(switch));
+        let of_recorded = self
+            .ports
+            .iter()
+            .filter(|((switch, _), _)| self.recorded.contains(switch));
         of_recorded
             .filter_map(|((switch, port), (cable, _))| {
                 let recording = self.hub.recording(*cable)?;
-                Some(PortRecording { switch: switch.clone(), port: *port, recording })
+                Some(PortRecording {
+                    switch: switch.clone(),
+                    port: *port,
+                    recording,
+                })
             })
             .collect()
     }

@@ -61,7 +61,9 @@ pub enum BedError {
     #[error("cannot build the network: {0}")]
     Io(#[from] io::Error),
     /// Kernel IP was asked for where there are no namespaces.
-    #[error("hosts that speak IP need network namespaces; this scenario cannot run over in-memory links")]
+    #[error(
+        "hosts that speak IP need network namespaces; this scenario cannot run over in-memory links"
+    )]
     NoKernelIp,
     /// A host or port that the topology does not have.
     #[error("the topology has no {0}")]
@@ -115,7 +117,10 @@ impl Bed {
             Wiring::Veth => Links::Veth(veth::Links::up(topology, options)?),
             Wiring::Memory => Links::Memory(memory::Links::up(topology, options)?),
         };
-        Ok(Bed { topology: topology.clone(), links })
+        Ok(Bed {
+            topology: topology.clone(),
+            links,
+        })
     }
 
     /// What was brought up.
@@ -134,7 +139,9 @@ impl Bed {
     /// What a host is attached to.
     pub fn host_attachment(&self, host: &str) -> Result<Attachment, BedError> {
         match &self.links {
-            Links::Veth(links) => links.host(host).map(|_| Attachment::Interface(veth::HOST_INTERFACE.into())),
+            Links::Veth(links) => links
+                .host(host)
+                .map(|_| Attachment::Interface(veth::HOST_INTERFACE.into())),
             Links::Memory(links) => links.host(host),
         }
         .ok_or_else(|| BedError::Unknown(format!("host {host}")))
@@ -165,7 +172,8 @@ impl Bed {
 
     /// Starts a switch's process, where the switches' ends of the links are.
     pub fn spawn_switch(&self, switch: &str, command: Command) -> Result<Process, BedError> {
-        let attachments: Vec<Attachment> = self.ports(switch).into_iter().map(|port| port.1).collect();
+        let attachments: Vec<Attachment> =
+            self.ports(switch).into_iter().map(|port| port.1).collect();
         Ok(Process::spawn(switch, inheriting(command, &attachments))?)
     }
 
@@ -173,9 +181,9 @@ impl Bed {
     pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
         match &self.links {
             Links::Veth(links) => links.host_counters(host),
-            Links::Memory(links) => {
-                links.host_counters(host).ok_or_else(|| BedError::Unknown(format!("host {host}")))
-            }
+            Links::Memory(links) => links
+                .host_counters(host)
+                .ok_or_else(|| BedError::Unknown(format!("host {host}"))),
         }
     }
 
@@ -203,7 +211,8 @@ fn inheriting(mut command: Command, attachments: &[Attachment]) -> Command {
         unsafe {
             command.pre_exec(move || {
                 for socket in &sockets {
-                    fcntl(socket.as_fd(), FcntlArg::F_SETFD(FdFlag::empty())).map_err(io::Error::from)?;
+                    fcntl(socket.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))
+                        .map_err(io::Error::from)?;
                 }
                 Ok(())
             });

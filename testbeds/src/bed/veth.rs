@@ -37,14 +37,21 @@ impl Links {
             let netlink = Netlink::open_in(namespace.namespace())?;
             hosts.insert(host.name.clone(), (namespace, netlink));
         }
-        let mut links = Links { hosts, ports: BTreeMap::new(), captures: Vec::new(), ours };
+        let mut links = Links {
+            hosts,
+            ports: BTreeMap::new(),
+            captures: Vec::new(),
+            ours,
+        };
         for (number, link) in topology.links.iter().enumerate() {
             links.connect(topology, number, link, options)?;
         }
         let here = Namespace::current()?;
         for switch in &options.record {
             for port in topology.ports(switch) {
-                let Some(interface) = links.ports.get(&(switch.clone(), port.number)) else { continue };
+                let Some(interface) = links.ports.get(&(switch.clone(), port.number)) else {
+                    continue;
+                };
                 let capture = Capture::start(&here, interface, options.filter, options.limits)?;
                 links.captures.push((switch.clone(), port.number, capture));
             }
@@ -52,27 +59,44 @@ impl Links {
         Ok(links)
     }
 
-    fn connect(&mut self, topology: &Topology, number: usize, link: &Link, options: &Options) -> Result<(), BedError> {
+    fn connect(
+        &mut self,
+        topology: &Topology,
+        number: usize,
+        link: &Link,
+        options: &Options,
+    ) -> Result<(), BedError> {
         // Both ends are made here under names of our own, and a host's end is then moved and renamed by its namespace.
         let names = [format!("weir{number}a"), format!("weir{number}b")];
         self.ours.create_veth(&names[0], &names[1])?;
         for (end, name) in link.ends.iter().zip(&names) {
             if topology.has_switch(end) {
-                let port = topology.ports(end).find(|port| std::ptr::eq(port.link, link));
-                let port = port.ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
+                let port = topology
+                    .ports(end)
+                    .find(|port| std::ptr::eq(port.link, link));
+                let port = port
+                    .ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
                 self.bring_up(&self.ours, name, switch_mac(number), link, None)?;
                 let number = port.number;
                 self.ports.insert((end.clone(), number), name.to_owned());
             } else {
-                let host = topology.host(end).ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
-                let (namespace, netlink) =
-                    self.hosts.get(end).ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
+                let host = topology
+                    .host(end)
+                    .ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
+                let (namespace, netlink) = self
+                    .hosts
+                    .get(end)
+                    .ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
                 self.ours.move_to(name, namespace.namespace())?;
                 netlink.rename(name, HOST_INTERFACE)?;
                 let address = options.kernel_ip.then_some((host.ip, PREFIX));
                 self.bring_up(netlink, HOST_INTERFACE, host.mac.0, link, address)?;
                 if options.kernel_ip {
-                    for other in topology.hosts.iter().filter(|other| other.name != host.name) {
+                    for other in topology
+                        .hosts
+                        .iter()
+                        .filter(|other| other.name != host.name)
+                    {
                         netlink.add_neighbour(HOST_INTERFACE, other.ip, other.mac.0)?;
                     }
                 }
@@ -89,8 +113,18 @@ impl Links {
         link: &Link,
         address: Option<(std::net::Ipv4Addr, u8)>,
     ) -> Result<(), BedError> {
-        netlink.configure(&Interface { name: name.into(), mac, mtu: link.mtu, address, arp: false })?;
-        let rate = Rate { rate_bps: link.rate_bps, burst_bytes: BURST_BYTES, limit_bytes: QUEUE_BYTES };
+        netlink.configure(&Interface {
+            name: name.into(),
+            mac,
+            mtu: link.mtu,
+            address,
+            arp: false,
+        })?;
+        let rate = Rate {
+            rate_bps: link.rate_bps,
+            burst_bytes: BURST_BYTES,
+            limit_bytes: QUEUE_BYTES,
+        };
         Ok(netlink.limit_rate(name, rate)?)
     }
 
@@ -99,17 +133,27 @@ impl Links {
     }
 
     pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
-        self.ports.get(&(switch.to_owned(), port)).cloned().map(Attachment::Interface)
+        self.ports
+            .get(&(switch.to_owned(), port))
+            .cloned()
+            .map(Attachment::Interface)
     }
 
     pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
-        let (_, netlink) = self.hosts.get(host).ok_or_else(|| BedError::Unknown(format!("host {host}")))?;
+        let (_, netlink) = self
+            .hosts
+            .get(host)
+            .ok_or_else(|| BedError::Unknown(format!("host {host}")))?;
         Ok(netlink.counters(HOST_INTERFACE)?)
     }
 
     pub fn recordings(&mut self) -> Result<Vec<PortRecording>, BedError> {
         let stop = |(switch, port, capture): (String, u32, Capture)| {
-            Ok(PortRecording { switch, port, recording: capture.stop()? })
+            Ok(PortRecording {
+                switch,
+                port,
+                recording: capture.stop()?,
+            })
         };
         self.captures.drain(..).map(stop).collect()
     }

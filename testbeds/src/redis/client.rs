@@ -111,7 +111,11 @@ pub enum ClientError {
 
 /// Runs a client to its end.
 pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
-    if let Some(index) = args.commands.iter().position(|command| command.trim().is_empty()) {
+    if let Some(index) = args
+        .commands
+        .iter()
+        .position(|command| command.trim().is_empty())
+    {
         return Err(ClientError::EmptyCommand(index));
     }
     let timeout = Duration::from_millis(args.timeout_ms.max(1));
@@ -151,8 +155,10 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
 /// The words of a request.
 fn request(template: &str, number: u32, value_bytes: u32) -> Vec<String> {
     let number = number.to_string();
-    let mut words: Vec<String> =
-        template.split_whitespace().map(|word| word.replace("{n}", &number)).collect();
+    let mut words: Vec<String> = template
+        .split_whitespace()
+        .map(|word| word.replace("{n}", &number))
+        .collect();
     if words.len() == 2 && words[0].eq_ignore_ascii_case("SET") {
         words.push("v".repeat(value_bytes as usize));
     }

@@ -42,10 +42,11 @@ pub enum DecodeError {
 
 /// The program that a message describes.
 ///
-/// What p4lang's model does not hold (documentation, externs of other architectures) is left out. A register or digest
-/// whose element is neither a scalar nor a flat struct of scalars has an empty `element`.
+/// Externs of other architectures and the descriptions of named types are left out. A register or digest whose element is
+/// neither a scalar nor a flat struct of scalars has an empty `element`.
 pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
     let package = info.pkg_info.clone().unwrap_or_default();
+    let program = self::package(&package);
     let types = info.type_info.clone().unwrap_or_default();
     Ok(model::P4Info {
         arch: package.arch,
@@ -62,6 +63,8 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
                     table_ids: p.table_ids.clone(),
                     with_selector: p.with_selector,
                     size: p.size,
+                    max_group_size: p.max_group_size,
+                    selector_size: selector_size(p),
                 })
             },
         )?,
@@ -74,6 +77,7 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
                     preamble,
                     unit: counter_unit(c.spec.as_ref()),
                     size: c.size,
+                    index_type: named(c.index_type_name.as_ref()),
                 })
             },
         )?,
@@ -98,6 +102,7 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
                     preamble,
                     unit: meter_unit(m.spec.as_ref()),
                     size: m.size,
+                    index_type: named(m.index_type_name.as_ref()),
                 })
             },
         )?,
@@ -146,6 +151,8 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
                     element,
                     struct_name,
                     size: r.size.into(),
+                    data_type: None,
+                    index_type: named(r.index_type_name.as_ref()),
                 })
             },
         )?,
@@ -159,9 +166,12 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
                     preamble,
                     element,
                     struct_name,
+                    data_type: None,
                 })
             },
         )?,
+        package: program,
+        types: model::TypeInfo::default(),
     })
 }
 
@@ -180,6 +190,13 @@ fn each<P, M>(
             name: preamble.name.clone(),
             alias: preamble.alias.clone(),
             annotations: preamble.annotations.clone(),
+            brief: preamble.doc.as_ref().map_or("", |d| &d.brief).to_owned(),
+            description: preamble
+                .doc
+                .as_ref()
+                .map_or("", |d| &d.description)
+                .to_owned(),
+            structured: structured(&preamble.structured_annotations),
         };
         decode(object, preamble)
     };
@@ -200,11 +217,19 @@ fn table(table: &config::Table, preamble: model::Preamble) -> Result<model::Tabl
             .initial_default_action
             .as_ref()
             .map_or(0, |call| call.action_id),
+        initial_default_args: table
+            .initial_default_action
+            .iter()
+            .flat_map(|call| &call.arguments)
+            .map(|arg| (arg.param_id, arg.value.clone()))
+            .collect(),
         implementation_id: table.implementation_id,
         direct_resource_ids: table.direct_resource_ids.clone(),
         size: table.size,
         is_const_table: table.is_const_table,
         has_initial_entries: table.has_initial_entries,
+        idle_timeout: table.idle_timeout_behavior()
+            == config::table::IdleTimeoutBehavior::NotifyControl,
     })
 }
 
@@ -230,6 +255,8 @@ fn match_field(field: &config::MatchField) -> Result<model::MatchField, DecodeEr
         bitwidth: width(&field.name, field.bitwidth)?,
         match_type,
         annotations: field.annotations.clone(),
+        structured: structured(&field.structured_annotations),
+        type_name: named(field.type_name.as_ref()),
     })
 }
 
@@ -244,6 +271,7 @@ fn action_ref(action: &config::ActionRef) -> model::ActionRef {
         id: action.id,
         scope,
         annotations: action.annotations.clone(),
+        structured: structured(&action.structured_annotations),
     }
 }
 
@@ -257,6 +285,8 @@ fn action(
             name: param.name.clone(),
             bitwidth: width(&param.name, param.bitwidth)?,
             annotations: param.annotations.clone(),
+            structured: structured(&param.structured_annotations),
+            type_name: named(param.type_name.as_ref()),
         })
     };
     Ok(model::Action {
@@ -274,6 +304,8 @@ fn controller_header(
             id: field.id,
             name: field.name.clone(),
             bitwidth: width(&field.name, field.bitwidth)?,
+            annotations: field.annotations.clone(),
+            type_name: named(field.type_name.as_ref()),
         })
     };
     let metadata = header
@@ -282,6 +314,76 @@ fn controller_header(
         .map(field)
         .collect::<Result<_, _>>()?;
     Ok(model::ControllerPacketMetadata { preamble, metadata })
+}
+
+fn package(info: &config::PkgInfo) -> model::Package {
+    let doc = info.doc.clone().unwrap_or_default();
+    model::Package {
+        name: info.name.clone(),
+        version: info.version.clone(),
+        organization: info.organization.clone(),
+        contact: info.contact.clone(),
+        url: info.url.clone(),
+        brief: doc.brief,
+        description: doc.description,
+        annotations: info.annotations.clone(),
+        platform: info.platform_properties.map(|p| model::Platform {
+            multicast_group_table_size: p.multicast_group_table_size,
+            multicast_group_table_total_replicas: p.multicast_group_table_total_replicas,
+            multicast_group_table_max_replicas_per_entry: p
+                .multicast_group_table_max_replicas_per_entry,
+        }),
+    }
+}
+
+fn named(name: Option<&config::P4NamedType>) -> Option<String> {
+    name.map(|named| named.name.clone())
+}
+
+fn selector_size(profile: &config::ActionProfile) -> Option<model::SelectorSize> {
+    use config::action_profile::SelectorSizeSemantics as Semantics;
+    Some(match profile.selector_size_semantics.as_ref()? {
+        Semantics::SumOfWeights(_) => model::SelectorSize::SumOfWeights,
+        Semantics::SumOfMembers(members) => model::SelectorSize::SumOfMembers {
+            max_member_weight: members.max_member_weight,
+        },
+    })
+}
+
+/// Annotations without a body say nothing here and are left out.
+fn structured(list: &[config::StructuredAnnotation]) -> Vec<model::StructuredAnnotation> {
+    use config::structured_annotation::Body;
+    list.iter()
+        .filter_map(|annotation| {
+            let body = match annotation.body.as_ref()? {
+                Body::ExpressionList(list) => {
+                    let items = list.expressions.iter().map(literal);
+                    model::Structured::List(items.collect::<Option<_>>()?)
+                }
+                Body::KvPairList(list) => {
+                    let pairs = list
+                        .kv_pairs
+                        .iter()
+                        .map(|pair| Some((pair.key.clone(), literal(pair.value.as_ref()?)?)));
+                    model::Structured::Map(pairs.collect::<Option<_>>()?)
+                }
+            };
+            Some(model::StructuredAnnotation {
+                name: annotation.name.clone(),
+                body,
+            })
+        })
+        .collect()
+}
+
+fn literal(expression: &config::Expression) -> Option<p4lang::ast::Literal> {
+    use config::expression::Value;
+    use p4lang::ast::Literal;
+    Some(match expression.value.as_ref()? {
+        Value::Int64Value(n) => Literal::Int((*n).into()),
+        Value::StringValue(s) => Literal::Str(s.clone()),
+        Value::BoolValue(b) => Literal::Bool(*b),
+    })
 }
 
 fn counter_unit(spec: Option<&config::CounterSpec>) -> model::Unit {

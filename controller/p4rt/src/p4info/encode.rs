@@ -1,17 +1,17 @@
 //! p4lang's P4Info as the protocol's message.
 
+mod annotations;
+mod types;
+
 use crate::config;
+use annotations::{documentation, structured};
 use p4lang::p4info as model;
 
 /// The message that describes the same program.
 #[must_use]
 pub fn to_proto(info: &model::P4Info) -> config::P4Info {
     config::P4Info {
-        pkg_info: Some(config::PkgInfo {
-            arch: info.arch.clone(),
-            name: info.name.clone(),
-            ..Default::default()
-        }),
+        pkg_info: Some(package(info)),
         tables: info.tables.iter().map(table).collect(),
         actions: info.actions.iter().map(action).collect(),
         action_profiles: info.action_profiles.iter().map(action_profile).collect(),
@@ -28,7 +28,32 @@ pub fn to_proto(info: &model::P4Info) -> config::P4Info {
         registers: info.registers.iter().map(register).collect(),
         digests: info.digests.iter().map(digest).collect(),
         externs: Vec::new(),
-        type_info: type_info(info),
+        type_info: types::type_info(info),
+    }
+}
+
+fn package(info: &model::P4Info) -> config::PkgInfo {
+    let package = &info.package;
+    config::PkgInfo {
+        arch: info.arch.clone(),
+        name: if package.name.is_empty() {
+            info.name.clone()
+        } else {
+            package.name.clone()
+        },
+        version: package.version.clone(),
+        organization: package.organization.clone(),
+        contact: package.contact.clone(),
+        url: package.url.clone(),
+        doc: documentation(&package.brief, &package.description),
+        annotations: package.annotations.clone(),
+        platform_properties: package.platform.map(|p| config::PlatformProperties {
+            multicast_group_table_size: p.multicast_group_table_size,
+            multicast_group_table_total_replicas: p.multicast_group_table_total_replicas,
+            multicast_group_table_max_replicas_per_entry: p
+                .multicast_group_table_max_replicas_per_entry,
+        }),
+        ..Default::default()
     }
 }
 
@@ -38,6 +63,8 @@ fn preamble(preamble: &model::Preamble) -> Option<config::Preamble> {
         name: preamble.name.clone(),
         alias: preamble.alias.clone(),
         annotations: preamble.annotations.clone(),
+        doc: documentation(&preamble.brief, &preamble.description),
+        structured_annotations: structured(&preamble.structured),
         ..Default::default()
     })
 }
@@ -51,7 +78,7 @@ fn table(table: &model::Table) -> config::Table {
         initial_default_action: (table.initial_default_action_id != 0).then(|| {
             config::TableActionCall {
                 action_id: table.initial_default_action_id,
-                arguments: Vec::new(),
+                arguments: arguments(&table.initial_default_args),
             }
         }),
         implementation_id: table.implementation_id,
@@ -59,8 +86,26 @@ fn table(table: &model::Table) -> config::Table {
         size: table.size,
         is_const_table: table.is_const_table,
         has_initial_entries: table.has_initial_entries,
+        idle_timeout_behavior: if table.idle_timeout {
+            config::table::IdleTimeoutBehavior::NotifyControl.into()
+        } else {
+            config::table::IdleTimeoutBehavior::NoTimeout.into()
+        },
         ..Default::default()
     }
+}
+
+fn arguments(args: &[(u32, Vec<u8>)]) -> Vec<config::table_action_call::Argument> {
+    args.iter()
+        .map(|(id, value)| config::table_action_call::Argument {
+            param_id: *id,
+            value: value.clone(),
+        })
+        .collect()
+}
+
+fn named(name: Option<&String>) -> Option<config::P4NamedType> {
+    name.map(|name| config::P4NamedType { name: name.clone() })
 }
 
 fn match_field(field: &model::MatchField) -> config::MatchField {
@@ -79,6 +124,8 @@ fn match_field(field: &model::MatchField) -> config::MatchField {
             model::MatchType::Optional => kind(MatchType::Optional),
             model::MatchType::Other(name) => Match::OtherMatchType(name.clone()),
         }),
+        type_name: named(field.type_name.as_ref()),
+        structured_annotations: structured(&field.structured),
         ..Default::default()
     }
 }
@@ -94,6 +141,7 @@ fn action_ref(action: &model::ActionRef) -> config::ActionRef {
         id: action.id,
         scope: scope.into(),
         annotations: action.annotations.clone(),
+        structured_annotations: structured(&action.structured),
         ..Default::default()
     }
 }
@@ -104,6 +152,8 @@ fn action(action: &model::Action) -> config::Action {
         name: param.name.clone(),
         annotations: param.annotations.clone(),
         bitwidth: signed(param.bitwidth),
+        type_name: named(param.type_name.as_ref()),
+        structured_annotations: structured(&param.structured),
         ..Default::default()
     };
     config::Action {
@@ -113,12 +163,21 @@ fn action(action: &model::Action) -> config::Action {
 }
 
 fn action_profile(profile: &model::ActionProfile) -> config::ActionProfile {
+    use config::action_profile::{SelectorSizeSemantics, SumOfMembers, SumOfWeights};
     config::ActionProfile {
         preamble: preamble(&profile.preamble),
         table_ids: profile.table_ids.clone(),
         with_selector: profile.with_selector,
         size: profile.size,
-        ..Default::default()
+        max_group_size: profile.max_group_size,
+        selector_size_semantics: profile.selector_size.map(|semantics| match semantics {
+            model::SelectorSize::SumOfWeights => {
+                SelectorSizeSemantics::SumOfWeights(SumOfWeights {})
+            }
+            model::SelectorSize::SumOfMembers { max_member_weight } => {
+                SelectorSizeSemantics::SumOfMembers(SumOfMembers { max_member_weight })
+            }
+        }),
     }
 }
 
@@ -150,7 +209,7 @@ fn counter(counter: &model::Counter) -> config::Counter {
         preamble: preamble(&counter.preamble),
         spec: counter_spec(counter.unit),
         size: counter.size,
-        index_type_name: None,
+        index_type_name: named(counter.index_type.as_ref()),
     }
 }
 
@@ -167,7 +226,7 @@ fn meter(meter: &model::Meter) -> config::Meter {
         preamble: preamble(&meter.preamble),
         spec: meter_spec(meter.unit),
         size: meter.size,
-        index_type_name: None,
+        index_type_name: named(meter.index_type.as_ref()),
     }
 }
 
@@ -184,6 +243,8 @@ fn controller_header(header: &model::ControllerPacketMetadata) -> config::Contro
         id: field.id,
         name: field.name.clone(),
         bitwidth: signed(field.bitwidth),
+        annotations: field.annotations.clone(),
+        type_name: named(field.type_name.as_ref()),
         ..Default::default()
     };
     config::ControllerPacketMetadata {
@@ -203,84 +264,25 @@ fn value_set(set: &model::ValueSet) -> config::ValueSet {
 fn register(register: &model::Register) -> config::Register {
     config::Register {
         preamble: preamble(&register.preamble),
-        type_spec: element(register.struct_name.as_deref(), &register.element),
+        type_spec: types::element(
+            register.data_type.as_ref(),
+            register.struct_name.as_deref(),
+            &register.element,
+        ),
         size: i32::try_from(register.size).unwrap_or(i32::MAX),
-        index_type_name: None,
+        index_type_name: named(register.index_type.as_ref()),
     }
 }
 
 fn digest(digest: &model::Digest) -> config::Digest {
     config::Digest {
         preamble: preamble(&digest.preamble),
-        type_spec: element(digest.struct_name.as_deref(), &digest.element),
+        type_spec: types::element(
+            digest.data_type.as_ref(),
+            digest.struct_name.as_deref(),
+            &digest.element,
+        ),
     }
-}
-
-fn element(
-    struct_name: Option<&str>,
-    fields: &[model::ElementField],
-) -> Option<config::P4DataTypeSpec> {
-    use config::p4_data_type_spec::TypeSpec;
-    let type_spec = match (struct_name, fields) {
-        (Some(name), _) => TypeSpec::Struct(config::P4NamedType {
-            name: name.to_owned(),
-        }),
-        (None, [field]) => scalar(field),
-        (None, fields) => TypeSpec::Tuple(config::P4TupleTypeSpec {
-            members: fields
-                .iter()
-                .map(|field| config::P4DataTypeSpec {
-                    type_spec: Some(scalar(field)),
-                })
-                .collect(),
-        }),
-    };
-    Some(config::P4DataTypeSpec {
-        type_spec: Some(type_spec),
-    })
-}
-
-fn scalar(field: &model::ElementField) -> config::p4_data_type_spec::TypeSpec {
-    use config::p4_bitstring_like_type_spec::TypeSpec as Bits;
-    use config::p4_data_type_spec::TypeSpec;
-    let bitwidth = signed(field.bitwidth);
-    let bits = match (field.boolean, field.signed) {
-        (true, _) => return TypeSpec::Bool(config::P4BoolType {}),
-        (false, true) => Bits::Int(config::P4IntTypeSpec { bitwidth }),
-        (false, false) => Bits::Bit(config::P4BitTypeSpec { bitwidth }),
-    };
-    TypeSpec::Bitstring(config::P4BitstringLikeTypeSpec {
-        type_spec: Some(bits),
-        ..Default::default()
-    })
-}
-
-/// The struct types that registers and digests refer to by name.
-fn type_info(info: &model::P4Info) -> Option<config::P4TypeInfo> {
-    let registers = info.registers.iter().map(|r| (&r.struct_name, &r.element));
-    let digests = info.digests.iter().map(|d| (&d.struct_name, &d.element));
-    let structs: std::collections::BTreeMap<_, _> = registers
-        .chain(digests)
-        .filter_map(|(name, fields)| {
-            let members = fields
-                .iter()
-                .map(|field| config::p4_struct_type_spec::Member {
-                    name: field.name.clone(),
-                    type_spec: Some(config::P4DataTypeSpec {
-                        type_spec: Some(scalar(field)),
-                    }),
-                });
-            let spec = config::P4StructTypeSpec {
-                members: members.collect(),
-                ..Default::default()
-            };
-            name.clone().map(|name| (name, spec))
-        })
-        .collect();
-    (!structs.is_empty()).then(|| config::P4TypeInfo {
-        structs,
-        ..Default::default()
-    })
 }
 
 /// Widths are `int32` in the protocol and small in any program.

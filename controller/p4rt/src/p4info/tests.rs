@@ -6,7 +6,7 @@ fn preamble(id: u32, name: &str, alias: &str) -> Preamble {
         id,
         name: name.into(),
         alias: alias.into(),
-        annotations: vec![],
+        ..Preamble::default()
     }
 }
 
@@ -17,6 +17,8 @@ fn key(id: u32, name: &str, bitwidth: u32, match_type: MatchType) -> MatchField 
         bitwidth,
         match_type,
         annotations: vec![],
+        structured: vec![],
+        type_name: None,
     }
 }
 
@@ -41,6 +43,8 @@ pub(crate) fn sample() -> P4Info {
                 name: name.into(),
                 bitwidth,
                 annotations: vec![],
+                structured: vec![],
+                type_name: None,
             })
             .collect(),
     };
@@ -53,15 +57,18 @@ pub(crate) fn sample() -> P4Info {
                 id,
                 scope,
                 annotations: vec![],
+                structured: vec![],
             })
             .collect(),
         const_default_action_id: 0,
         initial_default_action_id: 0x0100_0002,
+        initial_default_args: vec![(1, vec![0, 7])],
         implementation_id: 0,
         direct_resource_ids: vec![],
         size: 1024,
         is_const_table: false,
         has_initial_entries: false,
+        idle_timeout: true,
     };
     P4Info {
         arch: "psa".into(),
@@ -98,6 +105,7 @@ pub(crate) fn sample() -> P4Info {
             preamble: preamble(0x1200_0001, "Ingress.fired", "fired"),
             unit: Unit::Both,
             size: 16,
+            index_type: None,
         }],
         registers: vec![
             Register {
@@ -105,6 +113,8 @@ pub(crate) fn sample() -> P4Info {
                 element: vec![element("", 48, false, false)],
                 struct_name: None,
                 size: 8,
+                data_type: None,
+                index_type: None,
             },
             Register {
                 preamble: preamble(0x1600_0002, "Ingress.cells", "cells"),
@@ -115,6 +125,8 @@ pub(crate) fn sample() -> P4Info {
                 ],
                 struct_name: Some("cell_t".into()),
                 size: 4,
+                data_type: None,
+                index_type: None,
             },
         ],
         controller_packet_metadata: vec![ControllerPacketMetadata {
@@ -123,6 +135,8 @@ pub(crate) fn sample() -> P4Info {
                 id: 1,
                 name: "ingress_port".into(),
                 bitwidth: 9,
+                annotations: vec![],
+                type_name: None,
             }],
         }],
         ..P4Info::default()

@@ -265,6 +265,8 @@ mod tests {
             id,
             name: format!("f{id}"),
             bitwidth,
+            annotations: Vec::new(),
+            type_name: None,
         };
         ControllerPacketMetadata {
             preamble: Default::default(),

@@ -24,7 +24,7 @@ pub fn p4info() -> P4Info {
         id,
         name: name.into(),
         alias: name.rsplit('.').next().unwrap().into(),
-        annotations: vec![],
+        ..Preamble::default()
     };
     let key = |id, name: &str, bitwidth, match_type| MatchField {
         id,
@@ -32,6 +32,8 @@ pub fn p4info() -> P4Info {
         bitwidth,
         match_type,
         annotations: vec![],
+        structured: vec![],
+        type_name: None,
     };
     let table = |id, name: &str, match_fields, is_const_table| Table {
         preamble: preamble(id, name),
@@ -41,21 +43,26 @@ pub fn p4info() -> P4Info {
                 id,
                 scope: ActionScope::TableAndDefault,
                 annotations: vec![],
+                structured: vec![],
             })
             .to_vec(),
         const_default_action_id: if is_const_table { 0x0100_0002 } else { 0 },
         initial_default_action_id: 0x0100_0002,
+        initial_default_args: vec![],
         implementation_id: 0,
         direct_resource_ids: vec![],
         size: TABLE_SIZE,
         is_const_table,
         has_initial_entries: false,
+        idle_timeout: false,
     };
     let param = Param {
         id: 1,
         name: "port".into(),
         bitwidth: 9,
         annotations: vec![],
+        structured: vec![],
+        type_name: None,
     };
     let field = |name: &str, bitwidth| ElementField {
         name: name.into(),
@@ -70,11 +77,15 @@ pub fn p4info() -> P4Info {
                 id: 1,
                 name: field.into(),
                 bitwidth: 9,
+                annotations: vec![],
+                type_name: None,
             },
             PacketMetadata {
                 id: 2,
                 name: "padding".into(),
                 bitwidth: 7,
+                annotations: vec![],
+                type_name: None,
             },
         ],
     };
@@ -114,12 +125,15 @@ pub fn p4info() -> P4Info {
             preamble: preamble(0x1200_0001, "Ingress.fired"),
             unit: Unit::Both,
             size: 4,
+            index_type: None,
         }],
         registers: vec![Register {
             preamble: preamble(0x1600_0001, "Ingress.cells"),
             element: vec![field("sum", 32), field("bitmap", 8)],
             struct_name: Some("cell_t".into()),
             size: 4,
+            data_type: None,
+            index_type: None,
         }],
         controller_packet_metadata: vec![
             header(0x0400_0001, "packet_in", "ingress_port"),
