@@ -5,6 +5,10 @@
 //! P4's order of evaluation (P4_16 1.2.5, section 8.1), and turns `&&`, `||` and `?:` whose right sides call something into `if`.
 //! A target needs nothing but this module to run a program.
 
+mod declared;
+
+pub use declared::{Declared, NewType, SerEnum, Structured};
+
 use crate::ast::Direction;
 use crate::source::{SourceMap, Span};
 use num_bigint::BigUint;
@@ -56,6 +60,10 @@ pub struct Program {
     pub types: Vec<StructType>,
     /// Enums without a representation (those with one are their `bit<W>` here), in declaration order.
     pub enums: Vec<EnumType>,
+    /// `type T x;`, in declaration order.
+    pub new_types: Vec<NewType>,
+    /// Enums with a representation, in declaration order.
+    pub ser_enums: Vec<SerEnum>,
     /// Error members in order of declaration; the index is the run-time value. `NoError` is 0 (core.p4).
     pub errors: Vec<String>,
     /// Extern instances, in order of instantiation.
@@ -136,6 +144,8 @@ pub struct FieldType {
     pub name: String,
     /// Type.
     pub ty: Type,
+    /// The type as declared.
+    pub declared: Declared,
     /// Annotations.
     pub annotations: Vec<Annotation>,
 }
@@ -158,6 +168,8 @@ pub struct Annotation {
     pub text: String,
     /// Literals of the body.
     pub literals: Vec<crate::ast::Literal>,
+    /// The body between brackets `[ ]`, evaluated.
+    pub structured: Option<Structured>,
 }
 
 /// An extern object made by an instantiation.
@@ -169,6 +181,8 @@ pub struct ExternInstance {
     pub type_name: String,
     /// Type arguments, given or inferred.
     pub type_args: Vec<Type>,
+    /// The same as declared.
+    pub declared_args: Vec<Declared>,
     /// Constructor arguments with their parameter names.
     pub args: Vec<(String, Const)>,
     /// Implementations of abstract methods: name, and the action of `owner` that holds the body
@@ -217,6 +231,8 @@ pub struct Package {
     pub name: String,
     /// Parameter name and what was given.
     pub args: Vec<(String, PackageArg)>,
+    /// Annotations of the instance.
+    pub annotations: Vec<Annotation>,
 }
 
 /// An argument of a package.
@@ -253,6 +269,10 @@ pub struct Param {
     pub var: VarId,
     /// `None` for extern objects (`packet_in`), and for an action's control-plane parameters.
     pub direction: Direction,
+    /// Type as declared.
+    pub declared: Declared,
+    /// Annotations.
+    pub annotations: Vec<Annotation>,
 }
 
 /// An instance of a parser.
@@ -281,6 +301,8 @@ pub struct ValueSet {
     pub name: String,
     /// Element: one scalar, or the fields of its struct or tuple: (name, type, match kind).
     pub fields: Vec<(String, Type, String)>,
+    /// The fields' types as declared.
+    pub declared: Vec<Declared>,
     /// Size.
     pub size: u64,
     /// Annotations.
@@ -414,6 +436,8 @@ pub struct Key {
     pub match_kind: String,
     /// As P4Info names it: `@name`, else the expression's text.
     pub name: String,
+    /// The expression's type as declared.
+    pub declared: Declared,
     /// Annotations.
     pub annotations: Vec<Annotation>,
 }

@@ -11,6 +11,7 @@ pub mod parse;
 pub mod preprocess;
 pub mod runtime;
 pub mod source;
+pub mod tofino;
 
 use diagnostics::{Diagnostics, Sink};
 use source::SourceMap;

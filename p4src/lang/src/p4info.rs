@@ -5,9 +5,14 @@
 
 mod build;
 mod externs;
+mod package;
+mod types;
+mod typing;
 mod walk;
 
+pub use crate::ir::Structured;
 pub use build::build;
+pub use types::{DataType, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 
 /// Everything that a control plane can address in one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +43,53 @@ pub struct P4Info {
     pub registers: Vec<Register>,
     /// Digests.
     pub digests: Vec<Digest>,
+    /// What the program says of itself.
+    pub package: Package,
+    /// Types that the sections above name.
+    pub types: TypeInfo,
+}
+
+/// `@pkginfo(…)`, `@platform_property(…)` and the like before `main`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Package {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Organization.
+    pub organization: String,
+    /// Contact.
+    pub contact: String,
+    /// URL.
+    pub url: String,
+    /// `@brief`
+    pub brief: String,
+    /// `@description`
+    pub description: String,
+    /// The other annotations, as text.
+    pub annotations: Vec<String>,
+    /// What the target must hold.
+    pub platform: Option<Platform>,
+}
+
+/// `@platform_property(…)`; 0 is unsaid.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// Multicast groups.
+    pub multicast_group_table_size: i32,
+    /// Replicas over all groups.
+    pub multicast_group_table_total_replicas: i32,
+    /// Replicas of one group.
+    pub multicast_group_table_max_replicas_per_entry: i32,
+}
+
+/// `@name[…]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StructuredAnnotation {
+    /// Without `@`.
+    pub name: String,
+    /// Between the brackets.
+    pub body: Structured,
 }
 
 /// Id, name, alias and annotations that every object has.
@@ -51,6 +103,12 @@ pub struct Preamble {
     pub alias: String,
     /// Annotations as written, `@name(...)` and `@id(...)` left out.
     pub annotations: Vec<String>,
+    /// `@brief`
+    pub brief: String,
+    /// `@description`
+    pub description: String,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
 }
 
 /// How a key field is matched.
@@ -83,6 +141,10 @@ pub struct MatchField {
     pub match_type: MatchType,
     /// Annotations.
     pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+    /// Name of its type in [`P4Info::types`], if it is a newtype.
+    pub type_name: Option<String>,
 }
 
 /// Where an action may stand.
@@ -105,6 +167,8 @@ pub struct ActionRef {
     pub scope: ActionScope,
     /// Annotations.
     pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
 }
 
 /// A table.
@@ -120,6 +184,8 @@ pub struct Table {
     pub const_default_action_id: u32,
     /// Id of the initial default action (0 = NoAction implied).
     pub initial_default_action_id: u32,
+    /// Its arguments: parameter id, and the value in as many bytes as its width takes.
+    pub initial_default_args: Vec<(u32, Vec<u8>)>,
     /// Action profile or selector, else 0.
     pub implementation_id: u32,
     /// Direct counters and meters.
@@ -130,6 +196,8 @@ pub struct Table {
     pub is_const_table: bool,
     /// Has `entries` that are written in the program.
     pub has_initial_entries: bool,
+    /// The control plane is told of entries that time out.
+    pub idle_timeout: bool,
 }
 
 /// A run-time parameter of an action.
@@ -143,6 +211,10 @@ pub struct Param {
     pub bitwidth: u32,
     /// Annotations.
     pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+    /// Name of its type in [`P4Info::types`], if it is a newtype.
+    pub type_name: Option<String>,
 }
 
 /// An action.
@@ -165,6 +237,22 @@ pub struct ActionProfile {
     pub with_selector: bool,
     /// Number of members.
     pub size: i64,
+    /// `@max_group_size`; 0 if unsaid.
+    pub max_group_size: i32,
+    /// `@selector_size_semantics`
+    pub selector_size: Option<SelectorSize>,
+}
+
+/// What a selector's size and its groups' sizes count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelectorSize {
+    /// The weights of all members.
+    SumOfWeights,
+    /// The members, each of at most this weight.
+    SumOfMembers {
+        /// 0: no limit.
+        max_member_weight: i32,
+    },
 }
 
 /// What a counter or meter counts.
@@ -187,6 +275,8 @@ pub struct Counter {
     pub unit: Unit,
     /// Number of cells.
     pub size: i64,
+    /// Name of the index's type in [`P4Info::types`], if it is a newtype.
+    pub index_type: Option<String>,
 }
 
 /// A direct counter.
@@ -209,6 +299,8 @@ pub struct Meter {
     pub unit: Unit,
     /// Number of cells.
     pub size: i64,
+    /// Name of the index's type in [`P4Info::types`], if it is a newtype.
+    pub index_type: Option<String>,
 }
 
 /// A direct meter.
@@ -231,6 +323,10 @@ pub struct PacketMetadata {
     pub name: String,
     /// Width in bits.
     pub bitwidth: u32,
+    /// Annotations.
+    pub annotations: Vec<String>,
+    /// Name of its type in [`P4Info::types`], if it is a newtype.
+    pub type_name: Option<String>,
 }
 
 /// `packet_in` or `packet_out`.
@@ -264,6 +360,10 @@ pub struct Register {
     pub struct_name: Option<String>,
     /// Number of cells.
     pub size: i64,
+    /// The element's type; says more than `element`, which is for targets.
+    pub data_type: Option<DataType>,
+    /// Name of the index's type in [`P4Info::types`], if it is a newtype.
+    pub index_type: Option<String>,
 }
 
 /// A scalar in a register's or digest's element.
@@ -288,4 +388,6 @@ pub struct Digest {
     pub element: Vec<ElementField>,
     /// Name of the message's struct type.
     pub struct_name: Option<String>,
+    /// The message's type; says more than `element`, which is for targets.
+    pub data_type: Option<DataType>,
 }

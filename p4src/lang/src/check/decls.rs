@@ -191,6 +191,8 @@ impl<'a> Checker<'a, '_> {
                     );
                 }
                 self.types.newtypes.push((name.name.clone(), under));
+                let annotations = self.annotations(&decl.annotations);
+                self.newtype_annotations.push(annotations);
                 let ty = Ty::New(self.types.newtypes.len() as u32 - 1);
                 self.declare_from(name, Val::Type(ty), end);
             }
@@ -387,11 +389,6 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Annotations as the IR carries them.
-    pub(crate) fn annotations(&self, list: &[ast::Annotation]) -> Vec<ir::Annotation> {
-        list.iter().map(annotation).collect()
-    }
-
     /// Puts a new struct instance into the tables.
     pub(crate) fn add_struct(
         &mut self,
@@ -428,51 +425,4 @@ pub(crate) fn decl_name(decl: &Decl) -> Option<&ast::Ident> {
         DeclKind::Table(t) => Some(&t.name),
         DeclKind::Error(_) | DeclKind::MatchKind(_) => None,
     }
-}
-
-fn annotation(a: &ast::Annotation) -> ir::Annotation {
-    let (text, literals) = match &a.body {
-        ast::AnnotationBody::None => (String::new(), Vec::new()),
-        ast::AnnotationBody::Unstructured { text, literals } => (text.clone(), literals.clone()),
-        ast::AnnotationBody::List(items) => {
-            let literals: Vec<_> = items.iter().filter_map(literal).collect();
-            (literals_text(&literals), literals)
-        }
-        ast::AnnotationBody::Map(items) => {
-            let pairs: Vec<String> = items
-                .iter()
-                .map(|(k, v)| {
-                    let value: Vec<_> = literal(v).into_iter().collect();
-                    format!("{}={}", k.name, literals_text(&value))
-                })
-                .collect();
-            (pairs.join(", "), Vec::new())
-        }
-    };
-    ir::Annotation {
-        name: a.name.name.clone(),
-        text,
-        literals,
-    }
-}
-
-fn literal(e: &ast::Expr) -> Option<ast::Literal> {
-    match &e.kind {
-        ast::ExprKind::Int { value, .. } => Some(ast::Literal::Int(value.clone())),
-        ast::ExprKind::Str(s) => Some(ast::Literal::Str(s.clone())),
-        ast::ExprKind::Bool(b) => Some(ast::Literal::Bool(*b)),
-        _ => None,
-    }
-}
-
-fn literals_text(list: &[ast::Literal]) -> String {
-    let shown: Vec<String> = list
-        .iter()
-        .map(|l| match l {
-            ast::Literal::Int(n) => n.to_string(),
-            ast::Literal::Str(s) => format!("{s:?}"),
-            ast::Literal::Bool(b) => b.to_string(),
-        })
-        .collect();
-    shown.join(", ")
 }

@@ -54,7 +54,14 @@ impl<'a> Checker<'a, '_> {
             }
             return;
         }
-        let Some(priorities) = priorities(&written, rules) else {
+        let annotated: Vec<Option<u64>> = entries.iter().map(annotated_priority).collect();
+        let in_order = written.iter().all(Option::is_none);
+        let found = if in_order && annotated.iter().any(Option::is_some) {
+            by_annotation(&annotated)
+        } else {
+            priorities(&written, rules)
+        };
+        let Some(priorities) = found else {
             let span = entries.first().map(|e| e.span).unwrap_or_default();
             self.err(
                 Code::Constant,
@@ -152,6 +159,35 @@ fn is_prefix(mask: &ir::Expr) -> bool {
     value.count_ones() + zeros == width
 }
 
+/// p4c's `@priority(n)`, older than the priorities of the language.
+fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
+    let annotation = entry
+        .annotations
+        .iter()
+        .find(|a| a.name.name == "priority")?;
+    match &annotation.body {
+        ast::AnnotationBody::Unstructured { literals, .. } => match literals.as_slice() {
+            [ast::Literal::Int(n)] => u64::try_from(n).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The smallest `@priority` wins; an entry without one has its place in the order, counted from 1.
+fn by_annotation(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
+    let places: Vec<Option<u64>> = annotated
+        .iter()
+        .zip(1..)
+        .map(|(p, place)| Some(p.unwrap_or(place)))
+        .collect();
+    let rules = EntryRules {
+        largest_wins: false,
+        delta: 1,
+    };
+    priorities(&places, &rules)
+}
+
 /// P4Runtime's priorities, largest wins, all above 0.
 ///
 /// Where the largest wins, entries without a priority count down from `1 + (n − 1) · delta` or from the entry before;
@@ -190,7 +226,7 @@ fn priorities(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryRules, priorities};
+    use super::{EntryRules, by_annotation, priorities};
 
     fn run(written: &[Option<u64>], largest_wins: bool, delta: u64) -> Vec<i32> {
         let rules = EntryRules {
@@ -212,6 +248,11 @@ mod tests {
             run(&[Some(50), None, Some(7), None], true, 5),
             [50, 45, 7, 2]
         );
+    }
+
+    #[test]
+    fn the_smallest_annotated_priority_wins() {
+        assert_eq!(by_annotation(&[Some(3), None, Some(1)]), Some(vec![1, 2, 3]));
     }
 
     #[test]

@@ -202,10 +202,12 @@ impl<'a> Checker<'a, '_> {
         };
         let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
         let annotations = self.annotations(made.annotations);
+        let declared_args = targs.iter().map(|t| self.types.declared(t)).collect();
         self.out.externs.push(ir::ExternInstance {
             name: name.clone(),
             type_name: shown.clone(),
             type_args,
+            declared_args,
             args,
             methods: Vec::new(),
             owner,

@@ -114,6 +114,8 @@ impl<'a> Checker<'a, '_> {
                 name: p.name.name.clone(),
                 var,
                 direction: p.direction,
+                declared: self.types.declared(ty),
+                annotations: self.annotations(&p.annotations),
             });
             let val = match ty {
                 Ty::Poison => Val::Poison,
@@ -142,6 +144,8 @@ impl<'a> Checker<'a, '_> {
             name: "$return".to_owned(),
             var: place.lv.var,
             direction: Direction::Out,
+            declared: self.types.declared(ret),
+            annotations: Vec::new(),
         };
         (Some(place.lv.var), Some(param))
     }

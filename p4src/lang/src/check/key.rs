@@ -72,6 +72,7 @@ impl<'a> Checker<'a, '_> {
             expr,
             match_kind: k.kind.name.clone(),
             name,
+            declared: self.types.declared(&ty),
             annotations,
         });
         types.push(ty);

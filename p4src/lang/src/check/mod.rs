@@ -10,6 +10,7 @@
 //! Recursion is bounded by `MAX_DEPTH` and by P4 itself: a declaration is visible only behind its end.
 
 mod action;
+mod annotation;
 mod args;
 mod builtin;
 mod call;
@@ -112,6 +113,8 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
+    /// Of the newtypes, in their order.
+    pub(crate) newtype_annotations: Vec<Vec<ir::Annotation>>,
     pub(crate) out: Output,
     /// The unit being elaborated.
     pub(crate) unit: Unit<'a>,
@@ -147,6 +150,7 @@ impl<'a, 's> Checker<'a, 's> {
             errors: Vec::new(),
             error_index: HashMap::new(),
             match_kinds: BTreeSet::new(),
+            newtype_annotations: Vec::new(),
             out: Output::default(),
             unit: Unit::top(),
             main: None,
@@ -174,10 +178,29 @@ impl<'a, 's> Checker<'a, 's> {
             return None;
         }
         let main = self.main.take()?;
+        let annotations = std::mem::take(&mut self.newtype_annotations);
+        let new_types = self.types.newtypes.iter().zip(annotations);
+        let new_types = new_types
+            .map(|((name, under), annotations)| ir::NewType {
+                name: name.clone(),
+                under: self.types.declared(under),
+                annotations,
+            })
+            .collect();
+        let ser_enums = self.types.ser_enums.iter();
+        let ser_enums = ser_enums
+            .map(|e| ir::SerEnum {
+                name: e.name.clone(),
+                repr: self.types.ir(&e.repr),
+                members: e.members.clone(),
+            })
+            .collect();
         Some(ir::Program {
             arch: self.arch(&main),
             types: self.types.ir,
             enums: self.types.enums,
+            new_types,
+            ser_enums,
             errors: self.errors,
             externs: self.out.externs,
             parsers: self.out.parsers.into_iter().collect::<Option<_>>()?,

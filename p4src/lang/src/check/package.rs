@@ -106,6 +106,7 @@ impl<'a> Checker<'a, '_> {
             type_name: shown.clone(),
             name: name.to_owned(),
             args,
+            annotations: self.annotations(made.annotations),
         };
         Val::Package(Rc::new(package), Ty::Package(index, targs.into()))
     }

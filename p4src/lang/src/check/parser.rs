@@ -105,9 +105,18 @@ impl<'a> Checker<'a, '_> {
         let size = self.small_constant::<u64>(size).unwrap_or(0);
         let fields = self.value_set_fields(&elem);
         let id = ir::ValueSetId(self.unit.value_sets.len() as u32);
+        let declared = match self.types.strukt(&elem) {
+            Some(info) => info
+                .fields
+                .iter()
+                .map(|(_, ty)| self.types.declared(ty))
+                .collect(),
+            None => vec![self.types.declared(&elem)],
+        };
         let set = ir::ValueSet {
             name: self.full_name(&name.name, &decl.annotations),
             fields,
+            declared,
             size,
             annotations: self.annotations(&decl.annotations),
         };

@@ -223,19 +223,26 @@ impl<'a> Checker<'a, '_> {
 
         let name = self.types.instance_name(&decl.name.name, args);
         let keep = !args.iter().any(|a| self.types.has_vars(a));
+        let mut field_annotations: Vec<_> = decl
+            .fields
+            .iter()
+            .map(|f| self.annotations(&f.annotations))
+            .collect();
+        let annotations = self.annotations(decl.annotations);
         let lowered = ir::StructType {
             name: name.clone(),
             kind: decl.kind,
             fields: fields
                 .iter()
-                .zip(decl.fields)
-                .map(|((name, ty), f)| ir::FieldType {
+                .zip(&mut field_annotations)
+                .map(|((name, ty), annotations)| ir::FieldType {
                     name: name.clone(),
                     ty: self.types.ir(ty),
-                    annotations: self.annotations(&f.annotations),
+                    declared: self.types.declared(ty),
+                    annotations: std::mem::take(annotations),
                 })
                 .collect(),
-            annotations: self.annotations(decl.annotations),
+            annotations,
         };
         let info = StructInfo {
             name,

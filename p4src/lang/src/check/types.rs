@@ -239,6 +239,18 @@ impl Types {
         }
     }
 
+    /// The type under the names that the source gives it.
+    pub(crate) fn declared(&self, ty: &Ty) -> ir::Declared {
+        match ty {
+            Ty::New(i) => ir::Declared::New(*i),
+            Ty::SerEnum(i) => ir::Declared::SerEnum(*i),
+            Ty::Tuple(items) => {
+                ir::Declared::Tuple(items.iter().map(|t| self.declared(t)).collect())
+            }
+            _ => ir::Declared::Plain(self.ir(ty)),
+        }
+    }
+
     /// Fewest and most bits of a value; `None` where the size has no meaning.
     pub(crate) fn bits(&self, ty: &Ty) -> Option<(u64, u64)> {
         Some(match ty {

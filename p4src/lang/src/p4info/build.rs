@@ -43,12 +43,28 @@ fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32> {
     }
 }
 
-/// Annotations as text, without those that P4Info says otherwise.
-pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
-    let said = ["name", "id", "brief", "description"];
+/// Annotations that P4Info says otherwise.
+const SAID: [&str; 4] = ["name", "id", "brief", "description"];
+
+/// Structured annotations, without those that P4Info says otherwise.
+pub(super) fn structured(annotations: &[ir::Annotation]) -> Vec<StructuredAnnotation> {
     annotations
         .iter()
-        .filter(|a| !said.contains(&a.name.as_str()))
+        .filter(|a| !SAID.contains(&a.name.as_str()))
+        .filter_map(|a| {
+            Some(StructuredAnnotation {
+                name: a.name.clone(),
+                body: a.structured.clone()?,
+            })
+        })
+        .collect()
+}
+
+/// Annotations as text, without those that P4Info says otherwise.
+pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
+    annotations
+        .iter()
+        .filter(|a| a.structured.is_none() && !SAID.contains(&a.name.as_str()))
         .map(|a| {
             if a.text.is_empty() {
                 format!("@{}", a.name)
@@ -140,6 +156,7 @@ impl Builder<'_> {
     fn build(&self, blocks: &Blocks) -> P4Info {
         let mut info = P4Info {
             arch: arch_name(&self.program.arch),
+            package: super::package::package(&self.program.main.annotations),
             ..P4Info::default()
         };
         let controls = || {
@@ -165,13 +182,13 @@ impl Builder<'_> {
         for id in &blocks.parsers {
             if let Some(parser) = self.program.parsers.get(id.index()) {
                 info.value_sets
-                    .extend(parser.value_sets.iter().map(|set| self.value_set(set)));
+                    .extend(parser.value_sets.iter().map(|set| self.value_set(set, &mut info.types)));
             }
         }
         for ty in &self.program.types {
             if let Some(name) = controller_header(ty) {
-                info.controller_packet_metadata
-                    .push(self.controller_header(ty, name));
+                let header = self.controller_header(ty, name, &mut info.types);
+                info.controller_packet_metadata.push(header);
             }
         }
         info
@@ -183,11 +200,15 @@ impl Builder<'_> {
         name: &str,
         annotations: &[ir::Annotation],
     ) -> Preamble {
+        let (brief, description) = super::package::documentation(annotations);
         Preamble {
             id: self.ids.id(prefix, name),
             name: name.to_owned(),
             alias: self.ids.alias(name),
             annotations: annotation_texts(annotations),
+            brief,
+            description,
+            structured: structured(annotations),
         }
     }
 
@@ -207,6 +228,7 @@ impl Builder<'_> {
                 name: "noWarn".to_owned(),
                 text: "\"unused\"".to_owned(),
                 literals: Vec::new(),
+                structured: None,
             };
             info.actions.push(Action {
                 preamble: self.preamble(Prefix::Action, NO_ACTION, &[unused]),
@@ -220,17 +242,20 @@ impl Builder<'_> {
             let data = action
                 .params
                 .iter()
-                .filter(|p| offered && p.direction == crate::ast::Direction::None)
-                .filter_map(|p| control.vars.get(p.var.index()));
-            let params = data.enumerate().map(|(index, var)| Param {
-                id: index as u32 + 1,
-                name: local_name(&var.name).to_owned(),
-                bitwidth: self.width(&var.ty),
-                annotations: Vec::new(),
+                .filter(|p| offered && p.direction == crate::ast::Direction::None);
+            let ids = param_ids(data.clone());
+            let params = data.zip(ids).map(|(param, id)| Param {
+                id,
+                name: given_name(&param.name, &param.annotations),
+                bitwidth: self.declared_width(&param.declared),
+                annotations: annotation_texts(&param.annotations),
+                structured: structured(&param.annotations),
+                type_name: self.type_name(&param.declared, &mut info.types),
             });
+            let params = params.collect();
             info.actions.push(Action {
                 preamble: self.preamble(Prefix::Action, &action.name, &action.annotations),
-                params: params.collect(),
+                params,
             });
         }
     }
@@ -247,6 +272,7 @@ impl Builder<'_> {
                 id: action_id(offered.action.index()),
                 scope: scope(&offered.annotations),
                 annotations: annotation_texts(&offered.annotations),
+                structured: structured(&offered.annotations),
             })
             .collect();
         let default = table.default_action.action;
@@ -258,6 +284,7 @@ impl Builder<'_> {
                     id,
                     scope: ActionScope::DefaultOnly,
                     annotations: vec!["@defaultonly".to_owned()],
+                    structured: Vec::new(),
                 });
                 id
             }
@@ -266,19 +293,66 @@ impl Builder<'_> {
         let resources = self.table_resources(control, table, info);
         info.tables.push(Table {
             preamble: self.preamble(Prefix::Table, &table.name, &table.annotations),
-            match_fields: self.match_fields(&table.key),
+            match_fields: self.match_fields(&table.key, &mut info.types),
             action_refs,
             const_default_action_id: if table.const_default { default_id } else { 0 },
             initial_default_action_id: default_id,
+            initial_default_args: self.default_args(control, table),
             implementation_id: resources.implementation,
             direct_resource_ids: resources.direct,
             size: size.filter(|s| *s > 0).unwrap_or(DEFAULT_TABLE_SIZE),
             is_const_table: table.const_entries,
             has_initial_entries: !table.entries.is_empty(),
+            idle_timeout: self.idle_timeout(table),
         });
     }
 
-    fn match_fields(&self, key: &[ir::Key]) -> Vec<MatchField> {
+    /// Arguments of the default action, each in as many bytes as its type takes.
+    fn default_args(&self, control: &ir::Control, table: &ir::Table) -> Vec<(u32, Vec<u8>)> {
+        let action = table
+            .default_action
+            .action
+            .and_then(|index| control.actions.get(table.actions.get(index)?.action.index()));
+        let Some(action) = action else {
+            return Vec::new();
+        };
+        let params = action
+            .params
+            .iter()
+            .filter(|p| p.direction == crate::ast::Direction::None);
+        let ids = param_ids(params.clone());
+        params
+            .zip(ids)
+            .zip(&table.default_action.args)
+            .filter_map(|((param, id), arg)| {
+                let width = self.declared_width(&param.declared);
+                let value = match arg {
+                    ir::Const::Bits { value, .. } => value.clone(),
+                    ir::Const::Bool(b) => u8::from(*b).into(),
+                    _ => return None,
+                };
+                Some((id, super::typing::padded(&value, width)))
+            })
+            .collect()
+    }
+
+    /// `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout = true`.
+    fn idle_timeout(&self, table: &ir::Table) -> bool {
+        table.properties.iter().any(|(name, value)| {
+            match (name.as_str(), value) {
+                ("support_timeout", ir::Const::Bool(on)) => *on,
+                ("psa_idle_timeout", ir::Const::Enum(id, member)) => self
+                    .program
+                    .enums
+                    .get(id.index())
+                    .and_then(|e| e.members.get(*member as usize))
+                    .is_some_and(|name| name == "NOTIFY_CONTROL"),
+                _ => false,
+            }
+        })
+    }
+
+    fn match_fields(&self, key: &[ir::Key], types: &mut TypeInfo) -> Vec<MatchField> {
         let given: Vec<Option<u32>> = key.iter().map(|k| integer(&k.annotations, "id")).collect();
         let ids = field_ids(&given);
         key.iter()
@@ -287,31 +361,40 @@ impl Builder<'_> {
             .map(|(k, id)| MatchField {
                 id,
                 name: k.name.clone(),
-                bitwidth: self.width(&k.expr.ty),
+                bitwidth: self.declared_width(&k.declared),
                 match_type: match_type(&k.match_kind),
                 annotations: annotation_texts(&k.annotations),
+                structured: structured(&k.annotations),
+                type_name: self.type_name(&k.declared, types),
             })
             .collect()
     }
 
-    fn value_set(&self, set: &ir::ValueSet) -> ValueSet {
-        let fields = set.fields.iter().enumerate();
+    fn value_set(&self, set: &ir::ValueSet, types: &mut TypeInfo) -> ValueSet {
+        let fields = set.fields.iter().zip(&set.declared).enumerate();
         ValueSet {
             preamble: self.preamble(Prefix::ValueSet, &set.name, &set.annotations),
             match_fields: fields
-                .map(|(index, (name, ty, kind))| MatchField {
+                .map(|(index, ((name, _, kind), declared))| MatchField {
                     id: index as u32 + 1,
                     name: name.clone(),
-                    bitwidth: self.width(ty),
+                    bitwidth: self.declared_width(declared),
                     match_type: match_type(kind),
                     annotations: Vec::new(),
+                    structured: Vec::new(),
+                    type_name: self.type_name(declared, types),
                 })
                 .collect(),
             size: i64::try_from(set.size).unwrap_or(i64::MAX),
         }
     }
 
-    fn controller_header(&self, ty: &ir::StructType, name: &str) -> ControllerPacketMetadata {
+    fn controller_header(
+        &self,
+        ty: &ir::StructType,
+        name: &str,
+        types: &mut TypeInfo,
+    ) -> ControllerPacketMetadata {
         let visible = ty.fields.iter().filter(|f| !is_hidden(&f.annotations));
         let given: Vec<Option<u32>> = visible
             .clone()
@@ -321,9 +404,12 @@ impl Builder<'_> {
             .zip(field_ids(&given))
             .map(|(field, id)| PacketMetadata {
                 id,
-                name: field.name.clone(),
-                bitwidth: self.width(&field.ty),
+                name: given_name(&field.name, &field.annotations),
+                bitwidth: self.declared_width(&field.declared),
+                annotations: annotation_texts(&field.annotations),
+                type_name: self.type_name(&field.declared, types),
             });
+        let metadata = metadata.collect();
         ControllerPacketMetadata {
             // Named by the annotation, numbered by the type's name.
             preamble: Preamble {
@@ -331,8 +417,10 @@ impl Builder<'_> {
                 name: name.to_owned(),
                 alias: name.to_owned(),
                 annotations: annotation_texts(&ty.annotations),
+                structured: structured(&ty.annotations),
+                ..Preamble::default()
             },
-            metadata: metadata.collect(),
+            metadata,
         }
     }
 
@@ -351,9 +439,19 @@ impl Builder<'_> {
     }
 }
 
-/// A variable's name in the source: the lowering adds `$n` or the like where names collide.
-fn local_name(name: &str) -> &str {
-    name.split('$').next().unwrap_or(name)
+/// `@name("x")`'s x, else the name.
+fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
+    let given = annotations.iter().find(|a| a.name == "name");
+    match given.and_then(|a| a.literals.first()) {
+        Some(crate::ast::Literal::Str(given)) => given.clone(),
+        _ => name.to_owned(),
+    }
+}
+
+/// Ids of an action's parameters.
+fn param_ids<'p>(params: impl Iterator<Item = &'p ir::Param>) -> Vec<u32> {
+    let given: Vec<_> = params.map(|p| integer(&p.annotations, "id")).collect();
+    field_ids(&given)
 }
 
 /// Numbers from 1 for what has no `@id`, past those that are given.

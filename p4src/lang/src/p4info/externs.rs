@@ -173,30 +173,38 @@ impl Builder<'_> {
         match kind {
             Prefix::Counter => {
                 if let Some(unit) = self.unit(instance) {
+                    let index_type = self.index_type(instance, info);
                     info.counters.push(Counter {
                         preamble,
                         unit,
                         size: size(instance),
+                        index_type,
                     });
                 }
             }
             Prefix::Meter => {
                 if let Some(unit) = self.unit(instance) {
+                    let index_type = self.index_type(instance, info);
                     info.meters.push(Meter {
                         preamble,
                         unit,
                         size: size(instance),
+                        index_type,
                     });
                 }
             }
             Prefix::Register => {
                 if let Some(ty) = instance.type_args.first() {
                     let (element, struct_name) = self.element(ty);
+                    let data_type = self.element_type(instance, info);
+                    let index_type = self.index_type(instance, info);
                     info.registers.push(Register {
                         preamble,
                         element,
                         struct_name,
                         size: size(instance),
+                        data_type,
+                        index_type,
                     });
                 }
             }
@@ -206,16 +214,36 @@ impl Builder<'_> {
             Prefix::Digest => {
                 if let Some(ty) = instance.type_args.first() {
                     let (element, struct_name) = self.element(ty);
+                    let data_type = self.element_type(instance, info);
                     info.digests.push(Digest {
                         preamble,
                         element,
                         struct_name,
+                        data_type,
                     });
                 }
             }
             // Direct resources come with their tables.
             _ => {}
         }
+    }
+
+    fn element_type(
+        &self,
+        instance: &ir::ExternInstance,
+        info: &mut P4Info,
+    ) -> Option<DataType> {
+        self.data_type(instance.declared_args.first()?, &mut info.types)
+    }
+
+    /// The index is the last type argument, where the architecture has one.
+    fn index_type(&self, instance: &ir::ExternInstance, info: &mut P4Info) -> Option<String> {
+        let position = match prefix(&instance.type_name)? {
+            Prefix::Register => 1,
+            Prefix::Counter if instance.type_name == "Counter" => 1,
+            _ => 0,
+        };
+        self.type_name(instance.declared_args.get(position)?, &mut info.types)
     }
 
     fn action_profile(
@@ -256,6 +284,8 @@ impl Builder<'_> {
                 "ActionSelector" | "action_selector"
             ),
             size: size(profile.unwrap_or(instance)),
+            max_group_size: annotated_number(instance, "max_group_size"),
+            selector_size: selector_size(instance),
         }
     }
 
@@ -264,10 +294,12 @@ impl Builder<'_> {
             return;
         }
         let (element, struct_name) = self.element(&source.ty);
+        let data_type = self.data_type(&ir::Declared::Plain(source.ty), &mut info.types);
         info.digests.push(Digest {
             preamble: self.preamble(Prefix::Digest, &source.name, &[]),
             element,
             struct_name,
+            data_type,
         });
     }
 
@@ -320,6 +352,32 @@ impl Builder<'_> {
             "packets_and_bytes" => Some(Unit::Both),
             _ => None,
         }
+    }
+}
+
+fn annotated_number(instance: &ir::ExternInstance, name: &str) -> i32 {
+    let annotation = instance.annotations.iter().find(|a| a.name == name);
+    match annotation.and_then(|a| a.literals.first()) {
+        Some(crate::ast::Literal::Int(n)) => i32::try_from(n).unwrap_or(i32::MAX),
+        _ => 0,
+    }
+}
+
+fn selector_size(instance: &ir::ExternInstance) -> Option<SelectorSize> {
+    let annotation = instance
+        .annotations
+        .iter()
+        .find(|a| a.name == "selector_size_semantics")?;
+    let said = match annotation.literals.first() {
+        Some(crate::ast::Literal::Str(said)) => said.as_str(),
+        _ => annotation.text.trim(),
+    };
+    match said {
+        "sum_of_weights" => Some(SelectorSize::SumOfWeights),
+        "sum_of_members" => Some(SelectorSize::SumOfMembers {
+            max_member_weight: annotated_number(instance, "max_member_weight"),
+        }),
+        _ => None,
     }
 }
 

@@ -1,0 +1,93 @@
+//! Annotations as the IR carries them. The expressions of structured ones are evaluated (P4_16 1.2.5, section 20.2).
+
+use super::Checker;
+use super::fold;
+use super::value::Val;
+use crate::ast::{self, AnnotationBody, Literal};
+use crate::diagnostics::Code;
+use crate::ir::{self, Structured};
+
+impl<'a> Checker<'a, '_> {
+    /// Annotations as the IR carries them.
+    pub(crate) fn annotations(&mut self, list: &'a [ast::Annotation]) -> Vec<ir::Annotation> {
+        list.iter().map(|a| self.annotation(a)).collect()
+    }
+
+    fn annotation(&mut self, a: &'a ast::Annotation) -> ir::Annotation {
+        let (text, literals, structured) = match &a.body {
+            AnnotationBody::None => (String::new(), Vec::new(), None),
+            AnnotationBody::Unstructured { text, literals } => {
+                (text.clone(), literals.clone(), None)
+            }
+            AnnotationBody::List(items) => {
+                let literals: Vec<_> = items.iter().filter_map(|e| self.literal_of(e)).collect();
+                let shown: Vec<_> = literals.iter().map(shown).collect();
+                (
+                    shown.join(", "),
+                    literals.clone(),
+                    Some(Structured::List(literals)),
+                )
+            }
+            AnnotationBody::Map(items) => {
+                let mut pairs: Vec<(String, Literal)> = Vec::with_capacity(items.len());
+                for (key, value) in items {
+                    if pairs.iter().any(|(k, _)| *k == key.name) {
+                        self.err(
+                            Code::Duplicate,
+                            key.span,
+                            format!("key `{}` is given twice", key.name),
+                        );
+                    }
+                    if let Some(value) = self.literal_of(value) {
+                        pairs.push((key.name.clone(), value));
+                    }
+                }
+                let text: Vec<_> = pairs
+                    .iter()
+                    .map(|(k, v)| format!("{k}={}", shown(v)))
+                    .collect();
+                (text.join(", "), Vec::new(), Some(Structured::Map(pairs)))
+            }
+        };
+        ir::Annotation {
+            name: a.name.name.clone(),
+            text,
+            literals,
+            structured,
+        }
+    }
+
+    /// A constant of type int, bool or string.
+    fn literal_of(&mut self, e: &'a ast::Expr) -> Option<Literal> {
+        let mut val = Val::Poison;
+        // Nothing that an annotation says runs.
+        self.block_of(|c| val = c.expr(e, None));
+        let constant = match &val {
+            Val::Integer(n) => return Some(Literal::Int(n.clone())),
+            Val::Poison => return None,
+            Val::Expr(_, e) => fold::as_const(e),
+            _ => None,
+        };
+        let literal = constant.and_then(|c| match c {
+            ir::Const::Bool(b) => Some(Literal::Bool(*b)),
+            ir::Const::Str(s) => Some(Literal::Str(s.clone())),
+            c => fold::number(c).map(Literal::Int),
+        });
+        if literal.is_none() {
+            self.err(
+                Code::Constant,
+                e.span,
+                "an annotation holds numbers, strings and truth values that are known at compile time",
+            );
+        }
+        literal
+    }
+}
+
+fn shown(literal: &Literal) -> String {
+    match literal {
+        Literal::Int(n) => n.to_string(),
+        Literal::Str(s) => format!("{s:?}"),
+        Literal::Bool(b) => b.to_string(),
+    }
+}

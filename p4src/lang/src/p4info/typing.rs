@@ -1,0 +1,159 @@
+//! Declared types → [`TypeInfo`]. What is named once is described with everything that it names itself.
+
+use super::build::Builder;
+use super::types::{DataType, Members, NewType, SdnType, SerializableEnum, TypeInfo};
+use crate::ast::{Literal, StructKind};
+use crate::ir::{Annotation, Declared, Type};
+use num_bigint::BigUint;
+use num_traits::ToPrimitive;
+
+impl Builder<'_> {
+    /// The type; whatever it names is added to `info`.
+    pub(super) fn data_type(&self, ty: &Declared, info: &mut TypeInfo) -> Option<DataType> {
+        Some(match ty {
+            Declared::New(index) => DataType::NewType(self.new_type(*index, info)?),
+            Declared::SerEnum(index) => {
+                let declared = self.program.ser_enums.get(*index as usize)?;
+                let bitwidth = self.width(&declared.repr);
+                let members = declared.members.iter();
+                let described = SerializableEnum {
+                    bitwidth,
+                    members: members
+                        .map(|(name, value)| (name.clone(), padded(value, bitwidth)))
+                        .collect(),
+                };
+                info.serializable_enums
+                    .insert(declared.name.clone(), described);
+                DataType::SerializableEnum(declared.name.clone())
+            }
+            Declared::Tuple(items) => {
+                let items = items.iter().map(|item| self.data_type(item, info));
+                DataType::Tuple(items.collect::<Option<_>>()?)
+            }
+            Declared::Plain(ty) => self.plain_type(ty, info)?,
+        })
+    }
+
+    fn plain_type(&self, ty: &Type, info: &mut TypeInfo) -> Option<DataType> {
+        Some(match ty {
+            Type::Bit(w) => DataType::Bit(*w),
+            Type::Int(w) => DataType::Int(*w),
+            Type::Varbit(w) => DataType::Varbit(*w),
+            Type::Bool => DataType::Bool,
+            Type::Error => {
+                info.errors.clone_from(&self.program.errors);
+                DataType::Error
+            }
+            Type::Enum(id) => {
+                let declared = self.program.enums.get(id.index())?;
+                info.enums
+                    .insert(declared.name.clone(), declared.members.clone());
+                DataType::Enum(declared.name.clone())
+            }
+            Type::Tuple(items) => {
+                let items = items.iter().map(|item| self.plain_type(item, info));
+                DataType::Tuple(items.collect::<Option<_>>()?)
+            }
+            Type::Struct(id) => {
+                let declared = self.program.types.get(id.index())?;
+                let name = declared.name.clone();
+                let mut members = Members::with_capacity(declared.fields.len());
+                for field in &declared.fields {
+                    members.push((field.name.clone(), self.data_type(&field.declared, info)?));
+                }
+                match declared.kind {
+                    StructKind::Struct => {
+                        info.structs.insert(name.clone(), members);
+                        DataType::Struct(name)
+                    }
+                    StructKind::Header => {
+                        info.headers.insert(name.clone(), members);
+                        DataType::Header(name)
+                    }
+                    StructKind::Union => {
+                        info.header_unions.insert(name.clone(), members);
+                        DataType::HeaderUnion(name)
+                    }
+                }
+            }
+            Type::Stack(id, size) => match self.plain_type(&Type::Struct(*id), info)? {
+                DataType::Header(name) => DataType::HeaderStack(name, *size),
+                DataType::HeaderUnion(name) => DataType::HeaderUnionStack(name, *size),
+                _ => return None,
+            },
+            Type::Void | Type::String | Type::Extern(_) => return None,
+        })
+    }
+
+    /// Describes a newtype and returns its name.
+    fn new_type(&self, index: u32, info: &mut TypeInfo) -> Option<String> {
+        let declared = self.program.new_types.get(index as usize)?;
+        let described = match translation(&declared.annotations) {
+            Some((uri, sdn)) => NewType::Translated {
+                uri: uri.to_owned(),
+                sdn,
+            },
+            None => NewType::Original(self.data_type(&declared.under, info)?),
+        };
+        info.new_types.insert(declared.name.clone(), described);
+        Some(declared.name.clone())
+    }
+
+    /// The name by which a control plane looks a value's type up, if it has to.
+    pub(super) fn type_name(&self, ty: &Declared, info: &mut TypeInfo) -> Option<String> {
+        match ty {
+            Declared::New(index) => self.new_type(*index, info),
+            _ => None,
+        }
+    }
+
+    /// Bits that a value takes in the protocol: 0 for a string.
+    pub(super) fn declared_width(&self, ty: &Declared) -> u32 {
+        match ty {
+            Declared::Plain(ty) => self.width(ty),
+            Declared::SerEnum(index) => {
+                let declared = self.program.ser_enums.get(*index as usize);
+                declared.map_or(0, |e| self.width(&e.repr))
+            }
+            Declared::Tuple(items) => items.iter().map(|item| self.declared_width(item)).sum(),
+            Declared::New(index) => {
+                let Some(declared) = self.program.new_types.get(*index as usize) else {
+                    return 0;
+                };
+                match translation(&declared.annotations) {
+                    Some((_, SdnType::Bits(width))) => width,
+                    Some((_, SdnType::String)) => 0,
+                    None => self.declared_width(&declared.under),
+                }
+            }
+        }
+    }
+}
+
+/// `@p4runtime_translation("uri", 32)`, `(…, bit<32>)` or `(…, string)`.
+fn translation(annotations: &[Annotation]) -> Option<(&str, SdnType)> {
+    let annotation = annotations
+        .iter()
+        .find(|a| a.name == "p4runtime_translation")?;
+    if let [Literal::Str(uri), Literal::Int(width)] = annotation.literals.as_slice() {
+        return Some((uri, SdnType::Bits(width.to_u32()?)));
+    }
+    let (uri, ty) = annotation.text.rsplit_once(',')?;
+    let uri = uri.trim().strip_prefix('"')?.strip_suffix('"')?;
+    let ty: String = ty.split_whitespace().collect();
+    let sdn = match ty.strip_prefix("bit<").and_then(|w| w.strip_suffix('>')) {
+        Some(width) => SdnType::Bits(width.parse().ok()?),
+        None if ty == "string" => SdnType::String,
+        None => return None,
+    };
+    Some((uri, sdn))
+}
+
+/// A value's bytes, as many as the width takes.
+pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
+    let bytes = value.to_bytes_be();
+    let want = width.div_ceil(8) as usize;
+    let mut out = vec![0; want.saturating_sub(bytes.len())];
+    out.extend(bytes);
+    out
+}

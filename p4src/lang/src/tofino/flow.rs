@@ -1,0 +1,639 @@
+//! When each value can be known: the table dependency graph, walked from the first statement to the last.
+//!
+//! Every value has the stage *at whose end* it is known: 0 for what the parser hands over. The rules, each the most
+//! generous that the hardware allows, so that the depth is a lower bound:
+//!
+//! - A table's stage is one past those of its key and of the conditions that lead to it (match dependency). Which action
+//!   ran, and constants that actions set, steer later tables in the *same* stage (successor dependency); action data and
+//!   sums are known one stage later (match and action dependency).
+//! - An addition, a bitwise operation, a shift or a comparison of the size of two variables takes a stage. Comparisons with
+//!   constants, equality, masks and logic are the gateways', which take none.
+//! - Constants and copies under conditions take none: a compiler may test the conditions instead. So `outcome`, or a flag,
+//!   is as deep as what it was decided by. To write one into a header takes the stage after that.
+//! - A register, counter or meter takes one stage, the same wherever it is called from; slices, casts and concatenations of
+//!   its index are the hash's, and free.
+//! - A hash is free as an operand, and takes a stage in keys, conditions and other hashes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::place::{Place, Unit, reads};
+use crate::ast::StructKind;
+use crate::ir::{
+    ActionId, Arg, BinOp, Const, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, LValue, Program, Stmt, StmtKind,
+    TableId, Type, UnOp, VarId,
+};
+use crate::source::Span;
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Val {
+    /// The stage at whose end it is known.
+    pub at: u32,
+    /// The operation that the stage is of.
+    pub by: Option<usize>,
+    /// Straight from a hash unit.
+    hash: bool,
+    /// Straight from a table's entry: to put it into a field takes the table's stage.
+    data: bool,
+}
+
+impl Val {
+    fn max(self, other: Val) -> Val {
+        let later = if other.at > self.at { other } else { self };
+        Val { hash: self.hash && other.hash, data: self.data || other.data, ..later }
+    }
+}
+
+/// A thing that sits in one stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Node {
+    Table(ControlId, TableId),
+    Register(ExternId),
+    Statistics(ExternId),
+    /// An instruction or a write.
+    Alu,
+}
+
+/// Something that takes a stage.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Op {
+    pub node: Node,
+    pub stage: u32,
+    /// What it waited for.
+    pub after: Option<usize>,
+    pub span: Span,
+}
+
+/// What a walk finds.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    pub ops: Vec<Op>,
+    /// Earliest stage of everything that sits in one, and where it is first used.
+    pub nodes: BTreeMap<Node, (u32, Span)>,
+    /// Second uses of a register on one path: the register, the place, the first place.
+    pub twice: Vec<(ExternId, Span, Span)>,
+    /// Registers executed from within a table's action: they need no table of their own.
+    pub in_tables: BTreeSet<ExternId>,
+    /// Fields that the exact crossbar carries, with their bits; keys of ternary tables.
+    pub exact: BTreeMap<Place, (u64, Span)>,
+    pub ternary: BTreeMap<Place, (u64, Span)>,
+    /// Bits that hashes put out: per hash, and per distinct index of a register or counter.
+    pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
+    /// Header fields that an ALU computes, of more than 16 bits.
+    pub words: BTreeMap<Place, Span>,
+}
+
+impl Flow {
+    pub fn depth(&self) -> u32 {
+        self.ops.iter().map(|op| op.stage).max().unwrap_or(0)
+    }
+
+    /// The operations that the depth consists of, first to last.
+    pub fn critical_path(&self) -> Vec<Op> {
+        let mut path = Vec::new();
+        let mut at = (0..self.ops.len()).max_by_key(|&i| (self.ops[i].stage, usize::MAX - i));
+        while let Some(i) = at {
+            path.push(self.ops[i]);
+            at = self.ops[i].after.filter(|&before| before < i);
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Walks a control with everything that it calls.
+pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
+    let mut floors = BTreeMap::new();
+    // A register that is called from two places sits where the later one needs it, which delays the earlier: again until
+    // nothing moves. Any number of rounds gives a lower bound.
+    let mut flow = Flow::default();
+    for _ in 0..MAX_ROUNDS {
+        let mut walk = Walk::new(program, floors);
+        let cx = Cx { unit: control.0, control: Some(control), ctl: Val::default(), table: None };
+        if let Some(c) = program.controls.get(control.index()) {
+            walk.block(cx, &c.body);
+        }
+        let found: BTreeMap<Node, u32> = walk.flow.nodes.iter().map(|(n, (s, _))| (*n, *s)).collect();
+        let settled = found == walk.floors;
+        flow = walk.flow;
+        if settled {
+            break;
+        }
+        floors = found;
+    }
+    flow
+}
+
+/// Walks until everything has found its stage.
+const MAX_ROUNDS: usize = 5;
+
+/// Where the walk is.
+#[derive(Clone, Copy)]
+struct Cx {
+    unit: Unit,
+    control: Option<ControlId>,
+    /// When the conditions that lead here are known.
+    ctl: Val,
+    /// The stage of the table whose action this is.
+    table: Option<u32>,
+}
+
+/// Who reads a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Alu,
+    /// Key, condition or hash.
+    Match,
+    /// The index of a register.
+    Index,
+}
+
+struct Walk<'p> {
+    program: &'p Program,
+    alias: BTreeMap<(Unit, VarId), Place>,
+    vals: BTreeMap<Place, Val>,
+    log: Vec<(Place, Option<Val>)>,
+    floors: BTreeMap<Node, u32>,
+    runs: BTreeMap<ExternId, (u32, Span)>,
+    span: Span,
+    flow: Flow,
+}
+
+impl<'p> Walk<'p> {
+    fn new(program: &'p Program, floors: BTreeMap<Node, u32>) -> Walk<'p> {
+        Walk {
+            program,
+            alias: BTreeMap::new(),
+            vals: BTreeMap::new(),
+            log: Vec::new(),
+            floors,
+            runs: BTreeMap::new(),
+            span: Span::default(),
+            flow: Flow::default(),
+        }
+    }
+
+    fn control(&self, cx: Cx) -> Option<&'p Control> {
+        self.program.controls.get(cx.control?.index())
+    }
+
+    // ---- Values
+
+    fn place(&self, unit: Unit, lv: &LValue) -> Place {
+        let root = self.alias.get(&(unit, lv.var)).cloned();
+        root.unwrap_or_else(|| Place::of(unit, lv.var)).follow(&lv.path)
+    }
+
+    /// The latest of a place's parts; of a part that nothing was written to, what was written to the whole.
+    fn read(&self, place: &Place) -> Val {
+        let mut own = None;
+        let mut whole = place.clone();
+        while own.is_none() {
+            own = self.vals.get(&whole).copied();
+            if whole.path.pop().is_none() {
+                break;
+            }
+        }
+        let parts = self.vals.range(place..).take_while(|(p, _)| place.holds(p)).map(|(_, v)| *v);
+        parts.fold(own.unwrap_or_default(), Val::max)
+    }
+
+    fn write(&mut self, place: Place, val: Val) {
+        let parts: Vec<Place> =
+            self.vals.range(&place..).map(|(p, _)| p).take_while(|p| place.holds(p)).cloned().collect();
+        for part in parts {
+            if part != place {
+                let old = self.vals.insert(part.clone(), val);
+                self.log.push((part, old));
+            }
+        }
+        let old = self.vals.insert(place.clone(), val);
+        self.log.push((place, old));
+    }
+
+    /// Runs alternatives and joins what they leave: each value is as late as the latest.
+    fn branches(&mut self, count: usize, mut run: impl FnMut(&mut Self, usize)) {
+        let mut changed: BTreeMap<Place, Vec<(usize, Val)>> = BTreeMap::new();
+        let runs_before = self.runs.clone();
+        let mut runs_after = runs_before.clone();
+        for branch in 0..count {
+            let mark = self.log.len();
+            self.runs = runs_before.clone();
+            run(self, branch);
+            let mut seen = BTreeSet::new();
+            for (place, _) in &self.log[mark..] {
+                if seen.insert(place.clone()) {
+                    let val = self.vals.get(place).copied().unwrap_or_default();
+                    changed.entry(place.clone()).or_default().push((branch, val));
+                }
+            }
+            while self.log.len() > mark {
+                let Some((place, old)) = self.log.pop() else { break };
+                match old {
+                    Some(old) => self.vals.insert(place, old),
+                    None => self.vals.remove(&place),
+                };
+            }
+            for (register, run) in &self.runs {
+                let most = runs_after.entry(*register).or_insert(*run);
+                if run.0 > most.0 {
+                    *most = *run;
+                }
+            }
+        }
+        self.runs = runs_after;
+        for (place, vals) in changed {
+            let mut joined = vals.iter().map(|(_, v)| *v).reduce(Val::max).unwrap_or_default();
+            if vals.len() < count {
+                joined = joined.max(self.read(&place));
+            }
+            let old = self.vals.insert(place.clone(), joined);
+            self.log.push((place, old));
+        }
+    }
+
+    // ---- Operations
+
+    fn op(&mut self, node: Node, inputs: Val, least: u32) -> Val {
+        let floor = self.floors.get(&node).copied().unwrap_or(0);
+        let stage = (inputs.at + 1).max(least).max(floor);
+        let span = self.span;
+        self.flow.ops.push(Op { node, stage, after: inputs.by, span });
+        if node != Node::Alu {
+            let entry = self.flow.nodes.entry(node).or_insert((stage, span));
+            entry.0 = entry.0.max(stage);
+        }
+        Val { at: stage, by: Some(self.flow.ops.len() - 1), hash: false, data: false }
+    }
+
+    fn eval(&mut self, cx: Cx, e: &Expr, reader: Reader) -> Val {
+        match &e.kind {
+            ExprKind::Const(_) | ExprKind::InvalidHeader | ExprKind::LastIndex(_) | ExprKind::NextIndex(_) => Val::default(),
+            ExprKind::Read(lv) => {
+                let val = self.read(&self.place(cx.unit, lv));
+                match reader {
+                    Reader::Match if val.hash => Val { at: val.at + 1, hash: false, ..val },
+                    _ => val,
+                }
+            }
+            ExprKind::IsValid(lv) => self.read(&self.place(cx.unit, lv).valid()),
+            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => self.eval(cx, a, reader),
+            ExprKind::Concat(a, b) => self.eval(cx, a, reader).max(self.eval(cx, b, reader)),
+            ExprKind::Tuple(all) => {
+                all.iter().fold(Val::default(), |v, e| v.max(self.eval(cx, e, reader)))
+            }
+            ExprKind::Mux(c, a, b) => {
+                let chosen = self.eval(cx, a, reader).max(self.eval(cx, b, reader));
+                self.eval(cx, c, Reader::Match).max(chosen)
+            }
+            ExprKind::Binary(op, a, b) => self.binary(cx, *op, a, b, reader),
+        }
+    }
+
+    fn binary(&mut self, cx: Cx, op: BinOp, a: &Expr, b: &Expr, reader: Reader) -> Val {
+        let constant = is_const(a) || is_const(b);
+        let inner = if is_comparison(op) || matches!(op, BinOp::LogAnd | BinOp::LogOr) { Reader::Match } else { reader };
+        // A shifted operand costs nothing beside an OR: the instruction deposits a field.
+        let strip = |e: &Expr| match &e.kind {
+            ExprKind::Binary(BinOp::Shl | BinOp::Shr, x, by)
+                if is_const(by) && matches!(op, BinOp::Or | BinOp::Xor) =>
+            {
+                Some((**x).clone())
+            }
+            _ => None,
+        };
+        let (a, b) = (strip(a).unwrap_or_else(|| a.clone()), strip(b).unwrap_or_else(|| b.clone()));
+        let inputs = self.eval(cx, &a, inner).max(self.eval(cx, &b, inner));
+        let free = match op {
+            BinOp::LogAnd | BinOp::LogOr | BinOp::Eq | BinOp::Ne => true,
+            BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => constant,
+            BinOp::And => constant && reader == Reader::Match,
+            BinOp::Or | BinOp::Xor | BinOp::Shl | BinOp::Shr => reader == Reader::Index && constant,
+            BinOp::Concat => true,
+            _ => false,
+        } || (is_const(&a) && is_const(&b));
+        if free {
+            return inputs;
+        }
+        self.op(Node::Alu, Val { data: false, ..inputs }, 0)
+    }
+
+    fn cond(&mut self, cx: Cx, e: &Expr) -> Val {
+        let val = self.eval(cx, e, Reader::Match);
+        Val { data: false, ..val.max(cx.ctl) }
+    }
+
+    /// Whether the outside world sees what is written here: a header, or intrinsic metadata.
+    fn is_seen(&self, place: &Place) -> bool {
+        let Some(control) = self.program.controls.get(place.root.0 as usize) else { return false };
+        let Some(mut ty) = control.vars.get(place.root.1.index()).map(|v| v.ty.clone()) else { return false };
+        for step in &place.path {
+            match (&ty, step) {
+                (Type::Struct(id), super::place::Step::Field(n)) => {
+                    let Some(of) = self.program.types.get(id.index()) else { return false };
+                    if of.kind == StructKind::Header || of.annotations.iter().any(|a| a.name == "__intrinsic_metadata") {
+                        return true;
+                    }
+                    let Some(field) = of.fields.get(*n as usize) else { return false };
+                    ty = field.ty.clone();
+                }
+                (Type::Stack(..), _) => return true,
+                _ => break,
+            }
+        }
+        false
+    }
+
+    /// A header's field that an ALU writes cannot be split over containers, nor give way to another.
+    fn word(&mut self, lv: &LValue, place: &Place) {
+        if width(&lv.ty) > 16 && self.is_seen(place) {
+            self.flow.words.entry(place.clone()).or_insert(self.span);
+        }
+    }
+
+    fn assign(&mut self, cx: Cx, lv: &LValue, e: &Expr) {
+        let place = self.place(cx.unit, lv);
+        let computed = is_alu(e);
+        let mut val = self.eval(cx, e, Reader::Alu);
+        if computed {
+            self.word(lv, &place);
+            let least = cx.table.unwrap_or(cx.ctl.at + 1);
+            if val.at < least {
+                val = Val { at: least, by: cx.ctl.by.or(val.by), ..val };
+            }
+        } else {
+            if val.data {
+                val = Val { at: val.at + 1, data: false, ..val };
+            }
+            val = val.max(cx.ctl);
+            val.data = false;
+            if self.is_seen(&place) {
+                self.op(Node::Alu, Val { at: val.at.saturating_sub(1).max(cx.ctl.at), ..val }, cx.table.unwrap_or(0));
+            }
+        }
+        self.write(place, val);
+    }
+
+    // ---- Statements
+
+    fn block(&mut self, cx: Cx, block: &'p [Stmt]) {
+        for stmt in block {
+            self.span = stmt.span;
+            self.stmt(cx, stmt);
+        }
+    }
+
+    fn stmt(&mut self, cx: Cx, stmt: &'p Stmt) {
+        match &stmt.kind {
+            StmtKind::Assign(lv, e) => self.assign(cx, lv, e),
+            StmtKind::Reset(lv) => {
+                let place = self.place(cx.unit, lv);
+                self.write(place, Val::default());
+            }
+            StmtKind::If(cond, then, other) => {
+                if let ExprKind::Const(Const::Bool(known)) = cond.kind {
+                    return self.block(cx, if known { then } else { other });
+                }
+                let inner = Cx { ctl: self.cond(cx, cond), ..cx };
+                self.branches(2, |w, n| w.block(inner, if n == 0 { then } else { other }));
+            }
+            StmtKind::Switch { value, cases, default } => {
+                let inner = Cx { ctl: self.cond(cx, value), ..cx };
+                self.branches(cases.len() + 1, |w, n| {
+                    w.block(inner, cases.get(n).map_or(default, |(_, block)| block));
+                });
+            }
+            StmtKind::Loop { cond_stmts, cond, body, update } => {
+                self.block(cx, cond_stmts);
+                let inner = Cx { ctl: self.cond(cx, cond), ..cx };
+                self.block(inner, body);
+                self.block(inner, update);
+            }
+            StmtKind::Atomic(block) => self.block(cx, block),
+            StmtKind::ApplyTable { table, hit, action_run } => self.table(cx, *table, [*hit, *action_run]),
+            StmtKind::CallAction(action, args) => self.action(cx, *action, args),
+            StmtKind::ApplyControl(id, args) => {
+                if let Some(callee) = self.program.controls.get(id.index()) {
+                    let inner = Cx { unit: id.0, control: Some(*id), ..cx };
+                    self.bind(cx, id.0, callee.params.iter().map(|p| p.var), args);
+                    self.block(inner, &callee.body);
+                }
+            }
+            StmtKind::CallFunction(FunctionId(id), args) => {
+                if let Some(callee) = self.program.functions.get(*id as usize) {
+                    let unit = self.program.controls.len() as u32 + id;
+                    self.bind(cx, unit, callee.params.iter().map(|p| p.var), args);
+                    self.block(Cx { unit, control: None, ..cx }, &callee.body);
+                }
+            }
+            StmtKind::CallMethod { object, args, result, .. } => {
+                self.method(cx, *object, args, result.as_ref());
+            }
+            StmtKind::CallExtern { args, result, .. } => {
+                let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);
+                let val = self.op(Node::Alu, inputs, cx.table.unwrap_or(0));
+                self.results(cx, args, result.as_ref(), val);
+            }
+            StmtKind::SetValid(lv) | StmtKind::SetInvalid(lv) => {
+                let place = self.place(cx.unit, lv).valid();
+                self.write(place, cx.ctl);
+                self.op(Node::Alu, cx.ctl, cx.table.unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+
+    /// Parameters that a callee writes are the caller's places; so are the places that it only reads.
+    fn bind(&mut self, cx: Cx, unit: Unit, params: impl Iterator<Item = VarId>, args: &[Arg]) {
+        for (var, arg) in params.zip(args) {
+            self.alias.remove(&(unit, var));
+            match arg {
+                Arg::Out(lv) | Arg::InOut(lv) | Arg::In(Expr { kind: ExprKind::Read(lv), .. }) => {
+                    let place = self.place(cx.unit, lv);
+                    self.alias.insert((unit, var), place);
+                }
+                Arg::In(e) => {
+                    let val = self.eval(cx, e, Reader::Alu);
+                    self.write(Place::of(unit, var), val);
+                }
+                Arg::Object(_) | Arg::Extern(_) | Arg::Ignore => self.write(Place::of(unit, var), Val::default()),
+            }
+        }
+    }
+
+    fn table(&mut self, cx: Cx, id: TableId, known: [Option<VarId>; 2]) {
+        let Some((control, table)) = self.control(cx).and_then(|c| Some((c, c.tables.get(id.index())?))) else { return };
+        let span = self.span;
+        self.span = table.span;
+        let exact = table.key.iter().all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
+        let mut inputs = cx.ctl;
+        for key in &table.key {
+            inputs = inputs.max(self.eval(cx, &key.expr, Reader::Match));
+            self.carry(cx, &key.expr, !exact);
+        }
+        let Some(owner) = cx.control else { return };
+        let stage = self.op(Node::Table(owner, id), Val { data: false, ..inputs }, 0);
+        self.span = span;
+        // What follows from the entry found is decided within the stage.
+        let decided = Val { at: stage.at - 1, ..stage };
+        for var in known.into_iter().flatten() {
+            self.write(Place::of(cx.unit, var), decided);
+        }
+        let inner = Cx { ctl: decided, table: Some(stage.at), ..cx };
+        self.branches(table.actions.len(), |w, n| {
+            let offered = &table.actions[n];
+            let Some(action) = control.actions.get(offered.action.index()) else { return };
+            let directed = action.params.iter().take(offered.args.len()).map(|p| p.var);
+            w.bind(cx, cx.unit, directed, &offered.args);
+            for param in action.params.iter().skip(offered.args.len()) {
+                w.write(Place::of(cx.unit, param.var), Val { data: true, ..decided });
+            }
+            w.block(inner, &action.body);
+        });
+        self.span = span;
+    }
+
+    fn action(&mut self, cx: Cx, id: ActionId, args: &[Arg]) {
+        let Some(action) = self.control(cx).and_then(|c| c.actions.get(id.index())) else { return };
+        self.bind(cx, cx.unit, action.params.iter().map(|p| p.var), args);
+        self.block(cx, &action.body);
+    }
+
+    // ---- Externs
+
+    fn args(&mut self, cx: Cx, args: &[Arg], reader: Reader) -> Val {
+        let mut val = Val::default();
+        for arg in args {
+            val = val.max(match arg {
+                Arg::In(e) => self.eval(cx, e, reader),
+                Arg::InOut(lv) => self.read(&self.place(cx.unit, lv)),
+                _ => Val::default(),
+            });
+        }
+        Val { data: false, ..val }
+    }
+
+    fn results(&mut self, cx: Cx, args: &[Arg], result: Option<&LValue>, val: Val) {
+        for lv in result.into_iter().chain(args.iter().filter_map(|a| match a {
+            Arg::Out(lv) | Arg::InOut(lv) => Some(lv),
+            _ => None,
+        })) {
+            let place = self.place(cx.unit, lv);
+            self.word(lv, &place);
+            self.write(place, val);
+        }
+    }
+
+    fn method(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
+        let Some(instance) = self.program.externs.get(object.index()) else { return };
+        let kind = instance.type_name.as_str();
+        let least = cx.table.unwrap_or(0);
+        match kind {
+            "Hash" => {
+                let inputs = self.args(cx, args, Reader::Match);
+                for arg in args {
+                    if let Arg::In(e) = arg {
+                        self.carry(cx, e, false);
+                    }
+                }
+                let bits = result.map_or(0, |lv| width(&lv.ty));
+                let span = self.span;
+                self.flow.hash_bits.entry((Some(object), String::new())).or_insert((bits, span));
+                let val = Val { hash: true, ..inputs.max(cx.ctl) };
+                self.results(cx, args, result, val);
+            }
+            "Random" => self.results(cx, args, result, Val { hash: true, ..cx.ctl }),
+            "Counter" | "DirectCounter" => {
+                let inputs = self.args(cx, args, Reader::Index).max(cx.ctl);
+                self.index(cx, args);
+                self.op(Node::Statistics(object), inputs, least);
+            }
+            _ if kind.starts_with("RegisterAction") || matches!(kind, "Register" | "Meter" | "Lpf" | "Wred")
+                || kind.starts_with("Direct") =>
+            {
+                self.stateful(cx, object, args, result);
+            }
+            _ => {
+                let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);
+                self.results(cx, args, result, inputs);
+            }
+        }
+    }
+
+    fn stateful(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
+        let register = super::salu::register_of(self.program, object).unwrap_or(object);
+        let mut inputs = self.args(cx, args, Reader::Index).max(cx.ctl);
+        self.index(cx, args);
+        for input in super::salu::inputs(self.program, object) {
+            let place = self.place(cx.unit, &input);
+            inputs = inputs.max(self.read(&place));
+            self.flow.exact.entry(place).or_insert((width(&input.ty), self.span));
+        }
+        let here = self.span;
+        let run = self.runs.entry(register).or_insert((0, here));
+        run.0 += 1;
+        if run.0 > 1 && !self.flow.twice.iter().any(|(r, at, _)| *r == register && *at == here) {
+            self.flow.twice.push((register, here, run.1));
+        }
+        if cx.table.is_some() {
+            self.flow.in_tables.insert(register);
+        }
+        let val = self.op(Node::Register(register), Val { data: false, hash: false, ..inputs }, cx.table.unwrap_or(0));
+        self.results(cx, args, result, val);
+    }
+
+    /// The index of a register or counter: hash distribution brings it, once for all that use the same.
+    fn index(&mut self, cx: Cx, args: &[Arg]) {
+        if let Some(Arg::In(e)) = args.first()
+            && !is_const(e)
+        {
+            let mut name = String::new();
+            reads(e, &mut |lv| name.push_str(&format!("{:?}", self.place(cx.unit, lv))));
+            let span = self.span;
+            self.flow.hash_bits.entry((None, name)).or_insert((16, span));
+            self.carry(cx, e, false);
+        }
+    }
+
+    /// Puts the fields of an expression on a crossbar.
+    fn carry(&mut self, cx: Cx, e: &Expr, ternary: bool) {
+        let mut places = Vec::new();
+        reads(e, &mut |lv| places.push((self.place(cx.unit, lv), width(&lv.ty).max(1))));
+        let span = self.span;
+        let bus = if ternary { &mut self.flow.ternary } else { &mut self.flow.exact };
+        for (place, bits) in places {
+            bus.entry(place).or_insert((bits, span));
+        }
+    }
+}
+
+pub(super) fn width(ty: &Type) -> u64 {
+    match ty {
+        Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => u64::from(*w),
+        Type::Bool => 1,
+        Type::Error => 16,
+        Type::Enum(_) => 8,
+        _ => 0,
+    }
+}
+
+pub(super) fn is_const(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Const(_) => true,
+        ExprKind::Cast(e) | ExprKind::Unary(UnOp::Neg | UnOp::BitNot, e) => is_const(e),
+        _ => false,
+    }
+}
+
+pub(super) fn is_comparison(op: BinOp) -> bool {
+    matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
+}
+
+/// Whether an expression's value comes out of an instruction.
+fn is_alu(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Binary(op, ..) => !is_comparison(*op) && !matches!(op, BinOp::LogAnd | BinOp::LogOr | BinOp::Concat),
+        ExprKind::Cast(a) | ExprKind::Slice(a, ..) | ExprKind::Unary(_, a) => is_alu(a),
+        _ => false,
+    }
+}

@@ -1,0 +1,114 @@
+//! What one pipe of each chip has. Sources: the public open bf-p4c and the vendor's public architecture papers.
+
+/// A chip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chip {
+    /// 12 stages.
+    Tofino,
+    /// 20 stages.
+    Tofino2,
+}
+
+/// The limits of one pipe. Ingress and egress share everything but the parsers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// As the command line names it.
+    pub name: &'static str,
+    /// Match-action stages.
+    pub stages: u64,
+    /// Logical tables a stage.
+    pub tables: u64,
+    /// Of these, ternary.
+    pub ternary_tables: u64,
+    /// SRAM blocks of 1024 × 128 bits, a stage.
+    pub sram: u64,
+    /// TCAM blocks of 512 × 44 bits, a stage.
+    pub tcam: u64,
+    /// Map RAMs a stage.
+    pub map_ram: u64,
+    /// Stateful or meter ALUs a stage.
+    pub stateful_alus: u64,
+    /// Statistics ALUs a stage.
+    pub statistics_alus: u64,
+    /// Bytes of the exact crossbar, a stage.
+    pub exact_crossbar: u64,
+    /// Bytes of the ternary crossbar, a stage.
+    pub ternary_crossbar: u64,
+    /// 16-bit units of hash distribution, a stage.
+    pub hash_distribution: u64,
+    /// Bits of all PHV containers, tagalong and the like included.
+    pub phv_bits: u64,
+    /// PHV containers of 32 bits that ALUs can write.
+    pub phv_words: u64,
+    /// TCAM rows of each parser.
+    pub parser_rows: u64,
+    /// Bits that one parser row matches on.
+    pub parser_match_bits: u64,
+    /// Bytes that one parser row extracts; not known for Tofino 2.
+    pub parser_extract_bytes: Option<u64>,
+    /// Comparators of a stateful ALU.
+    pub comparators: usize,
+    /// Values that a stateful ALU hands out.
+    pub outputs: usize,
+    /// Bits of a register's cell, pairs included.
+    pub cell_bits: u32,
+    /// Words of a packet that a stateful ALU takes in.
+    pub inputs: usize,
+}
+
+/// Entries of an SRAM or TCAM block, and bits of their rows.
+pub(super) const SRAM_ROWS: u64 = 1024;
+pub(super) const SRAM_BITS: u64 = 128;
+pub(super) const TCAM_ROWS: u64 = 512;
+pub(super) const TCAM_BITS: u64 = 44;
+/// RegisterActions of one register, which are the ALU's instructions.
+pub(super) const REGISTER_ACTIONS: usize = 4;
+/// Constants outside −8 ..= 7 that a stateful ALU can hold.
+pub(super) const LARGE_CONSTANTS: usize = 4;
+/// Instructions of a stateful ALU for one word.
+pub(super) const UPDATES_OF_A_WORD: usize = 2;
+
+impl Chip {
+    /// Its limits.
+    pub fn limits(self) -> Limits {
+        let tofino = Limits {
+            name: "tofino",
+            stages: 12,
+            tables: 16,
+            ternary_tables: 8,
+            sram: 80,
+            tcam: 24,
+            map_ram: 48,
+            stateful_alus: 4,
+            statistics_alus: 4,
+            exact_crossbar: 128,
+            ternary_crossbar: 66,
+            hash_distribution: 6,
+            phv_bits: (64 + 32) * 8 + (96 + 48) * 16 + (64 + 32) * 32,
+            phv_words: 64,
+            parser_rows: 256,
+            parser_match_bits: 32,
+            parser_extract_bytes: Some(28),
+            comparators: 2,
+            outputs: 1,
+            cell_bits: 64,
+            inputs: 2,
+        };
+        match self {
+            Chip::Tofino => tofino,
+            // Containers of Tofino 2 by kind, of 8, 16 and 32 bits: normal 48, 72, 48; mocha and dark 16, 24, 16 each.
+            Chip::Tofino2 => Limits {
+                name: "tofino2",
+                stages: 20,
+                phv_bits: (48 + 32) * 8 + (72 + 48) * 16 + (48 + 32) * 32,
+                phv_words: 48,
+                parser_extract_bytes: None,
+                comparators: 4,
+                outputs: 4,
+                cell_bits: 128,
+                inputs: 4,
+                ..tofino
+            },
+        }
+    }
+}

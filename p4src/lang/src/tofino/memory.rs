@@ -1,0 +1,87 @@
+//! SRAM, TCAM and map RAM.
+
+use super::flow::width;
+use super::limits::{SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
+use super::salu;
+use crate::ir::{Const, ExternInstance, Program, Table, Type};
+
+/// Blocks of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Blocks {
+    pub sram: u64,
+    pub tcam: u64,
+    pub map_ram: u64,
+}
+
+/// Entries of a table that names no size.
+const DEFAULT_SIZE: u64 = 512;
+/// Bits of a key that the place of an entry in an exact table stands for (of 1024 rows).
+const GHOST_BITS: u64 = 10;
+/// Version bits of an exact entry.
+const VERSION_BITS: u64 = 4;
+/// Action data beside an entry.
+const IMMEDIATE_BITS: u64 = 32;
+
+/// A table's blocks.
+///
+/// Exact: rows × (key, less the 10 bits that the row itself says, + 4 of version + the action's number + up to 32 bits of action
+/// data) in blocks of 128 × 1024 bits, at least one. Ternary: ⌈key / 44⌉ × ⌈entries / 512⌉ TCAM blocks (a range counts
+/// as its bits, though its encoding takes more) and an SRAM block for what is found. More action data has blocks of its own.
+pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks {
+    let key: u64 = table.key.iter().map(|k| width(&k.expr.ty).max(1)).sum();
+    if key == 0 {
+        return Blocks::default();
+    }
+    let entries = table.size.unwrap_or(DEFAULT_SIZE).max(table.entries.len() as u64).max(1);
+    let data = action_data(program, control, table);
+    let choice = u64::from(usize::BITS - table.actions.len().saturating_sub(1).leading_zeros());
+    let own_data = if data > IMMEDIATE_BITS { sram_blocks(entries, data.next_power_of_two()) } else { 0 };
+    let exact = table.key.iter().all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
+    if exact {
+        let beside = if data > IMMEDIATE_BITS { 0 } else { data };
+        let bits = key.saturating_sub(GHOST_BITS) + VERSION_BITS + choice + beside;
+        return Blocks { sram: (entries * bits).div_ceil(SRAM_ROWS * SRAM_BITS).max(1) + own_data, ..Blocks::default() };
+    }
+    let tcam = key.div_ceil(TCAM_BITS) * entries.div_ceil(TCAM_ROWS);
+    let found = u64::from(choice > 0 || data > 0);
+    Blocks { sram: found + own_data, tcam, map_ram: 0 }
+}
+
+/// Bits of the widest action's data.
+pub(super) fn action_data(program: &Program, control: usize, table: &Table) -> u64 {
+    let Some(control) = program.controls.get(control) else { return 0 };
+    let bits = |offered: &crate::ir::TableAction| {
+        let action = control.actions.get(offered.action.index())?;
+        let own = action.params.iter().skip(offered.args.len());
+        Some(own.filter_map(|p| control.vars.get(p.var.index())).map(|v| width(&v.ty)).sum::<u64>())
+    };
+    table.actions.iter().filter_map(bits).max().unwrap_or(0)
+}
+
+/// Blocks for entries of so many bits, several to a row or several rows each.
+fn sram_blocks(entries: u64, bits: u64) -> u64 {
+    entries.saturating_mul(bits.max(1)).div_ceil(SRAM_ROWS * SRAM_BITS).max(1)
+}
+
+/// Blocks of a register, counter or meter: those of its cells and a spare one (a write and a read in one clock), each with
+/// a map RAM. The original prototype's 33 registers of 16,384 words make 165 of the 167 map RAMs that bf-p4c reports.
+pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
+    let size = instance.args.iter().find_map(|(_, arg)| match arg {
+        Const::Bits { value, .. } => u64::try_from(value).ok(),
+        Const::Integer(value) => u64::try_from(value).ok(),
+        _ => None,
+    });
+    let size = size.filter(|_| !instance.type_name.starts_with("Direct")).unwrap_or(DEFAULT_SIZE);
+    let bits = match instance.type_name.as_str() {
+        "Register" | "DirectRegister" => {
+            instance.type_args.first().and_then(|ty| salu::cell(program, ty)).map_or(8, |(bits, _)| u64::from(bits))
+        }
+        "Counter" | "DirectCounter" => match instance.type_args.first() {
+            Some(Type::Bit(w)) => u64::from(*w).clamp(32, 64),
+            _ => 64,
+        },
+        _ => SRAM_BITS,
+    };
+    let blocks = sram_blocks(size, bits) + 1;
+    Blocks { sram: blocks, tcam: 0, map_ram: blocks }
+}

@@ -1,0 +1,141 @@
+//! Rows of a parser, and the packet bits that it must keep.
+
+use std::collections::BTreeMap;
+
+use super::flow::width;
+use super::limits::Limits;
+use crate::ir::{
+    Keyset, LValue, ParserId, Program, StateId, Stmt, StmtKind, Target, Transition, Type,
+};
+use crate::source::Span;
+
+/// What a parser takes.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// TCAM rows: per state one for each case, more where it selects on more bits or extracts more bytes than a row can.
+    pub rows: Vec<(u64, Span)>,
+    /// The most bytes that a state extracts.
+    pub widest: (u64, Span),
+    /// Header bits on the path that extracts most: these are alive together.
+    pub bits: Vec<(u64, Span)>,
+}
+
+pub(super) fn parser(program: &Program, id: ParserId, limits: &Limits) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut walk = Walk { program, limits, parsed: &mut parsed, best: BTreeMap::new(), depth: 0 };
+    let bits = walk.parser(id);
+    parsed.bits = bits;
+    parsed
+}
+
+/// Parsers inside parsers.
+const MAX_DEPTH: usize = 16;
+
+type Bits = Vec<(u64, Span)>;
+
+struct Walk<'p, 'o> {
+    program: &'p Program,
+    limits: &'o Limits,
+    parsed: &'o mut Parsed,
+    /// Per state, the heaviest way from it; `None` while it is being found (a loop adds nothing).
+    best: BTreeMap<(ParserId, StateId), Option<Bits>>,
+    depth: usize,
+}
+
+impl Walk<'_, '_> {
+    fn parser(&mut self, id: ParserId) -> Bits {
+        if self.depth > MAX_DEPTH {
+            return Vec::new();
+        }
+        self.depth += 1;
+        self.best.retain(|(parser, _), _| *parser != id);
+        let bits = self.state(id, StateId(0));
+        self.depth -= 1;
+        bits
+    }
+
+    fn state(&mut self, parser: ParserId, id: StateId) -> Bits {
+        if let Some(known) = self.best.get(&(parser, id)) {
+            return known.clone().unwrap_or_default();
+        }
+        self.best.insert((parser, id), None);
+        let program = self.program;
+        let Some(state) = program.parsers.get(parser.index()).and_then(|p| p.states.get(id.index())) else {
+            return Vec::new();
+        };
+        let mut own: Bits = Vec::new();
+        let mut inside: Bits = Vec::new();
+        self.statements(&state.body, &mut own, &mut inside);
+        let extracted: u64 = own.iter().map(|(bits, _)| bits.div_ceil(8)).sum();
+        if extracted > self.parsed.widest.0 {
+            self.parsed.widest = (extracted, state.span);
+        }
+        let mut rows = 1u64;
+        let mut targets = Vec::new();
+        match &state.transition {
+            Transition::Direct(target) => targets.push(*target),
+            Transition::Select { keys, cases } => {
+                let bits: u64 = keys.iter().map(|k| width(&k.ty)).sum();
+                let value_sets: u64 = cases
+                    .iter()
+                    .filter_map(|(sets, _)| match sets.as_slice() {
+                        [Keyset::ValueSet(v)] => program.parsers[parser.index()].value_sets.get(v.index()),
+                        _ => None,
+                    })
+                    .map(|v| v.size.saturating_sub(1))
+                    .sum();
+                rows = (cases.len() as u64).max(1) + value_sets;
+                rows += bits.div_ceil(self.limits.parser_match_bits).saturating_sub(1);
+                targets.extend(cases.iter().map(|(_, target)| *target));
+            }
+        }
+        if let Some(most) = self.limits.parser_extract_bytes {
+            rows += extracted.div_ceil(most).saturating_sub(1);
+        }
+        self.parsed.rows.push((rows, state.span));
+        let mut best: Bits = Vec::new();
+        for target in targets {
+            if let Target::State(next) = target {
+                let way = self.state(parser, next);
+                if total(&way) > total(&best) {
+                    best = way;
+                }
+            }
+        }
+        own.extend(inside);
+        own.extend(best);
+        self.best.insert((parser, id), Some(own.clone()));
+        own
+    }
+
+    fn statements(&mut self, block: &[Stmt], own: &mut Bits, inside: &mut Bits) {
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::Extract { header, .. } => own.push((header_bits(self.program, header), stmt.span)),
+                StmtKind::If(_, a, b) => {
+                    self.statements(a, own, inside);
+                    self.statements(b, own, inside);
+                }
+                StmtKind::ApplyParser(id, _) => {
+                    let bits = self.parser(*id);
+                    inside.extend(bits);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+pub(super) fn total(bits: &Bits) -> u64 {
+    bits.iter().map(|(bits, _)| bits).sum()
+}
+
+fn header_bits(program: &Program, header: &LValue) -> u64 {
+    match &header.ty {
+        Type::Struct(id) => program
+            .types
+            .get(id.index())
+            .map_or(0, |t| t.fields.iter().map(|f| width(&f.ty)).sum()),
+        _ => 0,
+    }
+}

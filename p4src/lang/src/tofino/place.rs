@@ -1,0 +1,76 @@
+//! Fields, by where they live once all controls are expanded into their callers.
+
+use crate::ir::{Access, Const, ExprKind, LValue, VarId};
+
+/// Whose variable: a control's number, or a function's behind all controls'.
+pub(super) type Unit = u32;
+
+/// A step into a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    Field(u32),
+    Index(u64),
+    /// An element that only the packet knows.
+    Some,
+    /// A header's validity.
+    Valid,
+}
+
+/// A field, header or struct. Sorted, the parts of a place follow it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub root: (Unit, VarId),
+    pub path: Vec<Step>,
+}
+
+impl Place {
+    pub fn of(unit: Unit, var: VarId) -> Place {
+        Place { root: (unit, var), path: Vec::new() }
+    }
+
+    /// The place that a path leads to from here. Slices are not told apart from the whole field.
+    pub fn follow(mut self, path: &[Access]) -> Place {
+        for access in path {
+            self.path.push(match access {
+                Access::Field(n) => Step::Field(*n),
+                Access::Index(e) => match &e.kind {
+                    ExprKind::Const(Const::Bits { value, .. }) => {
+                        value.try_into().map_or(Step::Some, Step::Index)
+                    }
+                    _ => Step::Some,
+                },
+                Access::Next | Access::Last => Step::Some,
+                Access::Slice(..) => break,
+            });
+        }
+        self
+    }
+
+    pub fn valid(mut self) -> Place {
+        self.path.push(Step::Valid);
+        self
+    }
+
+    pub fn holds(&self, other: &Place) -> bool {
+        self.root == other.root && other.path.starts_with(&self.path)
+    }
+}
+
+/// The places that an expression reads, in order.
+pub(super) fn reads<'e>(e: &'e crate::ir::Expr, visit: &mut impl FnMut(&'e LValue)) {
+    match &e.kind {
+        ExprKind::Const(_) | ExprKind::InvalidHeader => {}
+        ExprKind::Read(lv) | ExprKind::IsValid(lv) | ExprKind::LastIndex(lv) | ExprKind::NextIndex(lv) => visit(lv),
+        ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => reads(a, visit),
+        ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => {
+            reads(a, visit);
+            reads(b, visit);
+        }
+        ExprKind::Mux(a, b, c) => {
+            reads(a, visit);
+            reads(b, visit);
+            reads(c, visit);
+        }
+        ExprKind::Tuple(all) => all.iter().for_each(|e| reads(e, visit)),
+    }
+}

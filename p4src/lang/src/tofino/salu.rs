@@ -1,0 +1,323 @@
+//! What a stateful ALU can do: the rules that a RegisterAction must keep.
+
+use std::collections::BTreeSet;
+
+use super::flow::{is_comparison, is_const, width};
+use super::limits::{LARGE_CONSTANTS, Limits, REGISTER_ACTIONS, UPDATES_OF_A_WORD};
+use super::place::reads;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir::{
+    Access, Action, BinOp, Const, Expr, ExprKind, ExternId, ExternInstance, LValue, Program, Stmt, StmtKind, Type, VarId,
+};
+use crate::source::Span;
+
+/// The register that a RegisterAction is of; a register's own.
+pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternId> {
+    let instance = program.externs.get(object.index())?;
+    instance.args.iter().find_map(|(_, arg)| match arg {
+        Const::Extern(id) => Some(*id),
+        _ => None,
+    })
+}
+
+/// The abstract methods' bodies.
+fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Action> {
+    let Some(control) = instance.owner.and_then(|id| program.controls.get(id.index())) else { return Vec::new() };
+    instance.methods.iter().filter_map(|(_, id)| control.actions.get(id.index())).collect()
+}
+
+/// The packet's fields that a RegisterAction takes in.
+pub(super) fn inputs(program: &Program, object: ExternId) -> Vec<LValue> {
+    let Some(instance) = program.externs.get(object.index()) else { return Vec::new() };
+    let mut found: Vec<LValue> = Vec::new();
+    for body in bodies(program, instance) {
+        let look = Look::at(body);
+        for lv in look.inputs {
+            if !found.iter().any(|f| f.var == lv.var && f.path == lv.path) {
+                found.push(lv);
+            }
+        }
+    }
+    found
+}
+
+/// Bits of a cell, and of each of its words; `None`: no type that a register can have.
+pub(super) fn cell(program: &Program, ty: &Type) -> Option<(u32, u32)> {
+    match ty {
+        Type::Bit(w) | Type::Int(w) => Some((*w, *w)),
+        Type::Struct(id) => {
+            let fields = &program.types.get(id.index())?.fields;
+            match fields.as_slice() {
+                [a, b] if width(&a.ty) > 0 && width(&a.ty) == width(&b.ty) => {
+                    let w = u32::try_from(width(&a.ty)).ok()?;
+                    Some((2 * w, w))
+                }
+                [a] => cell(program, &a.ty),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// What a body does.
+#[derive(Default)]
+struct Look {
+    memory: Vec<VarId>,
+    outs: Vec<VarId>,
+    locals: BTreeSet<VarId>,
+    inputs: Vec<LValue>,
+    comparisons: Vec<(Expr, Span)>,
+    constants: BTreeSet<num_bigint::BigInt>,
+    /// Assignments to memory: the word, the value, the place.
+    updates: Vec<(Vec<Access>, Expr, Span)>,
+    outputs: Vec<(Expr, Span)>,
+    /// Operators that no stateful ALU has.
+    foreign: Option<(&'static str, Span)>,
+    /// A word computed again from what was just computed.
+    again: Option<Span>,
+    branches: bool,
+}
+
+impl Look {
+    fn at(action: &Action) -> Look {
+        let mut look = Look::default();
+        for (n, param) in action.params.iter().enumerate() {
+            if n == 0 { look.memory.push(param.var) } else { look.outs.push(param.var) }
+        }
+        let mut written = Vec::new();
+        look.block(&action.body, &mut written);
+        look
+    }
+
+    fn block(&mut self, block: &[Stmt], written: &mut Vec<Vec<Access>>) {
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::Assign(lv, e) => self.assign(lv, e, stmt.span, written),
+                StmtKind::If(cond, then, other) => {
+                    self.branches = true;
+                    self.condition(cond, stmt.span);
+                    let mut in_then = written.clone();
+                    self.block(then, &mut in_then);
+                    let mut in_other = written.clone();
+                    self.block(other, &mut in_other);
+                    in_then.extend(in_other);
+                    *written = in_then;
+                }
+                StmtKind::Atomic(block) => self.block(block, written),
+                _ => {}
+            }
+        }
+    }
+
+    fn assign(&mut self, lv: &LValue, e: &Expr, span: Span, written: &mut Vec<Vec<Access>>) {
+        self.expression(e, span);
+        if self.memory.contains(&lv.var) {
+            let mut rereads = false;
+            if !matches!(e.kind, ExprKind::Read(_)) {
+                reads(e, &mut |r| rereads |= self.memory.contains(&r.var) && written.contains(&r.path));
+            }
+            if rereads {
+                self.again = self.again.or(Some(span));
+            }
+            written.push(lv.path.clone());
+            if !self.updates.iter().any(|(path, old, _)| *path == lv.path && old == e) {
+                self.updates.push((lv.path.clone(), e.clone(), span));
+            }
+        } else if self.outs.contains(&lv.var) {
+            self.outputs.push((e.clone(), span));
+        } else {
+            self.locals.insert(lv.var);
+        }
+    }
+
+    fn condition(&mut self, cond: &Expr, span: Span) {
+        match &cond.kind {
+            ExprKind::Binary(BinOp::LogAnd | BinOp::LogOr, a, b) => {
+                self.condition(a, span);
+                self.condition(b, span);
+            }
+            ExprKind::Unary(_, a) => self.condition(a, span),
+            ExprKind::Binary(op, a, b) if is_comparison(*op) => {
+                self.expression(cond, span);
+                // `a != b`, `a > b`, `b < a` and `a <= b` are one comparator's.
+                let (kind, a, b) = match op {
+                    BinOp::Eq | BinOp::Ne => (BinOp::Eq, a, b),
+                    BinOp::Lt | BinOp::Ge => (BinOp::Lt, a, b),
+                    _ => (BinOp::Lt, b, a),
+                };
+                let normal = Expr { kind: ExprKind::Binary(kind, a.clone(), b.clone()), ty: Type::Bool };
+                if !self.comparisons.iter().any(|(c, _)| *c == normal) {
+                    self.comparisons.push((normal, span));
+                }
+            }
+            _ => self.expression(cond, span),
+        }
+    }
+
+    fn expression(&mut self, e: &Expr, span: Span) {
+        let mut operands = Vec::new();
+        reads(e, &mut |lv| operands.push(lv.clone()));
+        for lv in operands {
+            let own = self.memory.contains(&lv.var) || self.outs.contains(&lv.var) || self.locals.contains(&lv.var);
+            if !own && !self.inputs.contains(&lv) {
+                self.inputs.push(lv);
+            }
+        }
+        self.operators(e, span);
+    }
+
+    fn operators(&mut self, e: &Expr, span: Span) {
+        match &e.kind {
+            ExprKind::Const(Const::Bits { value, ty }) => {
+                let mut value = num_bigint::BigInt::from(value.clone());
+                let bits = width(ty);
+                // −1 is all ones.
+                if bits > 0 && value >= num_bigint::BigInt::from(1) << (bits - 1) {
+                    value -= num_bigint::BigInt::from(1) << bits;
+                }
+                if value < (-8).into() || value > 7.into() {
+                    self.constants.insert(value);
+                }
+            }
+            ExprKind::Binary(op, a, b) => {
+                let name = match op {
+                    BinOp::Mul => Some("multiplication"),
+                    BinOp::Div => Some("division"),
+                    BinOp::Mod => Some("remainder"),
+                    BinOp::Shl | BinOp::Shr if !is_const(b) => Some("shift by a variable"),
+                    _ => None,
+                };
+                if let Some(name) = name {
+                    self.foreign = self.foreign.or(Some((name, span)));
+                }
+                self.operators(a, span);
+                self.operators(b, span);
+            }
+            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => self.operators(a, span),
+            ExprKind::Concat(a, b) => {
+                self.operators(a, span);
+                self.operators(b, span);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Faults of all RegisterActions of a register that the pipe uses.
+pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    let Some(instance) = program.externs.get(register.index()) else { return faults };
+    if !instance.type_name.ends_with("Register") {
+        return faults;
+    }
+    let fault = |span: Span, message: String| Diagnostic::error(Code::Architecture, span, message);
+    let cell = instance.type_args.first().and_then(|ty| cell(program, ty));
+    match cell {
+        Some((bits, word)) if matches!(word, 1 | 8 | 16 | 32) && bits <= limits.cell_bits && !(word == 1 && bits > 1) => {}
+        Some((bits, word)) if limits.cell_bits >= 128 && word == 64 && bits <= 128 => {}
+        _ => faults.push(fault(
+            instance.span,
+            format!(
+                "a register's cell is bit<1>, or one or two words of 8, 16 or 32 bits ({} bits in all on {})",
+                limits.cell_bits, limits.name
+            ),
+        )),
+    }
+    let one_bit = cell == Some((1, 1));
+    let pair = cell.is_some_and(|(bits, word)| bits > word);
+    let mut constants = BTreeSet::new();
+    let actions: Vec<&ExternInstance> = program
+        .externs
+        .iter()
+        .filter(|e| e.type_name.contains("RegisterAction"))
+        .filter(|e| e.args.iter().any(|(_, arg)| *arg == Const::Extern(register)))
+        .collect();
+    if let Some(fifth) = actions.get(REGISTER_ACTIONS) {
+        faults.push(fault(
+            fifth.span,
+            format!("`{}` has {} RegisterActions: a stateful ALU holds {REGISTER_ACTIONS}", instance.name, actions.len()),
+        ));
+    }
+    for action in &actions {
+        for body in bodies(program, action) {
+            let look = Look::at(body);
+            constants.extend(look.constants.iter().cloned());
+            faults.extend(check_body(&look, limits, one_bit, pair, action.span));
+        }
+    }
+    if constants.len() > LARGE_CONSTANTS {
+        faults.push(fault(
+            instance.span,
+            format!(
+                "the RegisterActions of `{}` have {} constants outside -8..7: a stateful ALU holds {LARGE_CONSTANTS}",
+                instance.name,
+                constants.len()
+            ),
+        ));
+    }
+    faults
+}
+
+fn check_body(look: &Look, limits: &Limits, one_bit: bool, pair: bool, at: Span) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    let mut fault = |span: Span, message: String| faults.push(Diagnostic::error(Code::Architecture, span, message));
+    if let Some((name, span)) = look.foreign {
+        fault(span, format!("a stateful ALU has no {name}"));
+    }
+    if let Some((_, span)) = look.comparisons.get(limits.comparators) {
+        fault(
+            *span,
+            format!("this RegisterAction makes {} comparisons: a stateful ALU has {}", look.comparisons.len(), limits.comparators),
+        );
+    }
+    let mut words: Vec<&LValue> = Vec::new();
+    for input in &look.inputs {
+        if !words.iter().any(|w| w.var == input.var && w.path == input.path) {
+            words.push(input);
+        }
+    }
+    if words.len() > limits.inputs {
+        fault(
+            at,
+            format!("this RegisterAction reads {} fields of the packet: a stateful ALU takes {}", words.len(), limits.inputs),
+        );
+    }
+    if look.outs.len() > limits.outputs {
+        fault(at, format!("this RegisterAction returns {} values: a stateful ALU returns {}", look.outs.len(), limits.outputs));
+    }
+    if let Some(span) = look.again {
+        fault(span, "this is computed from a word that the same RegisterAction has just computed: \
+                     a stateful ALU computes each word once".to_owned());
+    }
+    let mut per_word: Vec<(&Vec<Access>, usize)> = Vec::new();
+    for (path, value, span) in &look.updates {
+        match per_word.iter_mut().find(|(p, _)| *p == path) {
+            Some((_, count)) => {
+                *count += 1;
+                if *count == UPDATES_OF_A_WORD + 1 {
+                    fault(*span, format!("a stateful ALU has {UPDATES_OF_A_WORD} instructions for each word, and this is one more"));
+                }
+            }
+            None => per_word.push((path, 1)),
+        }
+        if one_bit && !is_const(value) && !matches!(value.kind, ExprKind::Read(_)) {
+            fault(*span, "a cell of one bit can be set, cleared and read, and nothing else".to_owned());
+        }
+    }
+    // The second ALU computes the second word; without one, it is free for a value that is only returned.
+    let computed: Vec<&(Expr, Span)> =
+        look.outputs.iter().filter(|(e, _)| !is_plain(e) && !look.updates.iter().any(|(_, v, _)| v == e)).collect();
+    if pair && let Some((_, span)) = computed.first() {
+        fault(*span, "what a RegisterAction on a pair returns must be an input, a word of the cell or a value written to it".to_owned());
+    }
+    faults
+}
+
+fn is_plain(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Read(_) | ExprKind::Const(_) => true,
+        ExprKind::Cast(e) | ExprKind::Slice(e, ..) => is_plain(e),
+        _ => false,
+    }
+}
