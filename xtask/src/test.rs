@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<bool> {
         .env("WEIR_TEST_SKIPS", &skips)
         .stdout(Stdio::piped());
     if let Some(venv) = &venv {
-        cargo.env("WEIR_TEST_PYTHON", venv.join("bin/python3"));
+        cargo.env("WEIR_PYTHON", venv.join("bin/python3"));
     }
     let mut child = cargo.spawn().context("cannot start cargo")?;
     let mut totals = Totals::default();
