@@ -1,10 +1,18 @@
 //! `stf_v1model`, `stf_psa`: p4c's packet tests, run on the embedded switch as p4c's script runs them on BMv2.
 
+mod bench;
+mod entries;
+mod replication;
+mod script;
+
 use super::corpus::{self, Corpus};
 use super::suite::{Reach, Suite};
 use anyhow::Result;
+use bench::Bench;
 use p4lang::ir::Arch;
+use pipeline::{Config, Switch};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Its suites.
 pub const NAMES: &[&str] = &["stf_v1model", "stf_psa"];
@@ -58,6 +66,14 @@ fn architecture(stf: &Path) -> Option<Arch> {
 }
 
 fn case(stf: &Path) -> Result<(), String> {
-    corpus::compile(&stf.with_extension("p4")).map_err(|d| d.short())?;
-    Err("STF is not interpreted yet".into())
+    let text = std::fs::read_to_string(stf).map_err(|e| e.to_string())?;
+    let script = script::parse(&text).map_err(|e| e.to_string())?;
+    let compiled = corpus::compile(&stf.with_extension("p4")).map_err(|d| d.short())?;
+    let switch =
+        Switch::new(Arc::new(compiled.program), Config::default()).map_err(|e| e.to_string())?;
+    let mut bench = Bench::new(switch);
+    for command in &script {
+        bench.execute(command)?;
+    }
+    bench.finish()
 }

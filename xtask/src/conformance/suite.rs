@@ -58,21 +58,30 @@ pub fn report(commit: &str, suites: &[Suite]) -> String {
     for suite in suites {
         for case in &suite.cases {
             if let Some(reason) = &case.missed {
-                line(&mut out, format_args!("{}: {}: {reason}", suite.name, case.name));
+                line(
+                    &mut out,
+                    format_args!("{}: {}: {reason}", suite.name, case.name),
+                );
             }
         }
         for case in &suite.apart {
             let outcome = case.missed.as_deref().unwrap_or("passes here");
             line(
                 &mut out,
-                format_args!("{}: {} (expected to fail by its project): {outcome}", suite.name, case.name),
+                format_args!(
+                    "{}: {} (expected to fail by its project): {outcome}",
+                    suite.name, case.name
+                ),
             );
         }
     }
     line(&mut out, format_args!("corpus: {commit}"));
     line(
         &mut out,
-        format_args!("{:<18} {:>6} {:>6} {:>8} {:>8}  ok", "name", "passed", "of", "share", "reach"),
+        format_args!(
+            "{:<18} {:>6} {:>6} {:>8} {:>8}  ok",
+            "name", "passed", "of", "share", "reach"
+        ),
     );
     for suite in suites {
         let reach = match suite.reach {
@@ -146,7 +155,10 @@ mod tests {
         assert!(!suite(Reach::Percent(67.0)).reached());
         let text = report("abc", &[suite(Reach::Cases(3))]);
         assert!(text.contains("s: b: why\n"), "{text}");
-        assert!(text.contains("s: d (expected to fail by its project): known\n"), "{text}");
+        assert!(
+            text.contains("s: d (expected to fail by its project): known\n"),
+            "{text}"
+        );
         assert!(text.trim_end().ends_with("no"), "{text}");
     }
 

@@ -3,7 +3,8 @@
 use crate::error::{ExternError, ReplicationError, TableError};
 use crate::externs::State;
 use crate::externs::counter::CounterValue;
-use crate::externs::meter::MeterConfig;
+use crate::externs::meter::{Cell, MeterConfig};
+use crate::externs::profile::{OldGroup, OldMember};
 use crate::externs::register::Info;
 use crate::switch::Switch;
 use crate::table::{Removed, Spec, Table};
@@ -17,6 +18,7 @@ pub(crate) struct Names {
     registers: HashMap<String, usize>,
     counters: HashMap<String, usize>,
     direct_counters: HashMap<String, usize>,
+    direct_meters: HashMap<String, usize>,
     meters: HashMap<String, usize>,
     value_sets: HashMap<String, usize>,
 }
@@ -27,12 +29,16 @@ impl Names {
             names.enumerate().map(|(i, n)| (n.clone(), i)).collect()
         }
         let direct = state.tables.iter().enumerate();
+        let metered = state.tables.iter().enumerate();
         Names {
             tables: index(state.tables.iter().map(|t| &t.spec.name)),
             registers: index(registers.iter().map(|r| &r.name)),
             counters: index(state.counters.iter().map(|c| &c.name)),
             direct_counters: direct
                 .filter_map(|(i, t)| Some((t.spec.direct_counter.as_ref()?.0.clone(), i)))
+                .collect(),
+            direct_meters: metered
+                .filter_map(|(i, t)| Some((t.spec.direct_meter.as_ref()?.0.clone(), i)))
                 .collect(),
             meters: index(state.meters.iter().map(|m| &m.name)),
             value_sets: index(state.value_sets.iter().map(|v| &v.name)),
@@ -56,7 +62,10 @@ pub(crate) enum Undo {
     Counter(usize, usize, CounterValue),
     DirectCounter(usize, Option<TableEntry>, CounterValue),
     Meter(String, u64, Option<MeterConfig>),
+    DirectMeter(usize, Option<TableEntry>, Option<MeterConfig>),
     ValueSet(usize, Vec<Vec<crate::table::key::FieldKey>>),
+    Member(usize, u32, OldMember),
+    ProfileGroup(usize, u32, OldGroup),
 }
 
 impl Switch {
@@ -98,7 +107,18 @@ impl Switch {
                 Undo::Meter(name, index, config) => {
                     discard(self.meter_configure(&name, index, config, 0))
                 }
+                Undo::DirectMeter(table, entry, config) => {
+                    if let Ok(cell) = self.core.state.tables[table].meter(entry.as_ref()) {
+                        *cell = Cell::new(config, 0);
+                    }
+                }
                 Undo::ValueSet(set, members) => self.core.state.value_sets[set].members = members,
+                Undo::Member(profile, id, old) => {
+                    self.core.state.profiles[profile].restore_member(id, old)
+                }
+                Undo::ProfileGroup(profile, id, old) => {
+                    self.core.state.profiles[profile].restore_group(id, old)
+                }
             }
         }
     }
@@ -118,13 +138,13 @@ impl Switch {
         result
     }
 
-    fn record(&mut self, undo: Undo) {
+    pub(crate) fn record(&mut self, undo: Undo) {
         if let Some(batch) = &mut self.undo {
             batch.push(undo);
         }
     }
 
-    fn table_index(&self, name: &str) -> Result<usize, TableError> {
+    pub(crate) fn table_index(&self, name: &str) -> Result<usize, TableError> {
         self.names
             .tables
             .get(name)
@@ -348,6 +368,37 @@ impl Switch {
             .configure(index, config, now_ns)
             .ok_or(ExternError::OutOfRange)?;
         self.record(Undo::Meter(name.to_owned(), index, old));
+        Ok(())
+    }
+
+    /// The table that a direct meter belongs to.
+    pub fn direct_meter_table(&self, name: &str) -> Option<&str> {
+        let table = self.names.direct_meters.get(name)?;
+        Some(&self.core.state.tables[*table].spec.name)
+    }
+
+    /// The configuration of an entry's direct meter, or with `None` of the default action's.
+    pub fn direct_meter_config(
+        &mut self,
+        table: &str,
+        entry: Option<&TableEntry>,
+    ) -> Result<Option<MeterConfig>, TableError> {
+        let table = self.table_index(table)?;
+        Ok(self.core.state.tables[table].meter(entry)?.config())
+    }
+
+    /// Configures it, its buckets full at `now_ns`.
+    pub fn direct_meter_configure(
+        &mut self,
+        table: &str,
+        entry: Option<&TableEntry>,
+        config: Option<MeterConfig>,
+        now_ns: u64,
+    ) -> Result<(), TableError> {
+        let table = self.table_index(table)?;
+        let cell = self.core.state.tables[table].meter(entry)?;
+        let old = std::mem::replace(cell, Cell::new(config, now_ns));
+        self.record(Undo::DirectMeter(table, entry.cloned(), old.config()));
         Ok(())
     }
 

@@ -94,10 +94,19 @@ impl Core {
     /// Takes a finished job's buffers back.
     pub fn finished(&mut self, job: Job) {
         self.recycle(job.bytes);
-        let mut meta = job.meta;
-        meta.clear();
-        if self.metas.len() < POOL_LIMIT && meta.capacity() > 0 {
-            self.metas.push(meta);
+        self.recycle_image(job.meta);
+    }
+
+    /// An empty image of slots.
+    pub fn image(&mut self) -> Vec<u64> {
+        self.metas.pop().unwrap_or_default()
+    }
+
+    /// Takes an image back.
+    pub fn recycle_image(&mut self, mut image: Vec<u64>) {
+        image.clear();
+        if self.metas.len() < POOL_LIMIT && image.capacity() > 0 {
+            self.metas.push(image);
         }
     }
 

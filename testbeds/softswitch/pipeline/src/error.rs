@@ -110,6 +110,41 @@ pub enum ReplicationError {
     Full,
 }
 
+/// An action profile or selector refuses a read or write.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProfileError {
+    /// No profile of that name, or the table has none.
+    #[error("no such action profile")]
+    NoSuchProfile,
+    /// There is no member or group of this number.
+    #[error("no such member or group")]
+    NotFound,
+    /// There is one already, or a group names a member twice.
+    #[error("there already")]
+    Duplicate,
+    /// A group or an entry names it.
+    #[error("in use")]
+    InUse,
+    /// The limit on members, or on weights, is reached.
+    #[error("the profile is full ({0})")]
+    Full(u64),
+    /// A profile without a selector has no groups.
+    #[error("the profile has no selector")]
+    NoSelector,
+    /// Weights are at least 1.
+    #[error("a weight of 0")]
+    BadWeight,
+    /// The entry's table does not offer the member's action.
+    #[error("the table does not offer the member's action")]
+    ActionNotOffered,
+    /// No table of the profile takes the action.
+    #[error(transparent)]
+    Action(TableError),
+    /// The entry does not fit its table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
 /// An extern object refuses a read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ExternError {

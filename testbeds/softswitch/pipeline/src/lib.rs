@@ -1,4 +1,4 @@
-//! Executes p4lang's IR under PSA. Pure: no I/O, no clock, no threads; time comes in as an argument.
+//! Executes p4lang's IR under PSA and v1model. Pure: no I/O, no clock, no threads; time comes in as an argument.
 //!
 //! ```text
 //! Switch::new(program, config)          compile/  IR → op::Code, every call inlined
@@ -20,15 +20,18 @@ mod error;
 mod exec;
 mod externs;
 mod op;
+mod profiles;
 mod stats;
 mod switch;
 mod table;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
-pub use error::{ExternError, LoadError, ReplicationError, TableError};
+pub use arch::v1model::DROP_PORT;
+pub use error::{ExternError, LoadError, ProfileError, ReplicationError, TableError};
 pub use externs::DigestMessage;
 pub use externs::counter::{CounterValue, Kind as CounterKind};
 pub use externs::meter::MeterConfig;
+pub use externs::profile::{Indirect, ProfileSpec};
 pub use externs::register::Info as RegisterInfo;
 pub use op::Mark;
 pub use stats::{DropReason, Stats};

@@ -311,6 +311,13 @@ pub enum Op {
         unit: u32,
         d: Slot,
     },
+    /// Random number between two others, inclusive; `low` if there is none.
+    RandomRange {
+        unit: u32,
+        d: Slot,
+        low: Slot,
+        high: Slot,
+    },
     /// Digest message: index into [`Code::digests`].
     Digest {
         digest: u32,
@@ -414,6 +421,23 @@ pub struct Apply {
     pub hit: Option<Slot>,
     /// Set to the action's index.
     pub action_run: Option<Slot>,
+    /// The direct counter counts without being asked.
+    pub counts: bool,
+    /// Set to the direct meter's colour.
+    pub colour: Option<Slot>,
+    /// Its action profile.
+    pub profile: Option<ProfilePlan>,
+}
+
+/// How a table uses its action profile.
+#[derive(Debug, Clone, Copy)]
+pub struct ProfilePlan {
+    /// Index into the run-time profiles.
+    pub profile: u32,
+    /// Which of the profile's tables it is.
+    pub place: u32,
+    /// Layout and first slot of the fields that a selector hashes.
+    pub data: Option<(u32, Slot)>,
 }
 
 /// A register's place in a bank.
@@ -442,6 +466,10 @@ pub struct HashPlan {
     pub w: u8,
     /// Base and maximum: base + hash mod max.
     pub bounds: Option<(Slot, Slot)>,
+    /// Bits that do not fill bytes are filled up on the left (PSA, as on BMv2) or on the right.
+    pub pad_left: bool,
+    /// What the parser left of the packet is hashed too.
+    pub payload: bool,
 }
 
 /// What a packet met.

@@ -3,13 +3,13 @@
 use crate::arch::{Loaded, psa};
 use crate::compile::Compiler;
 use crate::control::Names;
-use crate::core::{Core, Path};
+use crate::core::Core;
 use crate::error::LoadError;
 use crate::externs::DigestMessage;
 use crate::externs::register::Info;
 use crate::op::Mark;
 use crate::stats::Stats;
-use p4lang::ir::{Arch, Program};
+use p4lang::ir::Program;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -109,25 +109,18 @@ pub struct Switch {
 impl Switch {
     /// Loads a program.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
-        match &program.arch {
-            Arch::Psa => {}
-            Arch::V1model => return Err(LoadError::Architecture("v1model".into())),
-            Arch::Tna => return Err(LoadError::Architecture("tna".into())),
-            Arch::T2na => return Err(LoadError::Architecture("t2na".into())),
-            Arch::Other(name) => return Err(LoadError::Architecture(name.clone())),
-        }
-        let mut compiler = Compiler::new(&program, config.seed, config.trace)?;
-        let mut psa = psa::Psa::load(&program, &mut compiler)?;
-        let (code, state, registers) = compiler.finish();
+        Loaded::knows(&program.arch)?;
+        let compiler = Compiler::new(&program, config.seed, config.trace)?;
+        let (arch, state, registers) = Loaded::load(&program, compiler)?;
+        let code = arch.code();
         let mut frame = vec![0; code.frame as usize];
         frame[..code.constants.len()].copy_from_slice(&code.constants);
-        psa.code = code;
         Ok(Switch {
             names: Names::new(&state, &registers),
             core: Core::new(config, frame, state),
             registers,
             undo: None,
-            arch: Loaded::Psa(psa),
+            arch,
             program,
         })
     }
@@ -141,11 +134,7 @@ impl Switch {
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
         self.core.start_event();
-        match &self.arch {
-            Loaded::Psa(psa) => {
-                psa.ingress(&mut self.core, now_ns, Path::Normal, port, frame, &[], 0)
-            }
-        }
+        self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);
     }
 
@@ -157,9 +146,7 @@ impl Switch {
                 break;
             };
             self.core.start_event();
-            match &self.arch {
-                Loaded::Psa(psa) => psa.run(&mut self.core, now_ns, &job),
-            }
+            self.arch.run(&mut self.core, now_ns, &job);
             self.core.finished(job);
             self.drain(now_ns);
         }
@@ -167,9 +154,7 @@ impl Switch {
 
     fn drain(&mut self, now_ns: u64) {
         while let Some(job) = self.core.work.pop_front() {
-            match &self.arch {
-                Loaded::Psa(psa) => psa.run(&mut self.core, now_ns, &job),
-            }
+            self.arch.run(&mut self.core, now_ns, &job);
             self.core.finished(job);
         }
     }
@@ -224,16 +209,15 @@ impl Switch {
 
     /// What packets met since the last call, if [`Config::trace`] is set.
     pub fn take_trace(&mut self) -> Vec<Mark> {
-        let Loaded::Psa(psa) = &self.arch;
         let marks = self.core.trace.drain(..);
         marks
-            .filter_map(|i| psa.code.marks.get(i as usize).cloned())
+            .filter_map(|i| self.arch.code().marks.get(i as usize).cloned())
             .collect()
     }
 
     /// Instructions and slots of the loaded code, for the curious.
     pub fn code_size(&self) -> (usize, usize) {
-        let Loaded::Psa(psa) = &self.arch;
-        (psa.code.ops.len(), psa.code.frame as usize)
+        let code = self.arch.code();
+        (code.ops.len(), code.frame as usize)
     }
 }

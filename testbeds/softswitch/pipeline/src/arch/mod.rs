@@ -1,15 +1,92 @@
 //! Architectures: which blocks a packet passes and what their metadata mean. One file each.
 
 pub mod psa;
+mod region;
+pub mod v1model;
 
+use crate::compile::Compiler;
+use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
-use p4lang::ir::{Package, PackageArg, Program};
+use crate::externs::State;
+use crate::externs::register::Info;
+use crate::op::Code;
+use p4lang::ir::{Arch, Package, PackageArg, Program};
 
-/// A program under its architecture. v1model and TNA join here.
+/// A program under its architecture. TNA joins here.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     /// Portable Switch Architecture.
     Psa(psa::Psa),
+    /// v1model, as BMv2's `simple_switch` runs it.
+    V1model(v1model::V1model),
+}
+
+impl Loaded {
+    /// Compiles the program for its architecture. Gives what it keeps, too.
+    pub(crate) fn load(
+        program: &Program,
+        mut compiler: Compiler<'_>,
+    ) -> Result<(Loaded, State, Vec<Info>), LoadError> {
+        match &program.arch {
+            Arch::Psa => {
+                let mut psa = psa::Psa::load(program, &mut compiler)?;
+                let (code, state, registers) = compiler.finish();
+                psa.code = code;
+                Ok((Loaded::Psa(psa), state, registers))
+            }
+            Arch::V1model => {
+                let mut v1model = v1model::V1model::load(&mut compiler)?;
+                let (code, state, registers) = compiler.finish();
+                v1model.code = code;
+                Ok((Loaded::V1model(v1model), state, registers))
+            }
+            other => Err(unknown(other)),
+        }
+    }
+
+    /// Whether programs of the architecture are executed: asked before anything is laid out.
+    pub(crate) fn knows(arch: &Arch) -> Result<(), LoadError> {
+        match arch {
+            Arch::Psa | Arch::V1model => Ok(()),
+            other => Err(unknown(other)),
+        }
+    }
+
+    /// What it executes.
+    pub(crate) fn code(&self) -> &Code {
+        match self {
+            Loaded::Psa(psa) => &psa.code,
+            Loaded::V1model(v1model) => &v1model.code,
+        }
+    }
+
+    /// A packet from a port.
+    pub(crate) fn receive(&self, core: &mut Core, now_ns: u64, port: u32, frame: &[u8]) {
+        match self {
+            Loaded::Psa(psa) => psa.ingress(core, now_ns, Path::Normal, port, frame, &[], 0),
+            Loaded::V1model(v1model) => {
+                v1model.ingress(core, now_ns, Path::Normal, port, frame, &[], 0);
+            }
+        }
+    }
+
+    /// A packet of the work queue.
+    pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
+        match self {
+            Loaded::Psa(psa) => psa.run(core, now_ns, job),
+            Loaded::V1model(v1model) => v1model.run(core, now_ns, job),
+        }
+    }
+}
+
+fn unknown(arch: &Arch) -> LoadError {
+    LoadError::Architecture(match arch {
+        Arch::Psa => "psa".into(),
+        Arch::V1model => "v1model".into(),
+        Arch::Tna => "tna".into(),
+        Arch::T2na => "t2na".into(),
+        Arch::Other(name) => name.clone(),
+    })
 }
 
 /// The parser and the two controls of a pipeline package, in the order of the package's parameters.

@@ -9,13 +9,14 @@
 
 mod layout;
 
+use crate::arch::region::Field;
 use crate::compile::Compiler;
 use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
 use crate::exec::{ErrorCodes, Machine};
 use crate::op::{Code, Target};
 use crate::stats::DropReason;
-use layout::{Egress, Field, Ingress};
+use layout::{Egress, Ingress};
 use p4lang::ir::{PackageArg, Program};
 
 /// `PSA_PORT_RECIRCULATE`

@@ -6,20 +6,23 @@
 mod call;
 mod expr;
 mod layout;
+mod methods;
+mod objects;
 mod parser;
 mod place;
-mod psa_extern;
+mod psa_functions;
 mod stmt;
 mod tables;
+pub mod v1model_functions;
 
 use crate::error::LoadError;
 use crate::exec::ErrorCodes;
 use crate::externs::State;
 use crate::op::{Code, Mark, Op, Slot, Target};
 use hashbrown::{HashMap, HashSet};
+pub use objects::Object;
 use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};
 use p4lang::source::Span;
-pub use psa_extern::Object;
 
 /// Constants live in the first slots.
 const CONSTANT_SLOTS: u32 = 1 << 14;
@@ -69,9 +72,18 @@ pub struct Compiler<'p> {
     tables: HashMap<(ControlId, u32), u32>,
     value_sets: HashMap<String, u32>,
     direct: HashMap<ExternId, u32>,
+    /// Action profiles.
+    profiles: HashMap<ExternId, u32>,
+    /// Where a table's application leaves its direct meter's colour.
+    direct_meters: HashMap<ExternId, Slot>,
     scope: Scope<'p>,
     span: Span,
     trace: bool,
+    seed: u64,
+    /// Generator of v1model's `random`.
+    random: Option<u32>,
+    /// Of v1model programs.
+    pub v1model: v1model_functions::Surroundings,
 }
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -104,6 +116,8 @@ impl<'p> Compiler<'p> {
             tables: HashMap::new(),
             value_sets: HashMap::new(),
             direct: HashMap::new(),
+            profiles: HashMap::new(),
+            direct_meters: HashMap::new(),
             scope: Scope {
                 unit: Unit::Function,
                 vars: &[],
@@ -115,8 +129,11 @@ impl<'p> Compiler<'p> {
             },
             span: Span::default(),
             trace,
+            seed,
+            random: None,
+            v1model: v1model_functions::Surroundings::default(),
         };
-        compiler.declare_objects(seed)?;
+        compiler.declare_objects()?;
         compiler.declare_tables()?;
         compiler.declare_value_sets()?;
         Ok(compiler)

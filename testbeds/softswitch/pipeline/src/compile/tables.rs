@@ -5,7 +5,7 @@ use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
-use crate::op::{Apply, Mark, Op};
+use crate::op::{Apply, Mark, Op, ProfilePlan};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, Spec, Table};
 use p4lang::ast::Direction;
@@ -26,11 +26,22 @@ impl Compiler<'_> {
                 self.span = table.span;
                 let built = self.build_table(control, table)?;
                 let index = self.state.tables.len() as u32;
+                if let Some(profile) = self.profile_of(table) {
+                    self.state.profiles[profile as usize].tables.push(index);
+                }
                 self.tables.insert((ControlId(c as u32), t as u32), index);
                 self.state.tables.push(built);
                 for (name, value) in &table.properties {
-                    if let ("psa_direct_counter", Const::Extern(id)) = (name.as_str(), value) {
-                        self.direct.insert(*id, index);
+                    match (name.as_str(), value) {
+                        ("psa_direct_counter", Const::Extern(id)) => {
+                            self.direct.insert(*id, index);
+                        }
+                        ("meters", Const::Extern(id)) => {
+                            // Kept for the whole frame: the action that reads it runs after the lookup.
+                            let slot = self.alloc(1)?;
+                            self.direct_meters.insert(*id, slot);
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -38,9 +49,22 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// The action profile or selector that a table names.
+    fn profile_of(&self, table: &ir::Table) -> Option<u32> {
+        table
+            .properties
+            .iter()
+            .find_map(|(name, value)| match (name.as_str(), value) {
+                ("psa_implementation" | "implementation", Const::Extern(id)) => {
+                    self.profiles.get(id).copied()
+                }
+                _ => None,
+            })
+    }
+
     fn build_table(&mut self, control: &Control, table: &ir::Table) -> Result<Table> {
         let mut fields = Vec::new();
-        for k in &table.key {
+        for k in table.key.iter().filter(|k| !selects(k)) {
             let Some(kind) = Kind::named(&k.match_kind) else {
                 return self.unsupported(format!("match kind {}", k.match_kind));
             };
@@ -87,17 +111,19 @@ impl Compiler<'_> {
                 table_only: has(&offered.annotations, "tableonly"),
             });
         }
-        let mut direct_counter = None;
+        let (mut direct_counter, mut direct_meter) = (None, None);
         for (name, value) in &table.properties {
             match (name.as_str(), value) {
-                ("psa_direct_counter", Const::Extern(id)) => {
+                ("psa_direct_counter" | "counters", Const::Extern(id)) => {
                     let object = &self.program.externs[id.index()];
                     direct_counter = Some((object.name.clone(), self.counter_kind(object)?));
                 }
-                ("psa_implementation" | "implementation", _) => {
-                    return self.unsupported("action profiles and selectors");
+                ("meters", Const::Extern(id)) => {
+                    let object = &self.program.externs[id.index()];
+                    let by_bytes = self.counter_kind(object)?.bytes;
+                    direct_meter = Some((object.name.clone(), by_bytes));
                 }
-                ("psa_direct_meter" | "meters", _) => return self.unsupported("direct meters"),
+                ("psa_direct_meter", _) => return self.unsupported("direct meters"),
                 _ => {}
             }
         }
@@ -108,7 +134,11 @@ impl Compiler<'_> {
             const_default: table.const_default,
             const_entries: table.const_entries,
             size: table.size.unwrap_or(DEFAULT_SIZE),
+            implementation: self
+                .profile_of(table)
+                .map(|p| self.state.profiles[p as usize].spec.name.clone()),
             direct_counter,
+            direct_meter,
         };
         let default = self.bound(&spec, &table.default_action)?;
         let mut built = Table::new(spec, default);
@@ -119,7 +149,7 @@ impl Compiler<'_> {
                 .spec
                 .fields
                 .iter()
-                .zip(&entry.keys)
+                .zip(matched_keys(table, entry))
                 .map(|(f, k)| initial_key(f, k))
                 .collect();
             keys.and_then(|keys| {
@@ -135,8 +165,10 @@ impl Compiler<'_> {
 
     fn bound(&self, spec: &Spec, action: &BoundAction) -> Result<Bound> {
         let Some(index) = action.action else {
+            // A table without a default has NoAction, and says so if it lists it.
+            let listed = spec.actions.iter().position(|a| a.name == "NoAction");
             return Ok(Bound {
-                index: None,
+                index: listed.map(|i| i as u32),
                 params: Box::default(),
             });
         };
@@ -166,6 +198,34 @@ impl Compiler<'_> {
         }
     }
 
+    /// How the table at `index` uses its profile, the fields for the selector gathered.
+    fn profile_plan(&mut self, table: &ir::Table, index: u32) -> Result<Option<ProfilePlan>> {
+        let Some(profile) = self.profile_of(table) else {
+            return Ok(None);
+        };
+        let tables = &self.state.profiles[profile as usize].tables;
+        let place = tables.iter().position(|t| *t == index).unwrap_or(0) as u32;
+        let hashed: Vec<&Expr> = table
+            .key
+            .iter()
+            .filter(|k| selects(k))
+            .map(|k| &k.expr)
+            .collect();
+        let ty = Type::Tuple(hashed.iter().map(|e| e.ty.clone()).collect());
+        let (layout, s) = (self.layout(&ty)?, self.size(&ty)?);
+        let s = self.alloc(s)?;
+        let mut at = s;
+        for e in hashed {
+            self.expr_into(e, at)?;
+            at += self.size(&e.ty)?;
+        }
+        Ok(Some(ProfilePlan {
+            profile,
+            place,
+            data: Some((layout, s)),
+        }))
+    }
+
     pub(super) fn apply_table(
         &mut self,
         id: TableId,
@@ -187,10 +247,11 @@ impl Compiler<'_> {
             .sum();
         let key = self.alloc(key_slots)?;
         let mut at = key;
-        for k in &table.key {
+        for k in table.key.iter().filter(|k| !selects(k)) {
             self.expr_into(&k.expr, at)?;
             at += self.size(&k.expr.ty)?;
         }
+        let profile = self.profile_plan(table, index)?;
         let mut params = Vec::new();
         for action in &table.actions {
             let mut n = 0;
@@ -203,6 +264,15 @@ impl Compiler<'_> {
         }
         let targets: Vec<_> = table.actions.iter().map(|_| self.label()).collect();
         let end = self.label();
+        let extern_of = |property: &str| {
+            let found = table.properties.iter().find(|(name, _)| name == property);
+            found.and_then(|(_, value)| match value {
+                Const::Extern(id) => Some(*id),
+                _ => None,
+            })
+        };
+        let counts = extern_of("counters").is_some();
+        let colour = extern_of("meters").and_then(|id| self.direct_meters.get(&id).copied());
         let slot = |c: &Self, var: Option<VarId>| var.map(|v| c.scope.slots[v.index()]);
         self.code.applies.push(Apply {
             table: index,
@@ -213,6 +283,9 @@ impl Compiler<'_> {
             end,
             hit: slot(self, hit),
             action_run: slot(self, action_run),
+            counts,
+            colour,
+            profile,
         });
         self.op(Op::Apply((self.code.applies.len() - 1) as u32))?;
         for ((action, target), block) in table.actions.iter().zip(targets).zip(params) {
@@ -224,6 +297,19 @@ impl Compiler<'_> {
         self.top = top;
         Ok(())
     }
+}
+
+/// A field that a selector hashes; entries do not match it.
+fn selects(key: &ir::Key) -> bool {
+    key.match_kind == "selector"
+}
+
+fn matched_keys<'e>(
+    table: &'e ir::Table,
+    entry: &'e ir::Entry,
+) -> impl Iterator<Item = &'e Keyset> {
+    let keys = table.key.iter().zip(&entry.keys);
+    keys.filter(|(key, _)| !selects(key)).map(|(_, set)| set)
 }
 
 /// An entry's field as the source writes it.

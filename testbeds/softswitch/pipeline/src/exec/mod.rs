@@ -5,6 +5,7 @@ pub mod bits;
 
 use crate::externs::State;
 use crate::externs::hash;
+use crate::externs::profile::Indirect;
 use crate::op::{Code, Layout, Op};
 use bits::mask;
 
@@ -246,7 +247,7 @@ impl Machine<'_> {
                 Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
                 Op::Emit { layout, s } => {
                     if f!(s) != 0 {
-                        write_fields(frame, self.out, &code.layouts[layout as usize], s);
+                        write_fields(frame, self.out, &code.layouts[layout as usize], s, 0);
                     }
                 }
                 Op::InValueSet { d, set } => {
@@ -259,11 +260,41 @@ impl Machine<'_> {
                     let apply = &code.applies[i as usize];
                     let key = apply.key as usize;
                     let table = &mut self.state.tables[apply.table as usize];
-                    let (hit, action) = table.lookup(&frame[key..key + apply.key_slots as usize]);
+                    let key = &frame[key..key + apply.key_slots as usize];
+                    let (hit, action) = match &apply.profile {
+                        None => table.lookup(key),
+                        Some(plan) => {
+                            table.lookup(key);
+                            let profile = &self.state.profiles[plan.profile as usize];
+                            let indirect = table.found_indirect();
+                            let hash = match (indirect, plan.data, profile.selector) {
+                                (Some(Indirect::Group(_)), Some((layout, s)), Some(selector)) => {
+                                    let layout = &code.layouts[layout as usize];
+                                    let scratch = &mut self.state.scratch;
+                                    serialise(frame, scratch, layout, s);
+                                    let (algorithm, w) = (selector.algorithm, selector.width);
+                                    hash::compute(algorithm, scratch, w, layout.bits) & mask(w)
+                                }
+                                _ => 0,
+                            };
+                            match indirect {
+                                None => table.found_action(),
+                                Some(indirect) => {
+                                    let place = plan.place as usize;
+                                    // An empty group does nothing.
+                                    let nothing = table.found_action();
+                                    match profile.action(place, indirect, hash) {
+                                        Some(action) => (true, action),
+                                        None => nothing,
+                                    }
+                                }
+                            }
+                        }
+                    };
                     if let Some(slot) = apply.hit {
                         f!(slot) = hit.into();
                     }
-                    pc = match action.index {
+                    let next = match action.index {
                         Some(index) => {
                             let at = apply.params[index as usize] as usize;
                             frame[at..at + action.params.len()].copy_from_slice(&action.params);
@@ -279,6 +310,13 @@ impl Machine<'_> {
                             apply.end as usize
                         }
                     };
+                    pc = next;
+                    if apply.counts {
+                        table.count(self.packet.len() as u64);
+                    }
+                    if let Some(slot) = apply.colour {
+                        f!(slot) = table.mark(self.now_ns, self.packet.len() as u64);
+                    }
                 }
                 Op::RegisterRead { r, d, index } => {
                     let plan = &code.registers[r as usize];
@@ -325,12 +363,29 @@ impl Machine<'_> {
                 Op::Hash(i) => {
                     let plan = &code.hashes[i as usize];
                     let layout = &code.layouts[plan.layout as usize];
-                    serialise(frame, &mut self.state.scratch, layout, plan.data);
+                    if plan.pad_left && !layout.bits.is_multiple_of(8) {
+                        let scratch = &mut self.state.scratch;
+                        scratch.clear();
+                        let lead = 8 - layout.bits as usize % 8;
+                        write_fields(frame, scratch, layout, plan.data, lead);
+                    } else {
+                        serialise(frame, &mut self.state.scratch, layout, plan.data);
+                    }
+                    if plan.payload {
+                        let payload = self.cursor.div_ceil(8).min(self.packet.len());
+                        self.state
+                            .scratch
+                            .extend_from_slice(&self.packet[payload..]);
+                    }
                     let h = hash::compute(
                         plan.algorithm,
                         &self.state.scratch,
                         plan.w.into(),
-                        layout.bits,
+                        if plan.pad_left {
+                            layout.bits.next_multiple_of(8)
+                        } else {
+                            layout.bits
+                        },
                     );
                     f!(plan.d) = match plan.bounds {
                         None => h,
@@ -387,6 +442,10 @@ impl Machine<'_> {
                         & mask(plan.w.into());
                 }
                 Op::Random { unit, d } => f!(d) = self.state.randoms[unit as usize].next(),
+                Op::RandomRange { unit, d, low, high } => {
+                    let (low, high) = (f!(low), f!(high));
+                    f!(d) = self.state.randoms[unit as usize].between(low, high);
+                }
                 Op::Digest { digest, s } => {
                     let (instance, layout) = code.digests[digest as usize];
                     self.state
@@ -476,17 +535,20 @@ fn read_fields(frame: &mut [u64], packet: &[u8], cursor: usize, layout: &Layout,
     }
 }
 
-/// Appends the value, the last byte filled up with zeroes.
+/// Appends `lead` zero bits and the value, the last byte filled up with zeroes.
 #[inline(always)]
-fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32) {
+fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32, lead: usize) {
     let frame = &frame[s as usize..(s + layout.slots) as usize];
     let varbit = layout
         .varbit
         .map_or(0, |i| frame[layout.fields[i].slot as usize]) as usize;
     let start = out.len();
-    out.resize(start + (layout.bits as usize + varbit).div_ceil(8), 0);
+    out.resize(
+        start + (lead + layout.bits as usize + varbit).div_ceil(8),
+        0,
+    );
     let bytes = &mut out[start..];
-    let mut shift = 0;
+    let mut shift = lead;
     for (i, field) in layout.fields.iter().enumerate() {
         let at = field.offset as usize + shift;
         let slot = field.slot as usize;
@@ -497,7 +559,7 @@ fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32) {
                 varbit as u32,
                 &frame[slot + 1..slot + 1 + varbit.div_ceil(64)],
             );
-            shift = varbit;
+            shift += varbit;
         } else if field.width <= 64 {
             bits::write(bytes, at, field.width, frame[slot]);
         } else {
@@ -509,5 +571,5 @@ fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32) {
 
 fn serialise(frame: &[u64], scratch: &mut Vec<u8>, layout: &Layout, s: u32) {
     scratch.clear();
-    write_fields(frame, scratch, layout, s);
+    write_fields(frame, scratch, layout, s, 0);
 }

@@ -1,13 +1,17 @@
-//! PSA's hash algorithms.
+//! Hash algorithms of PSA and v1model.
 
 use super::checksum::Unit;
 use crate::exec::bits;
 
-/// `PSA_HashAlgorithm_t`
+/// `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// The data's last bits.
     Identity,
+    /// The first eight bytes as a number, as v1model's `identity` on BMv2.
+    First8,
+    /// 16-bit words, exclusive or.
+    Xor16,
     /// CRC-32 of IEEE 802.3.
     Crc32,
     /// CRC-16/ARC, as BMv2 computes it.
@@ -27,6 +31,16 @@ impl Algorithm {
             _ => return None,
         })
     }
+
+    /// From v1model's name. `random` is none: it looks at no data.
+    pub fn of_v1model(name: &str) -> Option<Algorithm> {
+        match name {
+            "identity" => Some(Algorithm::First8),
+            "xor16" => Some(Algorithm::Xor16),
+            "random" => None,
+            _ => Algorithm::named(name),
+        }
+    }
 }
 
 /// The hash of `data`, whose first `bits` bits count, as far as `width` bits need it.
@@ -39,6 +53,16 @@ pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 
             unit.add(data);
             unit.result().into()
         }
+        Algorithm::First8 => data
+            .iter()
+            .take(8)
+            .fold(0, |n, byte| n << 8 | u64::from(*byte)),
+        Algorithm::Xor16 => data
+            .chunks(2)
+            .fold(0, |x, w| {
+                x ^ u16::from_be_bytes([w[0], w.get(1).copied().unwrap_or(0)])
+            })
+            .into(),
         Algorithm::Identity => {
             let n = width.min(bits).min(64);
             bits::read(data, (bits - n) as usize, n)

@@ -20,8 +20,9 @@ pub const YELLOW: u64 = 1;
 /// Beyond the peak rate.
 pub const RED: u64 = 2;
 
+/// One marker: its configuration and buckets.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cell {
+pub struct Cell {
     config: Option<MeterConfig>,
     /// Tokens × 10⁹, so that a nanosecond's worth is a whole number.
     committed: u128,
@@ -62,12 +63,7 @@ impl Meter {
         now_ns: u64,
     ) -> Option<()> {
         let cell = self.cells.get_mut(usize::try_from(index).ok()?)?;
-        *cell = Cell {
-            config,
-            committed: config.map_or(0, |c| u128::from(c.cburst) * SCALE),
-            peak: config.map_or(0, |c| u128::from(c.pburst) * SCALE),
-            updated_ns: now_ns,
-        };
+        *cell = Cell::new(config, now_ns);
         Some(())
     }
 
@@ -89,7 +85,23 @@ impl Meter {
 }
 
 impl Cell {
-    fn mark(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
+    /// With full buckets.
+    pub fn new(config: Option<MeterConfig>, now_ns: u64) -> Cell {
+        Cell {
+            config,
+            committed: config.map_or(0, |c| u128::from(c.cburst) * SCALE),
+            peak: config.map_or(0, |c| u128::from(c.pburst) * SCALE),
+            updated_ns: now_ns,
+        }
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> Option<MeterConfig> {
+        self.config
+    }
+
+    /// Marks a packet of that many units.
+    pub fn mark(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
         let Some(config) = self.config else {
             return before;
         };

@@ -4,6 +4,7 @@ pub mod checksum;
 pub mod counter;
 pub mod hash;
 pub mod meter;
+pub mod profile;
 pub mod random;
 pub mod register;
 pub mod value_set;
@@ -34,6 +35,8 @@ pub struct State {
     pub banks: Vec<register::Bank>,
     /// Indexed counters.
     pub counters: Vec<counter::Counter>,
+    /// Action profiles and selectors.
+    pub profiles: Vec<profile::Profile>,
     /// Indexed meters.
     pub meters: Vec<meter::Meter>,
     /// Checksum units.

@@ -31,8 +31,15 @@ impl Random {
     /// The next number. The bias of the multiplication is below 2⁻⁶⁴ · range.
     #[inline]
     pub fn next(&mut self) -> u64 {
+        self.between(self.low, self.low.saturating_add(self.span))
+    }
+
+    /// A number of this inclusive range; `low` if it is empty.
+    #[inline]
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let word = u128::from(self.word());
-        self.low + ((word * (u128::from(self.span) + 1)) >> 64) as u64
+        let span = u128::from(high.saturating_sub(low)) + 1;
+        low + ((word * span) >> 64) as u64
     }
 }
 

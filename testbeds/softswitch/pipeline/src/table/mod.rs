@@ -9,6 +9,8 @@ pub mod key;
 use crate::error::TableError;
 use crate::exec::bits::mask as low_bits;
 use crate::externs::counter::{CounterValue, Kind as CounterKind};
+use crate::externs::meter;
+use crate::externs::profile::Indirect;
 use hashbrown::HashMap;
 use key::{FieldKey, FieldSpec, Kind};
 use p4lang::runtime::{ActionCall, FieldMatch, TableEntry};
@@ -54,6 +56,10 @@ pub struct Spec {
     pub size: u64,
     /// Its direct counter.
     pub direct_counter: Option<(String, CounterKind)>,
+    /// The action profile or selector that its entries may name.
+    pub implementation: Option<String>,
+    /// Its direct meter, and whether that measures bytes.
+    pub direct_meter: Option<(String, bool)>,
 }
 
 impl Spec {
@@ -71,6 +77,25 @@ struct Entry {
     action: Bound,
     is_const: bool,
     counter: CounterValue,
+    meter: meter::Cell,
+    /// In place of its action.
+    indirect: Option<Indirect>,
+}
+
+impl Entry {
+    fn naming(key: EntryKey, indirect: Indirect) -> Entry {
+        Entry {
+            key,
+            action: Bound {
+                index: None,
+                params: Box::default(),
+            },
+            is_const: false,
+            counter: CounterValue::default(),
+            meter: meter::Cell::default(),
+            indirect: Some(indirect),
+        }
+    }
 }
 
 /// An entry taken out, to be put back as it was.
@@ -117,6 +142,7 @@ pub struct Table {
     scratch: Vec<u64>,
     found: Option<u32>,
     default_counter: CounterValue,
+    default_meter: meter::Cell,
 }
 
 impl Table {
@@ -140,6 +166,7 @@ impl Table {
             groups: Vec::new(),
             found: None,
             default_counter: CounterValue::default(),
+            default_meter: meter::Cell::default(),
         }
     }
 
@@ -192,6 +219,23 @@ impl Table {
             })
     }
 
+    /// What the entry found last names instead of an action.
+    pub fn found_indirect(&self) -> Option<Indirect> {
+        self.found_entry()?.indirect
+    }
+
+    /// The action of the entry found last, or the default action; and whether there was an entry.
+    pub fn found_action(&self) -> (bool, &Bound) {
+        match self.found_entry() {
+            Some(entry) => (true, &entry.action),
+            None => (false, &self.default),
+        }
+    }
+
+    fn found_entry(&self) -> Option<&Entry> {
+        self.entries.get(self.found? as usize)?.as_ref()
+    }
+
     /// Counts a packet at the entry found last.
     #[inline]
     pub fn count(&mut self, bytes: u64) {
@@ -201,6 +245,18 @@ impl Table {
         match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
             Some(Some(entry)) => entry.counter.add(*kind, bytes),
             _ => self.default_counter.add(*kind, bytes),
+        }
+    }
+
+    /// Marks a packet with the meter of the entry found last: 0 green, 1 yellow, 2 red.
+    pub fn mark(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        let Some((_, by_bytes)) = self.spec.direct_meter else {
+            return meter::GREEN;
+        };
+        let units = if by_bytes { bytes } else { 1 };
+        match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
+            Some(Some(entry)) => entry.meter.mark(meter::GREEN, now_ns, units),
+            _ => self.default_meter.mark(meter::GREEN, now_ns, units),
         }
     }
 
@@ -220,8 +276,57 @@ impl Table {
             action,
             is_const: false,
             counter: CounterValue::default(),
+            meter: meter::Cell::default(),
+            indirect: None,
         });
         Ok(())
+    }
+
+    /// Adds an entry that names a member or group of the profile; its action is not looked at.
+    pub fn insert_indirect(
+        &mut self,
+        entry: &TableEntry,
+        indirect: Indirect,
+    ) -> Result<(), TableError> {
+        self.writable()?;
+        let key = self.entry_key(entry)?;
+        if self.by_key.contains_key(&key) {
+            return Err(TableError::DuplicateEntry);
+        }
+        if self.by_key.len() as u64 >= self.spec.size {
+            return Err(TableError::Full(self.spec.size));
+        }
+        self.put(Entry::naming(key, indirect));
+        Ok(())
+    }
+
+    /// Puts such an entry in the place of another; gives that.
+    pub fn replace_indirect(
+        &mut self,
+        entry: &TableEntry,
+        indirect: Indirect,
+    ) -> Result<Removed, TableError> {
+        let removed = self.delete(entry)?;
+        let mut new = Entry::naming(removed.0.key.clone(), indirect);
+        (new.counter, new.meter) = (removed.0.counter, removed.0.meter);
+        self.put(new);
+        Ok(removed)
+    }
+
+    /// What an entry names instead of an action.
+    pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, TableError> {
+        let key = self.entry_key(entry)?;
+        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
+        match self.entries.get(index as usize) {
+            Some(Some(entry)) => Ok(entry.indirect),
+            _ => Err(TableError::NotFound),
+        }
+    }
+
+    /// Whether an entry names it.
+    pub fn names(&self, indirect: Indirect) -> bool {
+        let mut entries = self.entries.iter().flatten();
+        entries.any(|e| e.indirect == Some(indirect))
     }
 
     /// Adds an entry of the source, which neither size nor `const` forbids.
@@ -248,6 +353,8 @@ impl Table {
             action,
             is_const,
             counter: CounterValue::default(),
+            meter: meter::Cell::default(),
+            indirect: None,
         });
         Ok(())
     }
@@ -263,7 +370,10 @@ impl Table {
             .and_then(|e| self.entries.get_mut(*e as usize))
         {
             Some(Some(entry)) if entry.is_const => return Err(TableError::ConstTable),
-            Some(Some(entry)) => std::mem::replace(&mut entry.action, action),
+            Some(Some(entry)) => {
+                entry.indirect = None;
+                std::mem::replace(&mut entry.action, action)
+            }
             _ => return Err(TableError::NotFound),
         };
         Ok(self.call(&old))
@@ -284,6 +394,9 @@ impl Table {
 
     /// Puts back what was taken out.
     pub fn restore(&mut self, removed: Removed) {
+        if let Some(index) = self.by_key.get(&removed.0.key).copied() {
+            self.take(&removed.0.key, index);
+        }
         self.put(removed.0);
     }
 
@@ -342,6 +455,19 @@ impl Table {
         }
     }
 
+    /// The direct meter of an entry, or with `None` of the default action.
+    pub fn meter(&mut self, entry: Option<&TableEntry>) -> Result<&mut meter::Cell, TableError> {
+        let Some(entry) = entry else {
+            return Ok(&mut self.default_meter);
+        };
+        let key = self.entry_key(entry)?;
+        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
+        match self.entries.get_mut(index as usize) {
+            Some(Some(entry)) => Ok(&mut entry.meter),
+            _ => Err(TableError::NotFound),
+        }
+    }
+
     fn writable(&self) -> Result<(), TableError> {
         if self.spec.const_entries {
             Err(TableError::ConstTable)
@@ -378,7 +504,8 @@ impl Table {
         Ok((Reverse(entry.priority), fields))
     }
 
-    fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
+    /// An action with its parameters as slots.
+    pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
         let no_action = || TableError::NoSuchAction(call.name.clone());
         let Some(index) = self.spec.actions.iter().position(|a| a.name == call.name) else {
             // Every table may do nothing on a miss.

@@ -30,6 +30,8 @@ fn table(fields: &[(&str, Kind, u32)], size: u64) -> Table {
         const_default: false,
         const_entries: false,
         size,
+        implementation: None,
+        direct_meter: None,
         direct_counter: Some((
             "c".into(),
             CounterKind {

@@ -1,60 +1,11 @@
 //! Where the parameters of PSA's blocks lie in the frame.
 
 use crate::arch::blocks;
+use crate::arch::region::{Binder, Field, Region};
 use crate::compile::Compiler;
 use crate::error::LoadError;
-use crate::exec::bits::mask;
-use crate::op::{Slot, Target};
-use p4lang::ir::{Package, Param, Type, Var};
-
-/// A scalar of the metadata; absent if the program's include does not declare it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Field(Option<(Slot, u32)>);
-
-impl Field {
-    pub(super) fn set(self, frame: &mut [u64], value: u64) {
-        if let Some((slot, width)) = self.0 {
-            frame[slot as usize] = value & mask(width);
-        }
-    }
-
-    pub(super) fn get(self, frame: &[u64]) -> u64 {
-        self.0.map_or(0, |(slot, _)| frame[slot as usize])
-    }
-}
-
-/// A parameter's slots.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Region {
-    slot: Slot,
-    size: u32,
-}
-
-impl Region {
-    pub(super) fn zero(self, frame: &mut [u64]) {
-        frame[self.slot as usize..(self.slot + self.size) as usize].fill(0);
-    }
-
-    pub(super) fn of(self, frame: &[u64]) -> &[u64] {
-        &frame[self.slot as usize..(self.slot + self.size) as usize]
-    }
-
-    /// Takes what the deparser wrote for the next parser; the types are equal (the package's type parameters).
-    pub(super) fn copy_from(self, frame: &mut [u64], from: Region) {
-        let n = self.size.min(from.size) as usize;
-        frame.copy_within(
-            from.slot as usize..from.slot as usize + n,
-            self.slot as usize,
-        );
-    }
-
-    pub(super) fn load(self, frame: &mut [u64], image: &[u64]) {
-        let to = &mut frame[self.slot as usize..(self.slot + self.size) as usize];
-        for (to, from) in to.iter_mut().zip(image) {
-            *to = *from;
-        }
-    }
-}
+use crate::op::Target;
+use p4lang::ir::Package;
 
 #[derive(Debug)]
 pub(super) struct Ingress {
@@ -109,48 +60,6 @@ pub(super) struct Egress {
     pub(super) clone_session: Field,
     pub(super) drop: Field,
     pub(super) deparser_port: Field,
-}
-
-/// Lays out the parameters of blocks.
-struct Binder<'c, 'p> {
-    compiler: &'c mut Compiler<'p>,
-}
-
-impl<'p> Binder<'_, 'p> {
-    fn region(
-        &mut self,
-        vars: &'p [Var],
-        params: &'p [Param],
-        i: usize,
-    ) -> Result<(Region, &'p Type), LoadError> {
-        let Some(param) = params.get(i) else {
-            return Err(LoadError::Shape(format!(
-                "a block has {} parameters",
-                params.len()
-            )));
-        };
-        let ty = &vars[param.var.index()].ty;
-        let size = self.compiler.size(ty)?;
-        Ok((
-            Region {
-                slot: self.compiler.alloc(size)?,
-                size,
-            },
-            ty,
-        ))
-    }
-
-    fn field(&mut self, (region, ty): (Region, &Type), name: &str) -> Result<Field, LoadError> {
-        let found = self.compiler.named_field(ty, name)?;
-        Ok(Field(found.map(|(offset, ty)| {
-            let width = match ty {
-                Type::Bit(w) => w,
-                Type::Bool => 1,
-                _ => 32,
-            };
-            (region.slot + offset, width.min(64))
-        })))
-    }
 }
 
 impl Ingress {

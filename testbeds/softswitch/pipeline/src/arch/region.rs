@@ -1,0 +1,102 @@
+//! Where the parameters of an architecture's blocks lie in the frame.
+
+use crate::compile::Compiler;
+use crate::error::LoadError;
+use crate::exec::bits::mask;
+use crate::op::Slot;
+use p4lang::ir::{Param, Type, Var};
+
+/// A scalar of the metadata; absent if the program's include does not declare it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Field(Option<(Slot, u32)>);
+
+impl Field {
+    pub(crate) fn set(self, frame: &mut [u64], value: u64) {
+        if let Some((slot, width)) = self.0 {
+            frame[slot as usize] = value & mask(width);
+        }
+    }
+
+    pub(crate) fn get(self, frame: &[u64]) -> u64 {
+        self.0.map_or(0, |(slot, _)| frame[slot as usize])
+    }
+}
+
+/// A parameter's slots.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    pub(crate) slot: Slot,
+    pub(crate) size: u32,
+}
+
+impl Region {
+    pub(crate) fn zero(self, frame: &mut [u64]) {
+        frame[self.slot as usize..(self.slot + self.size) as usize].fill(0);
+    }
+
+    pub(crate) fn of(self, frame: &[u64]) -> &[u64] {
+        &frame[self.slot as usize..(self.slot + self.size) as usize]
+    }
+
+    /// Takes what the deparser wrote for the next parser; the types are equal (the package's type parameters).
+    pub(crate) fn copy_from(self, frame: &mut [u64], from: Region) {
+        let n = self.size.min(from.size) as usize;
+        frame.copy_within(
+            from.slot as usize..from.slot as usize + n,
+            self.slot as usize,
+        );
+    }
+
+    pub(crate) fn load(self, frame: &mut [u64], image: &[u64]) {
+        let to = &mut frame[self.slot as usize..(self.slot + self.size) as usize];
+        for (to, from) in to.iter_mut().zip(image) {
+            *to = *from;
+        }
+    }
+}
+
+/// Lays out the parameters of blocks.
+pub(crate) struct Binder<'c, 'p> {
+    pub(crate) compiler: &'c mut Compiler<'p>,
+}
+
+impl<'p> Binder<'_, 'p> {
+    pub(crate) fn region(
+        &mut self,
+        vars: &'p [Var],
+        params: &'p [Param],
+        i: usize,
+    ) -> Result<(Region, &'p Type), LoadError> {
+        let Some(param) = params.get(i) else {
+            return Err(LoadError::Shape(format!(
+                "a block has {} parameters",
+                params.len()
+            )));
+        };
+        let ty = &vars[param.var.index()].ty;
+        let size = self.compiler.size(ty)?;
+        Ok((
+            Region {
+                slot: self.compiler.alloc(size)?,
+                size,
+            },
+            ty,
+        ))
+    }
+
+    pub(crate) fn field(
+        &mut self,
+        (region, ty): (Region, &Type),
+        name: &str,
+    ) -> Result<Field, LoadError> {
+        let found = self.compiler.named_field(ty, name)?;
+        Ok(Field(found.map(|(offset, ty)| {
+            let width = match ty {
+                Type::Bit(w) => w,
+                Type::Bool => 1,
+                _ => 32,
+            };
+            (region.slot + offset, width.min(64))
+        })))
+    }
+}

@@ -1,0 +1,356 @@
+//! v1model, as BMv2's `simple_switch` runs it.
+//!
+//! ```text
+//! port ─┬→ parser → verify → ingress ─→ replication ─→ egress ─┬→ compute → deparser ─┬→ port
+//!       │                       │      clone I2E ↑ (parsed again)  │                      │
+//!       ├─────── resubmit ←─────┘                └── clone E2E ←───┘                      │
+//!       └──────────────────────────────── recirculate ←─────────────────────────────────┘
+//! ```
+//!
+//! Headers and metadata stay in place from the parser to the deparser: nothing is deparsed in between. What
+//! `simple_switch` resets we reset too: a resubmitted or recirculated packet has an `ingress_port` only if its field
+//! list keeps it. Times are microseconds.
+
+mod layout;
+
+use crate::compile::Compiler;
+use crate::core::{Core, Job, Path, Session};
+use crate::error::LoadError;
+use crate::exec::{ErrorCodes, Machine};
+use crate::op::{Code, Target};
+use crate::stats::DropReason;
+use layout::Layout;
+use p4lang::runtime::Replica;
+
+/// An `egress_spec` that drops the packet.
+pub const DROP_PORT: u32 = 511;
+
+/// Values of `instance_type`.
+mod instance {
+    pub const NORMAL: u64 = 0;
+    pub const INGRESS_CLONE: u64 = 1;
+    pub const EGRESS_CLONE: u64 = 2;
+    pub const RECIRCULATED: u64 = 4;
+    pub const REPLICATED: u64 = 5;
+    pub const RESUBMITTED: u64 = 6;
+}
+
+/// A v1model program.
+#[derive(Debug)]
+pub(crate) struct V1model {
+    pub(crate) code: Code,
+    errors: ErrorCodes,
+    layout: Layout,
+}
+
+/// Bytes of a packet, and what of them the parser has not consumed.
+#[derive(Debug, Clone, Copy)]
+struct Packet<'a> {
+    bytes: &'a [u8],
+    /// First bit of the payload.
+    cursor: usize,
+    /// Passes so far without leaving.
+    passes: u32,
+    /// `packet_length`.
+    length: u64,
+}
+
+impl V1model {
+    /// Binds the six blocks to one frame and compiles them.
+    pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<V1model, LoadError> {
+        let layout = Layout::load(compiler)?;
+        Ok(V1model {
+            code: Code::default(),
+            errors: compiler.error_codes(),
+            layout,
+        })
+    }
+
+    /// Runs a packet of the work queue.
+    pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
+        if job.path == Path::CloneE2e {
+            self.egress_clone(core, now_ns, job);
+        } else {
+            self.ingress(
+                core, now_ns, job.path, job.port, &job.bytes, &job.meta, job.passes,
+            );
+        }
+    }
+
+    /// Ingress, then whatever follows from it. `kept`: the metadata that a field list has kept.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn ingress(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        path: Path,
+        port: u32,
+        bytes: &[u8],
+        kept: &[u64],
+        passes: u32,
+    ) {
+        let (x, std) = (&self.layout, &self.layout.standard);
+        let frame = &mut core.frame;
+        x.all.zero(frame);
+        x.request_slots.zero(frame);
+        match path {
+            Path::Resubmit => {
+                x.metadata.load(frame, kept);
+                std.instance_type.set(frame, instance::RESUBMITTED);
+            }
+            Path::Recirculate => {
+                x.metadata.load(frame, kept);
+                std.instance_type.set(frame, instance::RECIRCULATED);
+            }
+            _ => {
+                std.ingress_port.set(frame, port.into());
+                std.ingress_global_timestamp.set(frame, now_ns / 1000);
+            }
+        }
+        let length = bytes.len() as u64;
+        std.packet_length.set(frame, length);
+
+        let mut packet = Packet {
+            bytes,
+            cursor: 0,
+            passes,
+            length,
+        };
+        packet.cursor = self.parse(core, now_ns, bytes);
+        self.block(core, now_ns, x.blocks.verify, packet, &mut Vec::new());
+        let frame = &mut core.frame;
+        let failed = frame[x.requests.checksum_error as usize];
+        std.checksum_error.set(frame, failed);
+        self.block(core, now_ns, x.blocks.ingress, packet, &mut Vec::new());
+
+        let frame = &core.frame;
+        let request = |slot: u32| frame[slot as usize];
+        let (clone, clone_list) = (request(x.requests.clone), request(x.requests.clone_list));
+        let resubmit = request(x.requests.resubmit);
+        if let Some(session) = clone.checked_sub(1) {
+            self.ingress_clone(core, now_ns, session, clone_list, port, packet);
+        }
+        let frame = &mut core.frame;
+        let group = std.mcast_grp.get(frame) as u32;
+        let spec = std.egress_spec.get(frame) as u32;
+        if resubmit != 0 {
+            let job = Job {
+                path: Path::Resubmit,
+                port,
+                passes: passes + 1,
+                ..Job::default()
+            };
+            core.queue(job, bytes, |frame, meta| x.kept(frame, resubmit, meta));
+        } else if group != 0 {
+            std.instance_type.set(frame, instance::REPLICATED);
+            let replicas = core.replication.group(group);
+            match replicas.filter(|r| !r.is_empty()) {
+                Some(replicas) => self.copies(core, now_ns, &replicas, packet),
+                None => core.stats.drop(DropReason::EmptyGroup),
+            }
+        } else if spec == DROP_PORT {
+            core.stats.drop(DropReason::Ingress);
+        } else {
+            std.instance_type.set(frame, instance::NORMAL);
+            let replica = Replica {
+                port: spec,
+                instance: 0,
+            };
+            self.egress(core, now_ns, replica, packet);
+        }
+    }
+
+    /// Runs the parser; gives the first bit of the payload. An error is for the program to see, the packet goes on.
+    fn parse(&self, core: &mut Core, now_ns: u64, bytes: &[u8]) -> usize {
+        let start = Packet {
+            bytes,
+            cursor: 0,
+            passes: 0,
+            length: 0,
+        };
+        let (cursor, error) = self.block(
+            core,
+            now_ns,
+            self.layout.blocks.parser,
+            start,
+            &mut Vec::new(),
+        );
+        let parser_error = self.layout.standard.parser_error;
+        parser_error.set(&mut core.frame, error);
+        core.stats.parser_errors += u64::from(error != 0);
+        cursor
+    }
+
+    /// The bytes that came in, parsed anew, with what the field list keeps, straight to egress. The frame is as before
+    /// afterwards.
+    fn ingress_clone(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        id: u64,
+        list: u64,
+        port: u32,
+        packet: Packet<'_>,
+    ) {
+        let Some(session) = session(core, id) else {
+            return;
+        };
+        let (x, std) = (&self.layout, &self.layout.standard);
+        let mut image = core.image();
+        image.extend_from_slice(x.all.of(&core.frame));
+        let mut kept = core.image();
+        x.kept(&core.frame, list, &mut kept);
+
+        let bytes = session.cut(packet.bytes);
+        x.all.zero(&mut core.frame);
+        std.ingress_port.set(&mut core.frame, port.into());
+        let cursor = self.parse(core, now_ns, bytes);
+        x.metadata.load(&mut core.frame, &kept);
+        std.instance_type
+            .set(&mut core.frame, instance::INGRESS_CLONE);
+        let clone = Packet {
+            bytes,
+            cursor,
+            ..packet
+        };
+        self.copies(core, now_ns, &session.replicas, clone);
+
+        x.all.load(&mut core.frame, &image);
+        core.recycle_image(kept);
+        core.recycle_image(image);
+    }
+
+    /// A clone made in egress: its headers as they were then, not parsed again.
+    fn egress_clone(&self, core: &mut Core, now_ns: u64, job: &Job) {
+        let x = &self.layout;
+        let Some(session) = session(core, job.port.into()) else {
+            return;
+        };
+        x.all.load(&mut core.frame, &job.meta);
+        x.standard
+            .instance_type
+            .set(&mut core.frame, instance::EGRESS_CLONE);
+        let clone = Packet {
+            bytes: &job.bytes,
+            cursor: 0,
+            passes: job.passes,
+            length: job.class,
+        };
+        self.copies(core, now_ns, &session.replicas, clone);
+    }
+
+    /// Egress for each replica, all from the frame as it is now.
+    fn copies(&self, core: &mut Core, now_ns: u64, replicas: &[Replica], packet: Packet<'_>) {
+        if let [replica] = replicas {
+            return self.egress(core, now_ns, *replica, packet);
+        }
+        let x = &self.layout;
+        let mut image = core.image();
+        image.extend_from_slice(x.all.of(&core.frame));
+        for replica in replicas {
+            x.all.load(&mut core.frame, &image);
+            self.egress(core, now_ns, *replica, packet);
+        }
+        core.recycle_image(image);
+    }
+
+    /// Egress of the packet in the frame.
+    fn egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
+        let (x, std) = (&self.layout, &self.layout.standard);
+        let frame = &mut core.frame;
+        x.request_slots.zero(frame);
+        let now_us = now_ns / 1000;
+        std.egress_port.set(frame, replica.port.into());
+        std.egress_rid.set(frame, replica.instance.into());
+        std.egress_spec.set(frame, 0);
+        std.packet_length.set(frame, packet.length);
+        std.egress_global_timestamp.set(frame, now_us);
+        // No packet waits: its queue is empty.
+        std.enq_timestamp.set(frame, now_us);
+        for field in [std.enq_qdepth, std.deq_timedelta, std.deq_qdepth] {
+            field.set(frame, 0);
+        }
+        self.block(core, now_ns, x.blocks.egress, packet, &mut Vec::new());
+
+        let request = |slot: u32| core.frame[slot as usize];
+        let (clone, clone_list) = (request(x.requests.clone), request(x.requests.clone_list));
+        let (recirculate, truncate) = (
+            request(x.requests.recirculate),
+            request(x.requests.truncate),
+        );
+        let payload = packet.cursor.div_ceil(8).min(packet.bytes.len());
+        if let Some(session) = clone.checked_sub(1) {
+            let job = Job {
+                path: Path::CloneE2e,
+                port: u32::try_from(session).unwrap_or(u32::MAX),
+                class: packet.length,
+                passes: packet.passes + 1,
+                ..Job::default()
+            };
+            core.queue(job, &packet.bytes[payload..], |frame, meta| {
+                meta.extend_from_slice(x.headers.of(frame));
+                x.kept(frame, clone_list, meta);
+            });
+        }
+        if std.egress_spec.get(&core.frame) as u32 == DROP_PORT {
+            core.stats.drop(DropReason::Egress);
+            return;
+        }
+        let mut out = core.buffer();
+        self.block(core, now_ns, x.blocks.compute, packet, &mut out);
+        self.block(core, now_ns, x.blocks.deparser, packet, &mut out);
+        out.extend_from_slice(&packet.bytes[payload..]);
+        if let Some(length) = truncate.checked_sub(1) {
+            out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        }
+        if recirculate != 0 {
+            core.recirculate(now_ns, replica.port, out, |frame, meta| {
+                x.kept(frame, recirculate, meta);
+            });
+        } else if core.is_port(replica.port) {
+            core.transmit(replica.port, out);
+        } else {
+            core.stats.drop(DropReason::InvalidPort);
+            core.recycle(out);
+        }
+    }
+
+    /// Runs one block; gives where its reading ended, and the parser error.
+    fn block(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        entry: Target,
+        packet: Packet<'_>,
+        out: &mut Vec<u8>,
+    ) -> (usize, u64) {
+        let mut machine = Machine {
+            frame: &mut core.frame,
+            packet: packet.bytes,
+            cursor: packet.cursor,
+            out,
+            state: &mut core.state,
+            now_ns,
+            steps: core.config.max_steps,
+            error: 0,
+            out_of_steps: false,
+            failed_assertions: 0,
+            trace: &mut core.trace,
+        };
+        machine.run(&self.code, &self.errors, entry);
+        core.stats.out_of_steps += u64::from(machine.out_of_steps);
+        core.stats.failed_assertions += machine.failed_assertions;
+        (machine.cursor, machine.error)
+    }
+}
+
+/// A session with copies. Unlike PSA's, number 0 means nothing here.
+fn session(core: &mut Core, id: u64) -> Option<Session> {
+    let id = u32::try_from(id).ok().filter(|id| *id != 0);
+    let found = id.and_then(|id| core.replication.session(id, core.config.cpu_port));
+    let found = found.filter(|s| !s.replicas.is_empty());
+    if found.is_none() {
+        core.stats.drop(DropReason::NoSession);
+    }
+    found
+}

@@ -1,0 +1,209 @@
+//! Where v1model's metadata lie in the frame, and which of them field lists keep.
+
+use crate::arch::region::{Binder, Field, Region};
+use crate::compile::Compiler;
+use crate::compile::v1model_functions::Requests;
+use crate::error::LoadError;
+use crate::op::{Slot, Target};
+use p4lang::ast::Literal;
+use p4lang::ir::{Annotation, ControlId, PackageArg, ParserId, Program, Type};
+use std::collections::BTreeMap;
+
+/// Slots of the fields that a list keeps.
+type List = Vec<(Slot, u32)>;
+
+/// The six blocks' entries.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    pub(super) parser: Target,
+    pub(super) verify: Target,
+    pub(super) ingress: Target,
+    pub(super) egress: Target,
+    pub(super) compute: Target,
+    pub(super) deparser: Target,
+}
+
+/// Fields of `standard_metadata_t`.
+#[derive(Debug)]
+pub(super) struct Standard {
+    pub(super) ingress_port: Field,
+    pub(super) egress_spec: Field,
+    pub(super) egress_port: Field,
+    pub(super) instance_type: Field,
+    pub(super) packet_length: Field,
+    pub(super) enq_timestamp: Field,
+    pub(super) enq_qdepth: Field,
+    pub(super) deq_timedelta: Field,
+    pub(super) deq_qdepth: Field,
+    pub(super) ingress_global_timestamp: Field,
+    pub(super) egress_global_timestamp: Field,
+    pub(super) mcast_grp: Field,
+    pub(super) egress_rid: Field,
+    pub(super) checksum_error: Field,
+    pub(super) parser_error: Field,
+}
+
+/// Everything that belongs to one packet.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) blocks: Blocks,
+    /// Headers, user metadata, standard metadata.
+    pub(super) all: Region,
+    pub(super) headers: Region,
+    /// User and standard metadata.
+    pub(super) metadata: Region,
+    pub(super) standard: Standard,
+    pub(super) requests: Requests,
+    pub(super) request_slots: Region,
+    lists: BTreeMap<u64, List>,
+}
+
+impl Layout {
+    pub(super) fn load(compiler: &mut Compiler<'_>) -> Result<Layout, LoadError> {
+        let program = compiler.program;
+        let (parser_id, controls) = blocks(program)?;
+        let parser = &program.parsers[parser_id.index()];
+        let mut b = Binder { compiler };
+        // Side by side, so that a run of slots is the packet's whole image.
+        let (headers, _) = b.region(&parser.vars, &parser.params, 1)?;
+        let (meta, meta_type) = b.region(&parser.vars, &parser.params, 2)?;
+        let (std, std_type) = b.region(&parser.vars, &parser.params, 3)?;
+        let metadata = Region {
+            slot: meta.slot,
+            size: meta.size + std.size,
+        };
+        let mut field = |name| b.field((std, std_type), name);
+        let standard = Standard {
+            ingress_port: field("ingress_port")?,
+            egress_spec: field("egress_spec")?,
+            egress_port: field("egress_port")?,
+            instance_type: field("instance_type")?,
+            packet_length: field("packet_length")?,
+            enq_timestamp: field("enq_timestamp")?,
+            enq_qdepth: field("enq_qdepth")?,
+            deq_timedelta: field("deq_timedelta")?,
+            deq_qdepth: field("deq_qdepth")?,
+            ingress_global_timestamp: field("ingress_global_timestamp")?,
+            egress_global_timestamp: field("egress_global_timestamp")?,
+            mcast_grp: field("mcast_grp")?,
+            egress_rid: field("egress_rid")?,
+            checksum_error: field("checksum_error")?,
+            parser_error: field("parser_error")?,
+        };
+        let mut lists = BTreeMap::new();
+        declared_lists(compiler, meta_type, meta.slot, &mut lists)?;
+        declared_lists(compiler, std_type, std.slot, &mut lists)?;
+        let first = compiler.alloc(Requests::COUNT)?;
+        let requests = Requests::at(first);
+        compiler.v1model.requests = requests;
+        for (place, name) in ["egress_spec", "mcast_grp"].into_iter().enumerate() {
+            let found = compiler.named_field(std_type, name)?;
+            compiler.v1model.destination[place] = found.map(|(offset, _)| std.slot + offset);
+        }
+
+        let (h, m, s) = (Some(headers.slot), Some(meta.slot), Some(std.slot));
+        let [verify, ingress, egress, compute, deparser] = controls;
+        let blocks = Blocks {
+            parser: compiler.parser(parser_id, &[None, h, m, s])?,
+            verify: compiler.control(verify, &[h, m])?,
+            ingress: compiler.control(ingress, &[h, m, s])?,
+            egress: compiler.control(egress, &[h, m, s])?,
+            compute: compiler.control(compute, &[h, m])?,
+            deparser: compiler.control(deparser, &[None, h])?,
+        };
+        lists.extend(std::mem::take(&mut compiler.v1model).lists());
+        Ok(Layout {
+            blocks,
+            all: Region {
+                slot: headers.slot,
+                size: headers.size + metadata.size,
+            },
+            headers,
+            metadata,
+            standard,
+            requests,
+            request_slots: Region {
+                slot: first,
+                size: Requests::COUNT,
+            },
+            lists,
+        })
+    }
+
+    /// Appends the metadata with everything but the list's fields 0. `list` is a request: its index + 1, or 0 for none.
+    pub(super) fn kept(&self, frame: &[u64], list: u64, image: &mut Vec<u64>) {
+        let start = image.len();
+        let region = self.metadata;
+        image.resize(start + region.size as usize, 0);
+        let Some(list) = list.checked_sub(1).and_then(|i| self.lists.get(&i)) else {
+            return;
+        };
+        for &(slot, n) in list {
+            for slot in slot..slot + n {
+                // Headers are parsed again or kept anyway.
+                if let Some(at) = slot.checked_sub(region.slot).filter(|at| *at < region.size) {
+                    image[start + at as usize] = frame[slot as usize];
+                }
+            }
+        }
+    }
+}
+
+/// The package's parser and controls, in its order.
+fn blocks(program: &Program) -> Result<(ParserId, [ControlId; 5]), LoadError> {
+    let mut parser = None;
+    let mut controls = Vec::new();
+    for (_, arg) in &program.main.args {
+        match arg {
+            PackageArg::Parser(id) if id.index() < program.parsers.len() => parser = Some(*id),
+            PackageArg::Control(id) if id.index() < program.controls.len() => controls.push(*id),
+            _ => {}
+        }
+    }
+    match (parser, <[ControlId; 5]>::try_from(controls)) {
+        (Some(parser), Ok(controls)) if has_params(program, parser, &controls) => {
+            Ok((parser, controls))
+        }
+        _ => Err(LoadError::Shape(
+            "V1Switch wants a parser and five controls".into(),
+        )),
+    }
+}
+
+fn has_params(program: &Program, parser: ParserId, controls: &[ControlId; 5]) -> bool {
+    let lengths = controls.map(|c| program.controls[c.index()].params.len());
+    program.parsers[parser.index()].params.len() == 4 && lengths == [2, 3, 3, 2, 2]
+}
+
+/// Adds what `@field_list` says of a struct's fields, which start at `slot`.
+fn declared_lists(
+    compiler: &mut Compiler<'_>,
+    ty: &Type,
+    slot: Slot,
+    lists: &mut BTreeMap<u64, List>,
+) -> Result<(), LoadError> {
+    let Type::Struct(id) = ty else { return Ok(()) };
+    let program = compiler.program;
+    for field in &program.types[id.index()].fields {
+        let Some((offset, ty)) = compiler.named_field(&Type::Struct(*id), &field.name)? else {
+            continue;
+        };
+        let size = compiler.size(&ty)?;
+        for index in field.annotations.iter().flat_map(indices) {
+            lists.entry(index).or_default().push((slot + offset, size));
+        }
+        declared_lists(compiler, &ty, slot + offset, lists)?;
+    }
+    Ok(())
+}
+
+fn indices(annotation: &Annotation) -> Vec<u64> {
+    if annotation.name != "field_list" {
+        return Vec::new();
+    }
+    let number = |literal: &Literal| match literal {
+        Literal::Int(n) => u64::try_from(n).ok(),
+        _ => None,
+    };
+    annotation.literals.iter().filter_map(number).collect()
+}

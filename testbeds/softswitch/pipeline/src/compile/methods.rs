@@ -1,0 +1,223 @@
+//! Methods of extern objects.
+
+use super::expr::literal;
+use super::layout::width;
+use super::objects::Object;
+use super::v1model_functions::written;
+use super::{Compiler, Result};
+use crate::externs::hash::Algorithm;
+use crate::op::{HashPlan, Op, Slot};
+use p4lang::ir::{Arch, Arg, Expr, ExternId, LValue, Type};
+
+impl Compiler<'_> {
+    pub(super) fn call_method(
+        &mut self,
+        object: ExternId,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let instance = &self.program.externs[object.index()];
+        match (self.objects[object.index()], method, args) {
+            (Object::Register(r), "read", [Arg::In(index)]) => {
+                let index = self.index(index)?;
+                self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
+            }
+            (Object::Register(r), "read", [to, Arg::In(index)]) => {
+                let index = self.index(index)?;
+                self.write_result(written(to), |c, d| c.op(Op::RegisterRead { r, d, index }))
+            }
+            (Object::Register(r), "write", [Arg::In(index), Arg::In(value)]) => {
+                let (index, s) = (self.index(index)?, self.expr(value)?);
+                self.op(Op::RegisterWrite { r, index, s })
+            }
+            (Object::Counter(counter), "count", [Arg::In(index)]) => {
+                let index = self.index(index)?;
+                self.op(Op::Count { counter, index })
+            }
+            (Object::DirectCounter, "count", []) => match self.direct.get(&object).copied() {
+                Some(table) => self.op(Op::CountDirect { table }),
+                None => self.unsupported("a direct counter that no table names"),
+            },
+            // Counted and marked at the hit.
+            (Object::AutomaticCounter, "count", []) => Ok(()),
+            (Object::DirectMeter, "read", [to]) => match self.direct_meters.get(&object).copied() {
+                Some(colour) => {
+                    self.write_result(written(to), |c, d| c.op(Op::Mov { d, s: colour }))
+                }
+                None => self.unsupported("a direct meter that no table names"),
+            },
+            (Object::Meter(meter), "execute_meter", [Arg::In(index), to]) => {
+                let index = self.index(index)?;
+                let colour = self.constant(self.state.meters[meter as usize].colours[0])?;
+                self.write_result(written(to), |c, d| {
+                    c.op(Op::Meter {
+                        meter,
+                        index,
+                        colour,
+                        d,
+                    })
+                })
+            }
+            (Object::Meter(meter), "execute", [Arg::In(index), rest @ ..]) => {
+                let index = self.index(index)?;
+                let colour = match rest {
+                    [Arg::In(colour)] => self.expr(colour)?,
+                    _ => {
+                        let green = self.state.meters[meter as usize].colours[0];
+                        self.constant(green)?
+                    }
+                };
+                self.write_result(result, |c, d| {
+                    c.op(Op::Meter {
+                        meter,
+                        index,
+                        colour,
+                        d,
+                    })
+                })
+            }
+            (Object::Hash(algorithm), "get_hash" | "get", [Arg::In(data)]) => {
+                self.hash(algorithm, data, None, result)
+            }
+            (Object::Hash(algorithm), "get_hash", [Arg::In(base), Arg::In(data), Arg::In(max)]) => {
+                let bounds = (self.index(base)?, self.index(max)?);
+                self.hash(algorithm, data, Some(bounds), result)
+            }
+            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), "clear", []) => {
+                self.op(Op::ChecksumClear { unit })
+            }
+            (Object::InternetChecksum(unit), "add" | "subtract", [Arg::In(data)]) => {
+                let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+                self.op(Op::ChecksumAdd {
+                    unit,
+                    layout,
+                    s,
+                    subtract: method == "subtract",
+                })
+            }
+            (Object::InternetChecksum(unit), "get", []) => {
+                self.write_result(result, |c, d| c.op(Op::ChecksumGet { unit, d }))
+            }
+            (Object::InternetChecksum(unit), "get_state", []) => {
+                self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
+            }
+            (Object::InternetChecksum(unit), "set_state", [Arg::In(state)]) => {
+                let s = self.expr(state)?;
+                self.op(Op::ChecksumSetState { unit, s })
+            }
+            (Object::Checksum(unit, _), "update", [Arg::In(data)]) => {
+                let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+                if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
+                    return self.unsupported("checksum data that is not a multiple of 8 bits");
+                }
+                self.op(Op::ChecksumUpdate { unit, layout, s })
+            }
+            (Object::Checksum(unit, algorithm), "get", []) => {
+                let Some(w) = result.map(|r| width(&r.ty)) else {
+                    return Ok(());
+                };
+                let w = self.hash_width(w)?;
+                self.write_result(result, |c, d| {
+                    c.code.hashes.push(HashPlan {
+                        algorithm,
+                        layout: 0,
+                        data: 0,
+                        d,
+                        w,
+                        bounds: None,
+                        pad_left: false,
+                        payload: false,
+                    });
+                    c.op(Op::ChecksumFinish {
+                        unit,
+                        hash: (c.code.hashes.len() - 1) as u32,
+                    })
+                })
+            }
+            (Object::Random(unit), "read", []) => {
+                self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
+            }
+            (Object::Digest(instance), "pack", [Arg::In(data)]) => self.digest(instance, data),
+            _ => self.unsupported(format!("method {method} of extern {}", instance.type_name)),
+        }
+    }
+
+    pub(super) fn digest(&mut self, instance: u32, data: &Expr) -> Result<()> {
+        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        self.code.digests.push((instance, layout));
+        self.op(Op::Digest {
+            digest: (self.code.digests.len() - 1) as u32,
+            s,
+        })
+    }
+
+    pub(super) fn hash(
+        &mut self,
+        algorithm: Algorithm,
+        data: &Expr,
+        bounds: Option<(Slot, Slot)>,
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let Some(w) = result.map(|r| width(&r.ty)) else {
+            return Ok(());
+        };
+        let w = self.hash_width(w)?;
+        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        let pad_left = self.program.arch == Arch::Psa;
+        self.write_result(result, |c, d| {
+            c.code.hashes.push(HashPlan {
+                algorithm,
+                layout,
+                data: s,
+                d,
+                w,
+                bounds,
+                pad_left,
+                payload: false,
+            });
+            c.op(Op::Hash((c.code.hashes.len() - 1) as u32))
+        })
+    }
+
+    pub(super) fn hash_width(&self, w: u32) -> Result<u8> {
+        if w > 64 {
+            self.unsupported("a hash beyond 64 bits")
+        } else {
+            Ok(w as u8)
+        }
+    }
+
+    pub(super) fn index(&mut self, e: &Expr) -> Result<Slot> {
+        if let Some(value) = literal(e) {
+            return self.constant(value);
+        }
+        let slot = self.expr(e)?;
+        if width(&e.ty) > 64 {
+            self.saturate(slot, width(&e.ty))
+        } else {
+            Ok(slot)
+        }
+    }
+
+    /// Lets `write` put the result where it belongs, or nowhere.
+    pub(super) fn write_result(
+        &mut self,
+        result: Option<&LValue>,
+        write: impl FnOnce(&mut Self, Slot) -> Result<()>,
+    ) -> Result<()> {
+        let Some(lvalue) = result else {
+            // Whatever the result is, it fits there.
+            let d = self.alloc(64)?;
+            return write(self, d);
+        };
+        let place = self.locate(lvalue)?;
+        if place.is_plain() && !matches!(lvalue.ty, Type::Void) {
+            return write(self, place.slot);
+        }
+        let n = self.size(&lvalue.ty)?;
+        let d = self.alloc(n)?;
+        write(self, d)?;
+        self.store(&place, d)
+    }
+}

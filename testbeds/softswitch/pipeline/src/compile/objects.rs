@@ -1,0 +1,291 @@
+//! Extern objects, as PSA and v1model name them.
+
+use super::{Compiler, Result, const_u64};
+use crate::error::LoadError;
+use crate::externs::hash::Algorithm;
+use crate::externs::register::{Bank, Info, WORD_LIMIT};
+use crate::externs::{checksum, counter, meter, profile, random};
+use crate::op::RegisterPlan;
+use hashbrown::HashMap;
+use p4lang::ir::{Arch, Const, ExternId, ExternInstance};
+
+/// Cells of one counter or meter at most.
+const CELL_LIMIT: u64 = 1 << 24;
+
+/// What an extern instance became.
+#[derive(Debug, Clone, Copy)]
+pub enum Object {
+    /// Index into the code's registers.
+    Register(u32),
+    /// Index into the counters.
+    Counter(u32),
+    /// Of the table that names it.
+    DirectCounter,
+    /// The same, counting at each hit by itself.
+    AutomaticCounter,
+    /// Of the table that names it; applied at each hit by itself.
+    DirectMeter,
+    /// Index into the meters.
+    Meter(u32),
+    /// Its algorithm.
+    Hash(Algorithm),
+    /// Unit and algorithm.
+    Checksum(u32, Algorithm),
+    /// Unit.
+    InternetChecksum(u32),
+    /// Index into the generators.
+    Random(u32),
+    /// Index into the names.
+    Digest(u32),
+    /// Nothing that a program can call.
+    Passive,
+}
+
+impl Compiler<'_> {
+    /// Lays out all extern instances.
+    pub(super) fn declare_objects(&mut self) -> Result<()> {
+        let program = self.program;
+        self.registers_into_banks()?;
+        let mut registers = 0;
+        for (i, instance) in program.externs.iter().enumerate() {
+            self.span = instance.span;
+            let size = || {
+                let named = instance
+                    .args
+                    .iter()
+                    .find(|(n, _)| n == "size" || n == "n_counters" || n == "n_meters");
+                named
+                    .or(instance.args.first())
+                    .and_then(|(_, v)| const_u64(v))
+            };
+            let cells = || match size() {
+                Some(n) if n <= CELL_LIMIT => Ok(n as usize),
+                _ => Err(LoadError::TooLarge(format!(
+                    "{} has more than {CELL_LIMIT} cells",
+                    instance.name
+                ))),
+            };
+            let name = instance.name.clone();
+            let object = match instance.type_name.as_str() {
+                "Register" | "register" => {
+                    registers += 1;
+                    Object::Register(registers - 1)
+                }
+                "Counter" | "counter" => {
+                    let kind = self.counter_kind(instance)?;
+                    let cells = vec![counter::CounterValue::default(); cells()?];
+                    self.state
+                        .counters
+                        .push(counter::Counter { name, kind, cells });
+                    Object::Counter(self.state.counters.len() as u32 - 1)
+                }
+                "DirectCounter" => Object::DirectCounter,
+                "direct_counter" => Object::AutomaticCounter,
+                "direct_meter" => Object::DirectMeter,
+                "Meter" | "meter" => {
+                    let bytes = self.counter_kind(instance)?.bytes;
+                    let colours = self.colours();
+                    self.state
+                        .meters
+                        .push(meter::Meter::new(name, bytes, colours, cells()?));
+                    Object::Meter(self.state.meters.len() as u32 - 1)
+                }
+                "Hash" => Object::Hash(self.algorithm(instance)?),
+                "Checksum16" => Object::Hash(Algorithm::OnesComplement16),
+                "Checksum" => Object::Checksum(self.checksum_unit(), self.algorithm(instance)?),
+                "InternetChecksum" => Object::InternetChecksum(self.checksum_unit()),
+                "Random" => {
+                    let mut bounds = instance.args.iter().filter_map(|(_, v)| const_u64(v));
+                    let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
+                        return self.unsupported("a Random beyond 64 bits");
+                    };
+                    self.state
+                        .randoms
+                        .push(random::Random::new(self.seed, i as u64, low, high));
+                    Object::Random(self.state.randoms.len() as u32 - 1)
+                }
+                "Digest" => {
+                    self.state.digest_names.push(name);
+                    Object::Digest(self.state.digest_names.len() as u32 - 1)
+                }
+                "PacketReplicationEngine" | "BufferingQueueingEngine" => Object::Passive,
+                "ActionProfile" | "action_profile" | "ActionSelector" | "action_selector" => {
+                    let Some(size) = size_of_profile(instance) else {
+                        return self.unsupported("a profile of this size");
+                    };
+                    let selector = self.selector(instance)?;
+                    self.profiles
+                        .insert(ExternId(i as u32), self.state.profiles.len() as u32);
+                    self.state
+                        .profiles
+                        .push(profile::Profile::new(name, size, selector));
+                    Object::Passive
+                }
+                other => return self.unsupported(format!("extern {other}")),
+            };
+            self.objects.push(object);
+        }
+        Ok(())
+    }
+
+    /// Registers of equal size within one top-level control share a bank: see `externs::register`.
+    fn registers_into_banks(&mut self) -> Result<()> {
+        let program = self.program;
+        let mut banks: Vec<(u64, u32, bool)> = Vec::new();
+        let mut index: HashMap<(&str, u64, bool), usize> = HashMap::new();
+        for instance in program.externs.iter().filter(|e| is_register(e)) {
+            self.span = instance.span;
+            let Some(size) = instance
+                .args
+                .iter()
+                .find(|(n, _)| n == "size")
+                .or(instance.args.first())
+            else {
+                return self.unsupported("a register without a size");
+            };
+            let Some(size) = const_u64(&size.1) else {
+                return self.unsupported("a register of this size");
+            };
+            let Some(ty) = instance.type_args.first() else {
+                return self.unsupported("a register without a type");
+            };
+            let layout = self.layout(ty)?;
+            let layout = &self.code.layouts[layout as usize];
+            if layout.header || layout.varbit.is_some() {
+                return self.unsupported("a register of this type");
+            }
+            let widths: Vec<u32> = layout.fields.iter().map(|f| f.width).collect();
+            if widths.iter().any(|w| *w > 128) {
+                return self.unsupported("a register field beyond 128 bits");
+            }
+            let words = layout.slots;
+            let narrow = widths.iter().all(|w| *w <= 32);
+            let top = instance.name.split('.').next().unwrap_or("");
+            let bank = *index.entry((top, size, narrow)).or_insert_with(|| {
+                banks.push((size, 0, narrow));
+                banks.len() - 1
+            });
+            let offset = banks[bank].1;
+            banks[bank].1 += words;
+            self.code.registers.push(RegisterPlan {
+                bank: bank as u32,
+                offset,
+                words,
+            });
+            self.registers.push(Info {
+                name: instance.name.clone(),
+                size,
+                bank: bank as u32,
+                offset,
+                widths,
+            });
+        }
+        let words = |bank: &(u64, u32, bool)| bank.0.saturating_mul(bank.1.into());
+        if banks
+            .iter()
+            .fold(0u64, |sum, b| sum.saturating_add(words(b)))
+            > WORD_LIMIT
+        {
+            return Err(LoadError::TooLarge(format!(
+                "registers of more than {WORD_LIMIT} words"
+            )));
+        }
+        self.state.banks = banks
+            .iter()
+            .map(|(rows, stride, narrow)| Bank::new(*rows, *stride, *narrow))
+            .collect();
+        // The constructor's second argument is the value that cells start with.
+        for (info, instance) in self
+            .registers
+            .iter()
+            .zip(program.externs.iter().filter(|e| is_register(e)))
+        {
+            let Some((_, initial)) = instance.args.get(1) else {
+                continue;
+            };
+            let Some(words) = super::expr::const_limbs(initial, info.widths.iter().sum()) else {
+                continue;
+            };
+            if info.widths.len() == 1 && words.iter().any(|w| *w != 0) {
+                for row in 0..info.size {
+                    self.state.banks[info.bank as usize].write(row, info.offset, &words);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a selector: `(algorithm, size, output width)`.
+    fn selector(&self, instance: &ExternInstance) -> Result<Option<profile::Selector>> {
+        if !instance
+            .type_name
+            .to_ascii_lowercase()
+            .ends_with("selector")
+        {
+            return Ok(None);
+        }
+        let width = instance.args.last().and_then(|(_, v)| const_u64(v));
+        match width.and_then(|w| u32::try_from(w).ok()) {
+            Some(width) => Ok(Some(profile::Selector {
+                algorithm: self.algorithm(instance)?,
+                width: width.min(64),
+            })),
+            None => self.unsupported("a selector of this width"),
+        }
+    }
+
+    fn checksum_unit(&mut self) -> u32 {
+        self.state.checksums.push(checksum::Unit::default());
+        self.state.checksums.len() as u32 - 1
+    }
+
+    fn algorithm(&self, instance: &ExternInstance) -> Result<Algorithm> {
+        let algorithm = instance.args.iter().find_map(|(_, value)| match value {
+            Const::Enum(id, i) => {
+                let name = self.program.enums[id.index()].members.get(*i as usize)?;
+                if self.program.arch == Arch::V1model {
+                    Algorithm::of_v1model(name)
+                } else {
+                    Algorithm::named(name)
+                }
+            }
+            _ => None,
+        });
+        match algorithm {
+            Some(algorithm) => Ok(algorithm),
+            None => self.unsupported("this hash algorithm"),
+        }
+    }
+
+    /// The program's values of green, yellow and red.
+    fn colours(&self) -> [u64; 3] {
+        let members = self
+            .program
+            .enums
+            .iter()
+            .find(|e| e.name == "PSA_MeterColor_t")
+            .map(|e| &e.members);
+        if members.is_none() {
+            // v1model's colours are numbers.
+            return [meter::GREEN, meter::YELLOW, meter::RED];
+        }
+        let value = |name: &str| {
+            members
+                .and_then(|m| m.iter().position(|x| x == name))
+                .unwrap_or(0) as u64
+        };
+        [value("GREEN"), value("YELLOW"), value("RED")]
+    }
+}
+
+fn is_register(instance: &ExternInstance) -> bool {
+    matches!(instance.type_name.as_str(), "Register" | "register")
+}
+
+/// The first number among a profile's or selector's arguments is its size.
+fn size_of_profile(instance: &ExternInstance) -> Option<u64> {
+    let numbers = instance.args.iter();
+    numbers
+        .filter(|(_, v)| !matches!(v, Const::Enum(..)))
+        .find_map(|(_, v)| const_u64(v))
+}

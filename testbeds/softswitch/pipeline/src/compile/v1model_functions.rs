@@ -1,0 +1,338 @@
+//! v1model's extern functions. What they want done with the packet waits in slots until the block has ended.
+
+use super::layout::width;
+use super::{Compiler, Result};
+use crate::arch::v1model::DROP_PORT;
+use crate::externs::hash::Algorithm;
+use crate::externs::random::Random;
+use crate::op::{HashPlan, Op, Slot, T3};
+use p4lang::ir::{Arg, Const, Expr, ExprKind, LValue, Type};
+
+/// Indices of field lists that a program declares are `bit<8>`; those of the deprecated calls follow.
+const FIRST_INLINE_LIST: u64 = 256;
+
+/// Slots that hold 0, or a number + 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Requests {
+    /// Clone session.
+    pub clone: Slot,
+    /// Field list that the clone keeps.
+    pub clone_list: Slot,
+    /// Field list that the resubmitted packet keeps.
+    pub resubmit: Slot,
+    /// Field list that the recirculated packet keeps.
+    pub recirculate: Slot,
+    /// Bytes that the packet is cut to.
+    pub truncate: Slot,
+    /// A `verify_checksum` failed: 0 or 1.
+    pub checksum_error: Slot,
+}
+
+impl Requests {
+    /// How many there are.
+    pub const COUNT: u32 = 6;
+
+    /// In slots that follow each other.
+    pub fn at(first: Slot) -> Requests {
+        Requests {
+            clone: first,
+            clone_list: first + 1,
+            resubmit: first + 2,
+            recirculate: first + 3,
+            truncate: first + 4,
+            checksum_error: first + 5,
+        }
+    }
+}
+
+/// Where v1model's functions find the packet's metadata.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// What the calls leave.
+    pub requests: Requests,
+    /// `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
+    pub destination: [Option<Slot>; 2],
+    /// Slots kept by each of the deprecated `clone3`, `resubmit`, `recirculate`.
+    pub inline_lists: Vec<Vec<(Slot, u32)>>,
+}
+
+impl Surroundings {
+    /// The inline lists with their indices.
+    pub fn lists(self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
+        (FIRST_INLINE_LIST..).zip(self.inline_lists)
+    }
+}
+
+impl Compiler<'_> {
+    pub(super) fn call_v1model(&mut self, name: &str, args: &[Arg]) -> Result<()> {
+        let requests = self.v1model.requests;
+        match (name, args) {
+            ("mark_to_drop", []) => {
+                let drop = self.constant(DROP_PORT.into())?;
+                let zero = self.constant(0)?;
+                let [spec, group] = self.v1model.destination;
+                for (d, s) in [(spec, drop), (group, zero)] {
+                    if let Some(d) = d {
+                        self.op(Op::Mov { d, s })?;
+                    }
+                }
+                Ok(())
+            }
+            ("mark_to_drop", [Arg::InOut(standard)]) => {
+                let spec = self.named_field(&standard.ty, "egress_spec")?;
+                let group = self.named_field(&standard.ty, "mcast_grp")?;
+                let place = self.locate(standard)?;
+                let (drop, zero) = (self.constant(DROP_PORT.into())?, self.constant(0)?);
+                self.in_place(&place, |c, at| {
+                    for (field, s) in [(spec, drop), (group, zero)] {
+                        if let Some((offset, _)) = field {
+                            c.op(Op::Mov { d: at + offset, s })?;
+                        }
+                    }
+                    Ok(())
+                })
+            }
+            ("random", [to, Arg::In(low), Arg::In(high)]) => {
+                if width(&low.ty) > 64 {
+                    return self.unsupported("random numbers beyond 64 bits");
+                }
+                let (low, high) = (self.expr(low)?, self.expr(high)?);
+                let unit = self.random_unit();
+                self.write_result(written(to), |c, d| {
+                    c.op(Op::RandomRange { unit, d, low, high })
+                })
+            }
+            (
+                "hash",
+                [
+                    to,
+                    Arg::In(algorithm),
+                    Arg::In(base),
+                    Arg::In(data),
+                    Arg::In(max),
+                ],
+            ) => {
+                let bounds = (self.index(base)?, self.index(max)?);
+                if self.is_random(algorithm) {
+                    return self.random_hash(written(to), bounds);
+                }
+                let algorithm = self.v1model_algorithm(algorithm)?;
+                self.hash(algorithm, data, Some(bounds), written(to))
+            }
+            (
+                "verify_checksum" | "verify_checksum_with_payload",
+                [
+                    Arg::In(c),
+                    Arg::In(data),
+                    Arg::In(given),
+                    Arg::In(algorithm),
+                ],
+            ) => {
+                let skip = self.label();
+                self.unless(c, skip)?;
+                let d = self.alloc(1)?;
+                self.checksum(name, data, algorithm, d, width(&given.ty))?;
+                let (given, one) = (self.expr(given)?, self.constant(1)?);
+                self.op(Op::JumpEq {
+                    a: d,
+                    b: given,
+                    to: skip,
+                })?;
+                self.op(Op::Mov {
+                    d: requests.checksum_error,
+                    s: one,
+                })?;
+                self.place(skip);
+                Ok(())
+            }
+            (
+                "update_checksum" | "update_checksum_with_payload",
+                [
+                    Arg::In(c),
+                    Arg::In(data),
+                    Arg::InOut(to),
+                    Arg::In(algorithm),
+                ],
+            ) => {
+                let skip = self.label();
+                self.unless(c, skip)?;
+                let d = self.alloc(1)?;
+                self.checksum(name, data, algorithm, d, width(&to.ty))?;
+                let place = self.locate(to)?;
+                self.store(&place, d)?;
+                self.place(skip);
+                Ok(())
+            }
+            ("clone", [_, Arg::In(session)]) => {
+                self.request(requests.clone, session)?;
+                self.op(Op::Zero {
+                    d: requests.clone_list,
+                    n: 1,
+                })
+            }
+            ("clone_preserving_field_list", [_, Arg::In(session), Arg::In(list)]) => {
+                self.request(requests.clone, session)?;
+                self.request(requests.clone_list, list)
+            }
+            ("clone3", [_, Arg::In(session), Arg::In(data)]) => {
+                self.request(requests.clone, session)?;
+                self.inline_list(requests.clone_list, data)
+            }
+            ("resubmit_preserving_field_list", [Arg::In(list)]) => {
+                self.request(requests.resubmit, list)
+            }
+            ("resubmit", [Arg::In(data)]) => self.inline_list(requests.resubmit, data),
+            ("recirculate_preserving_field_list", [Arg::In(list)]) => {
+                self.request(requests.recirculate, list)
+            }
+            ("recirculate", [Arg::In(data)]) => self.inline_list(requests.recirculate, data),
+            ("truncate", [Arg::In(length)]) => self.request(requests.truncate, length),
+            ("digest", [Arg::In(_), Arg::In(data)]) => {
+                let instance = self.digest_instance(&data.ty);
+                self.digest(instance, data)
+            }
+            // Nobody listens.
+            ("log_msg", _) => Ok(()),
+            ("assert" | "assume", [Arg::In(e)]) => {
+                let c = self.expr(e)?;
+                self.op(Op::Assert { c })
+            }
+            _ => self.unsupported(format!("function {name}")),
+        }
+    }
+
+    /// Leaves the value + 1 in the slot.
+    fn request(&mut self, d: Slot, value: &Expr) -> Result<()> {
+        let (a, b) = (self.index(value)?, self.constant(1)?);
+        self.op(Op::Add(T3 { w: 64, d, a, b }))
+    }
+
+    /// A field list in the call itself; what it keeps are the values at the block's end, as with declared ones.
+    fn inline_list(&mut self, d: Slot, data: &Expr) -> Result<()> {
+        let mut kept = Vec::new();
+        self.kept(data, &mut kept)?;
+        let index = FIRST_INLINE_LIST + self.v1model.inline_lists.len() as u64;
+        self.v1model.inline_lists.push(kept);
+        let s = self.constant(index + 1)?;
+        self.op(Op::Mov { d, s })
+    }
+
+    fn kept(&mut self, e: &Expr, kept: &mut Vec<(Slot, u32)>) -> Result<()> {
+        match &e.kind {
+            ExprKind::Read(lvalue) => {
+                let place = self.locate(lvalue)?;
+                if place.element.is_some() || place.slice.is_some() {
+                    return self.unsupported("a part of a field in a field list");
+                }
+                let n = self.size(&place.ty)?;
+                kept.push((place.slot, n));
+                Ok(())
+            }
+            ExprKind::Tuple(fields) => fields.iter().try_for_each(|f| self.kept(f, kept)),
+            ExprKind::Const(_) => Ok(()),
+            _ => self.unsupported("an expression in a field list"),
+        }
+    }
+
+    fn checksum(
+        &mut self,
+        name: &str,
+        data: &Expr,
+        algorithm: &Expr,
+        d: Slot,
+        w: u32,
+    ) -> Result<()> {
+        let algorithm = self.v1model_algorithm(algorithm)?;
+        let w = self.hash_width(w)?;
+        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        self.code.hashes.push(HashPlan {
+            algorithm,
+            layout,
+            data: s,
+            d,
+            w,
+            bounds: None,
+            pad_left: false,
+            payload: name.ends_with("_with_payload"),
+        });
+        self.op(Op::Hash((self.code.hashes.len() - 1) as u32))
+    }
+
+    fn member<'e>(&'e self, e: &Expr) -> Option<&'e str> {
+        let ExprKind::Const(Const::Enum(id, i)) = &e.kind else {
+            return None;
+        };
+        let members = &self.program.enums.get(id.index())?.members;
+        members.get(*i as usize).map(String::as_str)
+    }
+
+    fn is_random(&self, algorithm: &Expr) -> bool {
+        self.member(algorithm) == Some("random")
+    }
+
+    fn v1model_algorithm(&self, e: &Expr) -> Result<Algorithm> {
+        match self.member(e).and_then(Algorithm::of_v1model) {
+            Some(algorithm) => Ok(algorithm),
+            None => self.unsupported("this hash algorithm"),
+        }
+    }
+
+    /// `hash` with `HashAlgorithm.random`: base + a random number mod max.
+    fn random_hash(&mut self, to: Option<&LValue>, (base, max): (Slot, Slot)) -> Result<()> {
+        let Some(w) = to.map(|to| width(&to.ty)) else {
+            return Ok(());
+        };
+        let w = self.hash_width(w)?;
+        let unit = self.random_unit();
+        let (low, high, d) = (self.constant(0)?, self.constant(u64::MAX)?, self.alloc(1)?);
+        self.op(Op::RandomRange { unit, d, low, high })?;
+        self.op(Op::Mod(T3 {
+            w: 64,
+            d,
+            a: d,
+            b: max,
+        }))?;
+        self.write_result(to, |c, to| {
+            c.op(Op::Add(T3 {
+                w,
+                d: to,
+                a: d,
+                b: base,
+            }))
+        })
+    }
+
+    /// One generator for all calls of `random`.
+    fn random_unit(&mut self) -> u32 {
+        let stream = self.program.externs.len() as u64;
+        let unit = *self.random.get_or_insert(self.state.randoms.len() as u32);
+        if unit as usize == self.state.randoms.len() {
+            self.state
+                .randoms
+                .push(Random::new(self.seed, stream, 0, u64::MAX));
+        }
+        unit
+    }
+
+    /// Digests go by their message's type, as in P4Info.
+    fn digest_instance(&mut self, ty: &Type) -> u32 {
+        let names = &mut self.state.digest_names;
+        let name = match ty {
+            Type::Struct(id) => self.program.types[id.index()].name.clone(),
+            _ => format!("digest_{}", names.len()),
+        };
+        let found = names.iter().position(|n| *n == name);
+        found.unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        }) as u32
+    }
+}
+
+/// Where an `out` argument goes.
+pub(super) fn written(arg: &Arg) -> Option<&LValue> {
+    match arg {
+        Arg::Out(to) | Arg::InOut(to) => Some(to),
+        _ => None,
+    }
+}

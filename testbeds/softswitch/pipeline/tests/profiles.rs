@@ -1,0 +1,204 @@
+//! Action profiles and selectors: members and groups that entries share.
+
+mod support;
+
+use p4lang::runtime::{Match, TableEntry};
+use pipeline::{Indirect, ProfileError, Switch, TableError};
+use support::v1model::V1;
+use support::{call, entry, through};
+
+const FORWARD: &str = "action forward(bit<9> port) { s.egress_spec = port; }
+    action mark(bit<8> v) { hdr.x.b = v; s.egress_spec = 1; }
+    action other() {}";
+
+fn profile() -> Switch {
+    let locals = format!(
+        "{FORWARD}
+        action_profile(3) ap;
+        table t {{ key = {{ hdr.x.a: exact; }} actions = {{ forward; mark; NoAction; }} implementation = ap; }}
+        table u {{ key = {{ hdr.x.b: exact; }} actions = {{ forward; mark; NoAction; }} implementation = ap; }}"
+    );
+    let program = V1 {
+        locals: &locals,
+        ingress: "t.apply(); u.apply();",
+        ..V1::default()
+    };
+    program.load()
+}
+
+fn selector() -> Switch {
+    let locals = format!(
+        "{FORWARD}
+        action_selector(HashAlgorithm.identity, 8, 16) sel;
+        table t {{
+            key = {{ hdr.x.a: exact; hdr.x.b: selector; }}
+            actions = {{ forward; NoAction; }}
+            implementation = sel;
+        }}"
+    );
+    let program = V1 {
+        locals: &locals,
+        ingress: "t.apply();",
+        ..V1::default()
+    };
+    program.load()
+}
+
+fn at(table: &str, field: &str, v: u128) -> TableEntry {
+    entry(table, &[(field, Match::Exact(v))], 0, "", &[])
+}
+
+fn forward(port: u128) -> p4lang::runtime::ActionCall {
+    call("ingress.forward", &[("port", port)])
+}
+
+#[test]
+fn a_member_changes_for_all_entries_that_name_it() {
+    let mut switch = profile();
+    assert_eq!(switch.profiles().next().map(|p| p.size), Some(3));
+    switch.insert_member("ingress.ap", 1, &forward(4)).unwrap();
+    let (one, two) = (at("ingress.t", "hdr.x.a", 1), at("ingress.u", "hdr.x.b", 2));
+    switch.insert_indirect(&one, Indirect::Member(1)).unwrap();
+    switch.insert_indirect(&two, Indirect::Member(1)).unwrap();
+    assert_eq!(through(&mut switch, &[1, 0])[0].0, 4);
+    assert_eq!(through(&mut switch, &[0, 2])[0].0, 4);
+    switch.modify_member("ingress.ap", 1, &forward(5)).unwrap();
+    assert_eq!(through(&mut switch, &[1, 0])[0].0, 5);
+    assert_eq!(through(&mut switch, &[0, 2])[0].0, 5);
+    assert_eq!(through(&mut switch, &[0, 0])[0].0, 0, "a miss");
+    assert_eq!(switch.indirect(&one), Ok(Some(Indirect::Member(1))));
+    assert_eq!(switch.members("ingress.ap"), Ok(vec![(1, forward(5))]));
+}
+
+#[test]
+fn an_entry_may_have_an_action_of_its_own() {
+    let mut switch = profile();
+    let own = TableEntry {
+        action: forward(6),
+        ..at("ingress.t", "hdr.x.a", 1)
+    };
+    switch.insert_entry(&own).unwrap();
+    assert_eq!(through(&mut switch, &[1, 0])[0].0, 6);
+    switch
+        .insert_member("ingress.ap", 9, &call("ingress.mark", &[("v", 7)]))
+        .unwrap();
+    switch.modify_indirect(&own, Indirect::Member(9)).unwrap();
+    assert_eq!(through(&mut switch, &[1, 0]), [(1, vec![1, 7])]);
+    switch.modify_entry(&own).unwrap();
+    assert_eq!(through(&mut switch, &[1, 0])[0].0, 6);
+    assert_eq!(switch.indirect(&own), Ok(None));
+}
+
+#[test]
+fn what_is_in_use_stays_and_what_is_not_there_is_not_named() {
+    let mut switch = profile();
+    let here = at("ingress.t", "hdr.x.a", 1);
+    let member = Indirect::Member(1);
+    assert_eq!(
+        switch.insert_indirect(&here, member),
+        Err(ProfileError::NotFound)
+    );
+    switch.insert_member("ingress.ap", 1, &forward(4)).unwrap();
+    assert_eq!(
+        switch.insert_member("ingress.ap", 1, &forward(4)),
+        Err(ProfileError::Duplicate)
+    );
+    assert_eq!(
+        switch.insert_member("ingress.ap", 2, &call("ingress.other", &[])),
+        Err(ProfileError::Action(TableError::NoSuchAction(
+            "ingress.other".into()
+        )))
+    );
+    assert_eq!(
+        switch.modify_member("ingress.ap", 2, &forward(4)),
+        Err(ProfileError::NotFound)
+    );
+    assert_eq!(
+        switch.insert_group("ingress.ap", 1, &[(1, 1)]),
+        Err(ProfileError::NoSelector)
+    );
+    assert_eq!(
+        switch.insert_member("ingress.no", 1, &forward(4)),
+        Err(ProfileError::NoSuchProfile)
+    );
+    switch.insert_indirect(&here, member).unwrap();
+    assert_eq!(
+        switch.delete_member("ingress.ap", 1),
+        Err(ProfileError::InUse)
+    );
+    switch.delete_entry(&here).unwrap();
+    switch.delete_member("ingress.ap", 1).unwrap();
+    for id in 1..=3 {
+        switch.insert_member("ingress.ap", id, &forward(4)).unwrap();
+    }
+    assert_eq!(
+        switch.insert_member("ingress.ap", 4, &forward(4)),
+        Err(ProfileError::Full(3))
+    );
+}
+
+#[test]
+fn a_selector_picks_by_its_fields_and_the_weights() {
+    let mut switch = selector();
+    for (id, port) in [(1, 11), (2, 12)] {
+        switch
+            .insert_member("ingress.sel", id, &forward(port))
+            .unwrap();
+    }
+    switch
+        .insert_group("ingress.sel", 7, &[(1, 3), (2, 1)])
+        .unwrap();
+    switch
+        .insert_indirect(&at("ingress.t", "hdr.x.a", 1), Indirect::Group(7))
+        .unwrap();
+    let ports = |switch: &mut Switch| {
+        let port = |b: u8| through(switch, &[1, b])[0].0;
+        (0..8).map(port).collect::<Vec<u32>>()
+    };
+    assert_eq!(ports(&mut switch), [11, 11, 11, 12, 11, 11, 11, 12]);
+    switch.modify_group("ingress.sel", 7, &[(2, 2)]).unwrap();
+    assert_eq!(ports(&mut switch), [12; 8]);
+    switch.modify_group("ingress.sel", 7, &[]).unwrap();
+    assert_eq!(ports(&mut switch), [0; 8], "an empty group does nothing");
+    assert_eq!(switch.groups("ingress.sel"), Ok(vec![(7, vec![])]));
+}
+
+#[test]
+fn groups_have_limits_and_members() {
+    let mut switch = selector();
+    switch.insert_member("ingress.sel", 1, &forward(4)).unwrap();
+    let mut insert = |members: &[(u32, u32)]| switch.insert_group("ingress.sel", 1, members);
+    assert_eq!(insert(&[(1, 9)]), Err(ProfileError::Full(8)));
+    assert_eq!(insert(&[(1, 0)]), Err(ProfileError::BadWeight));
+    assert_eq!(insert(&[(2, 1)]), Err(ProfileError::NotFound));
+    assert_eq!(insert(&[(1, 1), (1, 1)]), Err(ProfileError::Duplicate));
+    assert_eq!(insert(&[(1, 8)]), Ok(()));
+    assert_eq!(
+        switch.delete_member("ingress.sel", 1),
+        Err(ProfileError::InUse)
+    );
+    switch.delete_group("ingress.sel", 1).unwrap();
+    switch.delete_member("ingress.sel", 1).unwrap();
+}
+
+#[test]
+fn a_batch_is_taken_back_whole() {
+    let mut switch = selector();
+    switch.insert_member("ingress.sel", 1, &forward(4)).unwrap();
+    switch.insert_group("ingress.sel", 1, &[(1, 1)]).unwrap();
+    let here = at("ingress.t", "hdr.x.a", 1);
+    switch.insert_indirect(&here, Indirect::Member(1)).unwrap();
+
+    switch.begin();
+    switch.insert_member("ingress.sel", 2, &forward(5)).unwrap();
+    switch.modify_member("ingress.sel", 1, &forward(6)).unwrap();
+    switch.modify_group("ingress.sel", 1, &[(2, 2)]).unwrap();
+    switch.modify_indirect(&here, Indirect::Group(1)).unwrap();
+    assert_eq!(through(&mut switch, &[1, 0])[0].0, 5);
+    switch.rollback();
+
+    assert_eq!(through(&mut switch, &[1, 0])[0].0, 4);
+    assert_eq!(switch.members("ingress.sel"), Ok(vec![(1, forward(4))]));
+    assert_eq!(switch.groups("ingress.sel"), Ok(vec![(1, vec![(1, 1)])]));
+    assert_eq!(switch.indirect(&here), Ok(Some(Indirect::Member(1))));
+}

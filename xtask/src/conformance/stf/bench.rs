@@ -1,0 +1,311 @@
+//! A switch under test: commands in, then a comparison of what was sent with what was expected.
+//!
+//! As on BMv2: only ports that the file names have an interface, so that only there an unexpected packet is seen;
+//! packets on one port are compared in order; tables, actions and key fields may be named by a suffix.
+
+use super::entries;
+use super::replication::Replication;
+use super::script::{Command, Condition, number};
+use pipeline::{MeterConfig, Switch};
+use std::collections::BTreeMap;
+
+/// Between packets, and for `wait`.
+const STEP_NS: u64 = 1_000_000;
+const WAIT_NS: u64 = 1_000_000_000;
+/// Rounds through the recirculation link before a packet is given up.
+const ROUNDS: u32 = 10_000;
+
+pub struct Bench {
+    switch: Switch,
+    replication: Replication,
+    now_ns: u64,
+    expected: BTreeMap<u32, Vec<Option<String>>>,
+    sent: BTreeMap<u32, Vec<Vec<u8>>>,
+}
+
+impl Bench {
+    pub fn new(switch: Switch) -> Bench {
+        Bench {
+            switch,
+            replication: Replication::default(),
+            now_ns: 0,
+            expected: BTreeMap::new(),
+            sent: BTreeMap::new(),
+        }
+    }
+
+    pub fn execute(&mut self, command: &Command) -> Result<(), String> {
+        match command {
+            Command::Packet { port, bytes } => {
+                self.expected.entry(*port).or_default();
+                self.now_ns += STEP_NS;
+                self.switch.handle_packet(self.now_ns, *port, bytes);
+                self.collect();
+                Ok(())
+            }
+            Command::Expect { port, pattern } => {
+                self.expected
+                    .entry(*port)
+                    .or_default()
+                    .push(pattern.clone());
+                Ok(())
+            }
+            Command::Add {
+                table,
+                priority,
+                keys,
+                call,
+            } => {
+                let spec = entries::table(&self.switch, table)?;
+                let entry = entries::entry(spec, *priority, keys, call)?;
+                self.switch
+                    .insert_entry(&entry)
+                    .map_err(|e| format!("add {table}: {e}"))
+            }
+            Command::SetDefault { table, call } => {
+                let spec = entries::table(&self.switch, table)?;
+                let (name, call) = (spec.name.clone(), entries::call(spec, call)?);
+                self.switch
+                    .set_default_action(&name, Some(&call))
+                    .map_err(|e| format!("setdefault {table}: {e}"))
+            }
+            Command::CheckCounter {
+                counter,
+                index,
+                condition,
+            } => self.check_counter(counter, *index, condition.as_ref()),
+            Command::Wait => {
+                self.now_ns += WAIT_NS;
+                self.collect();
+                Ok(())
+            }
+            Command::NoPacket => {
+                for port in self.sent.keys() {
+                    self.expected.entry(*port).or_default();
+                }
+                Ok(())
+            }
+            Command::Shell(words) => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                self.shell(&words)
+                    .map_err(|e| format!("{}: {e}", words.join(" ")))
+            }
+        }
+    }
+
+    /// Lets everything leave that is on its way.
+    fn collect(&mut self) {
+        for _ in 0..ROUNDS {
+            while let Some(packet) = self.switch.poll_transmit() {
+                self.sent.entry(packet.port).or_default().push(packet.bytes);
+            }
+            let Some(due) = self.switch.poll_timeout() else {
+                return;
+            };
+            self.now_ns = self.now_ns.max(due);
+            self.switch.handle_timeout(self.now_ns);
+        }
+    }
+
+    fn check_counter(
+        &mut self,
+        name: &str,
+        index: u128,
+        condition: Option<&Condition>,
+    ) -> Result<(), String> {
+        let index = u64::try_from(index).map_err(|e| e.to_string())?;
+        let value = self
+            .switch
+            .counter_read(name, index)
+            .map_err(|e| format!("counter {name}: {e}"))?;
+        let Some(condition) = condition else {
+            return Ok(());
+        };
+        let found = u128::from(if condition.bytes {
+            value.bytes
+        } else {
+            value.packets
+        });
+        let holds = match condition.operator.as_str() {
+            "==" => found == condition.value,
+            "!=" => found != condition.value,
+            "<" => found < condition.value,
+            "<=" => found <= condition.value,
+            ">" => found > condition.value,
+            ">=" => found >= condition.value,
+            other => return Err(format!("no such comparison: {other}")),
+        };
+        if holds {
+            Ok(())
+        } else {
+            let Condition {
+                operator, value, ..
+            } = condition;
+            Err(format!(
+                "counter {name}({index}) is {found}, not {operator} {value}"
+            ))
+        }
+    }
+
+    fn shell(&mut self, words: &[&str]) -> Result<(), String> {
+        let index = |text: &str| u64::try_from(number(text)?).map_err(|e| e.to_string());
+        match *words {
+            ["register_read", name, at] => {
+                self.switch
+                    .register_read(name, index(at)?)
+                    .map_err(|e| e.to_string())?;
+            }
+            ["register_write", name, at, value] => {
+                let value = number(value)?;
+                self.switch
+                    .register_write(name, index(at)?, &[value])
+                    .map_err(|e| e.to_string())?;
+            }
+            ["register_reset", name] => {
+                let found = self.switch.registers().iter().find(|r| r.name == name);
+                let (size, fields) = found
+                    .map(|r| (r.size, r.widths.len()))
+                    .ok_or("no such register")?;
+                for at in 0..size {
+                    self.switch
+                        .register_write(name, at, &vec![0; fields])
+                        .map_err(|e| e.to_string())?;
+                }
+            }
+            ["counter_read", name, at] => {
+                self.switch
+                    .counter_read(name, index(at)?)
+                    .map_err(|e| e.to_string())?;
+            }
+            ["counter_write", name, at, packets, bytes] => {
+                let value = pipeline::CounterValue {
+                    packets: index(packets)?,
+                    bytes: index(bytes)?,
+                };
+                self.switch
+                    .counter_write(name, index(at)?, value)
+                    .map_err(|e| e.to_string())?;
+            }
+            ["meter_get_rates", name, at] => {
+                self.switch
+                    .meter_config(name, index(at)?)
+                    .map_err(|e| e.to_string())?;
+            }
+            ["meter_set_rates", name, at, ref rates @ ..] => {
+                self.switch
+                    .meter_configure(name, index(at)?, Some(rates_of(rates)?), self.now_ns)
+                    .map_err(|e| e.to_string())?;
+            }
+            ["meter_array_set_rates", name, ref rates @ ..] => {
+                let config = rates_of(rates)?;
+                self.switch
+                    .meter_config(name, 0)
+                    .map_err(|e| e.to_string())?;
+                let mut at = 0;
+                while self
+                    .switch
+                    .meter_configure(name, at, Some(config), self.now_ns)
+                    .is_ok()
+                {
+                    at += 1;
+                }
+            }
+            _ => return self.replication.execute(words, &mut self.switch),
+        }
+        Ok(())
+    }
+
+    /// Whether each port sent what was expected there, in order, and nothing else.
+    pub fn finish(self) -> Result<(), String> {
+        for (port, expected) in &self.expected {
+            let sent = self.sent.get(port).map_or(&[][..], Vec::as_slice);
+            for (i, (pattern, packet)) in expected.iter().zip(sent).enumerate() {
+                if let Some(pattern) = pattern {
+                    compare(pattern, packet)
+                        .map_err(|e| format!("port {port}, packet {}: {e}", i + 1))?;
+                }
+            }
+            if expected.len() != sent.len() {
+                let ports: Vec<&u32> = self.sent.keys().collect();
+                return Err(format!(
+                    "port {port}: {} packets, {} expected (something was sent to {ports:?})",
+                    sent.len(),
+                    expected.len()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Committed and peak, each `rate:burst`, units a microsecond.
+fn rates_of(rates: &[&str]) -> Result<MeterConfig, String> {
+    let rate = |text: &str| -> Result<(u64, u64), String> {
+        let (rate, burst) = text.split_once(':').ok_or("not a rate")?;
+        let rate: f64 = rate.parse().map_err(|_| format!("not a rate: {rate}"))?;
+        let burst = burst.parse().map_err(|_| format!("not a burst: {burst}"))?;
+        Ok(((rate * 1e6).round() as u64, burst))
+    };
+    match *rates {
+        [committed, peak] => {
+            let ((cir, cburst), (pir, pburst)) = (rate(committed)?, rate(peak)?);
+            Ok(MeterConfig {
+                cir,
+                cburst,
+                pir,
+                pburst,
+            })
+        }
+        _ => Err("two rates are wanted".into()),
+    }
+}
+
+/// A packet may be longer than its pattern unless that ends in `$`.
+fn compare(pattern: &str, packet: &[u8]) -> Result<(), String> {
+    let sent: String = packet.iter().map(|b| format!("{b:02X}")).collect();
+    let (pattern, to_the_end) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let pattern = pattern.to_ascii_uppercase();
+    let same = pattern
+        .chars()
+        .zip(sent.chars())
+        .all(|(p, s)| p == '*' || p == s);
+    if !same || sent.len() < pattern.len() || (to_the_end && sent.len() > pattern.len()) {
+        return Err(format!(
+            "{sent}, expected {pattern}{}",
+            if to_the_end { "$" } else { "" }
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_compare_digits_and_ends() {
+        assert!(compare("0a*c", &[0x0a, 0xbc]).is_ok());
+        assert!(compare("0a*c", &[0x0a, 0xbd]).is_err());
+        assert!(compare("0a", &[0x0a, 0xbd]).is_ok());
+        assert!(compare("0a$", &[0x0a, 0xbd]).is_err());
+        assert!(compare("0abd00", &[0x0a, 0xbd]).is_err());
+    }
+
+    #[test]
+    fn rates_are_per_microsecond() {
+        let config = rates_of(&["0.000005:4", "0.00002:5"]).unwrap();
+        assert_eq!(
+            config,
+            MeterConfig {
+                cir: 5,
+                cburst: 4,
+                pir: 20,
+                pburst: 5
+            }
+        );
+        assert!(rates_of(&["1:1"]).is_err());
+    }
+}

@@ -1,0 +1,226 @@
+//! From an STF file's names and values to entries of our tables.
+
+use super::script::{Call, digits, number};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use pipeline::{FieldSpec, MatchKind, Switch, TableSpec};
+
+/// The table of that name, or the only one whose name ends so.
+pub fn table<'s>(switch: &'s Switch, name: &str) -> Result<&'s TableSpec, String> {
+    one(switch.tables(), name, |t| &t.name).map_err(|what| format!("{what} table {name}"))
+}
+
+/// The one of exactly this name, else the only one whose name ends with it.
+fn one<'a, T>(
+    all: impl Iterator<Item = &'a T>,
+    name: &str,
+    name_of: impl Fn(&T) -> &str,
+) -> Result<&'a T, &'static str> {
+    let all: Vec<&T> = all.filter(|t| name_of(t).ends_with(name)).collect();
+    match (all.iter().find(|t| name_of(t) == name), &all[..]) {
+        (Some(exact), _) => Ok(exact),
+        (None, [only]) => Ok(only),
+        (None, []) => Err("no such"),
+        (None, _) => Err("more than one"),
+    }
+}
+
+/// The action with its arguments.
+pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
+    let action = one(table.actions.iter(), &call.action, |a| &a.name)
+        .map_err(|what| format!("{what} action {} in {}", call.action, table.name))?;
+    let params = call
+        .args
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), number(value)?)));
+    Ok(ActionCall {
+        name: action.name.clone(),
+        params: params.collect::<Result<_, String>>()?,
+    })
+}
+
+/// An entry. Exact fields that are left out are 0.
+pub fn entry(
+    table: &TableSpec,
+    priority: Option<i32>,
+    keys: &[(String, String)],
+    action: &Call,
+) -> Result<TableEntry, String> {
+    let mut given: Vec<Option<&str>> = vec![None; table.fields.len()];
+    for (name, value) in keys {
+        let at = field(&table.fields, name)
+            .ok_or_else(|| format!("no key field {name} in {}", table.name))?;
+        given[at] = Some(value);
+    }
+    let mut key = Vec::new();
+    for (spec, value) in table.fields.iter().zip(given) {
+        let value = match value {
+            Some(value) => matched(spec, value)?,
+            None if spec.kind == MatchKind::Exact => Match::Exact(0),
+            None => continue,
+        };
+        key.push(FieldMatch {
+            field: spec.name.clone(),
+            value,
+        });
+    }
+    Ok(TableEntry {
+        table: table.name.clone(),
+        key,
+        // Here the largest wins, from 1 on; in STF files from 0 on.
+        priority: if table.wants_priority() {
+            priority.unwrap_or(0) + 1
+        } else {
+            0
+        },
+        action: call(table, action)?,
+    })
+}
+
+/// `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are `h.isValid()`; else a name or the end of one.
+fn field(fields: &[FieldSpec], name: &str) -> Option<usize> {
+    let name = indexed(name);
+    let valid = name
+        .strip_suffix(".$valid$")
+        .or(name.strip_suffix(".$valid"))
+        .or(name.strip_suffix(".valid"))
+        .map(|header| [format!("{header}.isValid()"), format!("{header}.$valid$")]);
+    let names = std::iter::once(name).chain(valid.into_iter().flatten());
+    names.into_iter().find_map(|name| {
+        let tail = format!(".{name}");
+        let exact = fields.iter().position(|f| f.name == name);
+        exact.or_else(|| fields.iter().rposition(|f| f.name.ends_with(&tail)))
+    })
+}
+
+fn indexed(name: &str) -> String {
+    let parts = name.split('.').map(|part| match part.split_once('$') {
+        Some((stack, index))
+            if !stack.is_empty()
+                && !index.is_empty()
+                && index.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            format!("{stack}[{index}]")
+        }
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
+    match spec.kind {
+        MatchKind::Exact => Ok(Match::Exact(number(text)?)),
+        MatchKind::Optional => Ok(Match::Optional(number(text)?)),
+        MatchKind::Ternary => {
+            let (value, mask) = masked(text)?;
+            let mask = mask & spec.max();
+            Ok(Match::Ternary {
+                value: value & mask,
+                mask,
+            })
+        }
+        MatchKind::Lpm => {
+            let (value, prefix_len) = prefix(text)?;
+            let prefix_len = prefix_len.min(spec.width);
+            let host = spec.width - prefix_len;
+            let value = if host >= 128 {
+                0
+            } else {
+                value >> host << host
+            };
+            Ok(Match::Lpm { value, prefix_len })
+        }
+        MatchKind::Range => {
+            let (low, high) = text
+                .split_once("->")
+                .or(text.split_once(".."))
+                .unwrap_or((text, text));
+            Ok(Match::Range {
+                low: number(low)?,
+                high: number(high)?,
+            })
+        }
+    }
+}
+
+/// Every digit that is written counts, a `*` does not; digits that are not written do not either.
+fn masked(text: &str) -> Result<(u128, u128), String> {
+    let (digits, radix) = digits(text);
+    let bits = match radix {
+        16 => 4,
+        8 => 3,
+        2 => 1,
+        _ => return Err(format!("a ternary value wants a prefix: {text}")),
+    };
+    let mut mask = 0u128;
+    for digit in digits.chars() {
+        mask <<= bits;
+        if digit != '*' {
+            mask |= u128::from(radix - 1);
+        }
+    }
+    let value = u128::from_str_radix(&digits.replace('*', "0"), radix)
+        .map_err(|_| format!("not a value: {text}"))?;
+    Ok((value, mask))
+}
+
+/// `value/length`, else as many bits as there are digits in front of stars.
+fn prefix(text: &str) -> Result<(u128, u32), String> {
+    if let Some((value, length)) = text.split_once('/') {
+        let length = length
+            .parse()
+            .map_err(|_| format!("not a prefix length: {length}"))?;
+        return Ok((number(value)?, length));
+    }
+    let (digits, radix) = digits(text);
+    let bits = match radix {
+        2 => 1,
+        8 => 3,
+        _ => 4,
+    };
+    let stars = digits.bytes().filter(|b| *b == b'*').count();
+    let value = u128::from_str_radix(&digits.replace('*', "0"), radix)
+        .map_err(|_| format!("not a value: {text}"))?;
+    Ok((value, (digits.len() - stars) as u32 * bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, kind: MatchKind, width: u32) -> FieldSpec {
+        FieldSpec {
+            name: name.into(),
+            kind,
+            width,
+        }
+    }
+
+    #[test]
+    fn stars_do_not_count() {
+        let field = spec("f", MatchKind::Ternary, 32);
+        let ternary = |value, mask| Ok(Match::Ternary { value, mask });
+        assert_eq!(matched(&field, "0x****0202"), ternary(0x0202, 0xffff));
+        assert_eq!(matched(&field, "0x25**"), ternary(0x2500, 0xff00));
+        assert_eq!(matched(&field, "0b1*0"), ternary(0b100, 0b101));
+        assert!(matched(&field, "12").is_err());
+        let field = spec("f", MatchKind::Lpm, 32);
+        let lpm = |value, prefix_len| Ok(Match::Lpm { value, prefix_len });
+        assert_eq!(matched(&field, "0x0a010065"), lpm(0x0a01_0065, 32));
+        assert_eq!(matched(&field, "0x0a01****"), lpm(0x0a01_0000, 16));
+        assert_eq!(matched(&field, "0x0a010065/8"), lpm(0x0a00_0000, 8));
+    }
+
+    #[test]
+    fn fields_go_by_the_ends_of_their_names() {
+        let fields = [
+            spec("hdr.extra[0].h", MatchKind::Exact, 8),
+            spec("hdr.data.isValid()", MatchKind::Exact, 1),
+            spec("meta.x.h", MatchKind::Exact, 8),
+        ];
+        assert_eq!(field(&fields, "extra$0.h"), Some(0));
+        assert_eq!(field(&fields, "data.$valid$"), Some(1));
+        assert_eq!(field(&fields, "hdr.data.valid"), Some(1));
+        assert_eq!(field(&fields, "x.h"), Some(2));
+        assert_eq!(field(&fields, "y"), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! The text of an STF file: one command a line.
+
+use std::fmt;
+
+/// A line that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+/// An action with its arguments, values as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub action: String,
+    pub args: Vec<(String, String)>,
+}
+
+/// What a counter is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    pub bytes: bool,
+    pub operator: String,
+    pub value: u128,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A packet arrives.
+    Packet {
+        port: u32,
+        bytes: Vec<u8>,
+    },
+    /// A packet is sent: hex digits, `*` for any, `$` for the end; `None`: whatever it holds.
+    Expect {
+        port: u32,
+        pattern: Option<String>,
+    },
+    Add {
+        table: String,
+        priority: Option<i32>,
+        keys: Vec<(String, String)>,
+        call: Call,
+    },
+    SetDefault {
+        table: String,
+        call: Call,
+    },
+    CheckCounter {
+        counter: String,
+        index: u128,
+        condition: Option<Condition>,
+    },
+    Wait,
+    NoPacket,
+    /// A command of BMv2's run-time shell: its words.
+    Shell(Vec<String>),
+}
+
+/// Reads a file, comments left out.
+pub fn parse(text: &str) -> Result<Vec<Command>, BadLine> {
+    let mut commands = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let command = command(line).map_err(|what| BadLine { line: i + 1, what })?;
+        commands.push(command);
+    }
+    Ok(commands)
+}
+
+fn command(line: &str) -> Result<Command, String> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    match word.to_ascii_lowercase().as_str() {
+        "packet" => {
+            let (port, data) = port(rest)?;
+            Ok(Command::Packet {
+                port,
+                bytes: bytes(&data)?,
+            })
+        }
+        "expect" => {
+            let (port, pattern) = port(rest)?;
+            Ok(Command::Expect {
+                port,
+                pattern: (!pattern.is_empty()).then_some(pattern),
+            })
+        }
+        "add" => add(rest),
+        "setdefault" => {
+            let (table, action) = rest
+                .split_once(char::is_whitespace)
+                .ok_or("an action is missing")?;
+            Ok(Command::SetDefault {
+                table: table.to_owned(),
+                call: call(action.trim(), action)?,
+            })
+        }
+        "check_counter" => check_counter(rest),
+        "wait" => Ok(Command::Wait),
+        "no_packet" => Ok(Command::NoPacket),
+        "mirroring_add"
+        | "mirroring_add_mc"
+        | "mirroring_delete"
+        | "mirroring_get"
+        | "mc_mgrp_create"
+        | "mc_node_create"
+        | "mc_node_update"
+        | "mc_node_associate"
+        | "counter_read"
+        | "counter_write"
+        | "register_read"
+        | "register_write"
+        | "register_reset"
+        | "meter_get_rates"
+        | "meter_set_rates"
+        | "meter_array_set_rates" => Ok(Command::Shell(
+            line.split_whitespace().map(str::to_owned).collect(),
+        )),
+        other => Err(format!("no such command: {other}")),
+    }
+}
+
+/// The port, and the rest without white space.
+fn port(rest: &str) -> Result<(u32, String), String> {
+    let (port, data) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let port = port.parse().map_err(|_| format!("no port: {port}"))?;
+    Ok((port, data.split_whitespace().collect()))
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u8>> = hex.chars().map(|c| Some(c.to_digit(16)? as u8)).collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => {
+            Ok(digits.chunks(2).map(|d| d[0] << 4 | d[1]).collect())
+        }
+        _ => Err(format!("not a packet: {hex}")),
+    }
+}
+
+fn add(rest: &str) -> Result<Command, String> {
+    let open = rest.find('(').ok_or("an action is missing")?;
+    let head = joined(&rest[..open]);
+    let mut words: Vec<&str> = head.split_whitespace().collect();
+    let action = words.pop().ok_or("an action is missing")?;
+    let mut words = words.into_iter().peekable();
+    let table = words.next().ok_or("a table is missing")?.to_owned();
+    let priority = match words.peek() {
+        Some(word) if word.bytes().all(|b| b.is_ascii_digit()) => {
+            let priority = word.parse().map_err(|_| format!("bad priority {word}"))?;
+            words.next();
+            Some(priority)
+        }
+        _ => None,
+    };
+    let key = |word: &str| match word.split_once(':') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("not a key field: {word}")),
+    };
+    Ok(Command::Add {
+        table,
+        priority,
+        keys: words.map(key).collect::<Result<_, _>>()?,
+        call: call(action, &rest[open..])?,
+    })
+}
+
+/// Without white space around colons.
+fn joined(text: &str) -> String {
+    let parts: Vec<&str> = text.split(':').map(str::trim).collect();
+    parts.join(":")
+}
+
+/// `name(a:1, b:2) = id`; the id is not used.
+fn call(name: &str, text: &str) -> Result<Call, String> {
+    let open = text.find('(').ok_or("arguments are missing")?;
+    let close = text
+        .find(')')
+        .filter(|c| *c > open)
+        .ok_or("a bracket is missing")?;
+    let arg = |arg: &str| match arg.split_once(':') {
+        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        None => Err(format!("not an argument: {arg}")),
+    };
+    let args = text[open + 1..close]
+        .split(',')
+        .filter(|a| !a.trim().is_empty());
+    Ok(Call {
+        action: name.split('(').next().unwrap_or(name).trim().to_owned(),
+        args: args.map(arg).collect::<Result<_, _>>()?,
+    })
+}
+
+/// `name(index)`, and `packets == 2` if it is to be compared.
+fn check_counter(rest: &str) -> Result<Command, String> {
+    let (counter, rest) = rest.split_once('(').ok_or("an index is missing")?;
+    let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let condition = match words[..] {
+        [] => None,
+        [what @ ("packets" | "bytes"), operator, value] => Some(Condition {
+            bytes: what == "bytes",
+            operator: operator.to_owned(),
+            value: number(value)?,
+        }),
+        _ => return Err(format!("not a condition: {}", rest.trim())),
+    };
+    Ok(Command::CheckCounter {
+        counter: counter.trim().to_owned(),
+        index: number(index.trim())?,
+        condition,
+    })
+}
+
+/// Decimal, `0x`, `0b` or `0o`.
+pub fn number(text: &str) -> Result<u128, String> {
+    let (digits, radix) = digits(text);
+    u128::from_str_radix(digits, radix).map_err(|_| format!("not a number: {text}"))
+}
+
+/// The digits behind the prefix, and their base.
+pub fn digits(text: &str) -> (&str, u32) {
+    match text.get(..2).map(str::to_ascii_lowercase).as_deref() {
+        Some("0x") => (&text[2..], 16),
+        Some("0b") => (&text[2..], 2),
+        Some("0o") => (&text[2..], 8),
+        _ => (text, 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(line: &str) -> Command {
+        parse(line).unwrap().remove(0)
+    }
+
+    #[test]
+    fn packets_have_bytes_and_expectations_wildcards() {
+        assert_eq!(
+            one("packet 3 01 2a ff  # in"),
+            Command::Packet {
+                port: 3,
+                bytes: vec![1, 0x2a, 0xff]
+            }
+        );
+        assert_eq!(
+            one("expect 1 0a** ff $"),
+            Command::Expect {
+                port: 1,
+                pattern: Some("0a**ff$".into())
+            }
+        );
+        assert_eq!(
+            one("EXPECT 1"),
+            Command::Expect {
+                port: 1,
+                pattern: None
+            }
+        );
+        assert_eq!(
+            parse("\n\npacket 1 0"),
+            Err(BadLine {
+                line: 3,
+                what: "not a packet: 0".into()
+            })
+        );
+    }
+
+    #[test]
+    fn entries_have_keys_and_maybe_a_priority() {
+        let call = |action: &str, args: &[(&str, &str)]| Call {
+            action: action.into(),
+            args: args
+                .iter()
+                .map(|(n, v)| ((*n).into(), (*v).into()))
+                .collect(),
+        };
+        assert_eq!(
+            one("add t 7 h.f[0]:0x** m : 1/2 i.act(a:1, b:0x2) = X"),
+            Command::Add {
+                table: "t".into(),
+                priority: Some(7),
+                keys: vec![("h.f[0]".into(), "0x**".into()), ("m".into(), "1/2".into())],
+                call: call("i.act", &[("a", "1"), ("b", "0x2")]),
+            }
+        );
+        assert_eq!(
+            one("setdefault t drop()"),
+            Command::SetDefault {
+                table: "t".into(),
+                call: call("drop", &[])
+            }
+        );
+        assert!(parse("add t a:1").is_err());
+    }
+
+    #[test]
+    fn counters_are_compared() {
+        let condition = Some(Condition {
+            bytes: false,
+            operator: "==".into(),
+            value: 2,
+        });
+        assert_eq!(
+            one("check_counter c(0x10) packets == 2"),
+            Command::CheckCounter {
+                counter: "c".into(),
+                index: 16,
+                condition
+            }
+        );
+        assert!(parse("frobnicate 1").is_err());
+    }
+}
