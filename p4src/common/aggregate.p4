@@ -2,6 +2,10 @@
 //
 // SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are small controls that each architecture
 // defines in its externs.p4. The same cell of all of them together is one version of one slot.
+// values32.p4, values64.p4 and values256.p4 say how many blocks of values are summed; main.p4 includes one of them.
+//
+// Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So
+// masks come from the table and are applied in its action, and the two tables are looked up side by side.
 
 // 32 values of one packet against 32 values of one cell.
 control SumBlock(inout values32_h values, in cell_index_t cell, in slot_op_t op) {
@@ -54,21 +58,24 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     WorkerBitmap() bitmap;
     SlotFlags() flags;
     SlotScale() scale;
-    SumBlock() sum0; SumBlock() sum1; SumBlock() sum2; SumBlock() sum3;
-    SumBlock() sum4; SumBlock() sum5; SumBlock() sum6; SumBlock() sum7;
+    SUM_BLOCKS
     Tally() outcomes;
 
     bit<32> all_workers = 0;
-    cell_index_t base = 0;
-    bit<32> window = 0;
     bit<32> worker_bit = 0;
+    // What the chunk number says of slot and version.
+    bit<32> slot = 0;
+    bit<32> odd_window = 0;
+    // Which pair of cells the frame's slot is.
+    bit<32> pair = 0;
 
-    // `window` slots (a power of two) of this job start at cell `base`; the job is complete when every bit of
-    // `all_workers` is there.
-    action aggregate_job(bit<32> all_workers_, cell_index_t base_, bit<32> window_) {
+    // `window_` slots (a power of two, at most 65536; `slot_mask_` is one less) of this job start at cell `base_` (even: a slot
+    // is a pair of cells); a chunk is complete when every bit of `all_workers_` is there.
+    action aggregate_job(bit<32> all_workers_, cell_index_t base_, bit<32> window_, bit<32> slot_mask_) {
         all_workers = all_workers_;
-        base = base_;
-        window = window_;
+        slot = hdr.agg.chunk & slot_mask_;
+        odd_window = hdr.agg.chunk & window_;
+        pair = (bit<32>) base_[31:1] + (bit<32>) hdr.agg.slot;
     }
     // A job without an entry is not summed here: its frames pass, and are counted.
     table jobs {
@@ -97,56 +104,39 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE) {
             bit<8> outcome = OUTCOME_PASSED;
             if (jobs.apply().hit) {
+                bool is_member = members.apply().hit;
                 // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
-                bit<32> slot = hdr.agg.chunk & (window - 1);
-                bit<32> version = 0;
-                if (hdr.agg.chunk & window != 0) {
-                    version = 1;
-                }
                 bool has_version = hdr.agg.flags & AGG_SLOT_VERSION != 0;
                 bool scale_only = hdr.agg.flags & AGG_SCALE_ONLY != 0;
                 bool well_formed =
                     hdr.agg.version == AGG_VERSION
                     && hdr.agg.slot == (bit<16>) slot
-                    && has_version == (version == 1)
+                    && has_version == (odd_window != 0)
                     && ((scale_only && hdr.agg.count == 0)
-                        || (!scale_only && hdr.agg.count == AGG_NUM_VALUES && hdr.values7.isValid()));
+                        || (!scale_only && hdr.agg.count == VALUES_SUMMED && LAST_BLOCK.isValid()));
 
                 if (!well_formed) {
                     outcome = OUTCOME_MALFORMED;
-                } else if (!members.apply().hit) {
+                } else if (!is_member) {
                     outcome = OUTCOME_FOREIGN;
                 } else {
-                    cell_index_t cell = base + (slot << 1) + version;
+                    cell_index_t cell = pair[30:0] ++ hdr.agg.flags[7:7];
                     age_t age;
                     owner.apply(cell, hdr.agg.chunk, age);
                     if (age == AGE_STALE) {
                         outcome = OUTCOME_STALE;
                     } else {
-                        bit<32> before;
-                        bitmap.apply(cell, worker_bit, age == AGE_NEW, before);
-                        // An empty bitmap is taken over too: what an earlier job left in the cell must not be added to.
-                        slot_op_t op = SLOT_MERGE;
-                        if (before == 0) {
-                            op = SLOT_SET;
-                        } else if (before & worker_bit != 0) {
-                            op = SLOT_READ;
-                        }
-                        bool complete = before | worker_bit == all_workers;
+                        slot_op_t op;
+                        bit<32> present;
+                        bitmap.apply(cell, worker_bit, age == AGE_NEW, op, present);
+                        bool complete = present == all_workers;
                         if (op == SLOT_READ && !complete) {
                             outcome = OUTCOME_DUPLICATE;
                         } else {
                             flags.apply(cell, hdr.agg.flags & AGG_NON_FINITE, op, hdr.agg.flags);
                             scale.apply(cell, op, hdr.agg.next_scale);
                             if (!scale_only) {
-                                sum0.apply(hdr.values0, cell, op);
-                                sum1.apply(hdr.values1, cell, op);
-                                sum2.apply(hdr.values2, cell, op);
-                                sum3.apply(hdr.values3, cell, op);
-                                sum4.apply(hdr.values4, cell, op);
-                                sum5.apply(hdr.values5, cell, op);
-                                sum6.apply(hdr.values6, cell, op);
-                                sum7.apply(hdr.values7, cell, op);
+                                APPLY_SUM_BLOCKS
                             }
                             outcome = OUTCOME_ABSORBED;
                             if (complete) {

@@ -21,16 +21,25 @@ control SlotOwner(in cell_index_t cell, in chunk_t chunk, out age_t age) {
     }
 }
 
-// Sets the worker's bit, in an empty bitmap if the cell is taken over; tells what was set before.
-control WorkerBitmap(in cell_index_t cell, in bit<32> worker_bit, in bool taken_over, out bit<32> before) {
+// Sets the worker's bit, in an empty bitmap if the cell is taken over. An empty bitmap is taken over too: what an earlier
+// job left in the cell must not be added to. Tells what to do with the packet's contents, and who is present now.
+control WorkerBitmap(in cell_index_t cell, in bit<32> worker_bit, in bool taken_over,
+                     out slot_op_t op, out bit<32> present) {
     Register<bit<32>, cell_index_t>(NUM_CELLS) bitmaps;
     apply {
         @atomic {
-            before = bitmaps.read(cell);
+            bit<32> before = bitmaps.read(cell);
             if (taken_over) {
                 before = 0;
             }
-            bitmaps.write(cell, before | worker_bit);
+            op = SLOT_MERGE;
+            if (before == 0) {
+                op = SLOT_SET;
+            } else if (before & worker_bit != 0) {
+                op = SLOT_READ;
+            }
+            present = before | worker_bit;
+            bitmaps.write(cell, present);
         }
     }
 }

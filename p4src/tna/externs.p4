@@ -2,19 +2,25 @@
 
 #define NUM_CELLS (2 * NUM_SLOTS)
 
+struct owner_t {
+    bit<32> chunk;
+    // By how much the last packet was ahead: what comes out of a register must have been written to it.
+    bit<32> ahead;
+}
+
 control SlotOwner(in cell_index_t cell, in chunk_t chunk, out age_t age) {
-    Register<bit<32>, cell_index_t>(NUM_CELLS, 0) owners;
-    // The signed difference decides; the owner before is what comes out.
-    RegisterAction<bit<32>, cell_index_t, bit<32>>(owners) take_over = {
-        void apply(inout bit<32> owner, out bit<32> before) {
-            before = owner;
-            if ((int<32>) (chunk - owner) > 0) {
-                owner = chunk;
+    Register<owner_t, cell_index_t>(NUM_CELLS, { 0, 0 }) owners;
+    RegisterAction<owner_t, cell_index_t, bit<32>>(owners) take_over = {
+        void apply(inout owner_t owner, out bit<32> ahead) {
+            owner.ahead = chunk - owner.chunk;
+            if ((int<32>) (chunk - owner.chunk) > 0) {
+                owner.chunk = chunk;
             }
+            ahead = owner.ahead;
         }
     };
     apply {
-        bit<32> ahead = chunk - take_over.execute(cell);
+        bit<32> ahead = take_over.execute(cell);
         if (ahead == 0) {
             age = AGE_SAME;
         } else if (ahead[31:31] == 0) {
@@ -25,25 +31,65 @@ control SlotOwner(in cell_index_t cell, in chunk_t chunk, out age_t age) {
     }
 }
 
-control WorkerBitmap(in cell_index_t cell, in bit<32> worker_bit, in bool taken_over, out bit<32> before) {
-    Register<bit<32>, cell_index_t>(NUM_CELLS, 0) bitmaps;
-    RegisterAction<bit<32>, cell_index_t, bit<32>>(bitmaps) start = {
-        void apply(inout bit<32> bitmap, out bit<32> was) {
-            was = 0;
-            bitmap = worker_bit;
+// What the bitmap says of a worker: it is the first, it is new, or (the worker's own bit) it was here before.
+const bit<32> SEEN_NOBODY = 0xFFFFFFFF;
+const bit<32> SEEN_OTHERS = 0;
+
+struct seen_t {
+    bit<32> workers;
+    bit<32> verdict;
+}
+
+// Two registers hold the same bitmap: one tells the verdict, the other who is present, in the same stage.
+control WorkerBitmap(in cell_index_t cell, in bit<32> worker_bit, in bool taken_over,
+                     out slot_op_t op, out bit<32> present) {
+    Register<seen_t, cell_index_t>(NUM_CELLS, { 0, 0 }) bitmaps;
+    RegisterAction<seen_t, cell_index_t, bit<32>>(bitmaps) start = {
+        void apply(inout seen_t seen, out bit<32> verdict) {
+            seen.verdict = SEEN_NOBODY;
+            seen.workers = worker_bit;
+            verdict = seen.verdict;
         }
     };
-    RegisterAction<bit<32>, cell_index_t, bit<32>>(bitmaps) add = {
-        void apply(inout bit<32> bitmap, out bit<32> was) {
-            was = bitmap;
-            bitmap = bitmap | worker_bit;
+    RegisterAction<seen_t, cell_index_t, bit<32>>(bitmaps) add = {
+        void apply(inout seen_t seen, out bit<32> verdict) {
+            if (seen.workers == 0) {
+                seen.verdict = SEEN_NOBODY;
+            } else {
+                seen.verdict = seen.workers & worker_bit;
+            }
+            seen.workers = seen.workers | worker_bit;
+            verdict = seen.verdict;
+        }
+    };
+    Register<bit<32>, cell_index_t>(NUM_CELLS, 0) arrivals;
+    RegisterAction<bit<32>, cell_index_t, bit<32>>(arrivals) start_arrivals = {
+        void apply(inout bit<32> workers, out bit<32> now) {
+            workers = worker_bit;
+            now = workers;
+        }
+    };
+    RegisterAction<bit<32>, cell_index_t, bit<32>>(arrivals) add_arrival = {
+        void apply(inout bit<32> workers, out bit<32> now) {
+            workers = workers | worker_bit;
+            now = workers;
         }
     };
     apply {
+        bit<32> verdict;
         if (taken_over) {
-            before = start.execute(cell);
+            verdict = start.execute(cell);
+            present = start_arrivals.execute(cell);
         } else {
-            before = add.execute(cell);
+            verdict = add.execute(cell);
+            present = add_arrival.execute(cell);
+        }
+        if (verdict == SEEN_NOBODY) {
+            op = SLOT_SET;
+        } else if (verdict == SEEN_OTHERS) {
+            op = SLOT_MERGE;
+        } else {
+            op = SLOT_READ;
         }
     }
 }
@@ -166,40 +212,43 @@ control Ordinal(in bit<8> cell, in bit<32> wrap, out bit<32> ordinal) {
 }
 
 control ChannelState(in bit<8> cell, in bool to_bad, in bool to_good, out bit<1> bad) {
-    Register<bit<1>, bit<8>>(16, 0) states;
-    RegisterAction<bit<1>, bit<8>, bit<1>>(states) set = {
-        void apply(inout bit<1> state, out bit<1> now) {
+    // A cell of one bit could be set and cleared, but not flipped.
+    Register<bit<8>, bit<8>>(16, 0) states;
+    RegisterAction<bit<8>, bit<8>, bit<8>>(states) set = {
+        void apply(inout bit<8> state, out bit<8> now) {
             state = 1;
             now = state;
         }
     };
-    RegisterAction<bit<1>, bit<8>, bit<1>>(states) clear = {
-        void apply(inout bit<1> state, out bit<1> now) {
+    RegisterAction<bit<8>, bit<8>, bit<8>>(states) clear = {
+        void apply(inout bit<8> state, out bit<8> now) {
             state = 0;
             now = state;
         }
     };
-    RegisterAction<bit<1>, bit<8>, bit<1>>(states) flip = {
-        void apply(inout bit<1> state, out bit<1> now) {
-            state = ~state;
+    RegisterAction<bit<8>, bit<8>, bit<8>>(states) flip = {
+        void apply(inout bit<8> state, out bit<8> now) {
+            state = state ^ 1;
             now = state;
         }
     };
-    RegisterAction<bit<1>, bit<8>, bit<1>>(states) look = {
-        void apply(inout bit<1> state, out bit<1> now) {
+    RegisterAction<bit<8>, bit<8>, bit<8>>(states) look = {
+        void apply(inout bit<8> state, out bit<8> now) {
             now = state;
         }
     };
     apply {
+        bit<8> state;
         if (to_bad && to_good) {
-            bad = flip.execute(cell);
+            state = flip.execute(cell);
         } else if (to_bad) {
-            bad = set.execute(cell);
+            state = set.execute(cell);
         } else if (to_good) {
-            bad = clear.execute(cell);
+            state = clear.execute(cell);
         } else {
-            bad = look.execute(cell);
+            state = look.execute(cell);
         }
+        bad = state[0:0];
     }
 }
 

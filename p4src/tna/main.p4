@@ -7,6 +7,10 @@
 #ifndef NUM_SLOTS
 #define NUM_SLOTS 1024
 #endif
+// Values of a frame: 32, 64 or 256. One pass of a Tofino sums 32.
+#ifndef NUM_VALUES
+#define NUM_VALUES 256
+#endif
 
 #include "../common/types.p4"
 #include "../common/headers.p4"
@@ -15,6 +19,16 @@
 #include "generated.p4"
 #include "../common/decide.p4"
 #include "../common/fault.p4"
+#include "../common/engine2.p4"
+#if NUM_VALUES == 32
+#include "../common/values32.p4"
+#elif NUM_VALUES == 64
+#include "../common/values64.p4"
+#elif NUM_VALUES == 256
+#include "../common/values256.p4"
+#else
+#error NUM_VALUES is 32, 64 or 256
+#endif
 #include "../common/aggregate.p4"
 #include "../common/forward.p4"
 
@@ -157,7 +171,7 @@ control SwitchEgress(
 {
     Timeline() timeline;
     Classify() classify;
-    FaultEngine() faults;
+    EgressFaultEngine() faults;
 
     apply {
         meta.verdict = VERDICT_FORWARD;

@@ -21,15 +21,24 @@ control SlotOwner(in cell_index_t cell, in chunk_t chunk, out age_t age) {
     }
 }
 
-control WorkerBitmap(in cell_index_t cell, in bit<32> worker_bit, in bool taken_over, out bit<32> before) {
+control WorkerBitmap(in cell_index_t cell, in bit<32> worker_bit, in bool taken_over,
+                     out slot_op_t op, out bit<32> present) {
     register<bit<32>>(NUM_CELLS) bitmaps;
     apply {
         @atomic {
+            bit<32> before;
             bitmaps.read(before, cell);
             if (taken_over) {
                 before = 0;
             }
-            bitmaps.write(cell, before | worker_bit);
+            op = SLOT_MERGE;
+            if (before == 0) {
+                op = SLOT_SET;
+            } else if (before & worker_bit != 0) {
+                op = SLOT_READ;
+            }
+            present = before | worker_bit;
+            bitmaps.write(cell, present);
         }
     }
 }

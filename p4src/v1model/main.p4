@@ -17,6 +17,8 @@
 #include "generated.p4"
 #include "../common/decide.p4"
 #include "../common/fault.p4"
+#include "../common/engine8.p4"
+#include "../common/values256.p4"
 #include "../common/aggregate.p4"
 #include "../common/forward.p4"
 

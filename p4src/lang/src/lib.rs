@@ -3,6 +3,8 @@
 pub mod ast;
 pub mod check;
 pub mod diagnostics;
+pub mod format;
+pub mod graph;
 pub mod ids;
 pub mod ir;
 pub mod lexer;

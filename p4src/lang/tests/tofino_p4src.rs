@@ -66,9 +66,9 @@ fn item<'p>(pipe: &'p Pipe, name: &str) -> &'p p4lang::tofino::Item {
 
 #[test]
 fn thirty_two_values_fit_the_twelve_stages_of_tofino() {
-    let report = report(Chip::Tofino, "32", &[FAULTS]);
-    let pipe = &report.pipes[0];
-    assert_eq!(report.faults, []);
+    let found = report(Chip::Tofino, "32", &[FAULTS]);
+    let pipe = &found.pipes[0];
+    assert_eq!(found.faults, []);
     assert!(pipe.stages <= 12, "{}", pipe.stages);
     assert_eq!(item(pipe, "stateful ALUs").used, 3 + 2 + 32);
     assert_eq!(pipe.passes, 1);
@@ -76,15 +76,15 @@ fn thirty_two_values_fit_the_twelve_stages_of_tofino() {
 
 #[test]
 fn the_fault_engine_beside_them_needs_no_more_than_twelve_stages_of_anything() {
-    let report = report(Chip::Tofino, "32", &[]);
-    let pipe = &report.pipes[0];
+    let found = report(Chip::Tofino, "32", &[]);
+    let pipe = &found.pipes[0];
     assert!(pipe.stages_by_resources <= 12, "{}", pipe.stages_by_resources);
 }
 
 #[test]
 fn the_fault_engine_alone_takes_less_than_a_tenth_of_tofino_2() {
-    let report = report(Chip::Tofino2, "32", &[AGGREGATE, FORWARD]);
-    let pipe = &report.pipes[0];
+    let found = report(Chip::Tofino2, "32", &[AGGREGATE, FORWARD]);
+    let pipe = &found.pipes[0];
     for name in [
         "SRAM blocks",
         "TCAM blocks",

@@ -79,6 +79,8 @@ pub(super) struct Flow {
     pub ternary: BTreeMap<Place, (u64, Span)>,
     /// Bits that hashes put out: per hash, and per distinct index of a register or counter.
     pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
+    /// Which place a value goes on to; `None` where it takes effect.
+    pub uses: Vec<(Option<Place>, Place)>,
     /// Header fields that an ALU computes, of more than 16 bits.
     pub words: BTreeMap<Place, Span>,
 }
@@ -86,6 +88,23 @@ pub(super) struct Flow {
 impl Flow {
     pub fn depth(&self) -> u32 {
         self.ops.iter().map(|op| op.stage).max().unwrap_or(0)
+    }
+
+    /// The places whose values take effect, by way of others or at once.
+    pub fn live(&self) -> BTreeSet<Place> {
+        let mut live = BTreeSet::new();
+        loop {
+            let before = live.len();
+            for (to, from) in &self.uses {
+                let wanted = to.as_ref().is_none_or(|to| live.iter().any(|l: &Place| l.holds(to) || to.holds(l)));
+                if wanted && !live.contains(from) {
+                    live.insert(from.clone());
+                }
+            }
+            if live.len() == before {
+                return live;
+            }
+        }
     }
 
     /// The operations that the depth consists of, first to last.
@@ -270,7 +289,11 @@ impl<'p> Walk<'p> {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::InvalidHeader | ExprKind::LastIndex(_) | ExprKind::NextIndex(_) => Val::default(),
             ExprKind::Read(lv) => {
-                let val = self.read(&self.place(cx.unit, lv));
+                let place = self.place(cx.unit, lv);
+                let val = self.read(&place);
+                if reader != Reader::Alu {
+                    self.flow.uses.push((None, place));
+                }
                 match reader {
                     Reader::Match if val.hash => Val { at: val.at + 1, hash: false, ..val },
                     _ => val,
@@ -354,6 +377,7 @@ impl<'p> Walk<'p> {
     fn assign(&mut self, cx: Cx, lv: &LValue, e: &Expr) {
         let place = self.place(cx.unit, lv);
         let computed = is_alu(e);
+        self.goes_to(cx, e, if self.is_seen(&place) { None } else { Some(&place) });
         let mut val = self.eval(cx, e, Reader::Alu);
         if computed {
             self.word(lv, &place);
@@ -365,8 +389,10 @@ impl<'p> Walk<'p> {
             if val.data {
                 val = Val { at: val.at + 1, data: false, ..val };
             }
-            val = val.max(cx.ctl);
-            val.data = false;
+            val = Val { hash: val.hash, data: false, ..val.max(cx.ctl) };
+            if val.by.and_then(|by| self.flow.ops.get(by)).is_some_and(|op| matches!(op.node, Node::Register(_))) {
+                self.word(lv, &place);
+            }
             if self.is_seen(&place) {
                 self.op(Node::Alu, Val { at: val.at.saturating_sub(1).max(cx.ctl.at), ..val }, cx.table.unwrap_or(0));
             }
@@ -454,6 +480,7 @@ impl<'p> Walk<'p> {
                 }
                 Arg::In(e) => {
                     let val = self.eval(cx, e, Reader::Alu);
+                    self.goes_to(cx, e, Some(&Place::of(unit, var)));
                     self.write(Place::of(unit, var), val);
                 }
                 Arg::Object(_) | Arg::Extern(_) | Arg::Ignore => self.write(Place::of(unit, var), Val::default()),
@@ -505,7 +532,10 @@ impl<'p> Walk<'p> {
         let mut val = Val::default();
         for arg in args {
             val = val.max(match arg {
-                Arg::In(e) => self.eval(cx, e, reader),
+                Arg::In(e) => {
+                    self.goes_to(cx, e, None);
+                    self.eval(cx, e, reader)
+                }
                 Arg::InOut(lv) => self.read(&self.place(cx.unit, lv)),
                 _ => Val::default(),
             });
@@ -567,6 +597,7 @@ impl<'p> Walk<'p> {
         for input in super::salu::inputs(self.program, object) {
             let place = self.place(cx.unit, &input);
             inputs = inputs.max(self.read(&place));
+            self.flow.uses.push((None, place.clone()));
             self.flow.exact.entry(place).or_insert((width(&input.ty), self.span));
         }
         let here = self.span;
@@ -593,6 +624,10 @@ impl<'p> Walk<'p> {
             self.flow.hash_bits.entry((None, name)).or_insert((16, span));
             self.carry(cx, e, false);
         }
+    }
+
+    fn goes_to(&mut self, cx: Cx, e: &Expr, to: Option<&Place>) {
+        reads(e, &mut |lv| self.flow.uses.push((to.cloned(), self.place(cx.unit, lv))));
     }
 
     /// Puts the fields of an expression on a crossbar.

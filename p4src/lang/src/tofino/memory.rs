@@ -3,7 +3,7 @@
 use super::flow::width;
 use super::limits::{SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 use super::salu;
-use crate::ir::{Const, ExternInstance, Program, Table, Type};
+use crate::ir::{Const, ExternInstance, Program, Table, Type, VarId};
 
 /// Blocks of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
         return Blocks::default();
     }
     let entries = table.size.unwrap_or(DEFAULT_SIZE).max(table.entries.len() as u64).max(1);
-    let data = action_data(program, control, table);
+    let data = action_data(program, control, table, |_| true);
     let choice = u64::from(usize::BITS - table.actions.len().saturating_sub(1).leading_zeros());
     let own_data = if data > IMMEDIATE_BITS { sram_blocks(entries, data.next_power_of_two()) } else { 0 };
     let exact = table.key.iter().all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
@@ -47,12 +47,12 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
     Blocks { sram: found + own_data, tcam, map_ram: 0 }
 }
 
-/// Bits of the widest action's data.
-pub(super) fn action_data(program: &Program, control: usize, table: &Table) -> u64 {
+/// Bits of the widest action's data, of those parameters that are wanted.
+pub(super) fn action_data(program: &Program, control: usize, table: &Table, wanted: impl Fn(VarId) -> bool) -> u64 {
     let Some(control) = program.controls.get(control) else { return 0 };
     let bits = |offered: &crate::ir::TableAction| {
         let action = control.actions.get(offered.action.index())?;
-        let own = action.params.iter().skip(offered.args.len());
+        let own = action.params.iter().skip(offered.args.len()).filter(|p| wanted(p.var));
         Some(own.filter_map(|p| control.vars.get(p.var.index())).map(|v| width(&v.ty)).sum::<u64>())
     };
     table.actions.iter().filter_map(bits).max().unwrap_or(0)

@@ -59,7 +59,7 @@ pub struct Item {
     pub used: u64,
     /// What the pipe has; `None`: not known.
     pub available: Option<u64>,
-    /// The source line that costs most, what stands there in words, and how much.
+    /// The source line that costs most, and how much.
     pub most: Option<(Location, u64)>,
 }
 
@@ -347,12 +347,14 @@ fn packet_items(
             most: Some((program.source.location(parsed.widest.1), parsed.widest.0)),
         });
     }
-    // What one entry writes is written in one stage, and so alive together.
+    // What one entry writes is written in one stage, and alive together as far as anything comes of it.
     for (_, found) in flows {
+        let live = found.live();
         let tables = found.nodes.keys().filter_map(|node| match node {
             Node::Table(control, id) => {
                 let table = &program.controls[control.index()].tables[id.index()];
-                Some((memory::action_data(program, control.index(), table), table.span))
+                let wanted = |var| live.iter().any(|place| place.root == (control.0, var));
+                Some((memory::action_data(program, control.index(), table, wanted), table.span))
             }
             _ => None,
         });

@@ -80,6 +80,7 @@ pub fn switch(config: Config) -> Switch {
             ("all_workers_", all),
             ("base_", 0),
             ("window_", WINDOW.into()),
+            ("slot_mask_", u128::from(WINDOW) - 1),
         ],
     );
     for w in 0..u128::from(WORKERS) {

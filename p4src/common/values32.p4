@@ -1,0 +1,9 @@
+// Frames of 32 values: one block of 32. Included before aggregate.p4, which declares and applies them by these names.
+
+const bit<16> VALUES_SUMMED = 32;
+
+#define LAST_BLOCK hdr.values0
+#define SUM_BLOCKS \
+    SumBlock() sum0;
+#define APPLY_SUM_BLOCKS \
+    sum0.apply(hdr.values0, cell, op);

@@ -1,0 +1,10 @@
+// Frames of 64 values: 2 blocks of 32. Included before aggregate.p4, which declares and applies them by these names.
+
+const bit<16> VALUES_SUMMED = 64;
+
+#define LAST_BLOCK hdr.values1
+#define SUM_BLOCKS \
+    SumBlock() sum0; SumBlock() sum1;
+#define APPLY_SUM_BLOCKS \
+    sum0.apply(hdr.values0, cell, op); \
+    sum1.apply(hdr.values1, cell, op);

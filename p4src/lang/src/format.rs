@@ -1,0 +1,279 @@
+//! Lays a source file out: indentation, spaces, empty lines. Line breaks, comments and directives stay where they are.
+//!
+//! It works on the tokens of one file as written, before any preprocessing, so it lays out parts of programs too. A line that
+//! begins a statement is indented by four for each open brace; one that goes on keeps its distance from where the
+//! statement began. Nothing else moves, so laying out twice changes nothing.
+
+use crate::diagnostics::{Diagnostics, Sink};
+use crate::lexer::{Tok, Token, lex};
+use crate::source::SourceMap;
+use std::sync::Arc;
+
+/// Columns for each open brace.
+const INDENT: usize = 4;
+
+/// The same program, laid out. Fails where the text has no tokens.
+pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
+    let text = text.replace("\r\n", "\n");
+    let bare = without_directives(&text);
+    let mut sink = Sink::new();
+    let mut tokens = lex(&bare, &mut sink);
+    if sink.has_errors() {
+        return Err(sink.finish(Arc::new(SourceMap::plain(path, &text))));
+    }
+    tokens.pop();
+    let mut writer = Writer { text: &text, out: String::with_capacity(text.len()), ..Writer::default() };
+    let mut at = 0;
+    for (n, token) in tokens.iter().enumerate() {
+        let before = n.checked_sub(1).and_then(|n| tokens.get(n)).copied();
+        writer.gap(at, token.span.start as usize, before, Some(*token));
+        writer.token(*token);
+        at = token.span.end as usize;
+    }
+    writer.gap(at, text.len(), tokens.last().copied(), None);
+    let mut out = writer.out.trim_end().to_owned();
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// The text with directives blanked, so that offsets stay.
+fn without_directives(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut comment, mut continued) = (false, false);
+    for line in text.split_inclusive('\n') {
+        let directive = continued || (!comment && line.trim_start().starts_with('#'));
+        continued = directive && line.trim_end().ends_with('\\');
+        if directive {
+            out.extend(line.chars().flat_map(|c| {
+                let blank = if c == '\n' { '\n' } else { ' ' };
+                std::iter::repeat_n(blank, c.len_utf8())
+            }));
+        } else {
+            out.push_str(line);
+            comment = ends_in_comment(line, comment);
+        }
+    }
+    out
+}
+
+/// Whether a block comment is open at the line's end.
+fn ends_in_comment(line: &str, mut open: bool) -> bool {
+    let mut rest = line;
+    loop {
+        if open {
+            let Some(end) = rest.find("*/") else { return true };
+            rest = &rest[end + 2..];
+            open = false;
+            continue;
+        }
+        let Some(next) = rest.find(['/', '"']) else { return false };
+        let from = &rest[next..];
+        if from.starts_with("//") {
+            return false;
+        }
+        if from.starts_with("/*") {
+            open = true;
+            rest = &from[2..];
+        } else if from.starts_with('"') {
+            let Some(end) = from[1..].find('"') else { return false };
+            rest = &from[end + 2..];
+        } else {
+            rest = &from[1..];
+        }
+    }
+}
+
+#[derive(Default)]
+struct Writer<'t> {
+    text: &'t str,
+    out: String,
+    /// Open brackets.
+    open: Vec<Tok>,
+    /// Column of the line that the statement began on: as it was, as it is now.
+    anchor: (usize, usize),
+}
+
+impl Writer<'_> {
+    fn token(&mut self, token: Token) {
+        self.out.push_str(&self.text[token.span.start as usize..token.span.end as usize]);
+        match token.kind {
+            Tok::LBrace | Tok::LParen | Tok::LBracket => self.open.push(token.kind),
+            Tok::RBrace | Tok::RParen | Tok::RBracket => {
+                self.open.pop();
+            }
+            _ => {}
+        }
+    }
+
+    /// What stands between two tokens: spaces, line ends, comments, directives.
+    fn gap(&mut self, from: usize, to: usize, before: Option<Token>, next: Option<Token>) {
+        let text = self.text;
+        let gap = &text[from..to];
+        if !gap.contains('\n') && before.is_some() && next.is_some() {
+            if gap.trim().is_empty() {
+                let (Some(a), Some(b)) = (before, next) else { return };
+                let space = between(a, b, gap, self.before(a));
+                let merged = space.is_empty() && !gap.is_empty() && self.would_merge(a, b);
+                self.out.push_str(if merged { " " } else { &space });
+            } else {
+                self.out.push_str(&format!(" {} ", gap.trim()));
+            }
+            return;
+        }
+        let mut lines = gap.split('\n').peekable();
+        let mut in_comment = false;
+        if before.is_some() {
+            // What is left of the line behind the token.
+            let trailing = lines.next().unwrap_or_default();
+            let comment = trailing.trim();
+            if !comment.is_empty() {
+                let space = trailing.len() - trailing.trim_start().len();
+                self.out.push_str(&" ".repeat(space.max(1)));
+                self.out.push_str(comment);
+            }
+            in_comment = ends_in_comment(trailing, false);
+        }
+        let mut blank = 0;
+        let mut continued = false;
+        let started = |out: &str| !out.is_empty();
+        while let Some(line) = lines.next() {
+            let last = lines.peek().is_none();
+            let content = line.trim_end();
+            if last && next.is_some() {
+                // The spaces in front of the next token, perhaps behind a comment.
+                self.newline(blank, before, next, started(&self.out));
+                if in_comment {
+                    self.out.push_str(line.trim_end());
+                    self.out.push(' ');
+                    return;
+                }
+                let column = line.len() - line.trim_start().len();
+                self.indent(column, before, next);
+                let comment = line.trim();
+                if !comment.is_empty() {
+                    self.out.push_str(comment);
+                    self.out.push(' ');
+                }
+                return;
+            }
+            if content.trim().is_empty() && !in_comment && !continued {
+                blank += 1;
+                continue;
+            }
+            self.newline(blank, before, None, started(&self.out));
+            blank = 0;
+            if in_comment || continued {
+                self.out.push_str(content);
+            } else if content.trim_start().starts_with('#') {
+                self.out.push_str(content.trim_start());
+            } else {
+                let column = content.len() - content.trim_start().len();
+                self.comment_indent(column, before);
+                self.out.push_str(content.trim_start());
+            }
+            let directive = continued || (!in_comment && content.trim_start().starts_with('#'));
+            continued = directive && content.ends_with('\\');
+            if !directive {
+                in_comment = ends_in_comment(line, in_comment);
+            }
+        }
+    }
+
+    /// The token before `a`, if it matters: whether a minus is a sign.
+    fn before(&self, a: Token) -> bool {
+        let head = self.text[..a.span.start as usize].trim_end();
+        head.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ')' | ']' | '}'))
+            && !["return", "in"].iter().any(|word| head.ends_with(word))
+    }
+
+    /// Whether two tokens are others when nothing stands between them.
+    fn would_merge(&self, a: Token, b: Token) -> bool {
+        let text = |t: Token| &self.text[t.span.start as usize..t.span.end as usize];
+        let joined = format!("{}{}", text(a), text(b));
+        let kinds: Vec<Tok> = lex(&joined, &mut Sink::new()).iter().map(|t| t.kind).collect();
+        kinds != [a.kind, b.kind, Tok::Eof]
+    }
+
+    /// Ends the line; at most one empty line, none behind an opening brace or before a closing one.
+    fn newline(&mut self, blank: usize, before: Option<Token>, next: Option<Token>, started: bool) {
+        if !started {
+            return;
+        }
+        let opened = before.is_some_and(|t| t.kind == Tok::LBrace)
+            && self.out.trim_end().ends_with('{');
+        let closes = next.is_some_and(|t| t.kind == Tok::RBrace);
+        self.out.push('\n');
+        if blank > 0 && !opened && !closes {
+            self.out.push('\n');
+        }
+    }
+
+    fn braces(&self) -> usize {
+        self.open.iter().filter(|t| **t == Tok::LBrace).count()
+    }
+
+    /// Whether a line behind `before` begins something.
+    fn fresh(&self, before: Option<Token>) -> bool {
+        let inside = self.open.last().copied();
+        match before.map(|t| t.kind) {
+            None | Some(Tok::Semi | Tok::LBrace | Tok::RBrace) => !matches!(inside, Some(Tok::LParen | Tok::LBracket)),
+            Some(Tok::Comma) => inside == Some(Tok::LBrace),
+            _ => false,
+        }
+    }
+
+    fn indent(&mut self, column: usize, before: Option<Token>, next: Option<Token>) {
+        let kind = next.map(|t| t.kind);
+        let new = match kind {
+            Some(Tok::RBrace) => INDENT * self.braces().saturating_sub(1),
+            Some(Tok::LBrace) if !matches!(self.open.last(), Some(Tok::LParen | Tok::LBracket)) => INDENT * self.braces(),
+            _ if self.fresh(before) => INDENT * self.braces(),
+            _ => (self.anchor.1 + column).saturating_sub(self.anchor.0),
+        };
+        if self.fresh(before) || matches!(kind, Some(Tok::RBrace)) {
+            self.anchor = (column, new);
+        }
+        self.out.push_str(&" ".repeat(new));
+    }
+
+    fn comment_indent(&mut self, column: usize, before: Option<Token>) {
+        let new = if self.fresh(before) {
+            INDENT * self.braces()
+        } else {
+            (self.anchor.1 + column).saturating_sub(self.anchor.0)
+        };
+        self.out.push_str(&" ".repeat(new));
+    }
+}
+
+/// The space between two tokens on one line; `operand`: something that can be subtracted from stands before `a`.
+fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
+    use Tok::{
+        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Ident, If, LBrace, LBracket, LParen, Le, Mask, Minus,
+        NotEq, OrOr, Pipe, Plus, PlusPlus, Question, RBrace, RBracket, RParen, Semi, Shl, Slash, Star, SubSat, Switch, Tilde,
+    };
+    let binary = |t: Tok| {
+        matches!(
+            t,
+            Assign | EqEq | NotEq | Le | Ge | AndAnd | OrOr | Pipe | Caret | Amp | Mask | Shl | Star | Slash | PlusPlus | AddSat
+                | SubSat | Question
+        ) || t.describe().ends_with("=`")
+    };
+    let one = " ".to_owned();
+    let none = String::new();
+    let kept = || if written.is_empty() { String::new() } else { " ".to_owned() };
+    match (a.kind, b.kind) {
+        (_, Semi | Comma | RParen | RBracket) | (LParen | LBracket | Bang | Tilde, _) => none,
+        (Semi | Comma, _) if !written.is_empty() => written.replace('\t', " "),
+        (Semi | Comma, _) | (LBrace, _) | (_, LBrace | RBrace) => one,
+        (If | For | Switch, LParen) => one,
+        (Ident, LParen | LBracket) => none,
+        (x, y) if binary(x) || binary(y) => one,
+        (Plus | Minus, _) if operand => one,
+        (Plus | Minus, _) => none,
+        (Ident | RParen | RBracket, Plus | Minus) => one,
+        _ => kept(),
+    }
+}

@@ -1,0 +1,114 @@
+//! The formatter, over all of p4src and over small texts.
+
+use p4lang::format::format;
+use p4lang::lexer::{Tok, lex};
+
+fn sources() -> Vec<(String, String)> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut found = Vec::new();
+    for folder in ["common", "psa", "v1model", "tna", "include"] {
+        let mut names: Vec<_> = std::fs::read_dir(format!("{root}/{folder}"))
+            .expect("p4src")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|e| e == "p4"))
+            .collect();
+        names.sort();
+        for path in names {
+            let text = std::fs::read_to_string(&path).expect("readable");
+            found.push((path.display().to_string(), text));
+        }
+    }
+    assert!(found.len() > 20, "{}", found.len());
+    found
+}
+
+fn formatted(text: &str) -> String {
+    format("t.p4", text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Everything but white space, and every token by itself.
+fn contents(text: &str) -> (String, Vec<String>) {
+    let mut sink = p4lang::diagnostics::Sink::new();
+    let tokens = lex(text, &mut sink)
+        .iter()
+        .filter(|t| t.kind != Tok::Eof)
+        .map(|t| text[t.span.start as usize..t.span.end as usize].to_owned())
+        .collect();
+    (text.split_whitespace().collect(), tokens)
+}
+
+#[test]
+fn all_of_p4src_keeps_its_tokens_and_comments() {
+    for (path, text) in sources() {
+        let once = formatted(&text);
+        assert_eq!(contents(&once), contents(&text), "{path}");
+        assert_eq!(formatted(&once), once, "{path}: twice is once");
+    }
+}
+
+#[test]
+fn p4src_is_laid_out() {
+    for (path, text) in sources().into_iter().filter(|(path, _)| !path.contains("/include/")) {
+        assert_eq!(formatted(&text), text, "{path}");
+    }
+}
+
+#[test]
+fn a_crooked_text() {
+    let text = "\n\ncontrol C( inout  bit<8>x ,in bool y){\n\n   // why\n action a( ) {x=x+1 ;}\n  apply{\n if(y&&!( x==- 1 )){ x = (bit<8>)  (x<<1) ; }   // so\n\n\n\n  a( );\n\n }\n}";
+    let expected = "control C(inout bit<8>x, in bool y) {
+    // why
+    action a() { x = x + 1; }
+    apply {
+        if (y && !(x == -1)) { x = (bit<8>) (x << 1); }   // so
+
+        a();
+    }
+}
+";
+    assert_eq!(formatted(text), expected);
+    assert_eq!(formatted(expected), expected);
+}
+
+#[test]
+fn directives_and_block_comments_stay() {
+    let text = "#define A \\\n      1\n   /* one\n  two */ const bit<8> X = A;\n   #if A\nconst bit<8> Y = 2;\n#endif\n";
+    let expected = "#define A \\\n      1\n/* one\n  two */ const bit<8> X = A;\n#if A\nconst bit<8> Y = 2;\n#endif\n";
+    assert_eq!(formatted(text), expected);
+    assert_eq!(formatted(expected), expected);
+}
+
+#[test]
+fn lines_that_go_on_keep_their_distance() {
+    let text = "control C(\n    in bit<8> x,\n    in bit<8> y) {\n  apply {\n    bool z = x == 1\n        || y == 2;\n  }\n}\n";
+    let expected = "control C(\n    in bit<8> x,\n    in bit<8> y) {\n    apply {\n        bool z = x == 1\n            || y == 2;\n    }\n}\n";
+    assert_eq!(formatted(text), expected);
+}
+
+#[test]
+fn what_has_no_tokens_is_an_error() {
+    assert!(format("t.p4", "control C { /* never closed").is_err());
+    assert_eq!(formatted(""), "");
+}
+
+mod any_text {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However spaces and line ends are strewn, tokens stay and twice is once.
+        #[test]
+        fn twice_is_once(pieces in prop::collection::vec(
+            prop::sample::select(vec![
+                "control", "C", "(", ")", "{", "}", ";", ",", "=", "==", "+", "-", "<", ">", "!", "8w5", "x", "if", "bit<8>",
+                "\n", "\n\n", " ", "   ", "// note\n", "/* a */", "/* a\n b */", "\n#if X\n", "\n#define Y \\\n 5\n", "\"s\"", "[", "]", ".", "&&&", "return",
+            ]), 0..60)) {
+            let text: String = pieces.join(" ");
+            if let Ok(once) = format("t.p4", &text) {
+                prop_assert_eq!(contents(&once), contents(&text));
+                let twice = formatted(&once);
+                prop_assert_eq!(twice, once);
+            }
+        }
+    }
+}
