@@ -22,7 +22,11 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
         return Err(sink.finish(Arc::new(SourceMap::plain(path, &text))));
     }
     tokens.pop();
-    let mut writer = Writer { text: &text, out: String::with_capacity(text.len()), ..Writer::default() };
+    let mut writer = Writer {
+        text: &text,
+        out: String::with_capacity(text.len()),
+        ..Writer::default()
+    };
     let mut at = 0;
     for (n, token) in tokens.iter().enumerate() {
         let before = n.checked_sub(1).and_then(|n| tokens.get(n)).copied();
@@ -63,22 +67,28 @@ fn ends_in_comment(line: &str, mut open: bool) -> bool {
     let mut rest = line;
     loop {
         if open {
-            let Some(end) = rest.find("*/") else { return true };
+            let Some(end) = rest.find("*/") else {
+                return true;
+            };
             rest = &rest[end + 2..];
             open = false;
             continue;
         }
-        let Some(next) = rest.find(['/', '"']) else { return false };
+        let Some(next) = rest.find(['/', '"']) else {
+            return false;
+        };
         let from = &rest[next..];
         if from.starts_with("//") {
             return false;
         }
-        if from.starts_with("/*") {
+        if let Some(inside) = from.strip_prefix("/*") {
             open = true;
-            rest = &from[2..];
-        } else if from.starts_with('"') {
-            let Some(end) = from[1..].find('"') else { return false };
-            rest = &from[end + 2..];
+            rest = inside;
+        } else if let Some(string) = from.strip_prefix('"') {
+            let Some(end) = string.find('"') else {
+                return false;
+            };
+            rest = &string[end + 1..];
         } else {
             rest = &from[1..];
         }
@@ -97,7 +107,8 @@ struct Writer<'t> {
 
 impl Writer<'_> {
     fn token(&mut self, token: Token) {
-        self.out.push_str(&self.text[token.span.start as usize..token.span.end as usize]);
+        self.out
+            .push_str(&self.text[token.span.start as usize..token.span.end as usize]);
         match token.kind {
             Tok::LBrace | Tok::LParen | Tok::LBracket => self.open.push(token.kind),
             Tok::RBrace | Tok::RParen | Tok::RBracket => {
@@ -113,7 +124,9 @@ impl Writer<'_> {
         let gap = &text[from..to];
         if !gap.contains('\n') && before.is_some() && next.is_some() {
             if gap.trim().is_empty() {
-                let (Some(a), Some(b)) = (before, next) else { return };
+                let (Some(a), Some(b)) = (before, next) else {
+                    return;
+                };
                 let space = between(a, b, gap, self.before(a));
                 let merged = space.is_empty() && !gap.is_empty() && self.would_merge(a, b);
                 self.out.push_str(if merged { " " } else { &space });
@@ -192,7 +205,10 @@ impl Writer<'_> {
     fn would_merge(&self, a: Token, b: Token) -> bool {
         let text = |t: Token| &self.text[t.span.start as usize..t.span.end as usize];
         let joined = format!("{}{}", text(a), text(b));
-        let kinds: Vec<Tok> = lex(&joined, &mut Sink::new()).iter().map(|t| t.kind).collect();
+        let kinds: Vec<Tok> = lex(&joined, &mut Sink::new())
+            .iter()
+            .map(|t| t.kind)
+            .collect();
         kinds != [a.kind, b.kind, Tok::Eof]
     }
 
@@ -201,8 +217,8 @@ impl Writer<'_> {
         if !started {
             return;
         }
-        let opened = before.is_some_and(|t| t.kind == Tok::LBrace)
-            && self.out.trim_end().ends_with('{');
+        let opened =
+            before.is_some_and(|t| t.kind == Tok::LBrace) && self.out.trim_end().ends_with('{');
         let closes = next.is_some_and(|t| t.kind == Tok::RBrace);
         self.out.push('\n');
         if blank > 0 && !opened && !closes {
@@ -218,7 +234,9 @@ impl Writer<'_> {
     fn fresh(&self, before: Option<Token>) -> bool {
         let inside = self.open.last().copied();
         match before.map(|t| t.kind) {
-            None | Some(Tok::Semi | Tok::LBrace | Tok::RBrace) => !matches!(inside, Some(Tok::LParen | Tok::LBracket)),
+            None | Some(Tok::Semi | Tok::LBrace | Tok::RBrace) => {
+                !matches!(inside, Some(Tok::LParen | Tok::LBracket))
+            }
             Some(Tok::Comma) => inside == Some(Tok::LBrace),
             _ => false,
         }
@@ -228,7 +246,9 @@ impl Writer<'_> {
         let kind = next.map(|t| t.kind);
         let new = match kind {
             Some(Tok::RBrace) => INDENT * self.braces().saturating_sub(1),
-            Some(Tok::LBrace) if !matches!(self.open.last(), Some(Tok::LParen | Tok::LBracket)) => INDENT * self.braces(),
+            Some(Tok::LBrace) if !matches!(self.open.last(), Some(Tok::LParen | Tok::LBracket)) => {
+                INDENT * self.braces()
+            }
             _ if self.fresh(before) => INDENT * self.braces(),
             _ => (self.anchor.1 + column).saturating_sub(self.anchor.0),
         };
@@ -251,19 +271,42 @@ impl Writer<'_> {
 /// The space between two tokens on one line; `operand`: something that can be subtracted from stands before `a`.
 fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
     use Tok::{
-        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Ident, If, LBrace, LBracket, LParen, Le, Mask, Minus,
-        NotEq, OrOr, Pipe, Plus, PlusPlus, Question, RBrace, RBracket, RParen, Semi, Shl, Slash, Star, SubSat, Switch, Tilde,
+        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Ident, If, LBrace,
+        LBracket, LParen, Le, Mask, Minus, NotEq, OrOr, Pipe, Plus, PlusPlus, Question, RBrace,
+        RBracket, RParen, Semi, Shl, Slash, Star, SubSat, Switch, Tilde,
     };
     let binary = |t: Tok| {
         matches!(
             t,
-            Assign | EqEq | NotEq | Le | Ge | AndAnd | OrOr | Pipe | Caret | Amp | Mask | Shl | Star | Slash | PlusPlus | AddSat
-                | SubSat | Question
+            Assign
+                | EqEq
+                | NotEq
+                | Le
+                | Ge
+                | AndAnd
+                | OrOr
+                | Pipe
+                | Caret
+                | Amp
+                | Mask
+                | Shl
+                | Star
+                | Slash
+                | PlusPlus
+                | AddSat
+                | SubSat
+                | Question
         ) || t.describe().ends_with("=`")
     };
     let one = " ".to_owned();
     let none = String::new();
-    let kept = || if written.is_empty() { String::new() } else { " ".to_owned() };
+    let kept = || {
+        if written.is_empty() {
+            String::new()
+        } else {
+            " ".to_owned()
+        }
+    };
     match (a.kind, b.kind) {
         (_, Semi | Comma | RParen | RBracket) | (LParen | LBracket | Bang | Tilde, _) => none,
         (Semi | Comma, _) if !written.is_empty() => written.replace('\t', " "),

@@ -10,11 +10,19 @@ use std::fmt::Write;
 pub fn dot(program: &Program) -> String {
     let mut out = String::from("digraph program {\n  node [shape=box, fontname=\"monospace\"];\n");
     for (n, parser) in program.parsers.iter().enumerate() {
-        cluster(&mut out, &format!("p{n}"), &parser.name, |out| parser_graph(program, parser, n, out));
+        cluster(&mut out, &format!("p{n}"), &parser.name, |out| {
+            parser_graph(program, parser, n, out)
+        });
     }
     for (n, control) in program.controls.iter().enumerate() {
         cluster(&mut out, &format!("c{n}"), &control.name, |out| {
-            let mut graph = Flow { program, control, prefix: format!("c{n}"), nodes: 0, out };
+            let mut graph = Flow {
+                program,
+                control,
+                prefix: format!("c{n}"),
+                nodes: 0,
+                out,
+            };
             let start = graph.node("start", "shape=circle");
             let ends = graph.block(&control.body, vec![(start, String::new())]);
             let end = graph.node("end", "shape=doublecircle");
@@ -26,13 +34,21 @@ pub fn dot(program: &Program) -> String {
 }
 
 fn cluster(out: &mut String, id: &str, label: &str, inside: impl FnOnce(&mut String)) {
-    let _ = writeln!(out, "  subgraph cluster_{id} {{\n    label=\"{}\";", escaped(label));
+    let _ = writeln!(
+        out,
+        "  subgraph cluster_{id} {{\n    label=\"{}\";",
+        escaped(label)
+    );
     inside(out);
     out.push_str("  }\n");
 }
 
 fn escaped(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('\\', "\\\\").replace('"', "\\\"")
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
 }
 
 fn parser_graph(program: &Program, parser: &Parser, n: usize, out: &mut String) {
@@ -45,13 +61,28 @@ fn parser_graph(program: &Program, parser: &Parser, n: usize, out: &mut String) 
         let extracts: String = state
             .body
             .iter()
-            .filter(|stmt| matches!(stmt.kind, StmtKind::Extract { .. } | StmtKind::ApplyParser(..)))
+            .filter(|stmt| {
+                matches!(
+                    stmt.kind,
+                    StmtKind::Extract { .. } | StmtKind::ApplyParser(..)
+                )
+            })
             .map(|stmt| format!("\\n{}", escaped(program.source.slice(stmt.span))))
             .collect();
-        let _ = writeln!(out, "    p{n}_s{k} [label=\"{}{extracts}\"];", escaped(&state.name));
+        let _ = writeln!(
+            out,
+            "    p{n}_s{k} [label=\"{}{extracts}\"];",
+            escaped(&state.name)
+        );
     }
-    let _ = writeln!(out, "    p{n}_accept [label=\"accept\", shape=doublecircle];");
-    let _ = writeln!(out, "    p{n}_reject [label=\"reject\", shape=doublecircle];");
+    let _ = writeln!(
+        out,
+        "    p{n}_accept [label=\"accept\", shape=doublecircle];"
+    );
+    let _ = writeln!(
+        out,
+        "    p{n}_reject [label=\"reject\", shape=doublecircle];"
+    );
     for (k, state) in parser.states.iter().enumerate() {
         match &state.transition {
             Transition::Direct(target) => {
@@ -60,7 +91,12 @@ fn parser_graph(program: &Program, parser: &Parser, n: usize, out: &mut String) 
             Transition::Select { cases, .. } => {
                 for (sets, target) in cases {
                     let label = sets.iter().map(keyset).collect::<Vec<_>>().join(", ");
-                    let _ = writeln!(out, "    p{n}_s{k} -> {} [label=\"{}\"];", name(*target), escaped(&label));
+                    let _ = writeln!(
+                        out,
+                        "    p{n}_s{k} -> {} [label=\"{}\"];",
+                        name(*target),
+                        escaped(&label)
+                    );
                 }
             }
         }
@@ -103,13 +139,21 @@ impl Flow<'_, '_> {
         let id = format!("{}_{}", self.prefix, self.nodes);
         self.nodes += 1;
         let comma = if attributes.is_empty() { "" } else { ", " };
-        let _ = writeln!(self.out, "    {id} [label=\"{}\"{comma}{attributes}];", escaped(label));
+        let _ = writeln!(
+            self.out,
+            "    {id} [label=\"{}\"{comma}{attributes}];",
+            escaped(label)
+        );
         id
     }
 
     fn join(&mut self, from: &Ends, to: &str) {
         for (from, label) in from {
-            let label = if label.is_empty() { String::new() } else { format!(" [label=\"{}\"]", escaped(label)) };
+            let label = if label.is_empty() {
+                String::new()
+            } else {
+                format!(" [label=\"{}\"]", escaped(label))
+            };
             let _ = writeln!(self.out, "    {from} -> {to}{label};");
         }
     }
@@ -130,15 +174,27 @@ impl Flow<'_, '_> {
     fn stmt(&mut self, stmt: &Stmt, from: Ends) -> Ends {
         match &stmt.kind {
             StmtKind::ApplyTable { table, .. } => {
-                let name = self.control.tables.get(table.index()).map_or("", |t| t.name.as_str());
+                let name = self
+                    .control
+                    .tables
+                    .get(table.index())
+                    .map_or("", |t| t.name.as_str());
                 self.step(&format!("table {name}"), "style=filled", &from)
             }
             StmtKind::ApplyControl(id, _) => {
-                let name = self.program.controls.get(id.index()).map_or("", |c| c.name.as_str());
+                let name = self
+                    .program
+                    .controls
+                    .get(id.index())
+                    .map_or("", |c| c.name.as_str());
                 self.step(name, "shape=component", &from)
             }
             StmtKind::CallMethod { object, method, .. } => {
-                let name = self.program.externs.get(object.index()).map_or("", |e| e.name.as_str());
+                let name = self
+                    .program
+                    .externs
+                    .get(object.index())
+                    .map_or("", |e| e.name.as_str());
                 self.step(&format!("{name}.{method}"), "shape=cylinder", &from)
             }
             StmtKind::If(_, then, other) => {
@@ -162,7 +218,12 @@ impl Flow<'_, '_> {
                 ends
             }
             StmtKind::Atomic(block) => self.block(block, from),
-            StmtKind::Loop { cond_stmts, body, update, .. } => {
+            StmtKind::Loop {
+                cond_stmts,
+                body,
+                update,
+                ..
+            } => {
                 let id = self.node("loop", "shape=diamond");
                 self.join(&from, &id);
                 let ends = self.block(cond_stmts, vec![(id.clone(), String::new())]);

@@ -21,6 +21,7 @@ package Top<H>(PT<H> p, CT<H> c);
 Top(P(), C()) main;
 ";
     let files = Files::new().with("t.p4", text);
-    let compiled = p4lang::compile(&files, "t.p4", &Options::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let compiled = p4lang::compile(&files, "t.p4", &Options::default())
+        .unwrap_or_else(|errors| panic!("{errors}"));
     insta::assert_snapshot!(p4lang::graph::dot(&compiled.program));
 }

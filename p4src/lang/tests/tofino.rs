@@ -42,14 +42,18 @@ Switch(pipe) main;
 
 fn report_of(text: &str, chip: Chip) -> (Report, Vec<String>) {
     let files = Files::new().with("t.p4", text);
-    let compiled = p4lang::compile(&files, "t.p4", &Options::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let compiled = p4lang::compile(&files, "t.p4", &Options::default())
+        .unwrap_or_else(|errors| panic!("{errors}"));
     let report = analyse(&compiled.program, chip).expect("a TNA program");
     let source = &compiled.program.source;
     let faults = report
         .faults
         .iter()
         .map(|f| {
-            let line = source.line_text(source.line_index(f.span.start)).trim().to_owned();
+            let line = source
+                .line_text(source.line_index(f.span.start))
+                .trim()
+                .to_owned();
             format!("{line} | {}", f.message)
         })
         .collect();
@@ -62,7 +66,12 @@ fn report(locals: &str, apply: &str) -> (Report, Vec<String>) {
 
 #[track_caller]
 fn used(report: &Report, name: &str) -> u64 {
-    report.pipes[0].items.iter().find(|i| i.name == name).unwrap_or_else(|| panic!("no {name}")).used
+    report.pipes[0]
+        .items
+        .iter()
+        .find(|i| i.name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+        .used
 }
 
 fn depth(locals: &str, apply: &str) -> u64 {
@@ -90,12 +99,33 @@ fn register_faults(ty: &str, body: &str) -> Vec<String> {
 #[test]
 fn sums_and_tables_take_stages_and_decisions_do_not() {
     assert_eq!(depth("", ""), 0);
-    assert_eq!(depth("", "meta.x = hdr.h.a; meta.y = meta.x;"), 0, "copies are propagated");
+    assert_eq!(
+        depth("", "meta.x = hdr.h.a; meta.y = meta.x;"),
+        0,
+        "copies are propagated"
+    );
     assert_eq!(depth("", "meta.x = hdr.h.a + 1;"), 1);
-    assert_eq!(depth("", "meta.x = hdr.h.a + 1; meta.y = meta.x + hdr.h.b;"), 2);
-    assert_eq!(depth("", "meta.x = hdr.h.a + 1; meta.y = hdr.h.b + 1;"), 1, "side by side");
-    assert_eq!(depth("", "if (hdr.h.a == hdr.h.b) { meta.f = 1; } if (meta.f == 1) { hdr.h.k = 1; }"), 1);
-    assert_eq!(depth("", "if (hdr.h.a > hdr.h.b) { hdr.h.k = 1; }"), 2, "a comparison of two fields is a subtraction");
+    assert_eq!(
+        depth("", "meta.x = hdr.h.a + 1; meta.y = meta.x + hdr.h.b;"),
+        2
+    );
+    assert_eq!(
+        depth("", "meta.x = hdr.h.a + 1; meta.y = hdr.h.b + 1;"),
+        1,
+        "side by side"
+    );
+    assert_eq!(
+        depth(
+            "",
+            "if (hdr.h.a == hdr.h.b) { meta.f = 1; } if (meta.f == 1) { hdr.h.k = 1; }"
+        ),
+        1
+    );
+    assert_eq!(
+        depth("", "if (hdr.h.a > hdr.h.b) { hdr.h.k = 1; }"),
+        2,
+        "a comparison of two fields is a subtraction"
+    );
     assert_eq!(depth("", "if (hdr.h.a > 5) { hdr.h.k = 1; }"), 1);
 }
 
@@ -105,10 +135,22 @@ fn a_match_waits_for_its_key_and_a_successor_does_not_wait() {
         table t1 { key = { hdr.h.a: exact; } actions = { set_x; NoAction; } size = 64; }
         table t2 { key = { meta.x: exact; } actions = { set_y; NoAction; } size = 64; }
         table t3 { key = { hdr.h.b: exact; } actions = { set_y; NoAction; } size = 64; }";
-    assert_eq!(depth(tables, "t1.apply(); t2.apply();"), 2, "match dependency");
+    assert_eq!(
+        depth(tables, "t1.apply(); t2.apply();"),
+        2,
+        "match dependency"
+    );
     assert_eq!(depth(tables, "t1.apply(); t3.apply();"), 1);
-    assert_eq!(depth(tables, "if (t1.apply().hit) { t3.apply(); }"), 1, "successor dependency");
-    assert_eq!(depth(tables, "t1.apply(); meta.z = meta.x + 1;"), 2, "action dependency");
+    assert_eq!(
+        depth(tables, "if (t1.apply().hit) { t3.apply(); }"),
+        1,
+        "successor dependency"
+    );
+    assert_eq!(
+        depth(tables, "t1.apply(); meta.z = meta.x + 1;"),
+        2,
+        "action dependency"
+    );
     assert_eq!(depth(tables, "t2.apply(); meta.z = meta.x + meta.y;"), 2);
 }
 
@@ -118,7 +160,11 @@ fn a_register_sits_in_one_stage_wherever_it_is_called_from() {
     assert_eq!(depth(&r, EXECUTE), 1);
     let both = "if (hdr.h.k == 0) { meta.x = act.execute(hdr.h.s); meta.z = meta.x + 1; }
         else { bit<16> i = hdr.h.s + 1; meta.x = act.execute(i); }";
-    assert_eq!(depth(&r, both), 3, "the first call waits for the second's index");
+    assert_eq!(
+        depth(&r, both),
+        3,
+        "the first call waits for the second's index"
+    );
 }
 
 #[test]
@@ -129,7 +175,9 @@ fn too_deep_a_program_is_an_error_with_its_line() {
     assert_eq!(found.pipes[0].passes, 2);
     assert_eq!(
         faults,
-        ["meta.x = meta.x + hdr.h.a; | dependency depth, ingress: at least 13 of 12 that a pipe of tofino has"]
+        [
+            "meta.x = meta.x + hdr.h.a; | dependency depth, ingress: at least 13 of 12 that a pipe of tofino has"
+        ]
     );
     let text = program("", &chain, "transition accept;");
     assert_eq!(report_of(&text, Chip::Tofino2).1, Vec::<String>::new());
@@ -137,8 +185,15 @@ fn too_deep_a_program_is_an_error_with_its_line() {
 
 #[test]
 fn memories() {
-    let (found, _) = report(&register("bit<32>", "out_ = v;").replace("1024", "16384"), EXECUTE);
-    assert_eq!(used(&found, "SRAM blocks"), 5, "16,384 words of 32 bits, and a spare block");
+    let (found, _) = report(
+        &register("bit<32>", "out_ = v;").replace("1024", "16384"),
+        EXECUTE,
+    );
+    assert_eq!(
+        used(&found, "SRAM blocks"),
+        5,
+        "16,384 words of 32 bits, and a spare block"
+    );
     assert_eq!(used(&found, "map RAMs"), 5);
     assert_eq!(used(&found, "stateful ALUs"), 1);
     assert_eq!(used(&found, "logical tables"), 1);
@@ -146,33 +201,56 @@ fn memories() {
         table t { key = { hdr.h.a: ternary; hdr.h.b: ternary; } actions = { set; NoAction; } size = 1024; }
         table e { key = { hdr.h.a: exact; } actions = { NoAction; } size = 65536; }";
     let (found, _) = report(table, "t.apply(); e.apply();");
-    assert_eq!(used(&found, "TCAM blocks"), 4, "64 bits are two blocks of 44, 1,024 entries two of 512");
+    assert_eq!(
+        used(&found, "TCAM blocks"),
+        4,
+        "64 bits are two blocks of 44, 1,024 entries two of 512"
+    );
     assert_eq!(used(&found, "ternary tables"), 1);
     assert_eq!(used(&found, "logical tables"), 2);
     assert_eq!(used(&found, "ternary crossbar bytes"), 8);
     assert_eq!(used(&found, "exact crossbar bytes"), 4);
-    assert_eq!(used(&found, "SRAM blocks"), 1 + 13, "65,536 entries of 22 bits and 4 of version");
+    assert_eq!(
+        used(&found, "SRAM blocks"),
+        1 + 13,
+        "65,536 entries of 22 bits and 4 of version"
+    );
 }
 
 #[test]
 fn more_registers_than_stateful_alus() {
     let registers: String = (0..49)
-        .map(|n| register("bit<32>", "out_ = v;").replace(" r;", &format!(" r{n};")).replace("(r) act", &format!("(r{n}) act{n}")))
+        .map(|n| {
+            register("bit<32>", "out_ = v;")
+                .replace(" r;", &format!(" r{n};"))
+                .replace("(r) act", &format!("(r{n}) act{n}"))
+        })
         .collect();
-    let calls: String = (0..49).map(|n| format!("meta.x = act{n}.execute(hdr.h.s);\n")).collect();
+    let calls: String = (0..49)
+        .map(|n| format!("meta.x = act{n}.execute(hdr.h.s);\n"))
+        .collect();
     let (found, faults) = report(&registers, &calls);
     assert_eq!(used(&found, "stateful ALUs"), 49);
     assert_eq!(found.pipes[0].stages_by_resources, 13);
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(faults[0].contains("stateful ALUs: at least 49 of 48"), "{faults:?}");
+    assert!(
+        faults[0].contains("stateful ALUs: at least 49 of 48"),
+        "{faults:?}"
+    );
 }
 
 #[test]
 fn registers_that_wait_pack_behind_what_they_wait_for() {
     let registers: String = (0..8)
-        .map(|n| register("bit<32>", "out_ = v;").replace(" r;", &format!(" r{n};")).replace("(r) act", &format!("(r{n}) act{n}")))
+        .map(|n| {
+            register("bit<32>", "out_ = v;")
+                .replace(" r;", &format!(" r{n};"))
+                .replace("(r) act", &format!("(r{n}) act{n}"))
+        })
         .collect();
-    let calls: String = (0..8).map(|n| format!("meta.x = act{n}.execute(i);\n")).collect();
+    let calls: String = (0..8)
+        .map(|n| format!("meta.x = act{n}.execute(i);\n"))
+        .collect();
     let (found, _) = report(&registers, &format!("bit<16> i = hdr.h.s + 1;\n{calls}"));
     assert_eq!(found.pipes[0].stages_by_resources, 2);
     assert_eq!(found.pipes[0].stages, 3);
@@ -184,20 +262,38 @@ fn one_execution_per_path() {
     let two = format!("{EXECUTE}\nmeta.y = act.execute(hdr.h.s);");
     let faults = report(&r, &two).1;
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(faults[0].starts_with("meta.y = act.execute(hdr.h.s); | `I.r` is executed a second time"), "{faults:?}");
+    assert!(
+        faults[0].starts_with("meta.y = act.execute(hdr.h.s); | `I.r` is executed a second time"),
+        "{faults:?}"
+    );
     let either = "if (hdr.h.k == 1) { meta.x = act.execute(hdr.h.s); } else { meta.y = act.execute(hdr.h.s); }";
     assert_eq!(report(&r, either).1, Vec::<String>::new());
 }
 
 #[test]
 fn what_a_cell_may_be() {
-    assert_eq!(register_faults("bit<32>", "out_ = v;"), Vec::<String>::new());
+    assert_eq!(
+        register_faults("bit<32>", "out_ = v;"),
+        Vec::<String>::new()
+    );
     let faults = register_faults("bit<24>", "out_ = 0;");
-    assert!(faults[0].contains("a register's cell is bit<1>, or one or two words"), "{faults:?}");
-    assert_eq!(register_faults("bit<8>", "v = v + 1; out_ = 0;"), Vec::<String>::new());
+    assert!(
+        faults[0].contains("a register's cell is bit<1>, or one or two words"),
+        "{faults:?}"
+    );
+    assert_eq!(
+        register_faults("bit<8>", "v = v + 1; out_ = 0;"),
+        Vec::<String>::new()
+    );
     let flip = register_faults("bit<1>", "v = ~v; out_ = 0;");
-    assert!(flip[0].starts_with("v = ~v; out_ = 0; | a cell of one bit can be set, cleared and read"), "{flip:?}");
-    assert_eq!(register_faults("bit<1>", "v = 1; out_ = 0;"), Vec::<String>::new());
+    assert!(
+        flip[0].starts_with("v = ~v; out_ = 0; | a cell of one bit can be set, cleared and read"),
+        "{flip:?}"
+    );
+    assert_eq!(
+        register_faults("bit<1>", "v = 1; out_ = 0;"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -205,22 +301,37 @@ fn comparators() {
     let two = "if (v == 0 || v > hdr.h.a) { v = 1; } else { v = v + 1; } out_ = v;";
     assert_eq!(register_faults("bit<32>", two), Vec::<String>::new());
     let three = "if (v == 0 || v > hdr.h.a || v == 7) { v = 1; } out_ = v;";
-    assert!(register_faults("bit<32>", three)[0].contains("makes 3 comparisons: a stateful ALU has 2"));
+    assert!(
+        register_faults("bit<32>", three)[0].contains("makes 3 comparisons: a stateful ALU has 2")
+    );
     let same = "if (v == 0 || v > hdr.h.a || v <= hdr.h.a) { v = 1; } out_ = v;";
-    assert_eq!(register_faults("bit<32>", same), Vec::<String>::new(), "a comparison and its opposite are one");
+    assert_eq!(
+        register_faults("bit<32>", same),
+        Vec::<String>::new(),
+        "a comparison and its opposite are one"
+    );
 }
 
 #[test]
 fn computations() {
     let twice = register_faults("bit<32>", "v = v + hdr.h.a;\nv = v | hdr.h.b;\nout_ = v;");
     assert_eq!(twice.len(), 1, "{twice:?}");
-    assert!(twice[0].starts_with("v = v | hdr.h.b; | this is computed from a word that"), "{twice:?}");
+    assert!(
+        twice[0].starts_with("v = v | hdr.h.b; | this is computed from a word that"),
+        "{twice:?}"
+    );
     let three = "if (hdr.h.a == 0) { v = v + 1; } else if (hdr.h.a == 1) { v = v + 2; } else { v = v + 3; } out_ = v;";
     assert!(register_faults("bit<32>", three)[0].contains("2 instructions for each word"));
     let product = register_faults("bit<32>", "v = v * hdr.h.a; out_ = v;");
     assert!(product[0].contains("no multiplication"), "{product:?}");
-    let inputs = register_faults("bit<32>", "if (v == hdr.h.a) { v = hdr.h.b; } else { v = hdr.h.c; } out_ = v;");
-    assert!(inputs[0].contains("reads 3 fields of the packet: a stateful ALU takes 2"), "{inputs:?}");
+    let inputs = register_faults(
+        "bit<32>",
+        "if (v == hdr.h.a) { v = hdr.h.b; } else { v = hdr.h.c; } out_ = v;",
+    );
+    assert!(
+        inputs[0].contains("reads 3 fields of the packet: a stateful ALU takes 2"),
+        "{inputs:?}"
+    );
 }
 
 #[test]
@@ -233,10 +344,14 @@ fn constants_and_actions() {
                 c + 1000
             )
         });
-        let calls = (0..constants.len()).map(|n| format!("if (hdr.h.k == {n}) {{ meta.x = a{n}.execute(hdr.h.s); }} else "));
+        let calls = (0..constants.len())
+            .map(|n| format!("if (hdr.h.k == {n}) {{ meta.x = a{n}.execute(hdr.h.s); }} else "));
         let locals: String = texts.collect();
         let calls: String = calls.collect();
-        (format!("Register<bit<32>, bit<16>>(16) r;\n{locals}"), format!("{calls} {{ }}"))
+        (
+            format!("Register<bit<32>, bit<16>>(16) r;\n{locals}"),
+            format!("{calls} {{ }}"),
+        )
     };
     let faults = |constants: &[i32]| {
         let (locals, apply) = actions(constants);
@@ -244,10 +359,17 @@ fn constants_and_actions() {
     };
     assert_eq!(faults(&[100, 200]), Vec::<String>::new());
     let five = faults(&[100, 200, 300]);
-    assert!(five[0].contains("have 6 constants outside -8..7: a stateful ALU holds 4"), "{five:?}");
+    assert!(
+        five[0].contains("have 6 constants outside -8..7: a stateful ALU holds 4"),
+        "{five:?}"
+    );
     assert_eq!(faults(&[1, 2, -1000, -1000]), Vec::<String>::new());
     let many = faults(&[7, 7, 7, 7, 7]);
-    assert!(many.iter().any(|f| f.contains("has 5 RegisterActions: a stateful ALU holds 4")), "{many:?}");
+    assert!(
+        many.iter()
+            .any(|f| f.contains("has 5 RegisterActions: a stateful ALU holds 4")),
+        "{many:?}"
+    );
 }
 
 #[test]
@@ -255,24 +377,42 @@ fn outputs() {
     let pair = "struct pair_t { bit<32> lo; bit<32> hi; }\n";
     let text = |body: &str| {
         let locals = register("pair_t", body);
-        format!("{}{}", "", program(&locals, EXECUTE, "transition accept;").replace("header wide_t", &format!("{pair}header wide_t")))
+        format!(
+            "{}{}",
+            "",
+            program(&locals, EXECUTE, "transition accept;")
+                .replace("header wide_t", &format!("{pair}header wide_t"))
+        )
     };
     let written = text("v.hi = hdr.h.a - v.lo; v.lo = hdr.h.a; out_ = v.hi;");
     assert_eq!(report_of(&written, Chip::Tofino).1, Vec::<String>::new());
     let computed = text("v.lo = hdr.h.a; v.hi = hdr.h.b;\nout_ = v.lo + v.hi;");
     let faults = report_of(&computed, Chip::Tofino).1;
-    assert!(faults[0].starts_with("out_ = v.lo + v.hi; | what a RegisterAction on a pair returns"), "{faults:?}");
+    assert!(
+        faults[0].starts_with("out_ = v.lo + v.hi; | what a RegisterAction on a pair returns"),
+        "{faults:?}"
+    );
 }
 
 #[test]
 fn parsers_and_containers() {
     let cases: String = (0..260).map(|n| format!("{n}: accept;\n")).collect();
-    let text = program("", "", &format!("transition select(hdr.h.s) {{ {cases} default: reject; }}"));
+    let text = program(
+        "",
+        "",
+        &format!("transition select(hdr.h.s) {{ {cases} default: reject; }}"),
+    );
     let (found, faults) = report_of(&text, Chip::Tofino);
     assert_eq!(used(&found, "parser rows, ingress"), 261);
-    assert!(faults[0].contains("parser rows, ingress: at least 261 of 256"), "{faults:?}");
+    assert!(
+        faults[0].contains("parser rows, ingress: at least 261 of 256"),
+        "{faults:?}"
+    );
     let wide: String = (0..6).map(|n| format!("pkt.extract(hdr.w{n});")).collect();
-    let (found, faults) = report_of(&program("", "", &format!("{wide} transition accept;")), Chip::Tofino);
+    let (found, faults) = report_of(
+        &program("", "", &format!("{wide} transition accept;")),
+        Chip::Tofino,
+    );
     assert!(used(&found, "PHV bits") > 6144);
     assert!(faults[0].contains("PHV bits: at least"), "{faults:?}");
 }
@@ -281,7 +421,13 @@ fn parsers_and_containers() {
 fn hashes_are_operands() {
     let hash = "Hash<bit<32>>(HashAlgorithm_t.CRC32) h; Hash<bit<32>>(HashAlgorithm_t.CRC32) g;";
     assert_eq!(depth(hash, "meta.x = hdr.h.a + h.get({ hdr.h.b });"), 1);
-    assert_eq!(depth(hash, "meta.x = h.get({ hdr.h.b }); meta.y = hdr.h.c + g.get({ meta.x });"), 2);
+    assert_eq!(
+        depth(
+            hash,
+            "meta.x = h.get({ hdr.h.b }); meta.y = hdr.h.c + g.get({ meta.x });"
+        ),
+        2
+    );
     let (found, _) = report(hash, "meta.x = h.get({ hdr.h.b, hdr.h.c });");
     assert_eq!(used(&found, "hash distribution units"), 2);
     assert_eq!(used(&found, "exact crossbar bytes"), 8);
@@ -289,7 +435,10 @@ fn hashes_are_operands() {
 
 #[test]
 fn counters() {
-    let (found, _) = report("Counter<bit<64>, bit<8>>(256, CounterType_t.PACKETS) c;", "c.count(hdr.h.k);");
+    let (found, _) = report(
+        "Counter<bit<64>, bit<8>>(256, CounterType_t.PACKETS) c;",
+        "c.count(hdr.h.k);",
+    );
     assert_eq!(used(&found, "statistics ALUs"), 1);
     assert_eq!(used(&found, "SRAM blocks"), 2);
 }
@@ -298,6 +447,10 @@ fn counters() {
 fn other_architectures_are_refused() {
     let text = "#include <core.p4>\nparser P(); control C();\npackage Top(C c);\ncontrol D() { apply { } }\nTop(D()) main;\n";
     let files = Files::new().with("t.p4", text);
-    let compiled = p4lang::compile(&files, "t.p4", &Options::default()).unwrap_or_else(|errors| panic!("{errors}"));
-    assert_eq!(analyse(&compiled.program, Chip::Tofino).unwrap_err(), NotTofino::Architecture);
+    let compiled = p4lang::compile(&files, "t.p4", &Options::default())
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(
+        analyse(&compiled.program, Chip::Tofino).unwrap_err(),
+        NotTofino::Architecture
+    );
 }

@@ -44,24 +44,36 @@ fn report(chip: Chip, values: &str, without: &[&[&str]]) -> Report {
     }
     let mut files = Files::new().with("tna/main.p4", main);
     for (path, text) in FILES {
-        let path = if path.ends_with("generated.p4") { "tna/generated.p4" } else { path };
+        let path = if path.ends_with("generated.p4") {
+            "tna/generated.p4"
+        } else {
+            path
+        };
         files.insert(path, text);
     }
     let options = Options {
         defines: vec![("NUM_VALUES".to_owned(), values.to_owned())],
         ..Options::default()
     };
-    let compiled = p4lang::compile(&files, "tna/main.p4", &options).unwrap_or_else(|errors| panic!("{errors}"));
+    let compiled = p4lang::compile(&files, "tna/main.p4", &options)
+        .unwrap_or_else(|errors| panic!("{errors}"));
     let report = analyse(&compiled.program, chip).expect("a TNA program");
     println!("{report}");
     for fault in &report.faults {
-        println!("{}: {}", compiled.program.source.location(fault.span), fault.message);
+        println!(
+            "{}: {}",
+            compiled.program.source.location(fault.span),
+            fault.message
+        );
     }
     report
 }
 
 fn item<'p>(pipe: &'p Pipe, name: &str) -> &'p p4lang::tofino::Item {
-    pipe.items.iter().find(|item| item.name == name).unwrap_or_else(|| panic!("no {name}"))
+    pipe.items
+        .iter()
+        .find(|item| item.name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
 }
 
 #[test]
@@ -78,7 +90,11 @@ fn thirty_two_values_fit_the_twelve_stages_of_tofino() {
 fn the_fault_engine_beside_them_needs_no_more_than_twelve_stages_of_anything() {
     let found = report(Chip::Tofino, "32", &[]);
     let pipe = &found.pipes[0];
-    assert!(pipe.stages_by_resources <= 12, "{}", pipe.stages_by_resources);
+    assert!(
+        pipe.stages_by_resources <= 12,
+        "{}",
+        pipe.stages_by_resources
+    );
 }
 
 #[test]

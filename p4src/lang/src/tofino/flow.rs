@@ -14,13 +14,15 @@
 //!   its index are the hash's, and free.
 //! - A hash is free as an operand, and takes a stage in keys, conditions and other hashes.
 
+mod externs;
+mod values;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::place::{Place, Unit, reads};
-use crate::ast::StructKind;
+use super::place::{Place, Unit};
 use crate::ir::{
-    ActionId, Arg, BinOp, Const, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, LValue, Program, Stmt, StmtKind,
-    TableId, Type, UnOp, VarId,
+    ActionId, Arg, BinOp, Const, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program,
+    Stmt, StmtKind, TableId, Type, UnOp, VarId,
 };
 use crate::source::Span;
 
@@ -40,7 +42,11 @@ pub(super) struct Val {
 impl Val {
     fn max(self, other: Val) -> Val {
         let later = if other.at > self.at { other } else { self };
-        Val { hash: self.hash && other.hash, data: self.data || other.data, ..later }
+        Val {
+            hash: self.hash && other.hash,
+            data: self.data || other.data,
+            ..later
+        }
     }
 }
 
@@ -96,7 +102,9 @@ impl Flow {
         loop {
             let before = live.len();
             for (to, from) in &self.uses {
-                let wanted = to.as_ref().is_none_or(|to| live.iter().any(|l: &Place| l.holds(to) || to.holds(l)));
+                let wanted = to
+                    .as_ref()
+                    .is_none_or(|to| live.iter().any(|l: &Place| l.holds(to) || to.holds(l)));
                 if wanted && !live.contains(from) {
                     live.insert(from.clone());
                 }
@@ -128,11 +136,17 @@ pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
     let mut flow = Flow::default();
     for _ in 0..MAX_ROUNDS {
         let mut walk = Walk::new(program, floors);
-        let cx = Cx { unit: control.0, control: Some(control), ctl: Val::default(), table: None };
+        let cx = Cx {
+            unit: control.0,
+            control: Some(control),
+            ctl: Val::default(),
+            table: None,
+        };
         if let Some(c) = program.controls.get(control.index()) {
             walk.block(cx, &c.body);
         }
-        let found: BTreeMap<Node, u32> = walk.flow.nodes.iter().map(|(n, (s, _))| (*n, *s)).collect();
+        let found: BTreeMap<Node, u32> =
+            walk.flow.nodes.iter().map(|(n, (s, _))| (*n, *s)).collect();
         let settled = found == walk.floors;
         flow = walk.flow;
         if settled {
@@ -196,212 +210,6 @@ impl<'p> Walk<'p> {
         self.program.controls.get(cx.control?.index())
     }
 
-    // ---- Values
-
-    fn place(&self, unit: Unit, lv: &LValue) -> Place {
-        let root = self.alias.get(&(unit, lv.var)).cloned();
-        root.unwrap_or_else(|| Place::of(unit, lv.var)).follow(&lv.path)
-    }
-
-    /// The latest of a place's parts; of a part that nothing was written to, what was written to the whole.
-    fn read(&self, place: &Place) -> Val {
-        let mut own = None;
-        let mut whole = place.clone();
-        while own.is_none() {
-            own = self.vals.get(&whole).copied();
-            if whole.path.pop().is_none() {
-                break;
-            }
-        }
-        let parts = self.vals.range(place..).take_while(|(p, _)| place.holds(p)).map(|(_, v)| *v);
-        parts.fold(own.unwrap_or_default(), Val::max)
-    }
-
-    fn write(&mut self, place: Place, val: Val) {
-        let parts: Vec<Place> =
-            self.vals.range(&place..).map(|(p, _)| p).take_while(|p| place.holds(p)).cloned().collect();
-        for part in parts {
-            if part != place {
-                let old = self.vals.insert(part.clone(), val);
-                self.log.push((part, old));
-            }
-        }
-        let old = self.vals.insert(place.clone(), val);
-        self.log.push((place, old));
-    }
-
-    /// Runs alternatives and joins what they leave: each value is as late as the latest.
-    fn branches(&mut self, count: usize, mut run: impl FnMut(&mut Self, usize)) {
-        let mut changed: BTreeMap<Place, Vec<(usize, Val)>> = BTreeMap::new();
-        let runs_before = self.runs.clone();
-        let mut runs_after = runs_before.clone();
-        for branch in 0..count {
-            let mark = self.log.len();
-            self.runs = runs_before.clone();
-            run(self, branch);
-            let mut seen = BTreeSet::new();
-            for (place, _) in &self.log[mark..] {
-                if seen.insert(place.clone()) {
-                    let val = self.vals.get(place).copied().unwrap_or_default();
-                    changed.entry(place.clone()).or_default().push((branch, val));
-                }
-            }
-            while self.log.len() > mark {
-                let Some((place, old)) = self.log.pop() else { break };
-                match old {
-                    Some(old) => self.vals.insert(place, old),
-                    None => self.vals.remove(&place),
-                };
-            }
-            for (register, run) in &self.runs {
-                let most = runs_after.entry(*register).or_insert(*run);
-                if run.0 > most.0 {
-                    *most = *run;
-                }
-            }
-        }
-        self.runs = runs_after;
-        for (place, vals) in changed {
-            let mut joined = vals.iter().map(|(_, v)| *v).reduce(Val::max).unwrap_or_default();
-            if vals.len() < count {
-                joined = joined.max(self.read(&place));
-            }
-            let old = self.vals.insert(place.clone(), joined);
-            self.log.push((place, old));
-        }
-    }
-
-    // ---- Operations
-
-    fn op(&mut self, node: Node, inputs: Val, least: u32) -> Val {
-        let floor = self.floors.get(&node).copied().unwrap_or(0);
-        let stage = (inputs.at + 1).max(least).max(floor);
-        let span = self.span;
-        self.flow.ops.push(Op { node, stage, after: inputs.by, span });
-        if node != Node::Alu {
-            let entry = self.flow.nodes.entry(node).or_insert((stage, span));
-            entry.0 = entry.0.max(stage);
-        }
-        Val { at: stage, by: Some(self.flow.ops.len() - 1), hash: false, data: false }
-    }
-
-    fn eval(&mut self, cx: Cx, e: &Expr, reader: Reader) -> Val {
-        match &e.kind {
-            ExprKind::Const(_) | ExprKind::InvalidHeader | ExprKind::LastIndex(_) | ExprKind::NextIndex(_) => Val::default(),
-            ExprKind::Read(lv) => {
-                let place = self.place(cx.unit, lv);
-                let val = self.read(&place);
-                if reader != Reader::Alu {
-                    self.flow.uses.push((None, place));
-                }
-                match reader {
-                    Reader::Match if val.hash => Val { at: val.at + 1, hash: false, ..val },
-                    _ => val,
-                }
-            }
-            ExprKind::IsValid(lv) => self.read(&self.place(cx.unit, lv).valid()),
-            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => self.eval(cx, a, reader),
-            ExprKind::Concat(a, b) => self.eval(cx, a, reader).max(self.eval(cx, b, reader)),
-            ExprKind::Tuple(all) => {
-                all.iter().fold(Val::default(), |v, e| v.max(self.eval(cx, e, reader)))
-            }
-            ExprKind::Mux(c, a, b) => {
-                let chosen = self.eval(cx, a, reader).max(self.eval(cx, b, reader));
-                self.eval(cx, c, Reader::Match).max(chosen)
-            }
-            ExprKind::Binary(op, a, b) => self.binary(cx, *op, a, b, reader),
-        }
-    }
-
-    fn binary(&mut self, cx: Cx, op: BinOp, a: &Expr, b: &Expr, reader: Reader) -> Val {
-        let constant = is_const(a) || is_const(b);
-        let inner = if is_comparison(op) || matches!(op, BinOp::LogAnd | BinOp::LogOr) { Reader::Match } else { reader };
-        // A shifted operand costs nothing beside an OR: the instruction deposits a field.
-        let strip = |e: &Expr| match &e.kind {
-            ExprKind::Binary(BinOp::Shl | BinOp::Shr, x, by)
-                if is_const(by) && matches!(op, BinOp::Or | BinOp::Xor) =>
-            {
-                Some((**x).clone())
-            }
-            _ => None,
-        };
-        let (a, b) = (strip(a).unwrap_or_else(|| a.clone()), strip(b).unwrap_or_else(|| b.clone()));
-        let inputs = self.eval(cx, &a, inner).max(self.eval(cx, &b, inner));
-        let free = match op {
-            BinOp::LogAnd | BinOp::LogOr | BinOp::Eq | BinOp::Ne => true,
-            BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => constant,
-            BinOp::And => constant && reader == Reader::Match,
-            BinOp::Or | BinOp::Xor | BinOp::Shl | BinOp::Shr => reader == Reader::Index && constant,
-            BinOp::Concat => true,
-            _ => false,
-        } || (is_const(&a) && is_const(&b));
-        if free {
-            return inputs;
-        }
-        self.op(Node::Alu, Val { data: false, ..inputs }, 0)
-    }
-
-    fn cond(&mut self, cx: Cx, e: &Expr) -> Val {
-        let val = self.eval(cx, e, Reader::Match);
-        Val { data: false, ..val.max(cx.ctl) }
-    }
-
-    /// Whether the outside world sees what is written here: a header, or intrinsic metadata.
-    fn is_seen(&self, place: &Place) -> bool {
-        let Some(control) = self.program.controls.get(place.root.0 as usize) else { return false };
-        let Some(mut ty) = control.vars.get(place.root.1.index()).map(|v| v.ty.clone()) else { return false };
-        for step in &place.path {
-            match (&ty, step) {
-                (Type::Struct(id), super::place::Step::Field(n)) => {
-                    let Some(of) = self.program.types.get(id.index()) else { return false };
-                    if of.kind == StructKind::Header || of.annotations.iter().any(|a| a.name == "__intrinsic_metadata") {
-                        return true;
-                    }
-                    let Some(field) = of.fields.get(*n as usize) else { return false };
-                    ty = field.ty.clone();
-                }
-                (Type::Stack(..), _) => return true,
-                _ => break,
-            }
-        }
-        false
-    }
-
-    /// A header's field that an ALU writes cannot be split over containers, nor give way to another.
-    fn word(&mut self, lv: &LValue, place: &Place) {
-        if width(&lv.ty) > 16 && self.is_seen(place) {
-            self.flow.words.entry(place.clone()).or_insert(self.span);
-        }
-    }
-
-    fn assign(&mut self, cx: Cx, lv: &LValue, e: &Expr) {
-        let place = self.place(cx.unit, lv);
-        let computed = is_alu(e);
-        self.goes_to(cx, e, if self.is_seen(&place) { None } else { Some(&place) });
-        let mut val = self.eval(cx, e, Reader::Alu);
-        if computed {
-            self.word(lv, &place);
-            let least = cx.table.unwrap_or(cx.ctl.at + 1);
-            if val.at < least {
-                val = Val { at: least, by: cx.ctl.by.or(val.by), ..val };
-            }
-        } else {
-            if val.data {
-                val = Val { at: val.at + 1, data: false, ..val };
-            }
-            val = Val { hash: val.hash, data: false, ..val.max(cx.ctl) };
-            if val.by.and_then(|by| self.flow.ops.get(by)).is_some_and(|op| matches!(op.node, Node::Register(_))) {
-                self.word(lv, &place);
-            }
-            if self.is_seen(&place) {
-                self.op(Node::Alu, Val { at: val.at.saturating_sub(1).max(cx.ctl.at), ..val }, cx.table.unwrap_or(0));
-            }
-        }
-        self.write(place, val);
-    }
-
-    // ---- Statements
-
     fn block(&mut self, cx: Cx, block: &'p [Stmt]) {
         for stmt in block {
             self.span = stmt.span;
@@ -420,27 +228,53 @@ impl<'p> Walk<'p> {
                 if let ExprKind::Const(Const::Bool(known)) = cond.kind {
                     return self.block(cx, if known { then } else { other });
                 }
-                let inner = Cx { ctl: self.cond(cx, cond), ..cx };
+                let inner = Cx {
+                    ctl: self.cond(cx, cond),
+                    ..cx
+                };
                 self.branches(2, |w, n| w.block(inner, if n == 0 { then } else { other }));
             }
-            StmtKind::Switch { value, cases, default } => {
-                let inner = Cx { ctl: self.cond(cx, value), ..cx };
+            StmtKind::Switch {
+                value,
+                cases,
+                default,
+            } => {
+                let inner = Cx {
+                    ctl: self.cond(cx, value),
+                    ..cx
+                };
                 self.branches(cases.len() + 1, |w, n| {
                     w.block(inner, cases.get(n).map_or(default, |(_, block)| block));
                 });
             }
-            StmtKind::Loop { cond_stmts, cond, body, update } => {
+            StmtKind::Loop {
+                cond_stmts,
+                cond,
+                body,
+                update,
+            } => {
                 self.block(cx, cond_stmts);
-                let inner = Cx { ctl: self.cond(cx, cond), ..cx };
+                let inner = Cx {
+                    ctl: self.cond(cx, cond),
+                    ..cx
+                };
                 self.block(inner, body);
                 self.block(inner, update);
             }
             StmtKind::Atomic(block) => self.block(cx, block),
-            StmtKind::ApplyTable { table, hit, action_run } => self.table(cx, *table, [*hit, *action_run]),
+            StmtKind::ApplyTable {
+                table,
+                hit,
+                action_run,
+            } => self.table(cx, *table, [*hit, *action_run]),
             StmtKind::CallAction(action, args) => self.action(cx, *action, args),
             StmtKind::ApplyControl(id, args) => {
                 if let Some(callee) = self.program.controls.get(id.index()) {
-                    let inner = Cx { unit: id.0, control: Some(*id), ..cx };
+                    let inner = Cx {
+                        unit: id.0,
+                        control: Some(*id),
+                        ..cx
+                    };
                     self.bind(cx, id.0, callee.params.iter().map(|p| p.var), args);
                     self.block(inner, &callee.body);
                 }
@@ -449,10 +283,22 @@ impl<'p> Walk<'p> {
                 if let Some(callee) = self.program.functions.get(*id as usize) {
                     let unit = self.program.controls.len() as u32 + id;
                     self.bind(cx, unit, callee.params.iter().map(|p| p.var), args);
-                    self.block(Cx { unit, control: None, ..cx }, &callee.body);
+                    self.block(
+                        Cx {
+                            unit,
+                            control: None,
+                            ..cx
+                        },
+                        &callee.body,
+                    );
                 }
             }
-            StmtKind::CallMethod { object, args, result, .. } => {
+            StmtKind::CallMethod {
+                object,
+                args,
+                result,
+                ..
+            } => {
                 self.method(cx, *object, args, result.as_ref());
             }
             StmtKind::CallExtern { args, result, .. } => {
@@ -474,7 +320,12 @@ impl<'p> Walk<'p> {
         for (var, arg) in params.zip(args) {
             self.alias.remove(&(unit, var));
             match arg {
-                Arg::Out(lv) | Arg::InOut(lv) | Arg::In(Expr { kind: ExprKind::Read(lv), .. }) => {
+                Arg::Out(lv)
+                | Arg::InOut(lv)
+                | Arg::In(Expr {
+                    kind: ExprKind::Read(lv),
+                    ..
+                }) => {
                     let place = self.place(cx.unit, lv);
                     self.alias.insert((unit, var), place);
                 }
@@ -483,37 +334,69 @@ impl<'p> Walk<'p> {
                     self.goes_to(cx, e, Some(&Place::of(unit, var)));
                     self.write(Place::of(unit, var), val);
                 }
-                Arg::Object(_) | Arg::Extern(_) | Arg::Ignore => self.write(Place::of(unit, var), Val::default()),
+                Arg::Object(_) | Arg::Extern(_) | Arg::Ignore => {
+                    self.write(Place::of(unit, var), Val::default())
+                }
             }
         }
     }
 
     fn table(&mut self, cx: Cx, id: TableId, known: [Option<VarId>; 2]) {
-        let Some((control, table)) = self.control(cx).and_then(|c| Some((c, c.tables.get(id.index())?))) else { return };
+        let Some((control, table)) = self
+            .control(cx)
+            .and_then(|c| Some((c, c.tables.get(id.index())?)))
+        else {
+            return;
+        };
         let span = self.span;
         self.span = table.span;
-        let exact = table.key.iter().all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
+        let exact = table
+            .key
+            .iter()
+            .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
         let mut inputs = cx.ctl;
         for key in &table.key {
             inputs = inputs.max(self.eval(cx, &key.expr, Reader::Match));
             self.carry(cx, &key.expr, !exact);
         }
         let Some(owner) = cx.control else { return };
-        let stage = self.op(Node::Table(owner, id), Val { data: false, ..inputs }, 0);
+        let stage = self.op(
+            Node::Table(owner, id),
+            Val {
+                data: false,
+                ..inputs
+            },
+            0,
+        );
         self.span = span;
         // What follows from the entry found is decided within the stage.
-        let decided = Val { at: stage.at - 1, ..stage };
+        let decided = Val {
+            at: stage.at - 1,
+            ..stage
+        };
         for var in known.into_iter().flatten() {
             self.write(Place::of(cx.unit, var), decided);
         }
-        let inner = Cx { ctl: decided, table: Some(stage.at), ..cx };
+        let inner = Cx {
+            ctl: decided,
+            table: Some(stage.at),
+            ..cx
+        };
         self.branches(table.actions.len(), |w, n| {
             let offered = &table.actions[n];
-            let Some(action) = control.actions.get(offered.action.index()) else { return };
+            let Some(action) = control.actions.get(offered.action.index()) else {
+                return;
+            };
             let directed = action.params.iter().take(offered.args.len()).map(|p| p.var);
             w.bind(cx, cx.unit, directed, &offered.args);
             for param in action.params.iter().skip(offered.args.len()) {
-                w.write(Place::of(cx.unit, param.var), Val { data: true, ..decided });
+                w.write(
+                    Place::of(cx.unit, param.var),
+                    Val {
+                        data: true,
+                        ..decided
+                    },
+                );
             }
             w.block(inner, &action.body);
         });
@@ -521,124 +404,11 @@ impl<'p> Walk<'p> {
     }
 
     fn action(&mut self, cx: Cx, id: ActionId, args: &[Arg]) {
-        let Some(action) = self.control(cx).and_then(|c| c.actions.get(id.index())) else { return };
+        let Some(action) = self.control(cx).and_then(|c| c.actions.get(id.index())) else {
+            return;
+        };
         self.bind(cx, cx.unit, action.params.iter().map(|p| p.var), args);
         self.block(cx, &action.body);
-    }
-
-    // ---- Externs
-
-    fn args(&mut self, cx: Cx, args: &[Arg], reader: Reader) -> Val {
-        let mut val = Val::default();
-        for arg in args {
-            val = val.max(match arg {
-                Arg::In(e) => {
-                    self.goes_to(cx, e, None);
-                    self.eval(cx, e, reader)
-                }
-                Arg::InOut(lv) => self.read(&self.place(cx.unit, lv)),
-                _ => Val::default(),
-            });
-        }
-        Val { data: false, ..val }
-    }
-
-    fn results(&mut self, cx: Cx, args: &[Arg], result: Option<&LValue>, val: Val) {
-        for lv in result.into_iter().chain(args.iter().filter_map(|a| match a {
-            Arg::Out(lv) | Arg::InOut(lv) => Some(lv),
-            _ => None,
-        })) {
-            let place = self.place(cx.unit, lv);
-            self.word(lv, &place);
-            self.write(place, val);
-        }
-    }
-
-    fn method(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
-        let Some(instance) = self.program.externs.get(object.index()) else { return };
-        let kind = instance.type_name.as_str();
-        let least = cx.table.unwrap_or(0);
-        match kind {
-            "Hash" => {
-                let inputs = self.args(cx, args, Reader::Match);
-                for arg in args {
-                    if let Arg::In(e) = arg {
-                        self.carry(cx, e, false);
-                    }
-                }
-                let bits = result.map_or(0, |lv| width(&lv.ty));
-                let span = self.span;
-                self.flow.hash_bits.entry((Some(object), String::new())).or_insert((bits, span));
-                let val = Val { hash: true, ..inputs.max(cx.ctl) };
-                self.results(cx, args, result, val);
-            }
-            "Random" => self.results(cx, args, result, Val { hash: true, ..cx.ctl }),
-            "Counter" | "DirectCounter" => {
-                let inputs = self.args(cx, args, Reader::Index).max(cx.ctl);
-                self.index(cx, args);
-                self.op(Node::Statistics(object), inputs, least);
-            }
-            _ if kind.starts_with("RegisterAction") || matches!(kind, "Register" | "Meter" | "Lpf" | "Wred")
-                || kind.starts_with("Direct") =>
-            {
-                self.stateful(cx, object, args, result);
-            }
-            _ => {
-                let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);
-                self.results(cx, args, result, inputs);
-            }
-        }
-    }
-
-    fn stateful(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
-        let register = super::salu::register_of(self.program, object).unwrap_or(object);
-        let mut inputs = self.args(cx, args, Reader::Index).max(cx.ctl);
-        self.index(cx, args);
-        for input in super::salu::inputs(self.program, object) {
-            let place = self.place(cx.unit, &input);
-            inputs = inputs.max(self.read(&place));
-            self.flow.uses.push((None, place.clone()));
-            self.flow.exact.entry(place).or_insert((width(&input.ty), self.span));
-        }
-        let here = self.span;
-        let run = self.runs.entry(register).or_insert((0, here));
-        run.0 += 1;
-        if run.0 > 1 && !self.flow.twice.iter().any(|(r, at, _)| *r == register && *at == here) {
-            self.flow.twice.push((register, here, run.1));
-        }
-        if cx.table.is_some() {
-            self.flow.in_tables.insert(register);
-        }
-        let val = self.op(Node::Register(register), Val { data: false, hash: false, ..inputs }, cx.table.unwrap_or(0));
-        self.results(cx, args, result, val);
-    }
-
-    /// The index of a register or counter: hash distribution brings it, once for all that use the same.
-    fn index(&mut self, cx: Cx, args: &[Arg]) {
-        if let Some(Arg::In(e)) = args.first()
-            && !is_const(e)
-        {
-            let mut name = String::new();
-            reads(e, &mut |lv| name.push_str(&format!("{:?}", self.place(cx.unit, lv))));
-            let span = self.span;
-            self.flow.hash_bits.entry((None, name)).or_insert((16, span));
-            self.carry(cx, e, false);
-        }
-    }
-
-    fn goes_to(&mut self, cx: Cx, e: &Expr, to: Option<&Place>) {
-        reads(e, &mut |lv| self.flow.uses.push((to.cloned(), self.place(cx.unit, lv))));
-    }
-
-    /// Puts the fields of an expression on a crossbar.
-    fn carry(&mut self, cx: Cx, e: &Expr, ternary: bool) {
-        let mut places = Vec::new();
-        reads(e, &mut |lv| places.push((self.place(cx.unit, lv), width(&lv.ty).max(1))));
-        let span = self.span;
-        let bus = if ternary { &mut self.flow.ternary } else { &mut self.flow.exact };
-        for (place, bits) in places {
-            bus.entry(place).or_insert((bits, span));
-        }
     }
 }
 
@@ -661,14 +431,8 @@ pub(super) fn is_const(e: &Expr) -> bool {
 }
 
 pub(super) fn is_comparison(op: BinOp) -> bool {
-    matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
-}
-
-/// Whether an expression's value comes out of an instruction.
-fn is_alu(e: &Expr) -> bool {
-    match &e.kind {
-        ExprKind::Binary(op, ..) => !is_comparison(*op) && !matches!(op, BinOp::LogAnd | BinOp::LogOr | BinOp::Concat),
-        ExprKind::Cast(a) | ExprKind::Slice(a, ..) | ExprKind::Unary(_, a) => is_alu(a),
-        _ => false,
-    }
+    matches!(
+        op,
+        BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge
+    )
 }

@@ -32,35 +32,71 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
     if key == 0 {
         return Blocks::default();
     }
-    let entries = table.size.unwrap_or(DEFAULT_SIZE).max(table.entries.len() as u64).max(1);
+    let entries = table
+        .size
+        .unwrap_or(DEFAULT_SIZE)
+        .max(table.entries.len() as u64)
+        .max(1);
     let data = action_data(program, control, table, |_| true);
     let choice = u64::from(usize::BITS - table.actions.len().saturating_sub(1).leading_zeros());
-    let own_data = if data > IMMEDIATE_BITS { sram_blocks(entries, data.next_power_of_two()) } else { 0 };
-    let exact = table.key.iter().all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
+    let own_data = if data > IMMEDIATE_BITS {
+        sram_blocks(entries, data.next_power_of_two())
+    } else {
+        0
+    };
+    let exact = table
+        .key
+        .iter()
+        .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
     if exact {
         let beside = if data > IMMEDIATE_BITS { 0 } else { data };
         let bits = key.saturating_sub(GHOST_BITS) + VERSION_BITS + choice + beside;
-        return Blocks { sram: (entries * bits).div_ceil(SRAM_ROWS * SRAM_BITS).max(1) + own_data, ..Blocks::default() };
+        return Blocks {
+            sram: (entries * bits).div_ceil(SRAM_ROWS * SRAM_BITS).max(1) + own_data,
+            ..Blocks::default()
+        };
     }
     let tcam = key.div_ceil(TCAM_BITS) * entries.div_ceil(TCAM_ROWS);
     let found = u64::from(choice > 0 || data > 0);
-    Blocks { sram: found + own_data, tcam, map_ram: 0 }
+    Blocks {
+        sram: found + own_data,
+        tcam,
+        map_ram: 0,
+    }
 }
 
 /// Bits of the widest action's data, of those parameters that are wanted.
-pub(super) fn action_data(program: &Program, control: usize, table: &Table, wanted: impl Fn(VarId) -> bool) -> u64 {
-    let Some(control) = program.controls.get(control) else { return 0 };
+pub(super) fn action_data(
+    program: &Program,
+    control: usize,
+    table: &Table,
+    wanted: impl Fn(VarId) -> bool,
+) -> u64 {
+    let Some(control) = program.controls.get(control) else {
+        return 0;
+    };
     let bits = |offered: &crate::ir::TableAction| {
         let action = control.actions.get(offered.action.index())?;
-        let own = action.params.iter().skip(offered.args.len()).filter(|p| wanted(p.var));
-        Some(own.filter_map(|p| control.vars.get(p.var.index())).map(|v| width(&v.ty)).sum::<u64>())
+        let own = action
+            .params
+            .iter()
+            .skip(offered.args.len())
+            .filter(|p| wanted(p.var));
+        Some(
+            own.filter_map(|p| control.vars.get(p.var.index()))
+                .map(|v| width(&v.ty))
+                .sum::<u64>(),
+        )
     };
     table.actions.iter().filter_map(bits).max().unwrap_or(0)
 }
 
 /// Blocks for entries of so many bits, several to a row or several rows each.
 fn sram_blocks(entries: u64, bits: u64) -> u64 {
-    entries.saturating_mul(bits.max(1)).div_ceil(SRAM_ROWS * SRAM_BITS).max(1)
+    entries
+        .saturating_mul(bits.max(1))
+        .div_ceil(SRAM_ROWS * SRAM_BITS)
+        .max(1)
 }
 
 /// Blocks of a register, counter or meter: those of its cells and a spare one (a write and a read in one clock), each with
@@ -71,11 +107,15 @@ pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
         Const::Integer(value) => u64::try_from(value).ok(),
         _ => None,
     });
-    let size = size.filter(|_| !instance.type_name.starts_with("Direct")).unwrap_or(DEFAULT_SIZE);
+    let size = size
+        .filter(|_| !instance.type_name.starts_with("Direct"))
+        .unwrap_or(DEFAULT_SIZE);
     let bits = match instance.type_name.as_str() {
-        "Register" | "DirectRegister" => {
-            instance.type_args.first().and_then(|ty| salu::cell(program, ty)).map_or(8, |(bits, _)| u64::from(bits))
-        }
+        "Register" | "DirectRegister" => instance
+            .type_args
+            .first()
+            .and_then(|ty| salu::cell(program, ty))
+            .map_or(8, |(bits, _)| u64::from(bits)),
         "Counter" | "DirectCounter" => match instance.type_args.first() {
             Some(Type::Bit(w)) => u64::from(*w).clamp(32, 64),
             _ => 64,
@@ -83,5 +123,9 @@ pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
         _ => SRAM_BITS,
     };
     let blocks = sram_blocks(size, bits) + 1;
-    Blocks { sram: blocks, tcam: 0, map_ram: blocks }
+    Blocks {
+        sram: blocks,
+        tcam: 0,
+        map_ram: blocks,
+    }
 }

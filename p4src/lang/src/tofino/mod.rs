@@ -66,7 +66,9 @@ pub struct Item {
 impl Item {
     /// Used over available.
     pub fn share(&self) -> Option<f64> {
-        self.available.filter(|a| *a > 0).map(|a| self.used as f64 / a as f64)
+        self.available
+            .filter(|a| *a > 0)
+            .map(|a| self.used as f64 / a as f64)
     }
 }
 
@@ -93,14 +95,25 @@ pub fn analyse(program: &Program, chip: Chip) -> Result<Report, NotTofino> {
         return Err(NotTofino::NoPipe);
     }
     let mut faults = Vec::new();
-    let pipes = packages.iter().map(|package| pipe(program, package, &limits, &mut faults)).collect();
+    let pipes = packages
+        .iter()
+        .map(|package| pipe(program, package, &limits, &mut faults))
+        .collect();
     faults.sort_by_key(|d| (d.span.start, d.message.clone()));
     faults.dedup_by(|a, b| a.span == b.span && a.message == b.message);
-    Ok(Report { limits, pipes, faults })
+    Ok(Report {
+        limits,
+        pipes,
+        faults,
+    })
 }
 
 fn pipes<'p>(package: &'p Package, found: &mut Vec<&'p Package>) {
-    if package.args.iter().any(|(name, arg)| name == "ingress" && matches!(arg, PackageArg::Control(_))) {
+    if package
+        .args
+        .iter()
+        .any(|(name, arg)| name == "ingress" && matches!(arg, PackageArg::Control(_)))
+    {
         found.push(package);
     }
     for (_, arg) in &package.args {
@@ -132,13 +145,20 @@ impl Costs {
             let at = program.source.location(*span);
             lines.entry((at.file, at.line)).or_insert((0, *span)).0 += amount;
         }
-        let (amount, span) = lines.into_values().min_by_key(|(amount, span)| (u64::MAX - amount, *span))?;
+        let (amount, span) = lines
+            .into_values()
+            .min_by_key(|(amount, span)| (u64::MAX - amount, *span))?;
         Some((program.source.location(span), amount, span))
     }
 
     fn item(&self, program: &Program, name: &'static str, available: Option<u64>) -> Item {
         let most = self.most(program).map(|(at, amount, _)| (at, amount));
-        Item { name, used: self.total(), available, most }
+        Item {
+            name,
+            used: self.total(),
+            available,
+            most,
+        }
     }
 }
 
@@ -153,7 +173,12 @@ impl Packing {
         least.sort_unstable();
         least.dedup();
         let needed = least.iter().map(|first| {
-            let rest: u64 = self.0.iter().filter(|(stage, _)| stage >= first).map(|(_, n)| n).sum();
+            let rest: u64 = self
+                .0
+                .iter()
+                .filter(|(stage, _)| stage >= first)
+                .map(|(_, n)| n)
+                .sum();
             u64::from(first.saturating_sub(1)) + rest.div_ceil(per_stage.max(1))
         });
         needed.max().unwrap_or(0)
@@ -164,17 +189,25 @@ impl Packing {
     }
 }
 
-fn pipe(program: &Program, package: &Package, limits: &Limits, faults: &mut Vec<Diagnostic>) -> Pipe {
+fn pipe(
+    program: &Program,
+    package: &Package,
+    limits: &Limits,
+    faults: &mut Vec<Diagnostic>,
+) -> Pipe {
     let control = |name: &str| {
         package.args.iter().find_map(|(n, arg)| match arg {
             PackageArg::Control(id) if n == name => Some(*id),
             _ => None,
         })
     };
-    let flows: Vec<(&'static str, Flow)> = [("ingress", control("ingress")), ("egress", control("egress"))]
-        .into_iter()
-        .filter_map(|(name, id)| Some((name, flow::walk(program, id?))))
-        .collect();
+    let flows: Vec<(&'static str, Flow)> = [
+        ("ingress", control("ingress")),
+        ("egress", control("egress")),
+    ]
+    .into_iter()
+    .filter_map(|(name, id)| Some((name, flow::walk(program, id?))))
+    .collect();
     let mut items = Vec::new();
     for (name, found) in &flows {
         dependency_item(program, name, found, limits, &mut items, faults);
@@ -186,7 +219,11 @@ fn pipe(program: &Program, package: &Package, limits: &Limits, faults: &mut Vec<
         over(program, item, limits, &flows, faults);
     }
 
-    let depth = flows.iter().map(|(_, f)| u64::from(f.depth())).max().unwrap_or(0);
+    let depth = flows
+        .iter()
+        .map(|(_, f)| u64::from(f.depth()))
+        .max()
+        .unwrap_or(0);
     let together = stages.1.max(depth);
     let deepest = flows.iter().max_by_key(|(_, f)| f.depth());
     Pipe {
@@ -195,18 +232,26 @@ fn pipe(program: &Program, package: &Package, limits: &Limits, faults: &mut Vec<
         stages_by_resources: stages.0,
         stages: together,
         passes: together.div_ceil(limits.stages).max(1),
-        critical_path: deepest.map(|(_, f)| described(program, f)).unwrap_or_default(),
+        critical_path: deepest
+            .map(|(_, f)| described(program, f))
+            .unwrap_or_default(),
     }
 }
 
 fn described(program: &Program, flow: &Flow) -> Vec<(u32, String, Location)> {
     let name = |node: Node| match node {
-        Node::Table(control, table) => format!("table {}", program.controls[control.index()].tables[table.index()].name),
+        Node::Table(control, table) => format!(
+            "table {}",
+            program.controls[control.index()].tables[table.index()].name
+        ),
         Node::Register(id) => format!("register {}", program.externs[id.index()].name),
         Node::Statistics(id) => format!("counter {}", program.externs[id.index()].name),
         Node::Alu => "instruction".to_owned(),
     };
-    flow.critical_path().into_iter().map(|op| (op.stage, name(op.node), program.source.location(op.span))).collect()
+    flow.critical_path()
+        .into_iter()
+        .map(|op| (op.stage, name(op.node), program.source.location(op.span)))
+        .collect()
 }
 
 fn dependency_item(
@@ -217,9 +262,21 @@ fn dependency_item(
     items: &mut Vec<Item>,
     faults: &mut Vec<Diagnostic>,
 ) {
-    let label = if name == "ingress" { "dependency depth, ingress" } else { "dependency depth, egress" };
-    let last = flow.critical_path().last().map(|op| (program.source.location(op.span), u64::from(op.stage)));
-    items.push(Item { name: label, used: flow.depth().into(), available: Some(limits.stages), most: last });
+    let label = if name == "ingress" {
+        "dependency depth, ingress"
+    } else {
+        "dependency depth, egress"
+    };
+    let last = flow
+        .critical_path()
+        .last()
+        .map(|op| (program.source.location(op.span), u64::from(op.stage)));
+    items.push(Item {
+        name: label,
+        used: flow.depth().into(),
+        available: Some(limits.stages),
+        most: last,
+    });
     for (register, here, first) in &flow.twice {
         let register = &program.externs[register.index()].name;
         faults.push(
@@ -241,10 +298,24 @@ fn memory_items(
     items: &mut Vec<Item>,
     faults: &mut Vec<Diagnostic>,
 ) -> (u64, u64) {
-    let [mut tables, mut ternary, mut sram, mut tcam, mut map_ram, mut alus, mut statistics] =
-        std::array::from_fn(|_| Costs::default());
-    let [mut p_tables, mut p_ternary, mut p_sram, mut p_tcam, mut p_map, mut p_alus, mut p_statistics] =
-        std::array::from_fn(|_| Packing::default());
+    let [
+        mut tables,
+        mut ternary,
+        mut sram,
+        mut tcam,
+        mut map_ram,
+        mut alus,
+        mut statistics,
+    ] = std::array::from_fn(|_| Costs::default());
+    let [
+        mut p_tables,
+        mut p_ternary,
+        mut p_sram,
+        mut p_tcam,
+        mut p_map,
+        mut p_alus,
+        mut p_statistics,
+    ] = std::array::from_fn(|_| Packing::default());
     for (_, found) in flows {
         for (node, (stage, span)) in &found.nodes {
             let mut blocks = Blocks::default();
@@ -287,12 +358,22 @@ fn memory_items(
     }
     let all = [
         ("logical tables", &tables, limits.tables, &p_tables),
-        ("ternary tables", &ternary, limits.ternary_tables, &p_ternary),
+        (
+            "ternary tables",
+            &ternary,
+            limits.ternary_tables,
+            &p_ternary,
+        ),
         ("SRAM blocks", &sram, limits.sram, &p_sram),
         ("TCAM blocks", &tcam, limits.tcam, &p_tcam),
         ("map RAMs", &map_ram, limits.map_ram, &p_map),
         ("stateful ALUs", &alus, limits.stateful_alus, &p_alus),
-        ("statistics ALUs", &statistics, limits.statistics_alus, &p_statistics),
+        (
+            "statistics ALUs",
+            &statistics,
+            limits.statistics_alus,
+            &p_statistics,
+        ),
     ];
     let mut stages = (0, 0);
     for (name, costs, per_stage, packing) in all {
@@ -304,16 +385,42 @@ fn memory_items(
 }
 
 /// Crossbars and hash distribution. A field that several stages match on is counted once.
-fn bus_items(program: &Program, flows: &[(&'static str, Flow)], limits: &Limits, items: &mut Vec<Item>) {
+fn bus_items(
+    program: &Program,
+    flows: &[(&'static str, Flow)],
+    limits: &Limits,
+    items: &mut Vec<Item>,
+) {
     let [mut exact, mut ternary, mut hash] = std::array::from_fn(|_| Costs::default());
     for (_, found) in flows {
-        found.exact.values().for_each(|(bits, span)| exact.add(bits.div_ceil(8), *span));
-        found.ternary.values().for_each(|(bits, span)| ternary.add(bits.div_ceil(8), *span));
-        found.hash_bits.values().for_each(|(bits, span)| hash.add(bits.div_ceil(16), *span));
+        found
+            .exact
+            .values()
+            .for_each(|(bits, span)| exact.add(bits.div_ceil(8), *span));
+        found
+            .ternary
+            .values()
+            .for_each(|(bits, span)| ternary.add(bits.div_ceil(8), *span));
+        found
+            .hash_bits
+            .values()
+            .for_each(|(bits, span)| hash.add(bits.div_ceil(16), *span));
     }
-    items.push(exact.item(program, "exact crossbar bytes", Some(limits.exact_crossbar * limits.stages)));
-    items.push(ternary.item(program, "ternary crossbar bytes", Some(limits.ternary_crossbar * limits.stages)));
-    items.push(hash.item(program, "hash distribution units", Some(limits.hash_distribution * limits.stages)));
+    items.push(exact.item(
+        program,
+        "exact crossbar bytes",
+        Some(limits.exact_crossbar * limits.stages),
+    ));
+    items.push(ternary.item(
+        program,
+        "ternary crossbar bytes",
+        Some(limits.ternary_crossbar * limits.stages),
+    ));
+    items.push(hash.item(
+        program,
+        "hash distribution units",
+        Some(limits.hash_distribution * limits.stages),
+    ));
 }
 
 /// Parsers and containers.
@@ -326,8 +433,16 @@ fn packet_items(
 ) {
     let mut phv = Costs::default();
     for (which, rows_name, widest_name) in [
-        ("ingress_parser", "parser rows, ingress", "parser bytes a state, ingress"),
-        ("egress_parser", "parser rows, egress", "parser bytes a state, egress"),
+        (
+            "ingress_parser",
+            "parser rows, ingress",
+            "parser bytes a state, ingress",
+        ),
+        (
+            "egress_parser",
+            "parser rows, egress",
+            "parser bytes a state, egress",
+        ),
     ] {
         let id = package.args.iter().find_map(|(n, arg)| match arg {
             PackageArg::Parser(id) if n == which => Some(*id),
@@ -354,11 +469,16 @@ fn packet_items(
             Node::Table(control, id) => {
                 let table = &program.controls[control.index()].tables[id.index()];
                 let wanted = |var| live.iter().any(|place| place.root == (control.0, var));
-                Some((memory::action_data(program, control.index(), table, wanted), table.span))
+                Some((
+                    memory::action_data(program, control.index(), table, wanted),
+                    table.span,
+                ))
             }
             _ => None,
         });
-        if let Some((bits, span)) = tables.max_by_key(|(bits, span)| (*bits, std::cmp::Reverse(*span))) {
+        if let Some((bits, span)) =
+            tables.max_by_key(|(bits, span)| (*bits, std::cmp::Reverse(*span)))
+        {
             phv.add(bits, span);
         }
     }
@@ -371,10 +491,22 @@ fn packet_items(
 }
 
 /// Names in [`Pipe::items`] that may be exceeded: what a compiler can split, overlay or spread over rows.
-const SOFT: [&str; 3] = ["parser bytes a state, ingress", "parser bytes a state, egress", "PHV words computed"];
+const SOFT: [&str; 3] = [
+    "parser bytes a state, ingress",
+    "parser bytes a state, egress",
+    "PHV words computed",
+];
 
-fn over(program: &Program, item: &Item, limits: &Limits, flows: &[(&'static str, Flow)], faults: &mut Vec<Diagnostic>) {
-    let Some(available) = item.available else { return };
+fn over(
+    program: &Program,
+    item: &Item,
+    limits: &Limits,
+    flows: &[(&'static str, Flow)],
+    faults: &mut Vec<Diagnostic>,
+) {
+    let Some(available) = item.available else {
+        return;
+    };
     if item.used <= available || SOFT.contains(&item.name) {
         return;
     }
@@ -382,21 +514,35 @@ fn over(program: &Program, item: &Item, limits: &Limits, flows: &[(&'static str,
         Some((at, _)) => span_of(program, flows, at),
         None => Span::default(),
     };
-    faults.push(
-        Diagnostic::error(
-            Code::Limit,
-            span,
-            format!("{}: at least {} of {available} that a pipe of {} has", item.name, item.used, limits.name),
+    faults.push(Diagnostic::error(
+        Code::Limit,
+        span,
+        format!(
+            "{}: at least {} of {available} that a pipe of {} has",
+            item.name, item.used, limits.name
         ),
-    );
+    ));
 }
 
 /// A span that starts at this place.
 fn span_of(program: &Program, flows: &[(&'static str, Flow)], at: &Location) -> Span {
-    let ops = flows.iter().flat_map(|(_, f)| f.ops.iter().map(|op| op.span).chain(f.nodes.values().map(|(_, s)| *s)));
-    let states = program.parsers.iter().flat_map(|p| p.states.iter()).flat_map(|s| {
-        s.body.iter().map(|stmt| stmt.span).chain([s.span])
+    let ops = flows.iter().flat_map(|(_, f)| {
+        f.ops
+            .iter()
+            .map(|op| op.span)
+            .chain(f.nodes.values().map(|(_, s)| *s))
     });
-    let tables = program.controls.iter().flat_map(|c| c.tables.iter().map(|t| t.span));
-    ops.chain(states).chain(tables).find(|span| program.source.location(*span) == *at).unwrap_or_default()
+    let states = program
+        .parsers
+        .iter()
+        .flat_map(|p| p.states.iter())
+        .flat_map(|s| s.body.iter().map(|stmt| stmt.span).chain([s.span]));
+    let tables = program
+        .controls
+        .iter()
+        .flat_map(|c| c.tables.iter().map(|t| t.span));
+    ops.chain(states)
+        .chain(tables)
+        .find(|span| program.source.location(*span) == *at)
+        .unwrap_or_default()
 }

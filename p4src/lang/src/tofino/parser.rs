@@ -22,7 +22,13 @@ pub(super) struct Parsed {
 
 pub(super) fn parser(program: &Program, id: ParserId, limits: &Limits) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut walk = Walk { program, limits, parsed: &mut parsed, best: BTreeMap::new(), depth: 0 };
+    let mut walk = Walk {
+        program,
+        limits,
+        parsed: &mut parsed,
+        best: BTreeMap::new(),
+        depth: 0,
+    };
     let bits = walk.parser(id);
     parsed.bits = bits;
     parsed
@@ -60,7 +66,11 @@ impl Walk<'_, '_> {
         }
         self.best.insert((parser, id), None);
         let program = self.program;
-        let Some(state) = program.parsers.get(parser.index()).and_then(|p| p.states.get(id.index())) else {
+        let Some(state) = program
+            .parsers
+            .get(parser.index())
+            .and_then(|p| p.states.get(id.index()))
+        else {
             return Vec::new();
         };
         let mut own: Bits = Vec::new();
@@ -79,13 +89,17 @@ impl Walk<'_, '_> {
                 let value_sets: u64 = cases
                     .iter()
                     .filter_map(|(sets, _)| match sets.as_slice() {
-                        [Keyset::ValueSet(v)] => program.parsers[parser.index()].value_sets.get(v.index()),
+                        [Keyset::ValueSet(v)] => {
+                            program.parsers[parser.index()].value_sets.get(v.index())
+                        }
                         _ => None,
                     })
                     .map(|v| v.size.saturating_sub(1))
                     .sum();
                 rows = (cases.len() as u64).max(1) + value_sets;
-                rows += bits.div_ceil(self.limits.parser_match_bits).saturating_sub(1);
+                rows += bits
+                    .div_ceil(self.limits.parser_match_bits)
+                    .saturating_sub(1);
                 targets.extend(cases.iter().map(|(_, target)| *target));
             }
         }
@@ -111,7 +125,9 @@ impl Walk<'_, '_> {
     fn statements(&mut self, block: &[Stmt], own: &mut Bits, inside: &mut Bits) {
         for stmt in block {
             match &stmt.kind {
-                StmtKind::Extract { header, .. } => own.push((header_bits(self.program, header), stmt.span)),
+                StmtKind::Extract { header, .. } => {
+                    own.push((header_bits(self.program, header), stmt.span))
+                }
                 StmtKind::If(_, a, b) => {
                     self.statements(a, own, inside);
                     self.statements(b, own, inside);

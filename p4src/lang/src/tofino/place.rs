@@ -25,7 +25,10 @@ pub(super) struct Place {
 
 impl Place {
     pub fn of(unit: Unit, var: VarId) -> Place {
-        Place { root: (unit, var), path: Vec::new() }
+        Place {
+            root: (unit, var),
+            path: Vec::new(),
+        }
     }
 
     /// The place that a path leads to from here. Slices are not told apart from the whole field.
@@ -60,7 +63,10 @@ impl Place {
 pub(super) fn reads<'e>(e: &'e crate::ir::Expr, visit: &mut impl FnMut(&'e LValue)) {
     match &e.kind {
         ExprKind::Const(_) | ExprKind::InvalidHeader => {}
-        ExprKind::Read(lv) | ExprKind::IsValid(lv) | ExprKind::LastIndex(lv) | ExprKind::NextIndex(lv) => visit(lv),
+        ExprKind::Read(lv)
+        | ExprKind::IsValid(lv)
+        | ExprKind::LastIndex(lv)
+        | ExprKind::NextIndex(lv) => visit(lv),
         ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => reads(a, visit),
         ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => {
             reads(a, visit);

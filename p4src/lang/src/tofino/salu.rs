@@ -7,7 +7,8 @@ use super::limits::{LARGE_CONSTANTS, Limits, REGISTER_ACTIONS, UPDATES_OF_A_WORD
 use super::place::reads;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{
-    Access, Action, BinOp, Const, Expr, ExprKind, ExternId, ExternInstance, LValue, Program, Stmt, StmtKind, Type, VarId,
+    Access, Action, BinOp, Const, Expr, ExprKind, ExternId, ExternInstance, LValue, Program, Stmt,
+    StmtKind, Type, VarId,
 };
 use crate::source::Span;
 
@@ -22,13 +23,24 @@ pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternI
 
 /// The abstract methods' bodies.
 fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Action> {
-    let Some(control) = instance.owner.and_then(|id| program.controls.get(id.index())) else { return Vec::new() };
-    instance.methods.iter().filter_map(|(_, id)| control.actions.get(id.index())).collect()
+    let Some(control) = instance
+        .owner
+        .and_then(|id| program.controls.get(id.index()))
+    else {
+        return Vec::new();
+    };
+    instance
+        .methods
+        .iter()
+        .filter_map(|(_, id)| control.actions.get(id.index()))
+        .collect()
 }
 
 /// The packet's fields that a RegisterAction takes in.
 pub(super) fn inputs(program: &Program, object: ExternId) -> Vec<LValue> {
-    let Some(instance) = program.externs.get(object.index()) else { return Vec::new() };
+    let Some(instance) = program.externs.get(object.index()) else {
+        return Vec::new();
+    };
     let mut found: Vec<LValue> = Vec::new();
     for body in bodies(program, instance) {
         let look = Look::at(body);
@@ -83,7 +95,11 @@ impl Look {
     fn at(action: &Action) -> Look {
         let mut look = Look::default();
         for (n, param) in action.params.iter().enumerate() {
-            if n == 0 { look.memory.push(param.var) } else { look.outs.push(param.var) }
+            if n == 0 {
+                look.memory.push(param.var)
+            } else {
+                look.outs.push(param.var)
+            }
         }
         let mut written = Vec::new();
         look.block(&action.body, &mut written);
@@ -115,13 +131,19 @@ impl Look {
         if self.memory.contains(&lv.var) {
             let mut rereads = false;
             if !matches!(e.kind, ExprKind::Read(_)) {
-                reads(e, &mut |r| rereads |= self.memory.contains(&r.var) && written.contains(&r.path));
+                reads(e, &mut |r| {
+                    rereads |= self.memory.contains(&r.var) && written.contains(&r.path)
+                });
             }
             if rereads {
                 self.again = self.again.or(Some(span));
             }
             written.push(lv.path.clone());
-            if !self.updates.iter().any(|(path, old, _)| *path == lv.path && old == e) {
+            if !self
+                .updates
+                .iter()
+                .any(|(path, old, _)| *path == lv.path && old == e)
+            {
                 self.updates.push((lv.path.clone(), e.clone(), span));
             }
         } else if self.outs.contains(&lv.var) {
@@ -146,7 +168,10 @@ impl Look {
                     BinOp::Lt | BinOp::Ge => (BinOp::Lt, a, b),
                     _ => (BinOp::Lt, b, a),
                 };
-                let normal = Expr { kind: ExprKind::Binary(kind, a.clone(), b.clone()), ty: Type::Bool };
+                let normal = Expr {
+                    kind: ExprKind::Binary(kind, a.clone(), b.clone()),
+                    ty: Type::Bool,
+                };
                 if !self.comparisons.iter().any(|(c, _)| *c == normal) {
                     self.comparisons.push((normal, span));
                 }
@@ -159,7 +184,9 @@ impl Look {
         let mut operands = Vec::new();
         reads(e, &mut |lv| operands.push(lv.clone()));
         for lv in operands {
-            let own = self.memory.contains(&lv.var) || self.outs.contains(&lv.var) || self.locals.contains(&lv.var);
+            let own = self.memory.contains(&lv.var)
+                || self.outs.contains(&lv.var)
+                || self.locals.contains(&lv.var);
             if !own && !self.inputs.contains(&lv) {
                 self.inputs.push(lv);
             }
@@ -194,7 +221,9 @@ impl Look {
                 self.operators(a, span);
                 self.operators(b, span);
             }
-            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => self.operators(a, span),
+            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => {
+                self.operators(a, span)
+            }
             ExprKind::Concat(a, b) => {
                 self.operators(a, span);
                 self.operators(b, span);
@@ -207,7 +236,9 @@ impl Look {
 /// Faults of all RegisterActions of a register that the pipe uses.
 pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    let Some(instance) = program.externs.get(register.index()) else { return faults };
+    let Some(instance) = program.externs.get(register.index()) else {
+        return faults;
+    };
     if !instance.type_name.ends_with("Register") {
         return faults;
     }
@@ -231,12 +262,20 @@ pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> V
         .externs
         .iter()
         .filter(|e| e.type_name.contains("RegisterAction"))
-        .filter(|e| e.args.iter().any(|(_, arg)| *arg == Const::Extern(register)))
+        .filter(|e| {
+            e.args
+                .iter()
+                .any(|(_, arg)| *arg == Const::Extern(register))
+        })
         .collect();
     if let Some(fifth) = actions.get(REGISTER_ACTIONS) {
         faults.push(fault(
             fifth.span,
-            format!("`{}` has {} RegisterActions: a stateful ALU holds {REGISTER_ACTIONS}", instance.name, actions.len()),
+            format!(
+                "`{}` has {} RegisterActions: a stateful ALU holds {REGISTER_ACTIONS}",
+                instance.name,
+                actions.len()
+            ),
         ));
     }
     for action in &actions {
@@ -259,36 +298,66 @@ pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> V
     faults
 }
 
-fn check_body(look: &Look, limits: &Limits, one_bit: bool, pair: bool, at: Span) -> Vec<Diagnostic> {
+fn check_body(
+    look: &Look,
+    limits: &Limits,
+    one_bit: bool,
+    pair: bool,
+    at: Span,
+) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    let mut fault = |span: Span, message: String| faults.push(Diagnostic::error(Code::Architecture, span, message));
+    let mut fault = |span: Span, message: String| {
+        faults.push(Diagnostic::error(Code::Architecture, span, message))
+    };
     if let Some((name, span)) = look.foreign {
         fault(span, format!("a stateful ALU has no {name}"));
     }
     if let Some((_, span)) = look.comparisons.get(limits.comparators) {
         fault(
             *span,
-            format!("this RegisterAction makes {} comparisons: a stateful ALU has {}", look.comparisons.len(), limits.comparators),
+            format!(
+                "this RegisterAction makes {} comparisons: a stateful ALU has {}",
+                look.comparisons.len(),
+                limits.comparators
+            ),
         );
     }
     let mut words: Vec<&LValue> = Vec::new();
     for input in &look.inputs {
-        if !words.iter().any(|w| w.var == input.var && w.path == input.path) {
+        if !words
+            .iter()
+            .any(|w| w.var == input.var && w.path == input.path)
+        {
             words.push(input);
         }
     }
     if words.len() > limits.inputs {
         fault(
             at,
-            format!("this RegisterAction reads {} fields of the packet: a stateful ALU takes {}", words.len(), limits.inputs),
+            format!(
+                "this RegisterAction reads {} fields of the packet: a stateful ALU takes {}",
+                words.len(),
+                limits.inputs
+            ),
         );
     }
     if look.outs.len() > limits.outputs {
-        fault(at, format!("this RegisterAction returns {} values: a stateful ALU returns {}", look.outs.len(), limits.outputs));
+        fault(
+            at,
+            format!(
+                "this RegisterAction returns {} values: a stateful ALU returns {}",
+                look.outs.len(),
+                limits.outputs
+            ),
+        );
     }
     if let Some(span) = look.again {
-        fault(span, "this is computed from a word that the same RegisterAction has just computed: \
-                     a stateful ALU computes each word once".to_owned());
+        fault(
+            span,
+            "this is computed from a word that the same RegisterAction has just computed: \
+                     a stateful ALU computes each word once"
+                .to_owned(),
+        );
     }
     let mut per_word: Vec<(&Vec<Access>, usize)> = Vec::new();
     for (path, value, span) in &look.updates {
@@ -296,18 +365,29 @@ fn check_body(look: &Look, limits: &Limits, one_bit: bool, pair: bool, at: Span)
             Some((_, count)) => {
                 *count += 1;
                 if *count == UPDATES_OF_A_WORD + 1 {
-                    fault(*span, format!("a stateful ALU has {UPDATES_OF_A_WORD} instructions for each word, and this is one more"));
+                    fault(
+                        *span,
+                        format!(
+                            "a stateful ALU has {UPDATES_OF_A_WORD} instructions for each word, and this is one more"
+                        ),
+                    );
                 }
             }
             None => per_word.push((path, 1)),
         }
         if one_bit && !is_const(value) && !matches!(value.kind, ExprKind::Read(_)) {
-            fault(*span, "a cell of one bit can be set, cleared and read, and nothing else".to_owned());
+            fault(
+                *span,
+                "a cell of one bit can be set, cleared and read, and nothing else".to_owned(),
+            );
         }
     }
     // The second ALU computes the second word; without one, it is free for a value that is only returned.
-    let computed: Vec<&(Expr, Span)> =
-        look.outputs.iter().filter(|(e, _)| !is_plain(e) && !look.updates.iter().any(|(_, v, _)| v == e)).collect();
+    let computed: Vec<&(Expr, Span)> = look
+        .outputs
+        .iter()
+        .filter(|(e, _)| !is_plain(e) && !look.updates.iter().any(|(_, v, _)| v == e))
+        .collect();
     if pair && let Some((_, span)) = computed.first() {
         fault(*span, "what a RegisterAction on a pair returns must be an input, a word of the cell or a value written to it".to_owned());
     }
