@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let wanted = |name: &&str| name.contains(&args.suite);
     let mut suites = Vec::new();
     for (names, runner) in RUNNERS {
-        if names.iter().any(|name| wanted(name)) {
+        if names.iter().any(wanted) {
             suites.extend(runner(&corpus)?.into_iter().filter(|s| wanted(&s.name)));
         }
     }

@@ -1,0 +1,132 @@
+//! `p4info`: our P4Info against the files that p4c wrote for its samples, message against message.
+
+use super::corpus::{self, Corpus};
+use super::suite::{Reach, Suite};
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Its suite.
+pub const NAMES: &[&str] = &["p4info"];
+
+/// Compares every golden P4Info of a v1model or PSA program.
+pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
+    let samples = corpus.path("testdata/p4_16_samples");
+    let mut goldens: Vec<(PathBuf, String)> = Vec::new();
+    for path in corpus.files("testdata/p4_16_samples_outputs", ".p4info.txtpb")? {
+        let golden = std::fs::read_to_string(&path)?;
+        let program = corpus::name_of(&path).replace(".p4info.txtpb", "");
+        let ours = ["psa", "v1model"];
+        if ours.iter().any(|arch| golden.contains(&format!("  arch: \"{arch}\"")))
+            && super::samples::is_ours(&samples.join(&program))
+        {
+            goldens.push((samples.join(program), golden));
+        }
+    }
+    let cases = corpus::each(
+        &goldens,
+        |(program, _)| corpus::name_of(program),
+        |(program, golden)| {
+            let compiled = corpus::compile(program)
+                .map_err(|found| found.short().lines().next().unwrap_or("").to_owned())?;
+            let message = p4rt::p4info::to_proto(&compiled.p4info);
+            let ours = Message::parse(&mut p4rt::text::p4info(&message).lines());
+            let theirs = Message::parse(&mut golden.lines());
+            ours.difference(&theirs, "").map_or(Ok(()), Err)
+        },
+    );
+    Ok(vec![Suite {
+        name: NAMES[0],
+        reach: Reach::Percent(98.0),
+        cases,
+        apart: Vec::new(),
+    }])
+}
+
+/// A message in protobuf's text format, one field a line, its fields in the order of their names; repeated ones keep
+/// their own order.
+#[derive(Debug, Default, PartialEq)]
+struct Message(Vec<(String, Value)>);
+
+#[derive(Debug, PartialEq)]
+enum Value {
+    Scalar(String),
+    Message(Message),
+}
+
+impl Message {
+    fn parse(lines: &mut dyn Iterator<Item = &str>) -> Message {
+        let mut fields = Vec::new();
+        while let Some(line) = lines.next() {
+            let line = line.trim();
+            if line == "}" {
+                break;
+            }
+            if let Some(name) = line.strip_suffix(" {") {
+                let inner = Message::parse(lines);
+                // p4c writes an empty type_info where it looked for types and found none. It says nothing.
+                if name != "type_info" || inner != Message::default() {
+                    fields.push((name.to_owned(), Value::Message(inner)));
+                }
+            } else if let Some((name, value)) = line.split_once(": ") {
+                fields.push((name.to_owned(), Value::Scalar(value.to_owned())));
+            }
+        }
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        Message(fields)
+    }
+
+    /// The first field in which two messages differ.
+    fn difference(&self, golden: &Message, path: &str) -> Option<String> {
+        for (at, (name, ours)) in self.0.iter().enumerate() {
+            let Some((wanted, theirs)) = golden.0.get(at) else {
+                return Some(format!("{path}: `{name}` is not in the golden file"));
+            };
+            let path = format!("{path}/{name}");
+            match (ours, theirs) {
+                _ if name != wanted => {
+                    return Some(format!("{path}: the golden file has `{wanted}`"));
+                }
+                (Value::Scalar(a), Value::Scalar(b)) if a != b => {
+                    return Some(format!("{path}: {a}, golden {b}"));
+                }
+                (Value::Message(a), Value::Message(b)) => {
+                    if let Some(difference) = a.difference(b, &path) {
+                        return Some(difference);
+                    }
+                }
+                (Value::Scalar(_), Value::Scalar(_)) => {}
+                _ => return Some(format!("{path}: a message and a scalar")),
+            }
+        }
+        let missing = golden.0.get(self.0.len())?;
+        Some(format!("{path}: `{}` is only in the golden file", missing.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Message {
+        Message::parse(&mut text.lines())
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let ours = parse("a {\n  x: 1\n  y: \"z\"\n}\n");
+        assert_eq!(ours.difference(&parse("a {\n  y: \"z\"\n  x: 1\n}\ntype_info {\n}\n"), ""), None);
+        assert_eq!(
+            ours.difference(&parse("a {\n  x: 2\n  y: \"z\"\n}\n"), "").as_deref(),
+            Some("/a/x: 1, golden 2")
+        );
+        assert_eq!(
+            ours.difference(&parse("a {\n  x: 1\n  y: \"z\"\n}\nb: 1\n"), "").as_deref(),
+            Some(": `b` is only in the golden file")
+        );
+    }
+
+    #[test]
+    fn repeated_fields_keep_their_order() {
+        assert_ne!(parse("a: 1\na: 2\n"), parse("a: 2\na: 1\n"));
+    }
+}
