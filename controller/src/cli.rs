@@ -58,16 +58,6 @@ pub enum Links {
     Memory,
 }
 
-impl Links {
-    /// As written on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Links::Veth => "veth",
-            Links::Memory => "memory",
-        }
-    }
-}
-
 /// `weir demo`
 #[derive(Debug, Args)]
 pub struct Demo {

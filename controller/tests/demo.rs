@@ -65,7 +65,12 @@ fn over_veth_all_four_runs_agree() {
     finished.expect_code(PASSED);
     assert_complete(&finished.json());
     let page = std::fs::read_to_string(folder.path().join("weir-demo.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("passed") && !page.contains("src=") && !page.contains("href="));
+    assert!(
+        page.contains("<svg")
+            && page.contains("passed")
+            && !page.contains("src=")
+            && !page.contains("href=")
+    );
 }
 
 #[test]
@@ -146,7 +151,7 @@ fn a_switch_that_does_not_answer_is_an_error() {
     );
     finished.expect_code(ERROR);
     assert!(
-        finished.stderr.contains("core") && finished.stderr.contains("10 s"),
+        finished.stderr.contains("core") && finished.stderr.contains("10s"),
         "{}",
         finished.stderr
     );

@@ -7,21 +7,22 @@ use p4lang::diagnostics::Diagnostics;
 use p4lang::tofino;
 use serde_json::json;
 
-use super::{ERROR, FAILED, fail, print_json, read};
+use super::{ERROR, FAILED, fail, print, print_json, read};
 use crate::cli::{Chip, P4, P4File, P4Fmt, P4Resources};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
     let done = match command {
-        P4::Check(args) => compile(args).map(|_| println!("{}: no errors", args.file.display())),
-        P4::Info(args) => compile(args).map(|compiled| {
-            print!(
-                "{}",
-                p4rt::text::p4info(&p4rt::p4info::to_proto(&compiled.p4info))
-            )
+        P4::Check(args) => {
+            compile(args).and_then(|_| print(format_args!("{}: no errors\n", args.file.display())))
+        }
+        P4::Info(args) => compile(args).and_then(|compiled| {
+            print(p4rt::text::p4info(&p4rt::p4info::to_proto(
+                &compiled.p4info,
+            )))
         }),
         P4::Graph(args) => {
-            compile(args).map(|compiled| print!("{}", p4lang::graph::dot(&compiled.program)))
+            compile(args).and_then(|compiled| print(p4lang::graph::dot(&compiled.program)))
         }
         P4::Fmt(args) => return fmt(args),
         P4::Resources(args) => return resources(args),
@@ -43,7 +44,6 @@ fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
     let options = p4lang::Options {
         include_dirs: args.include.iter().map(text).collect(),
         defines: args.define.iter().map(define).collect(),
-        ..p4lang::Options::default()
     };
     p4lang::compile(&loader, &text(&args.file), &options).map_err(|diagnostics| show(&diagnostics))
 }
@@ -72,7 +72,9 @@ fn fmt(args: &P4Fmt) -> ExitCode {
             continue;
         }
         if args.check {
-            println!("{}", file.display());
+            if let Err(code) = print(format_args!("{}\n", file.display())) {
+                return code;
+            }
             code = ExitCode::from(FAILED);
         } else if let Err(error) = std::fs::write(file, formatted) {
             return fail(format_args!("cannot write {}: {error}", file.display()));
@@ -102,12 +104,13 @@ fn resources(args: &P4Resources) -> ExitCode {
         suppressed: 0,
         source: compiled.program.source.clone(),
     };
-    if args.json {
-        if let Err(code) = print_json(&report_json(&report, &faults)) {
-            return code;
-        }
+    let printed = if args.json {
+        print_json(&report_json(&report, &faults))
     } else {
-        print!("{report}");
+        print(&report)
+    };
+    if let Err(code) = printed {
+        return code;
     }
     if faults.has_errors() {
         show(&faults)

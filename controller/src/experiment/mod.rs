@@ -15,7 +15,7 @@ use scenario::model::{Effect, Scenario};
 use scenario::workload::{Training, Workload};
 use scenario::{Diagnostics, Plan, TargetModel};
 use serde::Serialize;
-use testbeds::bed::{self, Bed, BedError, PortRecording, Wiring};
+use testbeds::bed::{self, Bed, BedError, Wiring};
 use testbeds::capture::{Filter, Limits};
 use testbeds::net::Counters;
 
@@ -101,12 +101,6 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Reads, checks and plans a scenario.
-    pub fn new(file: &str, text: &str) -> Result<Planned, Diagnostics> {
-        let scenario = scenario::load(file, text)?;
-        Planned::of(scenario)
-    }
-
     /// Plans a scenario.
     pub fn of(scenario: Scenario) -> Result<Planned, Diagnostics> {
         let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)?;
@@ -240,12 +234,10 @@ impl<'a> Stage<'a> {
         let observations = trace.observe(&self.planned.scenario, &self.planned.plan, aggregator)?;
         let flows = trace.flows(&self.planned.scenario, aggregator);
         let faults = fault_results(self.planned, &fired, &observations);
-        drop(trace);
         Ok(Conclusion {
             faults,
             flows,
             notes,
-            recordings,
         })
     }
 }
@@ -258,8 +250,6 @@ pub struct Conclusion {
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that could not be parsed as deep as the filters ask, by switch and reason.
     pub notes: BTreeMap<(String, String), u64>,
-    /// The captures.
-    pub recordings: Vec<PortRecording>,
 }
 
 fn fault_results(

@@ -252,7 +252,10 @@ mod tests {
 
     #[test]
     fn the_smallest_annotated_priority_wins() {
-        assert_eq!(by_annotation(&[Some(3), None, Some(1)]), Some(vec![1, 2, 3]));
+        assert_eq!(
+            by_annotation(&[Some(3), None, Some(1)]),
+            Some(vec![1, 2, 3])
+        );
     }
 
     #[test]

@@ -181,8 +181,12 @@ impl Builder<'_> {
         }
         for id in &blocks.parsers {
             if let Some(parser) = self.program.parsers.get(id.index()) {
-                info.value_sets
-                    .extend(parser.value_sets.iter().map(|set| self.value_set(set, &mut info.types)));
+                info.value_sets.extend(
+                    parser
+                        .value_sets
+                        .iter()
+                        .map(|set| self.value_set(set, &mut info.types)),
+                );
             }
         }
         for ty in &self.program.types {
@@ -309,10 +313,11 @@ impl Builder<'_> {
 
     /// Arguments of the default action, each in as many bytes as its type takes.
     fn default_args(&self, control: &ir::Control, table: &ir::Table) -> Vec<(u32, Vec<u8>)> {
-        let action = table
-            .default_action
-            .action
-            .and_then(|index| control.actions.get(table.actions.get(index)?.action.index()));
+        let action = table.default_action.action.and_then(|index| {
+            control
+                .actions
+                .get(table.actions.get(index)?.action.index())
+        });
         let Some(action) = action else {
             return Vec::new();
         };
@@ -338,8 +343,10 @@ impl Builder<'_> {
 
     /// `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout = true`.
     fn idle_timeout(&self, table: &ir::Table) -> bool {
-        table.properties.iter().any(|(name, value)| {
-            match (name.as_str(), value) {
+        table
+            .properties
+            .iter()
+            .any(|(name, value)| match (name.as_str(), value) {
                 ("support_timeout", ir::Const::Bool(on)) => *on,
                 ("psa_idle_timeout", ir::Const::Enum(id, member)) => self
                     .program
@@ -348,8 +355,7 @@ impl Builder<'_> {
                     .and_then(|e| e.members.get(*member as usize))
                     .is_some_and(|name| name == "NOTIFY_CONTROL"),
                 _ => false,
-            }
-        })
+            })
     }
 
     fn match_fields(&self, key: &[ir::Key], types: &mut TypeInfo) -> Vec<MatchField> {

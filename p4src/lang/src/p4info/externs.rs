@@ -228,11 +228,7 @@ impl Builder<'_> {
         }
     }
 
-    fn element_type(
-        &self,
-        instance: &ir::ExternInstance,
-        info: &mut P4Info,
-    ) -> Option<DataType> {
+    fn element_type(&self, instance: &ir::ExternInstance, info: &mut P4Info) -> Option<DataType> {
         self.data_type(instance.declared_args.first()?, &mut info.types)
     }
 

@@ -1,4 +1,6 @@
 //! Nanoseconds a packet on one core: `cargo run --release -p pipeline --example bench`.
+// Measuring wants a clock; the crate itself has none.
+#![allow(clippy::disallowed_methods)]
 
 #[path = "../tests/support/aggregate.rs"]
 mod aggregate;

@@ -16,9 +16,9 @@ use p4lang::ir::{Arch, Package, PackageArg, Program};
 #[derive(Debug)]
 pub(crate) enum Loaded {
     /// Portable Switch Architecture.
-    Psa(psa::Psa),
+    Psa(Box<psa::Psa>),
     /// v1model, as BMv2's `simple_switch` runs it.
-    V1model(v1model::V1model),
+    V1model(Box<v1model::V1model>),
 }
 
 impl Loaded {
@@ -32,13 +32,13 @@ impl Loaded {
                 let mut psa = psa::Psa::load(program, &mut compiler)?;
                 let (code, state, registers) = compiler.finish();
                 psa.code = code;
-                Ok((Loaded::Psa(psa), state, registers))
+                Ok((Loaded::Psa(Box::new(psa)), state, registers))
             }
             Arch::V1model => {
                 let mut v1model = v1model::V1model::load(&mut compiler)?;
                 let (code, state, registers) = compiler.finish();
                 v1model.code = code;
-                Ok((Loaded::V1model(v1model), state, registers))
+                Ok((Loaded::V1model(Box::new(v1model)), state, registers))
             }
             other => Err(unknown(other)),
         }
