@@ -3,7 +3,7 @@
 //! A filter is brought into disjunctive normal form; each conjunction is, per field, the set of values it lets pass.
 //! Two filters are disjoint when every pair of their conjunctions has a field with no common value, or protocols that
 //! exclude each other. The answer errs to one side only: "disjoint" is proven, "overlap" may be the limit of the method
-//! ([`MAX_CONJUNCTIONS`], negated texts).
+//! (`MAX_CONJUNCTIONS`, negated texts).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
