@@ -38,7 +38,7 @@ impl Names {
                 .filter_map(|(i, t)| Some((t.spec.direct_counter.as_ref()?.0.clone(), i)))
                 .collect(),
             direct_meters: metered
-                .filter_map(|(i, t)| Some((t.spec.direct_meter.as_ref()?.0.clone(), i)))
+                .filter_map(|(i, t)| Some((t.spec.direct_meter.as_ref()?.name.clone(), i)))
                 .collect(),
             meters: index(state.meters.iter().map(|m| &m.name)),
             value_sets: index(state.value_sets.iter().map(|v| &v.name)),

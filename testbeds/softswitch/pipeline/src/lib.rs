@@ -37,4 +37,4 @@ pub use op::Mark;
 pub use stats::{DropReason, Stats};
 pub use switch::{Config, Ports, RecirculationLink, Switch, Transmit};
 pub use table::key::{FieldSpec, Kind as MatchKind};
-pub use table::{ActionSpec, Spec as TableSpec};
+pub use table::{ActionSpec, DirectMeter, Spec as TableSpec};

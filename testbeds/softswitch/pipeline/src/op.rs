@@ -260,6 +260,12 @@ pub enum Op {
     CountDirect {
         table: u32,
     },
+    /// Direct meter of the table, at the entry found last; otherwise as `Meter`.
+    MeterDirect {
+        table: u32,
+        colour: Slot,
+        d: Slot,
+    },
     /// Meter; the colour of the packet so far (0 green, 1 yellow, 2 red), the result the same.
     Meter {
         meter: u32,

@@ -2,6 +2,7 @@
 
 mod support;
 
+use p4lang::runtime::Match;
 use pipeline::{Config, CounterValue, ExternError, LoadError, MeterConfig, Switch};
 use support::{Psa, compile, entry, one, through};
 
@@ -288,6 +289,49 @@ fn assertions_are_counted() {
     through(&mut switch, &[1]);
     through(&mut switch, &[2]);
     assert_eq!(switch.stats().failed_assertions, 1);
+}
+
+#[test]
+fn direct_meters_mark_when_they_are_called() {
+    let mut switch = with(
+        "header x_h { bit<8> i; bit<8> colour; }",
+        "DirectMeter(PSA_MeterType_t.PACKETS) m;
+         PSA_MeterColor_t c = PSA_MeterColor_t.RED;
+         action marked() { c = m.execute(); }
+         action still() {}
+         table t { key = { hdr.x.i: exact; } actions = { marked; still; NoAction; } psa_direct_meter = m; }",
+        "t.apply();
+         hdr.x.colour = 9;
+         if (c == PSA_MeterColor_t.GREEN) { hdr.x.colour = 0; }
+         if (c == PSA_MeterColor_t.YELLOW) { hdr.x.colour = 1; }
+         send_to_port(ostd, (PortId_t) 1);",
+    )
+    .load();
+    let at = |v, action| entry("ingress.t", &[("hdr.x.i", Match::Exact(v))], 0, action, &[]);
+    let (metered, silent) = (at(1, "ingress.marked"), at(2, "ingress.still"));
+    let config = MeterConfig {
+        cir: 1,
+        cburst: 1,
+        pir: 1,
+        pburst: 2,
+    };
+    for entry in [&metered, &silent] {
+        switch.insert_entry(entry).unwrap();
+        switch
+            .direct_meter_configure("ingress.t", Some(entry), Some(config), 0)
+            .unwrap();
+    }
+    let mut colours = |i: u8| {
+        (0..3)
+            .map(|_| one(&mut switch, &[i, 0])[1])
+            .collect::<Vec<u8>>()
+    };
+    assert_eq!(colours(2), [9, 9, 9], "a hit alone marks nothing");
+    assert_eq!(colours(1), [0, 1, 9]);
+    assert_eq!(
+        switch.direct_meter_config("ingress.t", Some(&metered)),
+        Ok(Some(config))
+    );
 }
 
 #[test]

@@ -41,12 +41,24 @@ impl Compiler<'_> {
             },
             // Counted and marked at the hit.
             (Object::AutomaticCounter, "count", []) => Ok(()),
-            (Object::DirectMeter, "read", [to]) => match self.direct_meters.get(&object).copied() {
-                Some(colour) => {
-                    self.write_result(written(to), |c, d| c.op(Op::Mov { d, s: colour }))
+            (Object::AutomaticMeter, "read", [to]) => {
+                match self.direct_meters.get(&object).copied() {
+                    Some(colour) => {
+                        self.write_result(written(to), |c, d| c.op(Op::Mov { d, s: colour }))
+                    }
+                    None => self.unsupported("a direct meter that no table names"),
                 }
-                None => self.unsupported("a direct meter that no table names"),
-            },
+            }
+            (Object::DirectMeter, "execute", rest) => {
+                let Some(table) = self.direct.get(&object).copied() else {
+                    return self.unsupported("a direct meter that no table names");
+                };
+                let colour = match rest {
+                    [Arg::In(colour)] => self.expr(colour)?,
+                    _ => self.constant(self.colours()[0])?,
+                };
+                self.write_result(result, |c, d| c.op(Op::MeterDirect { table, colour, d }))
+            }
             (Object::Meter(meter), "execute_meter", [Arg::In(index), to]) => {
                 let index = self.index(index)?;
                 let colour = self.constant(self.state.meters[meter as usize].colours[0])?;

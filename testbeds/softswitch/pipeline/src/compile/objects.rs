@@ -23,8 +23,10 @@ pub enum Object {
     DirectCounter,
     /// The same, counting at each hit by itself.
     AutomaticCounter,
-    /// Of the table that names it; applied at each hit by itself.
+    /// Of the table that names it; applied when called.
     DirectMeter,
+    /// The same, applied at each hit by itself.
+    AutomaticMeter,
     /// Index into the meters.
     Meter(u32),
     /// Its algorithm.
@@ -81,7 +83,8 @@ impl Compiler<'_> {
                 }
                 "DirectCounter" => Object::DirectCounter,
                 "direct_counter" => Object::AutomaticCounter,
-                "direct_meter" => Object::DirectMeter,
+                "DirectMeter" => Object::DirectMeter,
+                "direct_meter" => Object::AutomaticMeter,
                 "Meter" | "meter" => {
                     let bytes = self.counter_kind(instance)?.bytes;
                     let colours = self.colours();
@@ -258,7 +261,7 @@ impl Compiler<'_> {
     }
 
     /// The program's values of green, yellow and red.
-    fn colours(&self) -> [u64; 3] {
+    pub(super) fn colours(&self) -> [u64; 3] {
         let members = self
             .program
             .enums

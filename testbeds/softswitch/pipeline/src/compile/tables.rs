@@ -7,7 +7,7 @@ use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
 use crate::op::{Apply, Mark, Op, ProfilePlan};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
-use crate::table::{ActionSpec, Bound, Spec, Table};
+use crate::table::{ActionSpec, Bound, DirectMeter, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
     self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, TableId,
@@ -33,7 +33,7 @@ impl Compiler<'_> {
                 self.state.tables.push(built);
                 for (name, value) in &table.properties {
                     match (name.as_str(), value) {
-                        ("psa_direct_counter", Const::Extern(id)) => {
+                        ("psa_direct_counter" | "psa_direct_meter", Const::Extern(id)) => {
                             self.direct.insert(*id, index);
                         }
                         ("meters", Const::Extern(id)) => {
@@ -118,12 +118,14 @@ impl Compiler<'_> {
                     let object = &self.program.externs[id.index()];
                     direct_counter = Some((object.name.clone(), self.counter_kind(object)?));
                 }
-                ("meters", Const::Extern(id)) => {
+                ("psa_direct_meter" | "meters", Const::Extern(id)) => {
                     let object = &self.program.externs[id.index()];
-                    let by_bytes = self.counter_kind(object)?.bytes;
-                    direct_meter = Some((object.name.clone(), by_bytes));
+                    direct_meter = Some(DirectMeter {
+                        name: object.name.clone(),
+                        bytes: self.counter_kind(object)?.bytes,
+                        colours: self.colours(),
+                    });
                 }
-                ("psa_direct_meter", _) => return self.unsupported("direct meters"),
                 _ => {}
             }
         }

@@ -2,12 +2,15 @@
 
 pub mod alu;
 pub mod bits;
+mod fields;
 
 use crate::externs::State;
 use crate::externs::hash;
+use crate::externs::meter;
 use crate::externs::profile::Indirect;
-use crate::op::{Code, Layout, Op};
+use crate::op::{Code, Op};
 use bits::mask;
+use fields::{extract_varbit, read_fields, serialise, write_fields};
 
 /// What a program's blocks run against.
 pub struct Machine<'a> {
@@ -315,7 +318,7 @@ impl Machine<'_> {
                         table.count(self.packet.len() as u64);
                     }
                     if let Some(slot) = apply.colour {
-                        f!(slot) = table.mark(self.now_ns, self.packet.len() as u64);
+                        f!(slot) = table.mark(meter::GREEN, self.now_ns, self.packet.len() as u64);
                     }
                 }
                 Op::RegisterRead { r, d, index } => {
@@ -344,6 +347,10 @@ impl Machine<'_> {
                 }
                 Op::CountDirect { table } => {
                     self.state.tables[table as usize].count(self.packet.len() as u64);
+                }
+                Op::MeterDirect { table, colour, d } => {
+                    let (colour, bytes) = (f!(colour), self.packet.len() as u64);
+                    f!(d) = self.state.tables[table as usize].mark(colour, self.now_ns, bytes);
                 }
                 Op::Meter {
                     meter,
@@ -469,107 +476,4 @@ fn copy(frame: &mut [u64], d: u32, s: u32, n: u32) {
 #[inline(always)]
 fn room(packet: &[u8], cursor: usize, bits: u64) -> bool {
     bits <= (packet.len() * 8 - cursor) as u64
-}
-
-/// Fields before the varbit, the varbit of `len` bits, fields after it. Gives the error or 0.
-fn extract_varbit(
-    frame: &mut [u64],
-    packet: &[u8],
-    cursor: &mut usize,
-    errors: &ErrorCodes,
-    layout: &Layout,
-    d: u32,
-    len: u64,
-) -> u64 {
-    let Some(varbit) = layout.varbit.and_then(|i| layout.fields.get(i)) else {
-        return errors.invalid_argument;
-    };
-    if len > varbit.width.into() {
-        return errors.header_too_short;
-    }
-    let all = len + u64::from(layout.bits);
-    if !all.is_multiple_of(8) {
-        return errors.invalid_argument;
-    }
-    if !room(packet, *cursor, all) {
-        return errors.packet_too_short;
-    }
-    let frame = &mut frame[d as usize..(d + layout.slots) as usize];
-    frame.fill(0);
-    let mut shift = 0;
-    for (i, field) in layout.fields.iter().enumerate() {
-        let at = *cursor + field.offset as usize + shift;
-        let (first, width) = if Some(i) == layout.varbit {
-            frame[field.slot as usize] = len;
-            shift = len as usize;
-            (field.slot as usize + 1, len as u32)
-        } else {
-            (field.slot as usize, field.width)
-        };
-        let n = width.div_ceil(64) as usize;
-        bits::read_limbs(packet, at, width, &mut frame[first..first + n]);
-    }
-    frame[0] = 1;
-    *cursor += all as usize;
-    0
-}
-
-#[inline(always)]
-fn read_fields(frame: &mut [u64], packet: &[u8], cursor: usize, layout: &Layout, d: u32) {
-    let frame = &mut frame[d as usize..(d + layout.slots) as usize];
-    if layout.header {
-        frame[0] = 1;
-    }
-    for (i, field) in layout.fields.iter().enumerate() {
-        let at = cursor + field.offset as usize;
-        let slot = field.slot as usize;
-        if Some(i) == layout.varbit {
-            // A fixed-size extract leaves a varbit field empty (P4_16 12.8.1).
-            frame[slot..slot + 1 + field.width.div_ceil(64) as usize].fill(0);
-        } else if field.width <= 64 {
-            frame[slot] = bits::read(packet, at, field.width);
-        } else {
-            let n = alu::limbs(field.width) as usize;
-            bits::read_limbs(packet, at, field.width, &mut frame[slot..slot + n]);
-        }
-    }
-}
-
-/// Appends `lead` zero bits and the value, the last byte filled up with zeroes.
-#[inline(always)]
-fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32, lead: usize) {
-    let frame = &frame[s as usize..(s + layout.slots) as usize];
-    let varbit = layout
-        .varbit
-        .map_or(0, |i| frame[layout.fields[i].slot as usize]) as usize;
-    let start = out.len();
-    out.resize(
-        start + (lead + layout.bits as usize + varbit).div_ceil(8),
-        0,
-    );
-    let bytes = &mut out[start..];
-    let mut shift = lead;
-    for (i, field) in layout.fields.iter().enumerate() {
-        let at = field.offset as usize + shift;
-        let slot = field.slot as usize;
-        if Some(i) == layout.varbit {
-            bits::write_limbs(
-                bytes,
-                at,
-                varbit as u32,
-                &frame[slot + 1..slot + 1 + varbit.div_ceil(64)],
-            );
-            shift += varbit;
-        } else if field.width <= 64 {
-            bits::write(bytes, at, field.width, frame[slot]);
-        } else {
-            let n = alu::limbs(field.width) as usize;
-            bits::write_limbs(bytes, at, field.width, &frame[slot..slot + n]);
-        }
-    }
-}
-
-fn serialise(frame: &[u64], scratch: &mut Vec<u8>, layout: &Layout, s: u32) {
-    scratch.clear();
-    write_fields(frame, scratch, layout, s, 0);
 }

@@ -4,6 +4,7 @@
 //! search ending as soon as no later group can win. A table of exact fields has one group. The rank is the priority
 //! where the table wants one (P4Runtime: the largest wins), else the length of the LPM prefix.
 
+mod attached;
 pub mod key;
 
 use crate::error::TableError;
@@ -39,6 +40,17 @@ pub struct ActionSpec {
     pub table_only: bool,
 }
 
+/// A meter with a cell for each entry.
+#[derive(Debug, Clone)]
+pub struct DirectMeter {
+    /// Fully qualified.
+    pub name: String,
+    /// Bytes rather than packets.
+    pub bytes: bool,
+    /// The program's values of green, yellow, red.
+    pub colours: [u64; 3],
+}
+
 /// What a table is, apart from its entries.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -58,8 +70,8 @@ pub struct Spec {
     pub direct_counter: Option<(String, CounterKind)>,
     /// The action profile or selector that its entries may name.
     pub implementation: Option<String>,
-    /// Its direct meter, and whether that measures bytes.
-    pub direct_meter: Option<(String, bool)>,
+    /// Its direct meter.
+    pub direct_meter: Option<DirectMeter>,
 }
 
 impl Spec {
@@ -80,22 +92,6 @@ struct Entry {
     meter: meter::Cell,
     /// In place of its action.
     indirect: Option<Indirect>,
-}
-
-impl Entry {
-    fn naming(key: EntryKey, indirect: Indirect) -> Entry {
-        Entry {
-            key,
-            action: Bound {
-                index: None,
-                params: Box::default(),
-            },
-            is_const: false,
-            counter: CounterValue::default(),
-            meter: meter::Cell::default(),
-            indirect: Some(indirect),
-        }
-    }
 }
 
 /// An entry taken out, to be put back as it was.
@@ -219,47 +215,6 @@ impl Table {
             })
     }
 
-    /// What the entry found last names instead of an action.
-    pub fn found_indirect(&self) -> Option<Indirect> {
-        self.found_entry()?.indirect
-    }
-
-    /// The action of the entry found last, or the default action; and whether there was an entry.
-    pub fn found_action(&self) -> (bool, &Bound) {
-        match self.found_entry() {
-            Some(entry) => (true, &entry.action),
-            None => (false, &self.default),
-        }
-    }
-
-    fn found_entry(&self) -> Option<&Entry> {
-        self.entries.get(self.found? as usize)?.as_ref()
-    }
-
-    /// Counts a packet at the entry found last.
-    #[inline]
-    pub fn count(&mut self, bytes: u64) {
-        let Some((_, kind)) = &self.spec.direct_counter else {
-            return;
-        };
-        match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
-            Some(Some(entry)) => entry.counter.add(*kind, bytes),
-            _ => self.default_counter.add(*kind, bytes),
-        }
-    }
-
-    /// Marks a packet with the meter of the entry found last: 0 green, 1 yellow, 2 red.
-    pub fn mark(&mut self, now_ns: u64, bytes: u64) -> u64 {
-        let Some((_, by_bytes)) = self.spec.direct_meter else {
-            return meter::GREEN;
-        };
-        let units = if by_bytes { bytes } else { 1 };
-        match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
-            Some(Some(entry)) => entry.meter.mark(meter::GREEN, now_ns, units),
-            _ => self.default_meter.mark(meter::GREEN, now_ns, units),
-        }
-    }
-
     /// Adds an entry.
     pub fn insert(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         self.writable()?;
@@ -280,53 +235,6 @@ impl Table {
             indirect: None,
         });
         Ok(())
-    }
-
-    /// Adds an entry that names a member or group of the profile; its action is not looked at.
-    pub fn insert_indirect(
-        &mut self,
-        entry: &TableEntry,
-        indirect: Indirect,
-    ) -> Result<(), TableError> {
-        self.writable()?;
-        let key = self.entry_key(entry)?;
-        if self.by_key.contains_key(&key) {
-            return Err(TableError::DuplicateEntry);
-        }
-        if self.by_key.len() as u64 >= self.spec.size {
-            return Err(TableError::Full(self.spec.size));
-        }
-        self.put(Entry::naming(key, indirect));
-        Ok(())
-    }
-
-    /// Puts such an entry in the place of another; gives that.
-    pub fn replace_indirect(
-        &mut self,
-        entry: &TableEntry,
-        indirect: Indirect,
-    ) -> Result<Removed, TableError> {
-        let removed = self.delete(entry)?;
-        let mut new = Entry::naming(removed.0.key.clone(), indirect);
-        (new.counter, new.meter) = (removed.0.counter, removed.0.meter);
-        self.put(new);
-        Ok(removed)
-    }
-
-    /// What an entry names instead of an action.
-    pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, TableError> {
-        let key = self.entry_key(entry)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        match self.entries.get(index as usize) {
-            Some(Some(entry)) => Ok(entry.indirect),
-            _ => Err(TableError::NotFound),
-        }
-    }
-
-    /// Whether an entry names it.
-    pub fn names(&self, indirect: Indirect) -> bool {
-        let mut entries = self.entries.iter().flatten();
-        entries.any(|e| e.indirect == Some(indirect))
     }
 
     /// Adds an entry of the source, which neither size nor `const` forbids.
@@ -440,32 +348,6 @@ impl Table {
         };
         let old = std::mem::replace(&mut self.default, action);
         Ok(self.call(&old))
-    }
-
-    /// The direct counter of an entry, or with `None` of the default action.
-    pub fn counter(&mut self, entry: Option<&TableEntry>) -> Result<&mut CounterValue, TableError> {
-        let Some(entry) = entry else {
-            return Ok(&mut self.default_counter);
-        };
-        let key = self.entry_key(entry)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        match self.entries.get_mut(index as usize) {
-            Some(Some(entry)) => Ok(&mut entry.counter),
-            _ => Err(TableError::NotFound),
-        }
-    }
-
-    /// The direct meter of an entry, or with `None` of the default action.
-    pub fn meter(&mut self, entry: Option<&TableEntry>) -> Result<&mut meter::Cell, TableError> {
-        let Some(entry) = entry else {
-            return Ok(&mut self.default_meter);
-        };
-        let key = self.entry_key(entry)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        match self.entries.get_mut(index as usize) {
-            Some(Some(entry)) => Ok(&mut entry.meter),
-            _ => Err(TableError::NotFound),
-        }
     }
 
     fn writable(&self) -> Result<(), TableError> {
