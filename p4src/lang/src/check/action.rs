@@ -28,6 +28,7 @@ impl<'a> Checker<'a, '_> {
             return None;
         };
         let types: Vec<Ty> = params.iter().map(|p| self.resolve(&p.ty)).collect();
+        self.no_optional_params(params);
         let mut directionless = false;
         for p in params {
             match p.direction {
@@ -41,6 +42,18 @@ impl<'a> Checker<'a, '_> {
                     .hint("those without are the control plane's"),
                 ),
                 _ => {}
+            }
+        }
+        for (p, ty) in params.iter().zip(&types) {
+            if *ty == Ty::Integer && p.direction == Direction::None {
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        p.name.span,
+                        "an action's parameter cannot be an `int`",
+                    )
+                    .hint("give it a width: `bit<32>`"),
+                );
             }
         }
         self.push_scope();
@@ -116,6 +129,7 @@ impl<'a> Checker<'a, '_> {
             params: action_params(decl),
             types: types.to_vec(),
             ret: Ty::Void,
+            generics: Vec::new(),
         }
     }
 
@@ -133,6 +147,9 @@ impl<'a> Checker<'a, '_> {
                 "actions can be called only in apply blocks and actions",
             );
             return None;
+        }
+        if let Some(ty) = call.type_args.first() {
+            self.err(Code::Type, ty.span, "an action takes no type arguments");
         }
         let sig = self.action_signature(id, decl);
         let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());

@@ -10,6 +10,11 @@ use crate::ir::{self, Structured};
 impl<'a> Checker<'a, '_> {
     /// Annotations as the IR carries them.
     pub(crate) fn annotations(&mut self, list: &'a [ast::Annotation]) -> Vec<ir::Annotation> {
+        let structured = |a: &&&ast::Annotation| {
+            matches!(a.body, AnnotationBody::List(_) | AnnotationBody::Map(_))
+        };
+        let names: Vec<_> = list.iter().collect();
+        self.check_names(names.iter().filter(structured).map(|a| &a.name));
         list.iter().map(|a| self.annotation(a)).collect()
     }
 

@@ -156,6 +156,10 @@ impl<'a> Checker<'a, '_> {
                 Given::Default(e) => {
                     // A default is written in the declaration's scope.
                     let scopes = std::mem::take(&mut self.unit.scopes);
+                    self.push_scope();
+                    for (name, ty) in &sig.generics {
+                        self.declare(name, Val::Type(ty.clone()));
+                    }
                     let ty = sig.types[i].clone();
                     let val = self.expr(e, Some(&ty));
                     self.unit.scopes = scopes;

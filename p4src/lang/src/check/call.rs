@@ -93,11 +93,11 @@ impl<'a> Checker<'a, '_> {
                     self.apply_parser(id, decl, call)
                 }
                 Val::Decl(DeclRef::Control(decl)) if member.name == "apply" => {
-                    let id = self.direct_control(decl, call.span)?;
+                    let id = self.direct_control(decl, &[], call.span)?;
                     self.apply_control(id, decl, call)
                 }
                 Val::Decl(DeclRef::Parser(decl)) if member.name == "apply" => {
-                    let id = self.direct_parser(decl, call.span)?;
+                    let id = self.direct_parser(decl, &[], call.span)?;
                     self.apply_parser(id, decl, call)
                 }
                 Val::Extern(id, ty) => self.call_method(id, &ty, member, call),
@@ -105,6 +105,14 @@ impl<'a> Checker<'a, '_> {
                 Val::This => {
                     let (id, ty) = self.unit.this.clone()?;
                     self.call_method(id, &ty, member, call)
+                }
+                Val::Type(Ty::Control(decl, types)) if member.name == "apply" => {
+                    let id = self.direct_control(decl, &types, call.span)?;
+                    self.apply_control(id, decl, call)
+                }
+                Val::Type(Ty::Parser(decl, types)) if member.name == "apply" => {
+                    let id = self.direct_parser(decl, &types, call.span)?;
+                    self.apply_parser(id, decl, call)
                 }
                 Val::Type(ty) => self.size_method(&ty, member, call),
                 other => self.builtin_method(other, base.span, member, call),
@@ -124,6 +132,12 @@ impl<'a> Checker<'a, '_> {
             }
             Val::Type(Ty::Package(i, args)) => {
                 Some(self.constructor_call(DeclRef::Package(i), Some(&args), call))
+            }
+            Val::Type(Ty::Control(i, args)) => {
+                Some(self.constructor_call(DeclRef::Control(i), Some(&args), call))
+            }
+            Val::Type(Ty::Parser(i, args)) => {
+                Some(self.constructor_call(DeclRef::Parser(i), Some(&args), call))
             }
             other => {
                 let what = other.what();
@@ -196,6 +210,14 @@ impl<'a> Checker<'a, '_> {
             (None, "verify") if matches!(self.unit.kind, UnitKind::Parser) => {
                 self.verify(def.proto, call)
             }
+            (None, "verify") => {
+                self.err(
+                    Code::Placement,
+                    call.span,
+                    "`verify` can be called only in a parser's states",
+                );
+                Some(Val::Poison)
+            }
             (None, _) => self.call_extern_function(def.proto, call),
         }
     }
@@ -227,6 +249,9 @@ impl<'a> Checker<'a, '_> {
             if self.types.has_vars(&ret) {
                 self.unify(&ret, &expected.clone(), &mut infer);
             }
+        }
+        if !self.widths_known(&infer, call.span) {
+            return None;
         }
         let omitted = bound
             .iter()

@@ -96,12 +96,14 @@ impl<'a> Checker<'a, '_> {
                 self.declare_from(name, Val::GlobalAction(index), end);
             }
             DeclKind::Parser(p) => {
+                self.check_constructor_params(&p.ctor_params);
                 self.parsers.push(p);
                 self.types.parser_names.push(p.name.name.clone());
                 let index = self.parsers.len() as u32 - 1;
                 self.declare_from(&p.name, Val::Decl(DeclRef::Parser(index)), end);
             }
             DeclKind::Control(c) => {
+                self.check_constructor_params(&c.ctor_params);
                 self.controls.push(ControlDef {
                     decl: c,
                     annotations: &decl.annotations,
@@ -116,6 +118,7 @@ impl<'a> Checker<'a, '_> {
                 type_params,
                 params,
             } => {
+                self.check_constructor_params(params);
                 self.packages.push(PackageDecl {
                     name,
                     type_params,
@@ -251,7 +254,13 @@ impl<'a> Checker<'a, '_> {
             }
             DeclKind::MatchKind(members) => {
                 for member in members {
-                    self.match_kinds.insert(member.name.clone());
+                    if !self.match_kinds.insert(member.name.clone()) {
+                        self.err(
+                            Code::Duplicate,
+                            member.span,
+                            format!("match kind `{}` is declared twice", member.name),
+                        );
+                    }
                 }
             }
             _ => {}
@@ -284,10 +293,7 @@ impl<'a> Checker<'a, '_> {
     ) -> Ty {
         self.unique_members(members);
         let ty = self.resolve(repr);
-        if !matches!(
-            self.types.strip_new(&ty),
-            Ty::Bit(_) | Ty::Int(_) | Ty::Poison
-        ) {
+        if !matches!(ty, Ty::Bit(_) | Ty::Int(_) | Ty::Poison) {
             let shown = self.types.show(&ty);
             self.err(
                 Code::Type,
@@ -349,6 +355,9 @@ impl<'a> Checker<'a, '_> {
         body: Option<&'a ast::Block>,
         end: u32,
     ) {
+        if body.is_some() {
+            self.no_optional_params(&proto.params);
+        }
         let index = self.functions.len() as u32;
         self.functions.push(FunctionDef { proto, body });
         let name = &proto.name;

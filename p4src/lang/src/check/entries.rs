@@ -45,10 +45,10 @@ impl<'a> Checker<'a, '_> {
         if !ordered {
             for (entry, priority) in entries.iter().zip(&written) {
                 if priority.is_some() {
-                    self.warn(
-                        Code::Lint,
+                    self.err(
+                        Code::Type,
                         entry.span,
-                        "a priority has no effect in a table of exact and lpm fields",
+                        "entries of a table of exact and lpm fields have no priority",
                     );
                 }
             }
@@ -56,6 +56,14 @@ impl<'a> Checker<'a, '_> {
         }
         let annotated: Vec<Option<u64>> = entries.iter().map(annotated_priority).collect();
         let in_order = written.iter().all(Option::is_none);
+        if let (false, Some(None), Some(first)) = (in_order, written.first(), entries.first()) {
+            self.err(
+                Code::Constant,
+                first.span,
+                "the first entry needs a priority, as others have one",
+            );
+            return;
+        }
         let found = if in_order && annotated.iter().any(Option::is_some) {
             by_annotation(&annotated)
         } else {

@@ -36,6 +36,14 @@ impl<'a> Checker<'a, '_> {
                 (m.proto.type_params.as_slice(), own.as_slice()),
             ];
             self.signature(&generics, &m.proto.params, m.proto.ret.as_ref());
+            self.check_names(m.proto.params.iter().map(|p| &p.name));
+            let constructor = m.proto.name.name == decl.name.name;
+            if constructor {
+                self.check_constructor_params(&m.proto.params);
+            }
+            if let (true, Some(ret)) = (constructor, &m.proto.ret) {
+                self.err(Code::Type, ret.span, "a constructor has no return type");
+            }
             if m.proto.ret.is_none() && m.proto.name.name != decl.name.name {
                 self.err(
                     Code::Type,
@@ -227,6 +235,17 @@ impl<'a> Checker<'a, '_> {
         name: &str,
         made: Instantiation<'a>,
     ) {
+        if made.init.is_some() && !decl.methods.iter().any(|m| m.is_abstract) {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    made.span,
+                    format!("`{}` has no abstract methods to implement", decl.name.name),
+                )
+                .label(decl.name.span, "declared here"),
+            );
+            return;
+        }
         let mut done: Vec<&str> = Vec::new();
         for item in made.init.unwrap_or_default() {
             let DeclKind::Function { proto, body } = &item.kind else {
@@ -400,6 +419,10 @@ impl<'a> Checker<'a, '_> {
             init: None,
             span: call.span,
         };
+        let wanted = super::generic::Wanted {
+            types,
+            expected: call.expected,
+        };
         match decl {
             DeclRef::Extern(i) => {
                 let own = self.externs[i as usize].name.name.clone();
@@ -410,12 +433,12 @@ impl<'a> Checker<'a, '_> {
                 let def = self.controls[i as usize];
                 let own = super::unit::given_name(&def.decl.name.name, def.annotations);
                 let name = super::unit::join(&self.unit.name, &own);
-                self.control_instance(i, name, made)
+                self.control_instance(i, wanted, name, made)
             }
             DeclRef::Parser(i) => {
                 let own = self.parsers[i as usize].name.name.clone();
                 let name = super::unit::join(&self.unit.name, &own);
-                self.parser_instance(i, name, made)
+                self.parser_instance(i, wanted, name, made)
             }
             DeclRef::Package(i) => {
                 let name = self.packages[i as usize].name.name.clone();

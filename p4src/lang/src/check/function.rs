@@ -106,6 +106,7 @@ impl<'a> Checker<'a, '_> {
 
     /// Run-time parameters as variables of the unit.
     pub(crate) fn bind_params(&mut self, params: &'a [ast::Param], types: &[Ty]) -> Vec<ir::Param> {
+        self.check_run_time_params(params, types);
         let mut out = Vec::with_capacity(params.len());
         for (p, ty) in params.iter().zip(types) {
             let mut place = self.variable(&p.name.name, ty);
@@ -150,15 +151,16 @@ impl<'a> Checker<'a, '_> {
         (Some(place.lv.var), Some(param))
     }
 
-    /// Arguments of `apply`: parameters without generics.
+    /// Arguments of `apply`: type parameters are bound already.
     pub(crate) fn plain_args(
         &mut self,
+        generics: (&'a [ast::Ident], &[Ty]),
         params: &'a [ast::Param],
         what: &str,
         call: Call<'a, '_>,
     ) -> Option<Vec<ir::Arg>> {
         let mut infer = Infer::default();
-        let sig = self.signature(&[], params, None);
+        let sig = self.signature(&[generics], params, None);
         let Some(bound): Option<Vec<Given<'a>>> =
             self.bind_args(params, call.args, what, call.span)
         else {

@@ -27,6 +27,8 @@ pub(crate) struct Signature<'a> {
     pub(crate) params: &'a [ast::Param],
     pub(crate) types: Vec<Ty>,
     pub(crate) ret: Ty,
+    /// Type parameters and what they stand for, for default values.
+    pub(crate) generics: Vec<(&'a ast::Ident, Ty)>,
 }
 
 impl<'a> Checker<'a, '_> {
@@ -85,13 +87,23 @@ impl<'a> Checker<'a, '_> {
         if self.unit.scopes.is_empty() {
             self.push_scope();
         }
-        let types = params.iter().map(|p| self.resolve(&p.ty)).collect();
+        let types: Vec<Ty> = params.iter().map(|p| self.resolve(&p.ty)).collect();
+        self.check_params(params, &types);
         let ret = match ret {
             Some(ty) => self.resolve(ty),
             None => Ty::Void,
         };
         self.unit.scopes = scopes;
-        Signature { params, types, ret }
+        let generics = generics
+            .iter()
+            .flat_map(|(names, types)| names.iter().zip(types.iter().cloned()))
+            .collect();
+        Signature {
+            params,
+            types,
+            ret,
+            generics,
+        }
     }
 
     /// Makes `param` equal to `found` by binding variables; `false` where they differ.
@@ -164,6 +176,18 @@ impl<'a> Checker<'a, '_> {
 
     fn subst_all(&mut self, list: &[Ty], infer: &Infer, span: Span) -> Rc<[Ty]> {
         list.iter().map(|t| self.subst(t, infer, span)).collect()
+    }
+
+    /// A run-time value needs a width: what is bound to a bare `int` is an error.
+    pub(crate) fn widths_known(&mut self, infer: &Infer, span: Span) -> bool {
+        let known = infer.vars.iter().all(|(_, ty)| *ty != Some(Ty::Integer));
+        if !known {
+            self.push(
+                Diagnostic::error(Code::Type, span, "the width of a number here is unknown")
+                    .hint("write it: `8w1`, `16w1` …"),
+            );
+        }
+        known
     }
 
     /// The inferred type arguments. A bare `int` becomes 32 bits wide; what nothing bound is an error, except in an

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::externs::Instantiation;
 use super::fold;
-use super::infer::Infer;
+use super::generic::{Template, Wanted};
 use super::types::Ty;
 use super::unit::{Body, Unit, UnitKind, given_name, join};
 use super::value::{DeclRef, Val};
@@ -24,6 +24,18 @@ impl<'a> Checker<'a, '_> {
         name: &'a ast::Ident,
         init: Option<&'a [ast::Decl]>,
     ) {
+        if self.unit.body != Body::Locals || self.unit.kind == UnitKind::Function {
+            self.push(
+                Diagnostic::error(
+                    Code::Placement,
+                    decl.span,
+                    "an instance cannot be declared among statements",
+                )
+                .hint("declare it before the `apply` block or the first state"),
+            );
+            self.declare(name, Val::Poison);
+            return;
+        }
         let full = self.full_name(&name.name, &decl.annotations);
         let made = Instantiation {
             args,
@@ -45,11 +57,40 @@ impl<'a> Checker<'a, '_> {
         full: String,
         made: Instantiation<'a>,
     ) -> Val<'a> {
-        match self.type_name(ty) {
+        let named = self.type_name(ty);
+        let is_extern = matches!(
+            named,
+            Val::Decl(DeclRef::Extern(_)) | Val::Type(Ty::Extern(..)) | Val::Poison
+        );
+        if made.init.is_some() && !is_extern {
+            self.err(
+                Code::Type,
+                made.span,
+                "only an extern object is initialised with a block",
+            );
+            return Val::Poison;
+        }
+        match named {
             Val::Decl(DeclRef::Extern(i)) => self.extern_instance(i, &[], full, made),
             Val::Type(Ty::Extern(i, args)) => self.extern_instance(i, &args, full, made),
-            Val::Decl(DeclRef::Control(i)) => self.control_instance(i, full, made),
-            Val::Decl(DeclRef::Parser(i)) => self.parser_instance(i, full, made),
+            Val::Decl(DeclRef::Control(i)) => {
+                self.control_instance(i, Wanted::default(), full, made)
+            }
+            Val::Decl(DeclRef::Parser(i)) => self.parser_instance(i, Wanted::default(), full, made),
+            Val::Type(Ty::Control(i, types)) => {
+                let wanted = Wanted {
+                    types: &types,
+                    expected: None,
+                };
+                self.control_instance(i, wanted, full, made)
+            }
+            Val::Type(Ty::Parser(i, types)) => {
+                let wanted = Wanted {
+                    types: &types,
+                    expected: None,
+                };
+                self.parser_instance(i, wanted, full, made)
+            }
             Val::Decl(DeclRef::Package(i)) => self.package_instance(i, &[], &full, made),
             Val::Type(Ty::Package(i, args)) => self.package_instance(i, &args, &full, made),
             Val::Poison => Val::Poison,
@@ -63,27 +104,11 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates constructor arguments against the declaration's parameters.
-    pub(crate) fn unit_args(
-        &mut self,
-        params: &'a [ast::Param],
-        what: &str,
-        made: Instantiation<'a>,
-    ) -> Option<Vec<Val<'a>>> {
-        let mut infer = Infer::default();
-        let sig = self.signature(&[], params, None);
-        let bound = self.bind_args(params, made.args, what, made.span)?;
-        let vals = self.eval_args(&sig, &bound, &mut infer);
-        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
-            return None;
-        }
-        self.constructor_args(&sig, &bound, vals, &infer)
-    }
-
     /// A control instance.
     pub(crate) fn control_instance(
         &mut self,
         index: u32,
+        wanted: Wanted<'_>,
         full: String,
         made: Instantiation<'a>,
     ) -> Val<'a> {
@@ -105,14 +130,11 @@ impl<'a> Checker<'a, '_> {
             );
             return Val::Poison;
         }
-        if !def.decl.type_params.is_empty() {
-            self.unsupported(made.span, "instances of generic controls");
-            return Val::Poison;
-        }
-        let Some(values) = self.unit_args(&def.decl.ctor_params, name, made) else {
+        let template = Template::of_control(def.decl);
+        let Some((types, values)) = self.unit_args(template, wanted, made) else {
             return Val::Poison;
         };
-        match self.control(index, full, values, made) {
+        match self.control(index, full, &types, values, made) {
             Some(id) => Val::Control(id, index),
             None => Val::Poison,
         }
@@ -123,6 +145,7 @@ impl<'a> Checker<'a, '_> {
         &mut self,
         index: u32,
         full: String,
+        types: &[Ty],
         values: Vec<Val<'a>>,
         made: Instantiation<'a>,
     ) -> Option<ir::ControlId> {
@@ -138,9 +161,10 @@ impl<'a> Checker<'a, '_> {
         self.seen_controls.insert(index);
         let id = ir::ControlId(self.out.controls.len() as u32);
         self.out.controls.push(None);
+        self.control_types.insert(id, types.into());
         let mut params = Vec::new();
         let unit = self.in_unit(Unit::new(UnitKind::Control(id), full.clone()), |c| {
-            c.rigid_params(&def.decl.type_params);
+            c.declare_types(&def.decl.type_params, types);
             params = c.unit_params(&def.decl.ctor_params, values, &def.decl.params);
             c.push_scope();
             for local in &body.locals {
@@ -167,14 +191,6 @@ impl<'a> Checker<'a, '_> {
         Some(id)
     }
 
-    /// Type parameters standing for themselves: only generic units that are checked and thrown away have any.
-    pub(crate) fn rigid_params(&mut self, params: &'a [ast::Ident]) {
-        for p in params {
-            let ty = self.types.fresh(&p.name);
-            self.declare(p, Val::Type(ty));
-        }
-    }
-
     /// Constructor parameters as constants, then run-time parameters as variables.
     pub(crate) fn unit_params(
         &mut self,
@@ -195,7 +211,7 @@ impl<'a> Checker<'a, '_> {
                     "extern objects as run-time parameters of parsers and controls",
                 );
             }
-            if *ty == Ty::Integer {
+            if *ty == Ty::Integer && p.direction == ast::Direction::None {
                 self.err(
                     Code::Type,
                     p.ty.span,
@@ -225,11 +241,23 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// `C.apply(…)` on a type: an instance named like the type.
-    pub(crate) fn direct_control(&mut self, index: u32, span: Span) -> Option<ir::ControlId> {
+    pub(crate) fn direct_control(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        span: Span,
+    ) -> Option<ir::ControlId> {
         let def = self.controls[index as usize];
         let own = given_name(&def.decl.name.name, def.annotations);
         let full = self.direct_name(&own);
-        let val = self.direct(|c, made| c.control_instance(index, full, made), span);
+        let wanted = Wanted {
+            types,
+            expected: None,
+        };
+        let val = self.direct(
+            |c, made| c.control_instance(index, wanted, full, made),
+            span,
+        );
         match val {
             Val::Control(id, _) => Some(id),
             _ => None,
@@ -237,10 +265,19 @@ impl<'a> Checker<'a, '_> {
     }
 
     /// As [`Self::direct_control`].
-    pub(crate) fn direct_parser(&mut self, index: u32, span: Span) -> Option<ir::ParserId> {
+    pub(crate) fn direct_parser(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        span: Span,
+    ) -> Option<ir::ParserId> {
         let own = self.parsers[index as usize].name.name.clone();
         let full = self.direct_name(&own);
-        let val = self.direct(|c, made| c.parser_instance(index, full, made), span);
+        let wanted = Wanted {
+            types,
+            expected: None,
+        };
+        let val = self.direct(|c, made| c.parser_instance(index, wanted, full, made), span);
         match val {
             Val::Parser(id, _) => Some(id),
             _ => None,
@@ -287,7 +324,9 @@ impl<'a> Checker<'a, '_> {
         }
         let def = self.controls[index as usize];
         let name = &def.decl.name.name;
-        if let Some(args) = self.plain_args(&def.decl.params, name, call) {
+        let types = self.control_types.get(&id).cloned().unwrap_or_default();
+        let generics = (def.decl.type_params.as_slice(), &*types);
+        if let Some(args) = self.plain_args(generics, &def.decl.params, name, call) {
             self.emit(ir::StmtKind::ApplyControl(id, args), call.span);
         }
         None
@@ -309,7 +348,9 @@ impl<'a> Checker<'a, '_> {
             return None;
         }
         let decl = self.parsers[index as usize];
-        if let Some(args) = self.plain_args(&decl.params, &decl.name.name, call) {
+        let types = self.parser_types.get(&id).cloned().unwrap_or_default();
+        let generics = (decl.type_params.as_slice(), &*types);
+        if let Some(args) = self.plain_args(generics, &decl.params, &decl.name.name, call) {
             self.emit(ir::StmtKind::ApplyParser(id, args), call.span);
         }
         None
@@ -410,10 +451,17 @@ impl<'a> Checker<'a, '_> {
             self.dry_run(|c| {
                 if def.decl.body.is_some() {
                     let values = c.made_up(&def.decl.type_params, &def.decl.ctor_params);
-                    c.control(i, def.decl.name.name.clone(), values, nothing(def.span));
+                    c.control(
+                        i,
+                        def.decl.name.name.clone(),
+                        &[],
+                        values,
+                        nothing(def.span),
+                    );
                 } else {
                     let vars = c.rigid(&def.decl.type_params);
                     c.signature(&[(&def.decl.type_params, &vars)], &def.decl.params, None);
+                    c.check_names(def.decl.params.iter().map(|p| &p.name));
                 }
             });
         }
@@ -425,7 +473,13 @@ impl<'a> Checker<'a, '_> {
             self.dry_run(|c| {
                 if decl.body.is_some() {
                     let values = c.made_up(&decl.type_params, &decl.ctor_params);
-                    c.parser(i, decl.name.name.clone(), values, nothing(decl.name.span));
+                    c.parser(
+                        i,
+                        decl.name.name.clone(),
+                        &[],
+                        values,
+                        nothing(decl.name.span),
+                    );
                 } else {
                     let vars = c.rigid(&decl.type_params);
                     c.signature(&[(&decl.type_params, &vars)], &decl.params, None);

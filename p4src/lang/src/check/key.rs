@@ -6,6 +6,7 @@ use super::unit::Body;
 use crate::ast::{self, ExprKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
+use crate::source::SourceMap;
 
 impl<'a> Checker<'a, '_> {
     /// One key field, appended to the table.
@@ -55,7 +56,7 @@ impl<'a> Checker<'a, '_> {
                 format!("`{}` needs a bit<> or int<>, not {shown}", k.kind.name),
             );
         }
-        let written = renamed.unwrap_or_else(|| key_name(&k.expr));
+        let written = renamed.unwrap_or_else(|| key_name(&self.source, &k.expr));
         if needs_name(&k.expr) && !k.annotations.iter().any(|a| a.name.name == "name") {
             self.push(
                 Diagnostic::error(
@@ -141,7 +142,8 @@ fn needs_name(e: &ast::Expr) -> bool {
 }
 
 /// A key's expression as P4Info names it: as written, `h.isValid()` as `h.$valid$`.
-fn key_name(e: &ast::Expr) -> String {
+fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
+    let key_name = |e| key_name(source, e);
     match &e.kind {
         ExprKind::Name { name, .. } => name.name.clone(),
         ExprKind::Member { base, member } => format!("{}.{}", key_name(base), member.name),
@@ -155,7 +157,14 @@ fn key_name(e: &ast::Expr) -> String {
             }
             _ => format!("{}()", key_name(callee)),
         },
-        ExprKind::Int { value, .. } => value.to_string(),
+        ExprKind::Int { value, .. } => {
+            // In the base it is written in, as p4c has it.
+            let text = source.slice(e.span).to_ascii_lowercase();
+            match text.contains("0x") {
+                true => format!("{value:#x}"),
+                false => value.to_string(),
+            }
+        }
         ExprKind::Bool(b) => b.to_string(),
         ExprKind::Binary { op, lhs, rhs } => {
             format!("{} {} {}", key_name(lhs), symbol(*op), key_name(rhs))

@@ -24,6 +24,7 @@ mod expr;
 mod externs;
 mod fold;
 mod function;
+mod generic;
 mod infer;
 mod instantiate;
 mod key;
@@ -32,6 +33,7 @@ mod member;
 mod ops;
 mod package;
 mod packet;
+mod params;
 mod parser;
 mod resolve;
 mod scope;
@@ -49,6 +51,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::ir;
 use crate::source::{SourceMap, Span};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 use types::{Ty, Types};
 use unit::Unit;
@@ -67,7 +70,7 @@ pub fn check(
     source: &Arc<SourceMap>,
     sink: &mut Sink,
 ) -> Option<ir::Program> {
-    let mut checker = Checker::new(sink);
+    let mut checker = Checker::new(sink, source);
     for decl in &program.decls {
         if let Some(name) = decls::decl_name(decl) {
             checker
@@ -95,6 +98,7 @@ pub(crate) struct Output {
 /// State of one check.
 pub(crate) struct Checker<'a, 's> {
     sink: &'s mut Sink,
+    pub(crate) source: Arc<SourceMap>,
     /// Said already: an instance's second elaboration finds the same faults.
     said: HashSet<(Span, Code, String)>,
     pub(crate) types: Types,
@@ -110,6 +114,9 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) functions: Vec<decls::FunctionDef<'a>>,
     pub(crate) actions: Vec<decls::ActionDef<'a>>,
     pub(crate) function_cache: HashMap<(u32, Vec<Ty>), ir::FunctionId>,
+    /// Type arguments of the instances.
+    pub(crate) control_types: HashMap<ir::ControlId, Rc<[Ty]>>,
+    pub(crate) parser_types: HashMap<ir::ParserId, Rc<[Ty]>>,
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
@@ -131,9 +138,10 @@ pub(crate) struct Checker<'a, 's> {
 }
 
 impl<'a, 's> Checker<'a, 's> {
-    fn new(sink: &'s mut Sink) -> Self {
+    fn new(sink: &'s mut Sink, source: &Arc<SourceMap>) -> Self {
         Checker {
             sink,
+            source: Arc::clone(source),
             said: HashSet::new(),
             types: Types::default(),
             globals: HashMap::new(),
@@ -147,6 +155,8 @@ impl<'a, 's> Checker<'a, 's> {
             functions: Vec::new(),
             actions: Vec::new(),
             function_cache: HashMap::new(),
+            control_types: HashMap::new(),
+            parser_types: HashMap::new(),
             errors: Vec::new(),
             error_index: HashMap::new(),
             match_kinds: BTreeSet::new(),
@@ -216,13 +226,22 @@ impl<'a, 's> Checker<'a, 's> {
         let mut seen: HashMap<(&str, String), Span> = HashMap::new();
         let mut twice = Vec::new();
         let mut see = |kind: &'static str, name: &str, span: Span| {
-            if let Some(first) = seen.insert((kind, name.to_owned()), span) {
+            // A top-level action is one, however many controls have a copy of it.
+            if let Some(first) = seen.insert((kind, name.to_owned()), span)
+                && (kind != "action" || first != span)
+            {
                 twice.push((kind, name.to_owned(), first, span));
             }
         };
         for c in self.out.controls.iter().flatten() {
             for t in &c.tables {
                 see("table", &t.name, t.span);
+            }
+            let offered = c.tables.iter().flat_map(|t| &t.actions);
+            for id in offered.map(|a| a.action).collect::<BTreeSet<_>>() {
+                if let Some(action) = c.actions.get(id.index()) {
+                    see("action", &action.name, action.span);
+                }
             }
         }
         for e in &self.out.externs {

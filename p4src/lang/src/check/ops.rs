@@ -109,6 +109,16 @@ impl<'a> Checker<'a, '_> {
         if let (Val::Integer(a), Val::Integer(b)) = (&left, &right) {
             return self.integers(op, a, b, at.2);
         }
+        let negative =
+            |v: &Val<'a>| matches!(v, Val::Integer(n) if n.sign() == num_bigint::Sign::Minus);
+        if matches!(op, BinOp::Div | BinOp::Mod) && (negative(&left) || negative(&right)) {
+            self.err(
+                Code::Type,
+                at.2,
+                "division and modulo are not defined for negative numbers",
+            );
+            return Val::Poison;
+        }
         let Some((ty, a, b)) = self.same_type(left, right, at) else {
             return Val::Poison;
         };

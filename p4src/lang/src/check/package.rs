@@ -3,6 +3,7 @@
 
 use super::Checker;
 use super::externs::Instantiation;
+use super::generic::Template;
 use super::infer::Infer;
 use super::types::Ty;
 use super::value::Val;
@@ -30,6 +31,16 @@ impl<'a> Checker<'a, '_> {
             span: decl.span,
         };
         let val = self.instance(ty, full, made);
+        if matches!(val, Val::Control(..) | Val::Parser(..)) {
+            self.push(
+                Diagnostic::error(
+                    Code::Placement,
+                    decl.span,
+                    "parsers and controls cannot be instantiated at the top level",
+                )
+                .hint("a package takes them as arguments: `Package(MyIngress()) main;`"),
+            );
+        }
         if name.name == "main" {
             match &val {
                 Val::Package(package, _) => self.main = Some((**package).clone()),
@@ -125,8 +136,9 @@ impl<'a> Checker<'a, '_> {
                     self.controls[index as usize].decl,
                     self.controls[*expected as usize].decl,
                 );
+                let own = self.control_types.get(&id).cloned().unwrap_or_default();
                 let fits = self.conforms(
-                    (&found.name, &found.params),
+                    (Template::of_control(found), &own),
                     (&expected.name, &expected.type_params, &expected.params),
                     targs,
                     span,
@@ -139,8 +151,9 @@ impl<'a> Checker<'a, '_> {
                     self.parsers[index as usize],
                     self.parsers[*expected as usize],
                 );
+                let own = self.parser_types.get(&id).cloned().unwrap_or_default();
                 let fits = self.conforms(
-                    (&found.name, &found.params),
+                    (Template::of_parser(found), &own),
                     (&expected.name, &expected.type_params, &expected.params),
                     targs,
                     span,
@@ -188,15 +201,16 @@ impl<'a> Checker<'a, '_> {
     /// Holds a parser or control against the architecture's type.
     fn conforms(
         &mut self,
-        found: (&'a ast::Ident, &'a [ast::Param]),
+        found: (Template<'a>, &[Ty]),
         expected: (&'a ast::Ident, &'a [ast::Ident], &'a [ast::Param]),
         targs: &[Ty],
         span: Span,
         infer: &mut Infer,
     ) -> bool {
         let wanted = self.signature(&[(expected.1, targs)], expected.2, None);
-        let given = self.signature(&[], found.1, None);
-        let (name, type_name) = (&found.0.name, &expected.0.name);
+        let (found, own) = found;
+        let given = self.signature(&[(found.type_params, own)], found.params, None);
+        let (name, type_name) = (&found.name.name, &expected.0.name);
         // Trailing parameters that are optional may be left out.
         let least = expected
             .2
@@ -218,7 +232,7 @@ impl<'a> Checker<'a, '_> {
                         }
                     ),
                 )
-                .label(found.0.span, "declared here")
+                .label(found.name.span, "declared here")
                 .label(expected.0.span, "what the architecture wants"),
             );
             return false;

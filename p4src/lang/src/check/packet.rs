@@ -114,6 +114,22 @@ impl<'a> Checker<'a, '_> {
             Some(ir::Arg::In(e)) => Some(e),
             _ => None,
         };
+        if varbits > 1 {
+            let name = self.types.ir[ty.index()].name.clone();
+            let declared = self.structs.iter().find(|s| s.name.name == name);
+            let is_varbit = |f: &&ast::Field| matches!(f.ty.kind, ast::TypeKind::Varbit(_));
+            let at = declared.and_then(|s| s.fields.iter().filter(is_varbit).nth(1));
+            let mut d = Diagnostic::error(
+                Code::Type,
+                at.map_or(call.span, |f| f.name.span),
+                "a header that is extracted has one varbit field at most",
+            );
+            if at.is_some() {
+                d = d.label(call.span, "extracted here");
+            }
+            self.push(d);
+            return;
+        }
         if varbits > 0 && varbit_bits.is_none() {
             self.push(
                 Diagnostic::error(

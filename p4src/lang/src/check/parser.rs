@@ -1,6 +1,7 @@
 //! Parsers: locals, states, value sets.
 
 use super::externs::Instantiation;
+use super::generic::{Template, Wanted};
 use super::scope::nearest;
 use super::types::Ty;
 use super::unit::{Body, Unit, UnitKind};
@@ -15,6 +16,7 @@ impl<'a> Checker<'a, '_> {
     pub(crate) fn parser_instance(
         &mut self,
         index: u32,
+        wanted: Wanted<'_>,
         full: String,
         made: Instantiation<'a>,
     ) -> Val<'a> {
@@ -36,14 +38,11 @@ impl<'a> Checker<'a, '_> {
             );
             return Val::Poison;
         }
-        if !decl.type_params.is_empty() {
-            self.unsupported(made.span, "instances of generic parsers");
-            return Val::Poison;
-        }
-        let Some(values) = self.unit_args(&decl.ctor_params, name, made) else {
+        let template = Template::of_parser(decl);
+        let Some((types, values)) = self.unit_args(template, wanted, made) else {
             return Val::Poison;
         };
-        match self.parser(index, full, values, made) {
+        match self.parser(index, full, &types, values, made) {
             Some(id) => Val::Parser(id, index),
             None => Val::Poison,
         }
@@ -54,6 +53,7 @@ impl<'a> Checker<'a, '_> {
         &mut self,
         index: u32,
         full: String,
+        types: &[Ty],
         values: Vec<Val<'a>>,
         made: Instantiation<'a>,
     ) -> Option<ir::ParserId> {
@@ -69,11 +69,12 @@ impl<'a> Checker<'a, '_> {
         self.seen_parsers.insert(index);
         let id = ir::ParserId(self.out.parsers.len() as u32);
         self.out.parsers.push(None);
+        self.parser_types.insert(id, types.into());
         let mut params = Vec::new();
         let mut init = Vec::new();
         let mut states = Vec::new();
         let unit = self.in_unit(Unit::new(UnitKind::Parser, full.clone()), |c| {
-            c.rigid_params(&decl.type_params);
+            c.declare_types(&decl.type_params, types);
             params = c.unit_params(&decl.ctor_params, values, &decl.params);
             c.push_scope();
             init = c.block_of(|c| {
@@ -157,7 +158,21 @@ impl<'a> Checker<'a, '_> {
         let mut order: Vec<&'a ast::State> = Vec::with_capacity(list.len());
         order.extend(list.iter().filter(|s| s.name.name == "start"));
         order.extend(list.iter().filter(|s| s.name.name != "start"));
-        if order.first().is_none_or(|s| s.name.name != "start") {
+        let built_in = |s: &&ast::State| matches!(s.name.name.as_str(), "accept" | "reject");
+        for state in list.iter().filter(built_in) {
+            self.err(
+                Code::Duplicate,
+                state.name.span,
+                format!(
+                    "state `{}` is built in and cannot be declared",
+                    state.name.name
+                ),
+            );
+        }
+        order.retain(|s| !built_in(s));
+        if order.first().is_none_or(|s| s.name.name != "start")
+            && !list.iter().any(|s| built_in(&s))
+        {
             self.err(
                 Code::Architecture,
                 decl.name.span,

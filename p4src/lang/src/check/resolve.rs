@@ -97,8 +97,21 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             TypeKind::Tuple(items) => {
-                let items: Rc<[Ty]> = items.iter().map(|t| self.resolve(t)).collect();
-                Ty::Tuple(items)
+                let mut fields = Vec::with_capacity(items.len());
+                for item in items {
+                    let field = self.resolve(item);
+                    if matches!(field, Ty::Str | Ty::Void) || field.is_object() {
+                        let shown = self.types.show(&field);
+                        self.err(
+                            Code::Type,
+                            item.span,
+                            format!("a tuple cannot hold a field of type {shown}"),
+                        );
+                        return Val::Poison;
+                    }
+                    fields.push(field);
+                }
+                Ty::Tuple(fields.into())
             }
             TypeKind::List(elem) => Ty::List(Rc::new(self.resolve(elem))),
         };
@@ -160,6 +173,18 @@ impl<'a> Checker<'a, '_> {
             return Ty::Poison;
         }
         if args.iter().any(Ty::is_poison) {
+            return Ty::Poison;
+        }
+        let itself = |arg: &Ty| match (decl, arg) {
+            (DeclRef::Extern(i), Ty::Extern(j, _)) => i == *j,
+            _ => false,
+        };
+        if args.iter().any(itself) {
+            self.err(
+                Code::Type,
+                span,
+                "a type cannot have itself as a type argument",
+            );
             return Ty::Poison;
         }
         let shared: Rc<[Ty]> = args.into();

@@ -56,6 +56,14 @@ impl<'a> Checker<'a, '_> {
             self.emit_apply(table, None, Some(run.lv.var), at);
         }
         let label = |c: &mut Self, e: &'a ast::Expr| -> Option<Const> {
+            if !matches!(e.kind, ExprKind::Name { .. } | ExprKind::Member { .. }) {
+                c.err(
+                    Code::Type,
+                    e.span,
+                    "a label of `action_run` is an action's name or `default`",
+                );
+                return None;
+            }
             let (action, _) = c.named_action(e)?;
             let offered = c.unit.tables.get(table.index()).map(|t| &t.actions);
             match offered.and_then(|list| list.iter().position(|a| a.action == action)) {
@@ -115,11 +123,7 @@ impl<'a> Checker<'a, '_> {
             if ty.is_poison() {
                 return None;
             }
-            let wanted = match &ty {
-                Ty::SerEnum(_) if matches!(e.kind, ExprKind::Int { .. }) => c.decay(ty.clone()),
-                _ => ty.clone(),
-            };
-            c.constant(e, &wanted)
+            c.constant(e, &ty)
         };
         let placeholder = fold::boolean(false);
         let value = value.map_or(placeholder, |(_, e)| e);
@@ -148,11 +152,15 @@ impl<'a> Checker<'a, '_> {
                                 .label(first, "first here"),
                         );
                     }
-                    if i + 1 != cases.len() {
-                        self.warn(
-                            Code::Lint,
-                            case.span,
-                            "`default` is not the last label; it still applies only if no other does",
+                    let next = cases.get(i + 1);
+                    if next.is_some_and(|c| matches!(c.label, SwitchLabel::Expr(_))) {
+                        self.push(
+                            Diagnostic::error(
+                                Code::Placement,
+                                cases[i + 1].span,
+                                "no label may follow `default`",
+                            )
+                            .label(case.span, "`default`"),
                         );
                     }
                     group_default = true;

@@ -21,6 +21,7 @@ impl<'a> Checker<'a, '_> {
     /// A table of the current control.
     pub(crate) fn table(&mut self, decl: &'a ast::Decl, table: &'a ast::TableDecl) -> Val<'a> {
         let body = std::mem::replace(&mut self.unit.body, Body::Locals);
+        self.unit.bound_texts.clear();
         let mut t = ir::Table {
             name: self.full_name(&table.name.name, &decl.annotations),
             key: Vec::new(),
@@ -54,7 +55,7 @@ impl<'a> Checker<'a, '_> {
                 }
                 TablePropertyKind::Actions(actions) => {
                     for a in actions {
-                        self.table_action(a, &mut t, &mut decls);
+                        self.table_action(a, &mut t, &mut decls, &mut key_block);
                     }
                 }
                 _ => {}
@@ -87,18 +88,79 @@ impl<'a> Checker<'a, '_> {
         for p in &table.properties {
             if let TablePropertyKind::Entries(entries) = &p.kind {
                 if t.key.is_empty() && !entries.is_empty() {
-                    self.err(Code::Type, p.span, "a table without a key has no entries");
+                    self.push(
+                        Diagnostic::error(
+                            Code::Type,
+                            table.name.span,
+                            "a table without a key has no entries",
+                        )
+                        .label(p.span, "the entries"),
+                    );
                     continue;
                 }
+                self.entries_last(table, p);
                 t.const_entries = p.is_const;
                 self.table_entries(entries, p.is_const, &mut t, &key_types, &decls, &rules);
             }
+        }
+        if t.default_action.action.is_none() {
+            self.check_no_action();
         }
         self.unit.body = body;
         let id = ir::TableId(self.unit.tables.len() as u32);
         self.unit.tables.push(t);
         self.unit.key_blocks.push(key_block);
         Val::Table(id)
+    }
+
+    /// Arguments as written, without white space.
+    fn texts(&self, args: &[ast::Arg]) -> Vec<String> {
+        args.iter()
+            .map(|a| self.source.slice(a.value.span).split_whitespace().collect())
+            .collect()
+    }
+
+    /// A table without a default action runs core.p4's `NoAction`, so that must be what it is there.
+    fn check_no_action(&mut self) {
+        let Some(entry) = self.globals.get("NoAction") else {
+            return;
+        };
+        let fits = match &entry.val {
+            Val::GlobalAction(i) => {
+                super::action::action_params(self.actions[*i as usize].decl).is_empty()
+            }
+            Val::Poison => true,
+            _ => false,
+        };
+        let span = entry.span;
+        if !fits {
+            self.err(
+                Code::Type,
+                span,
+                "`NoAction` must be an action without parameters: tables fall back on it",
+            );
+        }
+    }
+
+    /// The entries stand behind the key and the actions (P4_16 1.2.5, section 14.2.1.4).
+    fn entries_last(&mut self, table: &'a ast::TableDecl, entries: &'a ast::TableProperty) {
+        let later = table.properties.iter().find(|p| {
+            let named = matches!(
+                p.kind,
+                TablePropertyKind::Key(_) | TablePropertyKind::Actions(_)
+            );
+            named && p.span.start > entries.span.start
+        });
+        if let Some(later) = later {
+            self.push(
+                Diagnostic::error(
+                    Code::Placement,
+                    entries.span,
+                    "entries stand behind the table's key and actions",
+                )
+                .label(later.span, "this comes first"),
+            );
+        }
     }
 
     fn once_each(&mut self, table: &'a ast::TableDecl) {
@@ -126,6 +188,7 @@ impl<'a> Checker<'a, '_> {
         a: &'a ast::TableAction,
         t: &mut ir::Table,
         decls: &mut Vec<&'a ast::Decl>,
+        key_block: &mut ir::Block,
     ) {
         let (callee, written): (&'a ast::Expr, &'a [ast::Arg]) = match &a.expr.kind {
             ExprKind::Call { callee, args, .. } => (callee, args),
@@ -147,7 +210,23 @@ impl<'a> Checker<'a, '_> {
         sig.params = &sig.params[..bound];
         sig.types.truncate(bound);
         let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
-        let args = self.directed_args(&sig, written, name, a.expr.span);
+        let (args, calls) = self.directed_args(&sig, written, name, a.expr.span);
+        let applies = |s: &ir::Stmt| {
+            matches!(
+                s.kind,
+                ir::StmtKind::ApplyTable { .. } | ir::StmtKind::ApplyControl(..)
+            )
+        };
+        if calls.iter().any(applies) {
+            self.err(
+                Code::Placement,
+                a.expr.span,
+                "a table cannot be applied in an argument of a table's action",
+            );
+        }
+        self.unit.bound_texts.push(self.texts(written));
+        // Calls among the arguments run where the table is applied, just before the lookup, like those of the key.
+        key_block.extend(calls);
         let annotations = self.annotations(&a.annotations);
         t.actions.push(ir::TableAction {
             action,
@@ -164,10 +243,11 @@ impl<'a> Checker<'a, '_> {
         written: &'a [ast::Arg],
         name: &str,
         span: Span,
-    ) -> Vec<ir::Arg> {
+    ) -> (Vec<ir::Arg>, ir::Block) {
         let Some(given) = self.bind_args(sig.params, written, name, span) else {
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         };
+        let body = std::mem::replace(&mut self.unit.body, Body::Apply);
         let mut infer = super::infer::Infer::default();
         let mut lowered = None;
         let block = self.block_of(|c| {
@@ -176,10 +256,8 @@ impl<'a> Checker<'a, '_> {
                 lowered = c.lower_args(sig, &given, vals, &infer);
             }
         });
-        if !block.is_empty() {
-            self.unsupported(span, "calls in an action's bound arguments");
-        }
-        lowered.unwrap_or_default()
+        self.unit.body = body;
+        (lowered.unwrap_or_default(), block)
     }
 
     fn table_property(
@@ -340,9 +418,16 @@ impl<'a> Checker<'a, '_> {
                 params: &sig.params[..directed],
                 types: sig.types[..directed].to_vec(),
                 ret: Ty::Void,
+                generics: Vec::new(),
             };
-            let again = self.directed_args(&first, bound, name, e.span);
-            if !same_args(&again, &t.actions[at].args) {
+            let (again, calls) = self.directed_args(&first, bound, name, e.span);
+            // What calls something is compared as it is written: each call's result is a temporary of its own.
+            let same = if calls.is_empty() {
+                same_args(&again, &t.actions[at].args)
+            } else {
+                self.unit.bound_texts.get(at) == Some(&self.texts(bound))
+            };
+            if !same {
                 self.err(
                     Code::Type,
                     e.span,

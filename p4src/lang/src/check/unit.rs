@@ -60,6 +60,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) loops: u32,
     /// Parser states by name.
     pub(crate) states: HashMap<&'a str, ir::Target>,
+    /// Of the table being read: its actions' bound arguments as written.
+    pub(crate) bound_texts: Vec<Vec<String>>,
     /// The object that `this` means.
     pub(crate) this: Option<(ir::ExternId, Ty)>,
 }
@@ -91,6 +93,7 @@ impl<'a> Unit<'a> {
             ret: None,
             loops: 0,
             states: HashMap::new(),
+            bound_texts: Vec::new(),
             this: None,
         }
     }

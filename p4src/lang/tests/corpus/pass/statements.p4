@@ -5,7 +5,7 @@ enum bit<8> kind_t { one = 1, two = 2, }
 control c(inout bit<8> v) {
     ;
     const bit<8> limit = 4;
-    @name("renamed") action a(@optional bit<8> x) { v = x; exit; }
+    @name("renamed") action a(bit<8> x) { v = x; exit; }
     action b() { v = 0; return; }
     @anything(goes here, "even" (this), isn't it?) table t {
         key = { v : exact @name("v"); v & 0xf : ternary; }

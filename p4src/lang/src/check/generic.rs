@@ -1,0 +1,119 @@
+//! Parsers and controls over types: arguments given, or inferred from constructor arguments and from the type that a
+//! package wants (P4_16 1.2.5, section 6.7).
+
+use super::Checker;
+use super::externs::Instantiation;
+use super::infer::Infer;
+use super::types::Ty;
+use super::value::Val;
+use crate::ast;
+use std::rc::Rc;
+
+/// What an instance is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Template<'a> {
+    pub(crate) name: &'a ast::Ident,
+    pub(crate) type_params: &'a [ast::Ident],
+    pub(crate) params: &'a [ast::Param],
+    pub(crate) ctor_params: &'a [ast::Param],
+}
+
+impl<'a> Template<'a> {
+    pub(crate) fn of_control(decl: &'a ast::ControlDecl) -> Template<'a> {
+        Template {
+            name: &decl.name,
+            type_params: &decl.type_params,
+            params: &decl.params,
+            ctor_params: &decl.ctor_params,
+        }
+    }
+
+    pub(crate) fn of_parser(decl: &'a ast::ParserDecl) -> Template<'a> {
+        Template {
+            name: &decl.name,
+            type_params: &decl.type_params,
+            params: &decl.params,
+            ctor_params: &decl.ctor_params,
+        }
+    }
+}
+
+/// Type arguments as written, and the type that the place of the instance wants.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wanted<'t> {
+    pub(crate) types: &'t [Ty],
+    pub(crate) expected: Option<&'t Ty>,
+}
+
+impl<'a> Checker<'a, '_> {
+    /// Type arguments and constructor arguments of an instance.
+    pub(crate) fn unit_args(
+        &mut self,
+        template: Template<'a>,
+        wanted: Wanted<'_>,
+        made: Instantiation<'a>,
+    ) -> Option<(Rc<[Ty]>, Vec<Val<'a>>)> {
+        let name = &template.name.name;
+        let mut infer = Infer::default();
+        let types = self.type_arguments(
+            template.type_params,
+            wanted.types,
+            name,
+            made.span,
+            &mut infer,
+        )?;
+        let sig = self.signature(
+            &[(template.type_params, &types)],
+            template.ctor_params,
+            None,
+        );
+        let bound = self.bind_args(template.ctor_params, made.args, name, made.span)?;
+        let vals = self.eval_args(&sig, &bound, &mut infer);
+        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+            return None;
+        }
+        if let Some(expected) = wanted.expected {
+            self.infer_from_place(template, &types, expected, &mut infer);
+        }
+        let types = self.settled(&types, &mut infer, true, made.span)?;
+        let values = self.constructor_args(&sig, &bound, vals, &infer)?;
+        Some((types.into(), values))
+    }
+
+    /// The parameters that the place wants bind the type parameters.
+    fn infer_from_place(
+        &mut self,
+        template: Template<'a>,
+        types: &[Ty],
+        expected: &Ty,
+        infer: &mut Infer,
+    ) {
+        let (place, args) = match expected {
+            Ty::Control(i, args) => (
+                Template::of_control(self.controls[*i as usize].decl),
+                args.clone(),
+            ),
+            Ty::Parser(i, args) => (Template::of_parser(self.parsers[*i as usize]), args.clone()),
+            _ => return,
+        };
+        let theirs = self.signature(&[(place.type_params, &args)], place.params, None);
+        let ours = self.signature(&[(template.type_params, types)], template.params, None);
+        for (own, wanted) in ours.types.iter().zip(&theirs.types) {
+            if !self.types.has_vars(wanted) {
+                self.unify(own, wanted, infer);
+            }
+        }
+    }
+
+    /// Type parameters as what they stand for. Without arguments they stand for themselves, which happens only where a
+    /// generic unit that nothing instantiates is checked on its own.
+    pub(crate) fn declare_types(&mut self, params: &'a [ast::Ident], types: &[Ty]) {
+        for (i, p) in params.iter().enumerate() {
+            let ty = match types.get(i) {
+                Some(ty) => ty.clone(),
+                None => self.types.fresh(&p.name),
+            };
+            self.declare(p, Val::Type(ty));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a parameter may be (P4_16 1.2.5, section 6.8).
+
+use super::Checker;
+use super::types::Ty;
+use crate::ast::{self, Direction};
+use crate::diagnostics::{Code, Diagnostic};
+
+impl<'a> Checker<'a, '_> {
+    /// Directions and default values against the types.
+    pub(crate) fn check_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
+        for (p, ty) in params.iter().zip(types) {
+            let at_compile_time = matches!(ty, Ty::Str | Ty::Integer) || ty.is_object();
+            if p.direction != Direction::None && at_compile_time {
+                let shown = self.types.show(ty);
+                self.err(
+                    Code::Type,
+                    p.name.span,
+                    format!("a parameter of type {shown} cannot have a direction"),
+                );
+            }
+            if matches!(p.direction, Direction::Out | Direction::InOut)
+                && let Some(default) = &p.default
+            {
+                self.push(
+                    Diagnostic::error(
+                        Code::Placement,
+                        p.name.span,
+                        format!(
+                            "`{}` is written, so it cannot have a default value",
+                            p.name.name
+                        ),
+                    )
+                    .label(default.span, "the default value"),
+                );
+            }
+        }
+    }
+
+    /// Run-time parameters of what has a body.
+    pub(crate) fn check_run_time_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
+        self.check_params(params, types);
+        for (p, ty) in params.iter().zip(types) {
+            if matches!(ty, Ty::Parser(..) | Ty::Control(..) | Ty::Package(..)) {
+                let shown = self.types.show(ty);
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        p.name.span,
+                        format!("a run-time parameter cannot be a {shown}"),
+                    )
+                    .hint("constructor parameters may be: `control c(…)(T x)`"),
+                );
+            }
+            if let Some(default) = &p.default
+                && p.direction != Direction::Out
+                && !self.types.has_vars(ty)
+            {
+                self.constant(default, ty);
+            }
+        }
+    }
+
+    /// Functions and actions always get all their arguments.
+    pub(crate) fn no_optional_params(&mut self, params: &'a [ast::Param]) {
+        for p in params.iter().filter(|p| super::args::is_optional(p)) {
+            self.push(
+                Diagnostic::error(
+                    Code::Placement,
+                    p.name.span,
+                    "an `@optional` parameter may not stand here",
+                )
+                .hint("a default value makes it optional: `= …`"),
+            );
+        }
+    }
+
+    /// Constructor parameters.
+    pub(crate) fn check_constructor_params(&mut self, params: &'a [ast::Param]) {
+        for p in params.iter().filter(|p| p.direction != Direction::None) {
+            self.err(
+                Code::Placement,
+                p.name.span,
+                "a constructor's parameter has no direction",
+            );
+        }
+    }
+
+    /// Names of one list of parameters differ.
+    pub(crate) fn check_names(&mut self, names: impl Iterator<Item = &'a ast::Ident>) {
+        let mut seen: Vec<&'a ast::Ident> = Vec::new();
+        for name in names {
+            if let Some(first) = seen.iter().find(|n| n.name == name.name) {
+                self.push(
+                    Diagnostic::error(
+                        Code::Duplicate,
+                        name.span,
+                        format!("`{}` is declared twice", name.name),
+                    )
+                    .label(first.span, "first here"),
+                );
+            }
+            seen.push(name);
+        }
+    }
+}
