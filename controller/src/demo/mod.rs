@@ -163,11 +163,16 @@ fn workers(settings: &Settings<'_>) -> Result<usize, ExperimentError> {
         .map_or(0, |training| training.workers.len()))
 }
 
+/// The demo's scenario with the seed that was asked for.
+fn scenario_text(seed: u64) -> String {
+    SCENARIO.replace("seed: 7", &format!("seed: {seed}"))
+}
+
 /// The demo's scenario with what distinguishes a run.
 fn variant(name: &str, settings: &Settings<'_>) -> Result<Planned, ExperimentError> {
     let refused =
         |diagnostics: scenario::Diagnostics| ExperimentError::Scenario(diagnostics.to_string());
-    let text = SCENARIO.replace("seed: 7", &format!("seed: {}", settings.seed));
+    let text = scenario_text(settings.seed);
     let mut scenario = scenario::load(SCENARIO_FILE, &text).map_err(refused)?;
     if let Some(Workload::Training(training)) = &mut scenario.workload {
         training.iterations = settings.iterations;

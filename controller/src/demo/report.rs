@@ -1,6 +1,6 @@
 //! The demo for people: a table in the terminal, a page in the browser.
 
-use super::{Demo, SCENARIO};
+use super::{Demo, scenario_text};
 use crate::report::html::Page;
 use crate::report::plot::{self, Curve, PlotError};
 use crate::report::table::Table;
@@ -129,6 +129,6 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
         .collect();
     page.paragraph(&format!("Sent again: {}.", again.join(", ")));
     page.heading("Scenario of the faulted run")
-        .preformatted(SCENARIO);
+        .preformatted(&scenario_text(demo.seed));
     Ok(page.render())
 }
