@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's own commands.
 
+mod bench;
 mod conformance;
 mod packages;
 mod test;
@@ -18,6 +19,8 @@ struct Cli {
 enum Command {
     /// Run all tests; as root on Debian, first install the packages that they want
     Test(test::Args),
+    /// Measure what the embedded switch costs
+    Bench(bench::Args),
     /// Run p4c's own tests, from a checkout of it, against our compiler and switch
     Conformance(conformance::Args),
 }
@@ -25,6 +28,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Test(args) => test::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Conformance(args) => conformance::run(&args),
     };
     match result {

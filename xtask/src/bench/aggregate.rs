@@ -1,0 +1,167 @@
+//! `aggregate_cpu`: p4src's aggregation of 256 values, as workers with full windows use it.
+
+use super::clock::median_ns;
+use super::row::{Reach, Row};
+use super::support::{Numbers, entry, pass};
+use anyhow::{Result, anyhow, ensure};
+use p4lang::runtime::Match;
+use pipeline::{Config, Switch};
+use std::sync::Arc;
+
+/// What [`run`] measures.
+pub const NAMES: &[&str] = &["aggregate_cpu"];
+
+const WORKERS: u32 = 8;
+const SLOTS: u32 = 16_384;
+const IN_FLIGHT: u32 = 512;
+const VALUES: usize = 256;
+const JOB: u16 = 7;
+const SERVER_MAC: u64 = 0x0200_0000_00aa;
+
+/// The row. The window is all slots, so that rounds walk through all of both versions' memory, 512 chunks at a time.
+pub fn run() -> Result<Vec<Row>> {
+    let mut switch = program()?;
+    let mut numbers = Numbers(2);
+    let mut frames: Vec<(u32, Vec<u8>)> = (0..IN_FLIGHT * WORKERS)
+        .map(|i| (i % WORKERS, update(i % WORKERS, &mut numbers)))
+        .collect();
+    let mut chunk = 0u32;
+    let mut sums = 0;
+    let mut round = |switch: &mut Switch| {
+        for (i, (_, frame)) in frames.iter_mut().enumerate() {
+            place(frame, chunk + i as u32 / WORKERS);
+        }
+        chunk += IN_FLIGHT;
+        sums += pass(switch, &frames);
+    };
+    // Placing the next chunks into 4,096 frames is not the switch's work: it is measured and taken off.
+    let rounds = 3 * 2 * (SLOTS / IN_FLIGHT) as usize;
+    let per_round = u64::from(IN_FLIGHT * WORKERS);
+    let with = median_ns(rounds, per_round, || round(&mut switch));
+    let made = (rounds as u64 + 1) * u64::from(IN_FLIGHT);
+    ensure!(sums == made, "{sums} sums of {made} chunks");
+    let mut next = 0u32;
+    let without = median_ns(rounds, per_round, || {
+        for (i, (_, frame)) in frames.iter_mut().enumerate() {
+            place(frame, next + i as u32 / WORKERS);
+        }
+        next += IN_FLIGHT;
+        std::hint::black_box(&frames);
+    });
+    let floor = floor_ns(&frames);
+    Ok(vec![Row {
+        name: "aggregate_cpu",
+        value: Some((with - without) / 1000.0),
+        unit: "us/packet",
+        reach: Reach::AtMost(1.0),
+        floor: Some(floor / 1000.0),
+        note: format!(
+            "PSA, {VALUES} values, {SLOTS} slots x 2 versions, {IN_FLIGHT} in flight, {WORKERS} workers: {WORKERS} packets in, \
+             one sum out, checked against its count; floor: values swapped and added to a row of the same memory by a \
+             loop of Rust"
+        ),
+    }])
+}
+
+/// Byte swap and addition of each frame's values, the sums kept slot by slot.
+fn floor_ns(frames: &[(u32, Vec<u8>)]) -> f64 {
+    let mut rows = vec![0u32; 2 * SLOTS as usize * VALUES];
+    let mut at = 0usize;
+    median_ns(
+        3 * (2 * SLOTS / IN_FLIGHT) as usize,
+        frames.len() as u64,
+        || {
+            for (i, (_, frame)) in frames.iter().enumerate() {
+                let row = (at + i / WORKERS as usize) % (2 * SLOTS as usize) * VALUES;
+                let values = frame[62..].chunks_exact(4);
+                for (sum, value) in rows[row..row + VALUES].iter_mut().zip(values) {
+                    *sum = sum
+                        .wrapping_add(u32::from_be_bytes([value[0], value[1], value[2], value[3]]));
+                }
+            }
+            at += IN_FLIGHT as usize;
+            std::hint::black_box(&rows);
+        },
+    )
+}
+
+fn program() -> Result<Switch> {
+    let library = parser_gen::Library::builtin();
+    let options = parser_gen::Options { aggregate: true };
+    let generated = parser_gen::generate(&library, &[], &options)?;
+    let mut files = p4lang::Files::new();
+    for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {
+        files.insert(&path, text);
+    }
+    let options = p4lang::Options {
+        defines: vec![("NUM_SLOTS".into(), SLOTS.to_string())],
+        ..Default::default()
+    };
+    let compiled = p4lang::compile(&files, &parser_gen::Arch::Psa.main_path(), &options)
+        .map_err(|e| anyhow!("{e}"))?;
+    let mut switch = Switch::new(Arc::new(compiled.program), Config::default())?;
+    let job = ("hdr.agg.job", Match::Exact(JOB.into()));
+    switch.insert_entry(&entry(
+        "SwitchIngress.aggregate.jobs",
+        std::slice::from_ref(&job),
+        0,
+        "SwitchIngress.aggregate.aggregate_job",
+        &[
+            ("all_workers_", (1u128 << WORKERS) - 1),
+            ("base_", 0),
+            ("window_", SLOTS.into()),
+            ("slot_mask_", u128::from(SLOTS) - 1),
+        ],
+    ))?;
+    for w in 0..u128::from(WORKERS) {
+        let key = [
+            job.clone(),
+            ("hdr.agg.worker", Match::Exact(w)),
+            ("meta.port", Match::Exact(w)),
+        ];
+        switch.insert_entry(&entry(
+            "SwitchIngress.aggregate.members",
+            &key,
+            0,
+            "SwitchIngress.aggregate.member",
+            &[("worker_bit_", 1 << w)],
+        ))?;
+    }
+    switch.insert_entry(&entry(
+        "SwitchIngress.forward.mac",
+        &[("hdr.ethernet.dst", Match::Exact(SERVER_MAC.into()))],
+        0,
+        "SwitchIngress.forward.unicast",
+        &[("port", 100)],
+    ))?;
+    Ok(switch)
+}
+
+/// Writes the chunk number, and the slot and version that follow from it.
+fn place(frame: &mut [u8], chunk: u32) {
+    frame[43] = if chunk / SLOTS % 2 == 1 { 0x80 } else { 0 };
+    frame[46..50].copy_from_slice(&chunk.to_be_bytes());
+    frame[50..52].copy_from_slice(&((chunk % SLOTS) as u16).to_be_bytes());
+}
+
+/// An UPDATE of chunk 0 (docs/protocol.md).
+fn update(worker: u32, numbers: &mut Numbers) -> Vec<u8> {
+    let payload = 20 + 4 * VALUES as u16;
+    let w = worker as u8;
+    let mut f = SERVER_MAC.to_be_bytes()[2..].to_vec();
+    f.extend([2, 0, 0, 0, 0, w, 0x08, 0x00, 0x45, 0]);
+    f.extend((28 + payload).to_be_bytes());
+    f.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, w, 10, 0, 1, 1]);
+    f.extend([0x30, 0x39, 0x57, 0x45]);
+    f.extend((8 + payload).to_be_bytes());
+    f.extend([0xbe, 0xef, 0x11, 0]);
+    f.extend(JOB.to_be_bytes());
+    f.extend([0, 0, 0, 0, 0, 0, w, 0]);
+    f.extend((1u32 << worker).to_be_bytes());
+    f.extend([128, 120 + w]);
+    f.extend((VALUES as u16).to_be_bytes());
+    for _ in 0..VALUES {
+        f.extend((numbers.next() as u32).to_be_bytes());
+    }
+    f
+}

@@ -1,0 +1,95 @@
+//! `router_cpu`: an IPv4 router of three tables, frames of 64 bytes, memory to memory.
+
+use super::clock::median_ns;
+use super::row::{Reach, Row};
+use super::support::{Numbers, entry, pass, switch, udp_frame};
+use anyhow::{Result, ensure};
+use p4lang::runtime::Match;
+
+/// What [`run`] measures.
+pub const NAMES: &[&str] = &["router_cpu"];
+
+const PREFIXES: u64 = 1000;
+const NEXT_HOPS: u64 = 64;
+const FRAMES: usize = 4096;
+
+/// The row.
+pub fn run() -> Result<Vec<Row>> {
+    let mut numbers = Numbers(1);
+    let mut switch = switch(include_str!("p4/router.p4"))?;
+    let mut destinations = Vec::new();
+    for i in 0..PREFIXES {
+        // /16 … /28, as in a small site; distinct by the counter in the upper bits.
+        let len = 16 + numbers.below(13) as u32;
+        let prefix = (0x0a00_0000 + ((i as u32) << 14)) & (u32::MAX << (32 - len));
+        let lpm = Match::Lpm {
+            value: prefix.into(),
+            prefix_len: len,
+        };
+        let via = u128::from(numbers.below(NEXT_HOPS));
+        let route = entry(
+            "RouterIngress.routes",
+            &[("hdr.ipv4.dst", lpm)],
+            0,
+            "RouterIngress.via",
+            &[("next_hop", via)],
+        );
+        // Prefixes of different lengths may fall together; the first stays.
+        if switch.insert_entry(&route).is_ok() {
+            destinations.push(prefix | (numbers.next() as u32 & !(u32::MAX << (32 - len))));
+        }
+    }
+    for hop in 0..u128::from(NEXT_HOPS) {
+        switch.insert_entry(&entry(
+            "RouterIngress.next_hops",
+            &[("meta.next_hop", Match::Exact(hop))],
+            0,
+            "RouterIngress.forward",
+            &[("mac", 0x0200_0000_0100 + hop), ("port", hop)],
+        ))?;
+        switch.insert_entry(&entry(
+            "RouterEgress.interfaces",
+            &[("std.egress_port", Match::Exact(hop))],
+            0,
+            "RouterEgress.own_mac",
+            &[("mac", 0x0200_0000_0200 + hop)],
+        ))?;
+    }
+    let frames: Vec<_> = (0..FRAMES)
+        .map(|_| {
+            let to = destinations[numbers.below(destinations.len() as u64) as usize];
+            (
+                numbers.below(64) as u32,
+                udp_frame(0x0a01_0203, to, (1000, 2000)),
+            )
+        })
+        .collect();
+    let sent = pass(&mut switch, &frames);
+    ensure!(sent == FRAMES as u64, "{sent} of {FRAMES} frames routed");
+    let ns = median_ns(41, FRAMES as u64, || {
+        pass(&mut switch, &frames);
+    });
+    let floor = median_ns(41, FRAMES as u64, || copy(&frames));
+    Ok(vec![Row {
+        name: "router_cpu",
+        value: Some(ns / 1000.0),
+        unit: "us/packet",
+        reach: Reach::AtMost(0.25),
+        floor: Some(floor / 1000.0),
+        note: format!(
+            "v1model, {} prefixes of /16 to /28, {NEXT_HOPS} next hops, checksum verified and updated, {FRAMES} different \
+             frames in turn; floor: the same frames copied once",
+            destinations.len()
+        ),
+    }])
+}
+
+/// The least that forwarding is: each frame once from one buffer to another.
+fn copy(frames: &[(u32, Vec<u8>)]) {
+    let mut out = Vec::with_capacity(2048);
+    for (_, frame) in frames {
+        out.clear();
+        out.extend_from_slice(std::hint::black_box(frame));
+        std::hint::black_box(&out);
+    }
+}
