@@ -13,6 +13,8 @@
 //! not written, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
 
 mod arch;
+#[expect(dead_code, reason = "for an executor beside the machine")]
+mod bindings;
 mod compile;
 mod control;
 mod core;

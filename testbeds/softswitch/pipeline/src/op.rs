@@ -4,6 +4,9 @@
 //! the frame, so that every operand is a slot. Invariant kept by all code: **the fields of an invalid header are 0**, so
 //! reads need no check, and writes to fields name the slot of their header's validity as a guard.
 
+use crate::bindings::Bindings;
+use crate::exec::ErrorCodes;
+
 /// Index of a slot in the frame.
 pub type Slot = u32;
 /// Label while compiling, position in the code afterwards.
@@ -492,6 +495,10 @@ pub enum Mark {
 /// Code and what it refers to.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
+    /// What it keeps to.
+    pub bindings: Bindings,
+    /// Errors that the machine itself raises.
+    pub errors: ErrorCodes,
     /// Instructions of all blocks.
     pub ops: Vec<Op>,
     /// Values of the first slots.

@@ -9,12 +9,13 @@
 
 mod layout;
 
+use crate::arch::block::Run;
 use crate::arch::region::Field;
+use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
-use crate::exec::{ErrorCodes, Machine};
-use crate::op::{Code, Target};
+use crate::op::Code;
 use crate::stats::DropReason;
 use layout::{Egress, Ingress};
 use p4lang::ir::{PackageArg, Program};
@@ -40,7 +41,6 @@ struct Paths {
 #[derive(Debug)]
 pub(crate) struct Psa {
     pub(crate) code: Code,
-    errors: ErrorCodes,
     ingress: Ingress,
     egress: Egress,
     paths: Paths,
@@ -86,7 +86,6 @@ impl Psa {
         let egress = Egress::load(compiler, second)?;
         Ok(Psa {
             code: Code::default(),
-            errors: compiler.error_codes(),
             ingress,
             egress,
             paths: Paths {
@@ -357,7 +356,7 @@ impl Psa {
         &self,
         core: &mut Core,
         now_ns: u64,
-        (parser, control, deparser): (Target, Target, Target),
+        (parser, control, deparser): (Block, Block, Block),
         parser_error: Field,
         bytes: &[u8],
         out: &mut Vec<u8>,
@@ -365,32 +364,21 @@ impl Psa {
         for unit in &mut core.state.checksums {
             unit.clear();
         }
-        let steps = core.config.max_steps;
-        let mut machine = Machine {
-            frame: &mut core.frame,
-            packet: bytes,
-            cursor: 0,
-            out,
-            state: &mut core.state,
-            now_ns,
-            steps,
-            error: 0,
-            out_of_steps: false,
-            failed_assertions: 0,
-            trace: &mut core.trace,
+        let mut run = |core: &mut Core, block: Block, cursor: usize| {
+            let run = Run {
+                now_ns,
+                packet: bytes,
+                cursor,
+                out: &mut *out,
+            };
+            core.run_block(&self.code, block, run)
         };
-        machine.run(&self.code, &self.errors, parser);
-        let payload = machine.cursor.div_ceil(8);
-        parser_error.set(machine.frame, machine.error);
-        if machine.error != 0 {
-            core.stats.parser_errors += 1;
-        }
-        machine.steps = steps;
-        machine.run(&self.code, &self.errors, control);
-        machine.steps = steps;
-        machine.run(&self.code, &self.errors, deparser);
-        core.stats.out_of_steps += u64::from(machine.out_of_steps);
-        core.stats.failed_assertions += machine.failed_assertions;
+        let parsed = run(core, parser, 0);
+        parser_error.set(&mut core.frame, parsed.error);
+        core.stats.parser_errors += u64::from(parsed.error != 0);
+        run(core, control, parsed.cursor);
+        run(core, deparser, parsed.cursor);
+        let payload = parsed.cursor.div_ceil(8);
         out.extend_from_slice(&bytes[payload.min(bytes.len())..]);
     }
 }

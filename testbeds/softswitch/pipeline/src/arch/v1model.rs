@@ -13,11 +13,12 @@
 
 mod layout;
 
+use crate::arch::block::{Ended, Run};
+use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::core::{Core, Job, Path, Session};
 use crate::error::LoadError;
-use crate::exec::{ErrorCodes, Machine};
-use crate::op::{Code, Target};
+use crate::op::Code;
 use crate::stats::DropReason;
 use layout::Layout;
 use p4lang::runtime::Replica;
@@ -39,7 +40,6 @@ mod instance {
 #[derive(Debug)]
 pub(crate) struct V1model {
     pub(crate) code: Code,
-    errors: ErrorCodes,
     layout: Layout,
 }
 
@@ -61,7 +61,6 @@ impl V1model {
         let layout = Layout::load(compiler)?;
         Ok(V1model {
             code: Code::default(),
-            errors: compiler.error_codes(),
             layout,
         })
     }
@@ -168,7 +167,7 @@ impl V1model {
             passes: 0,
             length: 0,
         };
-        let (cursor, error) = self.block(
+        let Ended { cursor, error } = self.block(
             core,
             now_ns,
             self.layout.blocks.parser,
@@ -315,32 +314,21 @@ impl V1model {
         }
     }
 
-    /// Runs one block; gives where its reading ended, and the parser error.
     fn block(
         &self,
         core: &mut Core,
         now_ns: u64,
-        entry: Target,
+        block: Block,
         packet: Packet<'_>,
         out: &mut Vec<u8>,
-    ) -> (usize, u64) {
-        let mut machine = Machine {
-            frame: &mut core.frame,
+    ) -> Ended {
+        let run = Run {
+            now_ns,
             packet: packet.bytes,
             cursor: packet.cursor,
             out,
-            state: &mut core.state,
-            now_ns,
-            steps: core.config.max_steps,
-            error: 0,
-            out_of_steps: false,
-            failed_assertions: 0,
-            trace: &mut core.trace,
         };
-        machine.run(&self.code, &self.errors, entry);
-        core.stats.out_of_steps += u64::from(machine.out_of_steps);
-        core.stats.failed_assertions += machine.failed_assertions;
-        (machine.cursor, machine.error)
+        core.run_block(&self.code, block, run)
     }
 }
 

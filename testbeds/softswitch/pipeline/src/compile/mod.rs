@@ -15,6 +15,7 @@ mod stmt;
 mod tables;
 pub mod v1model_functions;
 
+use crate::bindings::{self, Bindings, Block};
 use crate::error::LoadError;
 use crate::exec::ErrorCodes;
 use crate::externs::State;
@@ -61,6 +62,7 @@ pub struct Compiler<'p> {
     pub registers: Vec<crate::externs::register::Info>,
     /// Extern instances.
     pub objects: Vec<Object>,
+    blocks: Vec<bindings::Bound>,
     errors: HashMap<&'p str, u32>,
     labels: Vec<u32>,
     /// `exit` labels that something jumps to.
@@ -106,6 +108,7 @@ impl<'p> Compiler<'p> {
             state: State::default(),
             registers: Vec::new(),
             objects: Vec::new(),
+            blocks: Vec::new(),
             errors,
             labels: Vec::new(),
             exits: HashSet::new(),
@@ -133,6 +136,7 @@ impl<'p> Compiler<'p> {
             random: None,
             v1model: v1model_functions::Surroundings::default(),
         };
+        compiler.code.errors = compiler.error_codes();
         compiler.declare_objects()?;
         compiler.declare_tables()?;
         compiler.declare_value_sets()?;
@@ -140,7 +144,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// Errors that the machine raises.
-    pub fn error_codes(&self) -> ErrorCodes {
+    fn error_codes(&self) -> ErrorCodes {
         let code = |name| self.errors.get(name).copied().unwrap_or(0).into();
         ErrorCodes {
             packet_too_short: code("PacketTooShort"),
@@ -150,10 +154,10 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// A top-level parser whose parameters lie at the given slots (`None` for the packet). Gives its entry.
-    pub fn parser(&mut self, id: ParserId, params: &[Option<Slot>]) -> Result<Target> {
+    /// A top-level parser whose parameters lie at the given slots (`None` for the packet).
+    pub fn parser(&mut self, id: ParserId, params: &[Option<Slot>]) -> Result<Block> {
         let parser = &self.program.parsers[id.index()];
-        let entry = self.code.ops.len() as Target;
+        let block = self.bind(bindings::Unit::Parser(id), params);
         let end = self.label();
         let top = self.top;
         let slots = self.unit_slots(&parser.vars, &parser.params, params)?;
@@ -165,13 +169,13 @@ impl<'p> Compiler<'p> {
         self.top = top;
         self.place(end);
         self.op(Op::End)?;
-        Ok(entry)
+        Ok(block)
     }
 
     /// The same for a control.
-    pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Target> {
+    pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Block> {
         let control = &self.program.controls[id.index()];
-        let entry = self.code.ops.len() as Target;
+        let block = self.bind(bindings::Unit::Control(id), params);
         let end = self.label();
         let top = self.top;
         let slots = self.unit_slots(&control.vars, &control.params, params)?;
@@ -183,7 +187,18 @@ impl<'p> Compiler<'p> {
         self.top = top;
         self.place(end);
         self.op(Op::End)?;
-        Ok(entry)
+        Ok(block)
+    }
+
+    fn bind(&mut self, unit: bindings::Unit, params: &[Option<Slot>]) -> Block {
+        self.blocks.push(bindings::Bound {
+            unit,
+            params: params.to_vec(),
+        });
+        Block {
+            entry: self.code.ops.len() as Target,
+            number: (self.blocks.len() - 1) as u32,
+        }
     }
 
     /// Turns labels into positions.
@@ -231,6 +246,20 @@ impl<'p> Compiler<'p> {
             apply.targets.iter_mut().for_each(at);
             at(&mut apply.end);
         }
+        self.code.bindings = Bindings {
+            blocks: self.blocks,
+            objects: self.objects,
+            registers: self.code.registers.clone(),
+            tables: self.tables,
+            value_sets: self.value_sets,
+            direct: self.direct,
+            profiles: self.profiles,
+            requests: self.v1model.requests,
+            destination: self.v1model.destination,
+            inline_lists: self.v1model.inline_lists,
+            digests: self.v1model.digests,
+            random: self.random,
+        };
         (self.code, self.state, self.registers)
     }
 

@@ -3,10 +3,12 @@
 use super::layout::width;
 use super::{Compiler, Result};
 use crate::arch::v1model::DROP_PORT;
+use crate::bindings::InlineList;
 use crate::externs::hash::Algorithm;
 use crate::externs::random::Random;
 use crate::op::{HashPlan, Op, Slot, T3};
 use p4lang::ir::{Arg, Const, Expr, ExprKind, LValue, Type};
+use p4lang::source::Span;
 
 /// Indices of field lists that a program declares are `bit<8>`; those of the deprecated calls follow.
 const FIRST_INLINE_LIST: u64 = 256;
@@ -52,14 +54,17 @@ pub struct Surroundings {
     pub requests: Requests,
     /// `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
     pub destination: [Option<Slot>; 2],
-    /// Slots kept by each of the deprecated `clone3`, `resubmit`, `recirculate`.
-    pub inline_lists: Vec<Vec<(Slot, u32)>>,
+    /// Of the deprecated `clone3`, `resubmit`, `recirculate`.
+    pub inline_lists: Vec<InlineList>,
+    /// Digest instance of each call.
+    pub digests: Vec<(Span, u32)>,
 }
 
 impl Surroundings {
     /// The inline lists with their indices.
-    pub fn lists(self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
-        (FIRST_INLINE_LIST..).zip(self.inline_lists)
+    pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
+        let lists = self.inline_lists.iter();
+        lists.map(|list| (list.index, list.kept.clone()))
     }
 }
 
@@ -189,6 +194,7 @@ impl Compiler<'_> {
             ("truncate", [Arg::In(length)]) => self.request(requests.truncate, length),
             ("digest", [Arg::In(_), Arg::In(data)]) => {
                 let instance = self.digest_instance(&data.ty);
+                self.v1model.digests.push((self.span, instance));
                 self.digest(instance, data)
             }
             // Nobody listens.
@@ -212,7 +218,10 @@ impl Compiler<'_> {
         let mut kept = Vec::new();
         self.kept(data, &mut kept)?;
         let index = FIRST_INLINE_LIST + self.v1model.inline_lists.len() as u64;
-        self.v1model.inline_lists.push(kept);
+        let span = self.span;
+        self.v1model
+            .inline_lists
+            .push(InlineList { span, index, kept });
         let s = self.constant(index + 1)?;
         self.op(Op::Mov { d, s })
     }

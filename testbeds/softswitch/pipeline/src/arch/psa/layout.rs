@@ -2,16 +2,16 @@
 
 use crate::arch::blocks;
 use crate::arch::region::{Binder, Field, Region};
+use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::error::LoadError;
-use crate::op::Target;
 use p4lang::ir::Package;
 
 #[derive(Debug)]
 pub(super) struct Ingress {
-    pub(super) parser: Target,
-    pub(super) control: Target,
-    pub(super) deparser: Target,
+    pub(super) parser: Block,
+    pub(super) control: Block,
+    pub(super) deparser: Block,
     pub(super) headers: Region,
     pub(super) meta: Region,
     pub(super) resubmit_in: Region,
@@ -37,9 +37,9 @@ pub(super) struct Ingress {
 
 #[derive(Debug)]
 pub(super) struct Egress {
-    pub(super) parser: Target,
-    pub(super) control: Target,
-    pub(super) deparser: Target,
+    pub(super) parser: Block,
+    pub(super) control: Block,
+    pub(super) deparser: Block,
     pub(super) headers: Region,
     pub(super) meta: Region,
     pub(super) normal_in: Region,
@@ -85,9 +85,9 @@ impl Ingress {
         let (normal_meta, _) = b.region(&deparser.vars, &deparser.params, 3)?;
         let mut field = |of, name| b.field(of, name);
         let fields = Ingress {
-            parser: 0,
-            control: 0,
-            deparser: 0,
+            parser: Block::default(),
+            control: Block::default(),
+            deparser: Block::default(),
             headers,
             meta,
             resubmit_in,
@@ -166,9 +166,9 @@ impl Egress {
         let edstd = b.region(&deparser.vars, &deparser.params, 6)?;
         let mut field = |of, name| b.field(of, name);
         let fields = Egress {
-            parser: 0,
-            control: 0,
-            deparser: 0,
+            parser: Block::default(),
+            control: Block::default(),
+            deparser: Block::default(),
             headers,
             meta,
             normal_in,

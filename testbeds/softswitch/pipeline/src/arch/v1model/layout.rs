@@ -1,10 +1,11 @@
 //! Where v1model's metadata lie in the frame, and which of them field lists keep.
 
 use crate::arch::region::{Binder, Field, Region};
+use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::compile::v1model_functions::Requests;
 use crate::error::LoadError;
-use crate::op::{Slot, Target};
+use crate::op::Slot;
 use p4lang::ast::Literal;
 use p4lang::ir::{Annotation, ControlId, PackageArg, ParserId, Program, Type};
 use std::collections::BTreeMap;
@@ -15,12 +16,12 @@ type List = Vec<(Slot, u32)>;
 /// The six blocks' entries.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    pub(super) parser: Target,
-    pub(super) verify: Target,
-    pub(super) ingress: Target,
-    pub(super) egress: Target,
-    pub(super) compute: Target,
-    pub(super) deparser: Target,
+    pub(super) parser: Block,
+    pub(super) verify: Block,
+    pub(super) ingress: Block,
+    pub(super) egress: Block,
+    pub(super) compute: Block,
+    pub(super) deparser: Block,
 }
 
 /// Fields of `standard_metadata_t`.
@@ -111,7 +112,7 @@ impl Layout {
             compute: compiler.control(compute, &[h, m])?,
             deparser: compiler.control(deparser, &[None, h])?,
         };
-        lists.extend(std::mem::take(&mut compiler.v1model).lists());
+        lists.extend(compiler.v1model.lists());
         Ok(Layout {
             blocks,
             all: Region {

@@ -1,0 +1,76 @@
+//! What a load decides and every executor must keep to: which blocks the architecture runs, where their parameters lie
+//! in the frame, and where tables and extern objects lie in [`State`](crate::externs::State).
+
+use crate::compile::Object;
+use crate::compile::v1model_functions::Requests;
+use crate::op::{RegisterPlan, Slot, Target};
+use hashbrown::HashMap;
+use p4lang::ir::{ControlId, ExternId, ParserId};
+use p4lang::source::Span;
+
+/// A block that an architecture runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Block {
+    /// Where its code begins.
+    pub entry: Target,
+    /// Index into [`Bindings::blocks`].
+    pub number: u32,
+}
+
+/// The unit that a block is an instance of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A parser.
+    Parser(ParserId),
+    /// A control or deparser.
+    Control(ControlId),
+}
+
+/// A block's unit and the first slots of its parameters (`None`: the packet).
+#[derive(Debug, Clone)]
+pub struct Bound {
+    /// What runs.
+    pub unit: Unit,
+    /// In order.
+    pub params: Vec<Option<Slot>>,
+}
+
+/// The field list in a call of `clone3`, `resubmit` or `recirculate`.
+#[derive(Debug, Clone)]
+pub struct InlineList {
+    /// The call.
+    pub span: Span,
+    /// The list's number.
+    pub index: u64,
+    /// First slot and size of each field that it keeps.
+    pub kept: Vec<(Slot, u32)>,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Bindings {
+    /// Blocks in the order in which the architecture bound them.
+    pub blocks: Vec<Bound>,
+    /// By [`ExternId`].
+    pub objects: Vec<Object>,
+    /// By an [`Object::Register`]'s number.
+    pub registers: Vec<RegisterPlan>,
+    /// Index into the state's tables.
+    pub tables: HashMap<(ControlId, u32), u32>,
+    /// Index into the state's value sets, by name.
+    pub value_sets: HashMap<String, u32>,
+    /// The table of a direct counter or meter that works when called.
+    pub direct: HashMap<ExternId, u32>,
+    /// Index into the state's profiles.
+    pub profiles: HashMap<ExternId, u32>,
+    /// v1model: where its functions leave what they ask for.
+    pub requests: Requests,
+    /// v1model: `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
+    pub destination: [Option<Slot>; 2],
+    /// v1model: field lists of the deprecated calls.
+    pub inline_lists: Vec<InlineList>,
+    /// v1model: digest instance of a call, by its place.
+    pub digests: Vec<(Span, u32)>,
+    /// v1model: the generator of `random`.
+    pub random: Option<u32>,
+}
