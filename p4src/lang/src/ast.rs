@@ -604,6 +604,13 @@ pub enum ExprKind {
         hi: Box<Expr>,
         lo: Box<Expr>,
     },
+    /// `e[from +: width]`, `e[from -: width]`: `width` bits from `from` up or down. From later drafts of P4.
+    PartSelect {
+        base: Box<Expr>,
+        from: Box<Expr>,
+        width: Box<Expr>,
+        upwards: bool,
+    },
     /// `{ e, e }`, `{ k = e }` (names given), `{#}` is `Invalid`.
     List(Vec<Arg>),
     /// `{#}`

@@ -2,7 +2,7 @@
 
 mod check_support;
 
-use check_support::{Text, body, control, lower, named, parser, show_parser};
+use check_support::{Text, body, control, control_errors, lower, named, parser, show_parser};
 use insta::assert_snapshot;
 
 const REGISTER: &str = "Register<bit<8>, bit<8>>(16) r;";
@@ -35,6 +35,40 @@ fn slices_are_places() {
          meta.a = (bit<8>) meta.w[15:2][8:1];
          hdr.eth.dst[47:40][3:0] = 5;
          meta.a = (meta.w + 1)[7:0];"
+    ));
+}
+
+#[test]
+fn slices_by_width() {
+    assert_snapshot!(body(
+        REGISTER,
+        "meta.a = meta.w[4 +: 8];
+         meta.a = meta.w[11 -: 8];
+         meta.w[8 +: 4] = 4w1;
+         meta.a = meta.w[meta.b +: 8];
+         meta.a = meta.w[meta.b -: 8];
+         meta.a = meta.w[r.read(1) +: 8];
+         meta.a = (0x1234[4 +: 8]);"
+    ));
+    let faults = control_errors(
+        "",
+        "meta.a = meta.w[12 +: 8]; meta.a = meta.w[3 -: 8]; meta.a = meta.b[meta.a +: 9]; meta.a[meta.b +: 1] = 1w0; meta.a = meta.w[meta.s +: 8];",
+    );
+    assert_eq!(faults.len(), 5, "{faults:?}");
+}
+
+/// An element that is no struct is one of a struct of one field.
+#[test]
+fn arrays_hold_more_than_headers() {
+    assert_snapshot!(body(
+        "bit<8>[4] cells; bit<8>[2][3] grid; eth_t[2] hs; bit<8>[0] none;",
+        "cells[1] = meta.a;
+         meta.b = cells[meta.a];
+         cells = { 1, 2, ... };
+         cells = ...;
+         grid[meta.a][1] = cells[0];
+         grid[2] = { 5, 6 };
+         meta.f = cells == { 1, 2, 3, 4 };"
     ));
 }
 

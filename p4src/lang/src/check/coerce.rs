@@ -184,10 +184,12 @@ impl<'a> Checker<'a, '_> {
                 }
                 let mut parts = Vec::with_capacity(types.len());
                 for item in &list.items {
-                    parts.push(self.coerce(item.val.clone(), elem, item.span)?);
+                    let part = self.coerce(item.val.clone(), elem, item.span)?;
+                    parts.push(self.element_value(elem, part));
                 }
                 while parts.len() < types.len() {
-                    parts.push(self.invalid(elem));
+                    let part = self.default_value(elem, span)?;
+                    parts.push(self.element_value(elem, part));
                 }
                 Some(Expr {
                     kind: ExprKind::Tuple(parts),
@@ -213,6 +215,17 @@ impl<'a> Checker<'a, '_> {
                 self.err(Code::Type, span, format!("expected {shown}, found a list"));
                 None
             }
+        }
+    }
+
+    /// An element of an array as the IR has it.
+    fn element_value(&self, elem: &Ty, value: Expr) -> Expr {
+        match self.types.element(elem) {
+            Some(id) => Expr {
+                kind: ExprKind::Tuple(vec![value]),
+                ty: ir::Type::Struct(id),
+            },
+            None => value,
         }
     }
 
@@ -356,7 +369,8 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             Ty::Stack(elem, n) => {
-                let parts = vec![self.invalid(elem); *n as usize];
+                let part = self.default_value(elem, span)?;
+                let parts = vec![self.element_value(elem, part); *n as usize];
                 Expr {
                     kind: ExprKind::Tuple(parts),
                     ty: lowered,

@@ -20,6 +20,9 @@ impl<'a> Checker<'a, '_> {
             let mut val = Val::Poison;
             let block = self.block_of(|c| val = c.expr(init, Some(&ty)));
             if ty == Ty::Integer {
+                if matches!(val, Val::Ellipsis) {
+                    return Val::Integer(BigInt::from(0));
+                }
                 return match self.as_integer(val, init.span) {
                     Some(n) => Val::Integer(n),
                     None => Val::Poison,

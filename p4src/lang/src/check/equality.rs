@@ -3,7 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::types::Ty;
-use super::value::{Place, Val};
+use super::value::Val;
 use crate::ast::{BinOp, StructKind};
 use crate::diagnostics::Code;
 use crate::ir::{self, Access, Expr, ExprKind};
@@ -152,8 +152,9 @@ impl<'a> Checker<'a, '_> {
                 );
                 let mut all = fold::boolean(true);
                 for i in 0..n {
-                    let x = self.element(&a, i, &elem);
-                    let y = self.element(&b, i, &elem);
+                    let at = fold::bits(&i.into(), &ir::Type::Bit(32));
+                    let x = self.element(a.clone(), at.clone(), &elem).read().1;
+                    let y = self.element(b.clone(), at, &elem).read().1;
                     let e = self.equal(&elem, x, y, span, terms)?;
                     all = and(all, e);
                 }
@@ -203,18 +204,6 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             _ => e.clone(),
-        }
-    }
-
-    fn element(&self, p: &Place, i: u32, ty: &Ty) -> Expr {
-        let mut lv = p.lv.clone();
-        let index = fold::bits(&i.into(), &ir::Type::Bit(32));
-        lv.path.push(Access::Index(Box::new(index)));
-        lv.ty = self.types.ir(ty);
-        let ty = lv.ty.clone();
-        Expr {
-            kind: ExprKind::Read(lv),
-            ty,
         }
     }
 }

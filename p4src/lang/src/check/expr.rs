@@ -53,6 +53,12 @@ impl<'a> Checker<'a, '_> {
             ExprKind::Member { base, member } => self.member(base, member, e.span),
             ExprKind::Index { base, index } => self.index(base, index, e.span),
             ExprKind::Slice { base, hi, lo } => self.slice(base, hi, lo, e.span),
+            ExprKind::PartSelect {
+                base,
+                from,
+                width,
+                upwards,
+            } => self.part_select(base, from, (width, *upwards), e.span),
             ExprKind::List(items) => self.list(items),
             ExprKind::Invalid => Val::Invalid,
             ExprKind::Unary { op, expr } => self.unary(*op, expr),

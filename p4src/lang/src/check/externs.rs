@@ -270,16 +270,12 @@ impl<'a> Checker<'a, '_> {
                 );
                 continue;
             };
-            if !matches!(self.unit.kind, UnitKind::Control(_)) {
-                self.unsupported(
-                    item.span,
-                    "abstract methods implemented outside of a control",
-                );
-                done.push(&proto.name.name);
-                continue;
-            }
             self.conforming_method(ty, decl, method, proto);
             done.push(&proto.name.name);
+            if !matches!(self.unit.kind, UnitKind::Control(_)) {
+                self.checked_method(id, ty, proto, body, item);
+                continue;
+            }
             let this = self.unit.this.replace((id, ty.clone()));
             let full = format!("{name}.{}", proto.name.name);
             let action = self.method_body(&full, proto, body, item);
@@ -305,6 +301,24 @@ impl<'a> Checker<'a, '_> {
                 );
             }
         }
+    }
+
+    /// Outside of a control there is no action to hold the body. No architecture that is run here calls it there.
+    fn checked_method(
+        &mut self,
+        id: ir::ExternId,
+        ty: &Ty,
+        proto: &'a ast::FunctionProto,
+        body: &'a ast::Block,
+        item: &'a ast::Decl,
+    ) {
+        self.unplaced_methods.get_or_insert(item.span);
+        let mut unit = super::unit::Unit::new(UnitKind::Function, String::new());
+        unit.scopes = self.unit.scopes.clone();
+        unit.this = Some((id, ty.clone()));
+        self.in_unit(unit, |c| {
+            c.method_body(&proto.name.name, proto, body, item);
+        });
     }
 
     /// An implementation has its declaration's types and directions.

@@ -92,6 +92,11 @@ impl<'a> Checker<'a, '_> {
         let mut renamed = false;
         for step in &lv.path {
             match (step, &ty) {
+                (ir::Access::Field(0), ir::Type::Struct(id))
+                    if self.types.elements.values().any(|e| e == id) =>
+                {
+                    ty = self.types.ir.get(id.index())?.fields.first()?.ty.clone();
+                }
                 (ir::Access::Field(n), ir::Type::Struct(id)) => {
                     let field = self.types.ir.get(id.index())?.fields.get(*n as usize)?;
                     let given = field.annotations.iter().find(|a| a.name == "name");
@@ -126,6 +131,7 @@ fn needs_name(e: &ast::Expr) -> bool {
     match &e.kind {
         ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::This | ExprKind::Type(_) => false,
         ExprKind::Member { base, .. } | ExprKind::Slice { base, .. } => needs_name(base),
+        ExprKind::PartSelect { base, from, .. } => needs_name(base) || needs_name(from),
         ExprKind::Index { base, index } => needs_name(base) || needs_name(index),
         ExprKind::Cast { expr, .. } => needs_name(expr),
         ExprKind::Binary {
@@ -150,6 +156,16 @@ fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
         ExprKind::Index { base, index } => format!("{}[{}]", key_name(base), key_name(index)),
         ExprKind::Slice { base, hi, lo } => {
             format!("{}[{}:{}]", key_name(base), key_name(hi), key_name(lo))
+        }
+        ExprKind::PartSelect {
+            base,
+            from,
+            width,
+            upwards,
+        } => {
+            let sign = if *upwards { '+' } else { '-' };
+            let (base, from, width) = (key_name(base), key_name(from), key_name(width));
+            format!("{base}[{from}{sign}:{width}]")
         }
         ExprKind::Call { callee, .. } => match &callee.kind {
             ExprKind::Member { base, member } if member.name == "isValid" => {

@@ -6,7 +6,7 @@ use super::types::Ty;
 use super::value::{Place, Val};
 use crate::ast::{self, BinOp, DeclKind, ForCollection};
 use crate::diagnostics::Code;
-use crate::ir::{self, Access};
+use crate::ir;
 use crate::source::Span;
 use num_bigint::BigInt;
 
@@ -215,7 +215,7 @@ impl<'a> Checker<'a, '_> {
         let x = self.loop_variable(ty, name);
         let mut inner = match stack {
             Some(p) => {
-                let element = self.step(p, Access::Index(Box::new(i.clone())), ty.clone());
+                let element = self.element(p, i.clone(), ty);
                 vec![assign(x.lv, element.read().1, span)]
             }
             None => {

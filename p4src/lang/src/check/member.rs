@@ -75,6 +75,10 @@ impl<'a> Checker<'a, '_> {
             }
             Ty::Stack(elem, n) => {
                 let elem = (**elem).clone();
+                if !self.types.is_header(&elem) && !self.types.is_union(&elem) {
+                    self.no_field(member, &p.ty);
+                    return Val::Poison;
+                }
                 self.stack_member(p, elem, *n, member)
             }
             Ty::Poison => Val::Poison,
@@ -217,6 +221,15 @@ impl<'a> Checker<'a, '_> {
         p
     }
 
+    /// An element of an array; one that is no struct is the field of one in the IR.
+    pub(crate) fn element(&self, array: Place, at: ir::Expr, elem: &Ty) -> Place {
+        let p = self.step(array, Access::Index(Box::new(at)), elem.clone());
+        match self.types.element(elem) {
+            Some(_) => self.step(p, Access::Field(0), elem.clone()),
+            None => p,
+        }
+    }
+
     /// `base[index]`
     pub(crate) fn index(
         &mut self,
@@ -287,7 +300,7 @@ impl<'a> Checker<'a, '_> {
                     Ok(p) => p,
                     Err(value) => self.place_of(ty, value, span),
                 };
-                Val::Place(self.step(p, Access::Index(Box::new(at)), elem))
+                Val::Place(self.element(p, at, &elem))
             }
             Ty::Poison => Val::Poison,
             _ => {

@@ -120,6 +120,8 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
+    /// The first abstract method whose body the IR has no place for.
+    pub(crate) unplaced_methods: Option<Span>,
     /// Of the newtypes, in their order.
     pub(crate) newtype_annotations: Vec<Vec<ir::Annotation>>,
     pub(crate) out: Output,
@@ -160,6 +162,7 @@ impl<'a, 's> Checker<'a, 's> {
             errors: Vec::new(),
             error_index: HashMap::new(),
             match_kinds: BTreeSet::new(),
+            unplaced_methods: None,
             newtype_annotations: Vec::new(),
             out: Output::default(),
             unit: Unit::top(),
@@ -184,6 +187,12 @@ impl<'a, 's> Checker<'a, 's> {
             );
         }
         self.unique_names();
+        let runs = self.main.as_ref().map(|main| self.arch(main));
+        if let (Some(span), Some(arch)) = (self.unplaced_methods, runs)
+            && !matches!(arch, ir::Arch::Other(_))
+        {
+            self.unsupported(span, "abstract methods implemented outside of a control");
+        }
         if self.sink.has_errors() {
             return None;
         }

@@ -78,19 +78,31 @@ impl<'a> Checker<'a, '_> {
             TypeKind::Stack { elem, size } => {
                 let elem_ty = self.resolve(elem);
                 let n = self.size(size, MAX_STACK, "size");
-                if !elem_ty.is_poison()
-                    && !self.types.is_header(&elem_ty)
-                    && !self.types.is_union(&elem_ty)
-                    && !matches!(elem_ty, Ty::Var(_))
-                {
+                let bare = self.types.strip_new(&elem_ty);
+                let storable = match bare {
+                    Ty::Stack(inner, _) => !self.types.holds_validity(inner),
+                    Ty::Bit(_)
+                    | Ty::Int(_)
+                    | Ty::Varbit(_)
+                    | Ty::Bool
+                    | Ty::Error
+                    | Ty::Enum(_)
+                    | Ty::SerEnum(_)
+                    | Ty::Struct(_)
+                    | Ty::Var(_)
+                    | Ty::Poison => true,
+                    _ => false,
+                };
+                if !storable {
                     let shown = self.types.show(&elem_ty);
                     self.err(
                         Code::Type,
                         elem.span,
-                        format!("a stack holds headers or header unions, not {shown}"),
+                        format!("an array cannot hold elements of type {shown}"),
                     );
                     return Val::Poison;
                 }
+                self.types.array_of(&elem_ty);
                 match n {
                     Some(n) if !elem_ty.is_poison() => Ty::Stack(Rc::new(elem_ty), n),
                     _ => Ty::Poison,
@@ -122,17 +134,16 @@ impl<'a> Checker<'a, '_> {
         Val::Type(t)
     }
 
-    /// A width or a stack's size: a constant in `1 ..= max` (0 is legal for widths).
+    /// A width or a stack's size: a constant in `0 ..= max`. p4c has arrays of nothing too.
     fn size(&mut self, e: &'a ast::Expr, max: u32, what: &str) -> Option<u32> {
         let n = self.integer_constant(e)?;
-        let least = u32::from(what != "width");
-        match n.to_u32().filter(|n| (least..=max).contains(n)) {
+        match n.to_u32().filter(|n| *n <= max) {
             Some(n) => Some(n),
             None => {
                 self.err(
                     Code::Constant,
                     e.span,
-                    format!("a {what} of {n}; it must be {least} to {max}"),
+                    format!("a {what} of {n}; it must be 0 to {max}"),
                 );
                 None
             }
@@ -273,6 +284,7 @@ impl<'a> Checker<'a, '_> {
             name,
             kind: decl.kind,
             bits: self.struct_bits(decl.kind, &fields),
+            plain: fields.iter().all(|(_, ty)| self.types.has_a_layout(ty)),
             fields,
             leaves,
             index: by_name,
@@ -303,15 +315,7 @@ impl<'a> Checker<'a, '_> {
     fn field_type(&mut self, kind: StructKind, ty: Ty, f: &ast::Field) -> Ty {
         let bare = self.types.strip_new(&ty);
         let ok = match kind {
-            StructKind::Header => match bare {
-                Ty::Bit(_) | Ty::Int(_) | Ty::Varbit(_) | Ty::Bool | Ty::SerEnum(_) => true,
-                Ty::Struct(_) => self
-                    .types
-                    .strukt(bare)
-                    .is_some_and(|s| s.kind == StructKind::Struct),
-                Ty::Var(_) | Ty::Poison => true,
-                _ => false,
-            },
+            StructKind::Header => self.types.has_a_layout(bare),
             StructKind::Union => {
                 matches!(bare, Ty::Var(_) | Ty::Poison) || self.types.is_header(bare)
             }

@@ -1,9 +1,12 @@
 //! Scopes: innermost first, then the top level. A name is visible behind its declaration's end.
 
 use super::Checker;
+use super::fold;
+use super::types::Ty;
 use super::value::Val;
 use crate::ast::Ident;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
 use crate::source::Span;
 use std::collections::HashMap;
 
@@ -77,6 +80,10 @@ impl<'a> Checker<'a, '_> {
             return val;
         }
         let text = &name.name;
+        if self.match_kinds.contains(text.as_str()) {
+            let kind = fold::constant(ir::Const::Str(text.clone()), ir::Type::String);
+            return Val::Expr(Ty::MatchKind, kind);
+        }
         if let Some(&(at, whole)) = self.top_names.get(text.as_str()) {
             let inside = whole.start <= name.span.start && name.span.start < whole.end;
             let message = if inside {

@@ -8,8 +8,11 @@ use crate::ast;
 use crate::diagnostics::Code;
 use crate::ir::{self, Access};
 use crate::source::Span;
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
+    /// `base[hi:lo]`
     pub(crate) fn slice(
         &mut self,
         base: &'a ast::Expr,
@@ -18,12 +21,107 @@ impl<'a> Checker<'a, '_> {
         span: Span,
     ) -> Val<'a> {
         let val = self.expr(base, None);
-        let (Some(hi), Some(lo)) = (
-            self.small_constant::<u32>(hi),
-            self.small_constant::<u32>(lo),
-        ) else {
+        match (self.small_constant(hi), self.small_constant(lo)) {
+            (Some(hi), Some(lo)) => self.bits_of(val, (hi, lo), (base.span, span)),
+            _ => Val::Poison,
+        }
+    }
+
+    /// `base[from +: width]`, `base[from -: width]`
+    pub(crate) fn part_select(
+        &mut self,
+        base: &'a ast::Expr,
+        from: &'a ast::Expr,
+        (width, upwards): (&'a ast::Expr, bool),
+        span: Span,
+    ) -> Val<'a> {
+        let (val, from_val) = self.operands(base, from);
+        let Some(width) = self.small_constant::<u32>(width) else {
             return Val::Poison;
         };
+        if width == 0 {
+            self.err(Code::Constant, span, "a slice of no bits");
+            return Val::Poison;
+        }
+        if matches!((&val, &from_val), (Val::Poison, _) | (_, Val::Poison)) {
+            return Val::Poison;
+        }
+        let fixed = match &from_val {
+            Val::Integer(n) => Some(n.clone()),
+            Val::Expr(_, e) => fold::as_const(e).and_then(fold::number),
+            _ => None,
+        };
+        let at = (base.span, span);
+        let Some(from_bit) = fixed else {
+            return self.moving_slice(val, (from_val, from.span), (width, upwards), at);
+        };
+        let reach = BigInt::from(width - 1);
+        let (hi, lo) = if upwards {
+            (&from_bit + reach, from_bit)
+        } else {
+            (from_bit.clone(), from_bit - reach)
+        };
+        match (hi.to_u32(), lo.to_u32()) {
+            (Some(hi), Some(lo)) => self.bits_of(val, (hi, lo), at),
+            _ => {
+                self.err(
+                    Code::Constant,
+                    span,
+                    format!("there are no bits {hi} to {lo}"),
+                );
+                Val::Poison
+            }
+        }
+    }
+
+    /// A slice whose place is known only at run time: a value, not a place. What lies beyond the value reads as `>>`
+    /// brings it down.
+    fn moving_slice(
+        &mut self,
+        val: Val<'a>,
+        (from, from_span): (Val<'a>, Span),
+        (width, upwards): (u32, bool),
+        at: (Span, Span),
+    ) -> Val<'a> {
+        let Some((ty, e)) = self.rvalue(val, at.0) else {
+            return Val::Poison;
+        };
+        let bare = self.decay(self.types.strip_new(&ty).clone());
+        if bare.width().is_none_or(|whole| width > whole) {
+            let shown = self.types.show(&ty);
+            let message = format!("{shown} has no {width} bits to slice");
+            self.err(Code::Type, at.1, message);
+            return Val::Poison;
+        }
+        let Some((from_ty, from)) = self.rvalue(from, from_span) else {
+            return Val::Poison;
+        };
+        let Ty::Bit(from_width) = self.decay(self.types.strip_new(&from_ty).clone()) else {
+            let shown = self.types.show(&from_ty);
+            let message = format!("expected bit<>, found {shown}");
+            self.err(Code::Type, from_span, message);
+            return Val::Poison;
+        };
+        let lowest = if upwards {
+            Ok(from)
+        } else {
+            let ty = ir::Type::Bit(from_width);
+            let reach = fold::bits(&BigInt::from(width - 1), &ty);
+            fold::binary(ast::BinOp::Sub, from, reach, ty)
+        };
+        let lowered = self.types.ir(&bare);
+        match lowest.and_then(|lowest| fold::binary(ast::BinOp::Shr, e, lowest, lowered)) {
+            Ok(shifted) => Val::Expr(Ty::Bit(width), fold::slice(shifted, width - 1, 0)),
+            Err(fault) => {
+                self.err(Code::Constant, at.1, fault);
+                Val::Poison
+            }
+        }
+    }
+
+    /// Bits `hi ..= lo`; a place's are a place.
+    fn bits_of(&mut self, val: Val<'a>, (hi, lo): (u32, u32), at: (Span, Span)) -> Val<'a> {
+        let (base, span) = at;
         if hi < lo {
             self.err(
                 Code::Constant,
@@ -37,7 +135,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Poison;
         }
         if let Val::Integer(n) = &val {
-            let shifted: num_bigint::BigInt = n >> lo;
+            let shifted: BigInt = n >> lo;
             let ty = Ty::Bit(hi - lo + 1);
             return Val::Expr(ty, fold::bits(&shifted, &ir::Type::Bit(hi - lo + 1)));
         }
@@ -46,11 +144,7 @@ impl<'a> Checker<'a, '_> {
             None => {
                 if !matches!(val, Val::Poison) {
                     let what = val.what();
-                    self.err(
-                        Code::Type,
-                        base.span,
-                        format!("{what} has no bits to slice"),
-                    );
+                    self.err(Code::Type, base, format!("{what} has no bits to slice"));
                 }
                 return Val::Poison;
             }
@@ -60,7 +154,7 @@ impl<'a> Checker<'a, '_> {
                 let shown = self.types.show(&ty);
                 self.err(
                     Code::Type,
-                    base.span,
+                    base,
                     format!("only bit<> and int<> can be sliced, not {shown}"),
                 );
             }
@@ -95,7 +189,7 @@ impl<'a> Checker<'a, '_> {
                     read_only: p.read_only,
                 })
             }
-            other => match self.rvalue(other, base.span) {
+            other => match self.rvalue(other, base) {
                 Some((_, e)) => Val::Expr(result, fold::slice(e, hi, lo)),
                 None => Val::Poison,
             },

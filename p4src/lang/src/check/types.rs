@@ -88,6 +88,8 @@ pub(crate) struct StructInfo {
     pub(crate) bits: (u64, u64),
     /// Scalars in it, and one for itself.
     pub(crate) leaves: u64,
+    /// All its fields may be a header's.
+    pub(crate) plain: bool,
     /// Index of the declaration and the type arguments.
     pub(crate) origin: (u32, Rc<[Ty]>),
     /// In the IR; instances over type parameters have none.
@@ -108,6 +110,8 @@ pub(crate) struct Types {
     pub(crate) structs: Vec<StructInfo>,
     pub(crate) enums: Vec<ir::EnumType>,
     pub(crate) ser_enums: Vec<SerEnumInfo>,
+    /// What stands for `T[n]`'s elements in the IR where T is no struct: a struct of one field.
+    pub(crate) elements: HashMap<Ty, ir::TypeId>,
     /// Name and what it stands for.
     pub(crate) newtypes: Vec<(String, Ty)>,
     /// Names of type variables.
@@ -228,7 +232,10 @@ impl Types {
             Ty::New(_) => self.ir(self.strip_new(ty)),
             Ty::Stack(elem, n) => match self.ir(elem) {
                 ir::Type::Struct(id) => ir::Type::Stack(id, *n),
-                _ => ir::Type::Void,
+                _ => match self.elements.get(&**elem) {
+                    Some(id) => ir::Type::Stack(*id, *n),
+                    None => ir::Type::Void,
+                },
             },
             Ty::Tuple(items) => ir::Type::Tuple(items.iter().map(|t| self.ir(t)).collect()),
             Ty::List(elem) => ir::Type::Tuple(vec![self.ir(elem)]),
@@ -249,6 +256,32 @@ impl Types {
             }
             _ => ir::Declared::Plain(self.ir(ty)),
         }
+    }
+
+    /// The struct that stands for an element of an array of something else.
+    pub(crate) fn element(&self, elem: &Ty) -> Option<ir::TypeId> {
+        self.elements.get(elem).copied()
+    }
+
+    /// Makes sure that arrays of such elements can be lowered.
+    pub(crate) fn array_of(&mut self, elem: &Ty) {
+        let lowered = self.ir(elem);
+        if matches!(lowered, ir::Type::Struct(_)) || self.elements.contains_key(elem) {
+            return;
+        }
+        let id = ir::TypeId(self.ir.len() as u32);
+        self.ir.push(ir::StructType {
+            name: self.show(elem),
+            kind: StructKind::Struct,
+            fields: vec![ir::FieldType {
+                name: "value".to_owned(),
+                ty: lowered,
+                declared: self.declared(elem),
+                annotations: Vec::new(),
+            }],
+            annotations: Vec::new(),
+        });
+        self.elements.insert(elem.clone(), id);
     }
 
     /// Fewest and most bits of a value; `None` where the size has no meaning.
@@ -293,6 +326,26 @@ impl Types {
 
     pub(crate) fn is_union(&self, ty: &Ty) -> bool {
         self.strukt(ty).is_some_and(|s| s.kind == StructKind::Union)
+    }
+
+    /// A header or header union.
+    pub(crate) fn holds_validity(&self, ty: &Ty) -> bool {
+        self.strukt(ty)
+            .is_some_and(|s| s.kind != StructKind::Struct)
+    }
+
+    /// Whether a header may have a field of this type: its bits follow from its declaration.
+    pub(crate) fn has_a_layout(&self, ty: &Ty) -> bool {
+        match self.strip_new(ty) {
+            Ty::Bit(_) | Ty::Int(_) | Ty::Varbit(_) | Ty::Bool | Ty::SerEnum(_) => true,
+            Ty::Var(_) | Ty::Poison => true,
+            Ty::Stack(elem, _) => self.has_a_layout(elem),
+            Ty::Struct(i) => {
+                let info = &self.structs[*i as usize];
+                info.kind == StructKind::Struct && info.plain
+            }
+            _ => false,
+        }
     }
 
     /// Mentions a type parameter. Named instances were judged when they were made.

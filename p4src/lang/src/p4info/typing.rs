@@ -58,17 +58,18 @@ impl Builder<'_> {
                 let declared = self.program.types.get(id.index())?;
                 let name = declared.name.clone();
                 let mut members = Members::with_capacity(declared.fields.len());
+                if declared.kind == StructKind::Header {
+                    self.flat_members(declared, "", &mut members, info)?;
+                    info.headers.insert(name.clone(), members);
+                    return Some(DataType::Header(name));
+                }
                 for field in &declared.fields {
                     members.push((field.name.clone(), self.data_type(&field.declared, info)?));
                 }
                 match declared.kind {
-                    StructKind::Struct => {
+                    StructKind::Struct | StructKind::Header => {
                         info.structs.insert(name.clone(), members);
                         DataType::Struct(name)
-                    }
-                    StructKind::Header => {
-                        info.headers.insert(name.clone(), members);
-                        DataType::Header(name)
                     }
                     StructKind::Union => {
                         info.header_unions.insert(name.clone(), members);
@@ -85,6 +86,36 @@ impl Builder<'_> {
         })
     }
 
+    /// A header's fields; those of a struct in it are named `s.f`.
+    fn flat_members(
+        &self,
+        ty: &crate::ir::StructType,
+        path: &str,
+        members: &mut Members,
+        info: &mut TypeInfo,
+    ) -> Option<()> {
+        for field in &ty.fields {
+            let name = format!("{path}{}", field.name);
+            match &field.declared {
+                Declared::Plain(Type::Struct(id)) => {
+                    let inner = self.program.types.get(id.index())?;
+                    self.flat_members(inner, &format!("{name}."), members, info)?;
+                }
+                declared => {
+                    let bits = match self.bottom(declared) {
+                        Declared::SerEnum(index) => {
+                            let repr = &self.program.ser_enums.get(*index as usize)?.repr;
+                            self.plain_type(repr, info)?
+                        }
+                        other => self.data_type(other, info)?,
+                    };
+                    members.push((name, bits));
+                }
+            }
+        }
+        Some(())
+    }
+
     /// Describes a newtype and returns its name.
     fn new_type(&self, index: u32, info: &mut TypeInfo) -> Option<String> {
         let declared = self.program.new_types.get(index as usize)?;
@@ -93,16 +124,36 @@ impl Builder<'_> {
                 uri: uri.to_owned(),
                 sdn,
             },
-            None => NewType::Original(self.data_type(&declared.under, info)?),
+            // Only the name of the outermost one is told, as p4c has it.
+            None => NewType::Original(self.data_type(self.bottom(&declared.under), info)?),
         };
         info.new_types.insert(declared.name.clone(), described);
         Some(declared.name.clone())
+    }
+
+    /// What a chain of newtypes stands for in the end.
+    fn bottom<'d>(&'d self, mut ty: &'d Declared) -> &'d Declared {
+        while let Declared::New(index) = ty
+            && let Some(declared) = self.program.new_types.get(*index as usize)
+        {
+            ty = &declared.under;
+        }
+        ty
     }
 
     /// The name by which a control plane looks a value's type up, if it has to.
     pub(super) fn type_name(&self, ty: &Declared, info: &mut TypeInfo) -> Option<String> {
         match ty {
             Declared::New(index) => self.new_type(*index, info),
+            // An enum with a representation is described, but its values travel as plain numbers.
+            Declared::SerEnum(_) => {
+                self.data_type(ty, info);
+                None
+            }
+            Declared::Plain(Type::Enum(_)) => match self.data_type(ty, info)? {
+                DataType::Enum(name) => Some(name),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -123,7 +174,7 @@ impl Builder<'_> {
                 match translation(&declared.annotations) {
                     Some((_, SdnType::Bits(width))) => width,
                     Some((_, SdnType::String)) => 0,
-                    None => self.declared_width(&declared.under),
+                    None => self.declared_width(self.bottom(&declared.under)),
                 }
             }
         }

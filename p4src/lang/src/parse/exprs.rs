@@ -243,7 +243,7 @@ impl Parser<'_, '_> {
         self.expect(Tok::LBracket, "before the index")?;
         let first = self.expr()?;
         let kind = if matches!(self.kind(), Tok::Plus | Tok::Minus) {
-            self.plus_slice(base, first)?
+            self.part_select(base, first)?
         } else if self.eat(Tok::Colon) {
             let lo = self.expr()?;
             ExprKind::Slice {
@@ -261,38 +261,16 @@ impl Parser<'_, '_> {
         Ok(kind)
     }
 
-    /// `e[lo +: w]` = `e[lo + w - 1 : lo]`, `e[hi -: w]` = `e[hi : hi - w + 1]`, from later drafts of P4.
-    fn plus_slice(&mut self, base: Expr, from: Expr) -> Parsed<ExprKind> {
+    /// `e[lo +: w]`, `e[hi -: w]`
+    fn part_select(&mut self, base: Expr, from: Expr) -> Parsed<ExprKind> {
         let upwards = self.bump().kind == Tok::Plus;
         self.expect(Tok::Colon, "in the slice")?;
         let width = self.expr()?;
-        let span = from.span.to(width.span);
-        let binary = |op, lhs, rhs| Expr {
-            kind: ExprKind::Binary {
-                op,
-                lhs: Box::new(lhs),
-                rhs: Box::new(rhs),
-            },
-            span,
-        };
-        let one = Expr {
-            kind: ExprKind::Int {
-                value: 1.into(),
-                width: None,
-                signed: false,
-            },
-            span,
-        };
-        let reach = binary(BinOp::Sub, width, one);
-        let (hi, lo) = if upwards {
-            (binary(BinOp::Add, from.clone(), reach), from)
-        } else {
-            (from.clone(), binary(BinOp::Sub, from, reach))
-        };
-        Ok(ExprKind::Slice {
+        Ok(ExprKind::PartSelect {
             base: Box::new(base),
-            hi: Box::new(hi),
-            lo: Box::new(lo),
+            from: Box::new(from),
+            width: Box::new(width),
+            upwards,
         })
     }
 
