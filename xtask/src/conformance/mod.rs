@@ -4,6 +4,9 @@
 //! checkout is kept: a test's text goes in, a pass or a reason comes out.
 
 mod corpus;
+mod errors;
+mod p4info;
+mod samples;
 mod stf;
 mod suite;
 
@@ -32,7 +35,12 @@ pub struct Args {
 type Runner = (&'static [&'static str], fn(&Corpus) -> Result<Vec<Suite>>);
 
 /// In the order of the printed table.
-const RUNNERS: &[Runner] = &[(stf::NAMES, stf::run)];
+const RUNNERS: &[Runner] = &[
+    (samples::NAMES, samples::run),
+    (errors::NAMES, errors::run),
+    (p4info::NAMES, p4info::run),
+    (stf::NAMES, stf::run),
+];
 
 /// Runs everything; `Ok(false)` if a figure was not reached.
 pub fn run(args: &Args) -> Result<bool> {

@@ -16,7 +16,9 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
         let golden = std::fs::read_to_string(&path)?;
         let program = corpus::name_of(&path).replace(".p4info.txtpb", "");
         let ours = ["psa", "v1model"];
-        if ours.iter().any(|arch| golden.contains(&format!("  arch: \"{arch}\"")))
+        if ours
+            .iter()
+            .any(|arch| golden.contains(&format!("  arch: \"{arch}\"")))
             && super::samples::is_ours(&samples.join(&program))
         {
             goldens.push((samples.join(program), golden));
@@ -61,6 +63,9 @@ impl Message {
             if line == "}" {
                 break;
             }
+            if line.starts_with('#') {
+                continue;
+            }
             if let Some(name) = line.strip_suffix(" {") {
                 let inner = Message::parse(lines);
                 // p4c writes an empty type_info where it looked for types and found none. It says nothing.
@@ -99,7 +104,10 @@ impl Message {
             }
         }
         let missing = golden.0.get(self.0.len())?;
-        Some(format!("{path}: `{}` is only in the golden file", missing.0))
+        Some(format!(
+            "{path}: `{}` is only in the golden file",
+            missing.0
+        ))
     }
 }
 
@@ -114,13 +122,18 @@ mod tests {
     #[test]
     fn the_first_difference_is_named() {
         let ours = parse("a {\n  x: 1\n  y: \"z\"\n}\n");
-        assert_eq!(ours.difference(&parse("a {\n  y: \"z\"\n  x: 1\n}\ntype_info {\n}\n"), ""), None);
         assert_eq!(
-            ours.difference(&parse("a {\n  x: 2\n  y: \"z\"\n}\n"), "").as_deref(),
+            ours.difference(&parse("a {\n  y: \"z\"\n  x: 1\n}\ntype_info {\n}\n"), ""),
+            None
+        );
+        assert_eq!(
+            ours.difference(&parse("a {\n  x: 2\n  y: \"z\"\n}\n"), "")
+                .as_deref(),
             Some("/a/x: 1, golden 2")
         );
         assert_eq!(
-            ours.difference(&parse("a {\n  x: 1\n  y: \"z\"\n}\nb: 1\n"), "").as_deref(),
+            ours.difference(&parse("a {\n  x: 1\n  y: \"z\"\n}\nb: 1\n"), "")
+                .as_deref(),
             Some(": `b` is only in the golden file")
         );
     }

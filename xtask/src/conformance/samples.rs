@@ -33,7 +33,9 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
 /// Half of the samples are declarations that end without a `main`; the front end is what they test.
 pub fn only_main_is_missing(found: &Diagnostics) -> bool {
     let mut errors = found.errors();
-    errors.next().is_some_and(|e| e.message.contains("no package named `main`"))
+    errors
+        .next()
+        .is_some_and(|e| e.message.contains("no package named `main`"))
         && errors.next().is_none()
 }
 
@@ -45,7 +47,9 @@ pub fn is_ours(path: &Path) -> bool {
         if seen.contains(&path) {
             continue;
         }
-        let Ok(bytes) = std::fs::read(&path) else { return false };
+        let Ok(bytes) = std::fs::read(&path) else {
+            return false;
+        };
         let text = String::from_utf8_lossy(&bytes);
         for name in text.lines().filter_map(included) {
             let local = path.with_file_name(name);
