@@ -6,6 +6,7 @@
 
 use crate::bindings::Bindings;
 use crate::exec::ErrorCodes;
+use crate::exec::codec::Codec;
 
 /// Index of a slot in the frame.
 pub type Slot = u32;
@@ -362,6 +363,17 @@ pub struct Layout {
     pub fields: Vec<Field>,
     /// Index into `fields` of the varbit field.
     pub varbit: Option<usize>,
+    /// How they move, if there is no varbit field.
+    pub codec: Codec,
+}
+
+impl Layout {
+    /// To be called when all fields are there.
+    pub fn seal(&mut self) {
+        if self.varbit.is_none() {
+            self.codec = Codec::new(&self.fields, self.bits);
+        }
+    }
 }
 
 /// A field of a [`Layout`].

@@ -125,6 +125,17 @@ impl Switch {
         })
     }
 
+    /// The executable form, an instruction a line, for those who look into its speed.
+    pub fn listing(&self) -> String {
+        use std::fmt::Write;
+        let mut out = String::new();
+        for (at, op) in self.arch.code().ops.iter().enumerate() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{at:6} {op:?}");
+        }
+        out
+    }
+
     /// The program that runs.
     pub fn program(&self) -> &Arc<Program> {
         &self.program

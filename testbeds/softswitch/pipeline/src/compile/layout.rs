@@ -5,9 +5,9 @@
 
 use super::{Compiler, Result};
 use crate::exec::alu::{MAX_BITS, limbs};
-use crate::op::{Field, Layout};
+use crate::op::{Field, Layout, Slot};
 use p4lang::ast::StructKind;
-use p4lang::ir::{Type, TypeId};
+use p4lang::ir::{Expr, ExprKind, Type, TypeId};
 
 /// Slots of a struct's fields.
 #[derive(Debug, Clone)]
@@ -119,6 +119,26 @@ impl Compiler<'_> {
         self.code.layouts.push(layout);
         self.layouts.insert(ty.clone(), i);
         Ok(i)
+    }
+
+    /// A value's layout and where it can be read until the statement ends, the parts of a list where they lie.
+    pub(super) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
+        if !matches!(e.kind, ExprKind::Tuple(_)) {
+            return Ok((self.layout(&e.ty)?, self.expr(e)?));
+        }
+        let mut layout = Layout::default();
+        self.spread_parts(e, &mut layout)?;
+        self.code.layouts.push(layout);
+        Ok(((self.code.layouts.len() - 1) as u32, 0))
+    }
+
+    fn spread_parts(&mut self, e: &Expr, layout: &mut Layout) -> Result<()> {
+        if let ExprKind::Tuple(parts) = &e.kind {
+            return parts.iter().try_for_each(|e| self.spread_parts(e, layout));
+        }
+        let slot = self.expr(e)?;
+        layout.slots = layout.slots.max(slot + self.size(&e.ty)?);
+        self.flatten(&e.ty, slot, layout)
     }
 
     pub(super) fn is_header(&self, ty: &Type) -> bool {

@@ -100,7 +100,7 @@ impl Compiler<'_> {
                 self.op(Op::ChecksumClear { unit })
             }
             (Object::InternetChecksum(unit), "add" | "subtract", [Arg::In(data)]) => {
-                let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+                let (layout, s) = self.spread(data)?;
                 self.op(Op::ChecksumAdd {
                     unit,
                     layout,
@@ -119,7 +119,7 @@ impl Compiler<'_> {
                 self.op(Op::ChecksumSetState { unit, s })
             }
             (Object::Checksum(unit, _), "update", [Arg::In(data)]) => {
-                let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+                let (layout, s) = self.spread(data)?;
                 if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
                     return self.unsupported("checksum data that is not a multiple of 8 bits");
                 }
@@ -175,7 +175,7 @@ impl Compiler<'_> {
             return Ok(());
         };
         let w = self.hash_width(w)?;
-        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        let (layout, s) = self.spread(data)?;
         let pad_left = self.program.arch == Arch::Psa;
         self.write_result(result, |c, d| {
             c.code.hashes.push(HashPlan {

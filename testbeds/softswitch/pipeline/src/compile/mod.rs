@@ -260,6 +260,9 @@ impl<'p> Compiler<'p> {
             digests: self.v1model.digests,
             random: self.random,
         };
+        for layout in &mut self.code.layouts {
+            layout.seal();
+        }
         (self.code, self.state, self.registers)
     }
 

@@ -253,7 +253,7 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let algorithm = self.v1model_algorithm(algorithm)?;
         let w = self.hash_width(w)?;
-        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        let (layout, s) = self.spread(data)?;
         self.code.hashes.push(HashPlan {
             algorithm,
             layout,

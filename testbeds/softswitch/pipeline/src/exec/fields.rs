@@ -1,7 +1,8 @@
 //! Values between slots and bytes, as a [`Layout`] says.
 
 use super::{ErrorCodes, alu, bits, room};
-use crate::op::Layout;
+use crate::externs::hash::{self, Algorithm};
+use crate::op::{HashPlan, Layout};
 
 /// Fields before the varbit, the varbit of `len` bits, fields after it. Gives the error or 0.
 pub(super) fn extract_varbit(
@@ -58,6 +59,9 @@ pub(super) fn read_fields(
     if layout.header {
         frame[0] = 1;
     }
+    if layout.varbit.is_none() {
+        return layout.codec.read(frame, packet, cursor);
+    }
     for (i, field) in layout.fields.iter().enumerate() {
         let at = cursor + field.offset as usize;
         let slot = field.slot as usize;
@@ -77,6 +81,9 @@ pub(super) fn read_fields(
 #[inline(always)]
 pub(super) fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32, lead: usize) {
     let frame = &frame[s as usize..(s + layout.slots) as usize];
+    if layout.varbit.is_none() && lead == 0 {
+        return layout.codec.write(frame, out);
+    }
     let varbit = layout
         .varbit
         .map_or(0, |i| frame[layout.fields[i].slot as usize]) as usize;
@@ -110,4 +117,41 @@ pub(super) fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s:
 pub(super) fn serialise(frame: &[u64], scratch: &mut Vec<u8>, layout: &Layout, s: u32) {
     scratch.clear();
     write_fields(frame, scratch, layout, s, 0);
+}
+
+/// The one's complement sum of a value without a varbit.
+pub(super) fn ones_complement_sum(frame: &[u64], layout: &Layout, s: u32) -> u16 {
+    let frame = &frame[s as usize..(s + layout.slots) as usize];
+    layout.codec.ones_complement_sum(frame)
+}
+
+/// The hash of a value and, if the plan says so, of the packet's payload.
+pub(super) fn hash(
+    frame: &[u64],
+    scratch: &mut Vec<u8>,
+    plan: &HashPlan,
+    layout: &Layout,
+    payload: &[u8],
+) -> u64 {
+    let whole = layout.bits.is_multiple_of(8);
+    if plan.algorithm == Algorithm::OnesComplement16
+        && !plan.payload
+        && layout.varbit.is_none()
+        && (whole || !plan.pad_left)
+    {
+        return (!ones_complement_sum(frame, layout, plan.data)).into();
+    }
+    let mut bits = layout.bits;
+    if plan.pad_left && !whole {
+        scratch.clear();
+        let lead = 8 - layout.bits as usize % 8;
+        write_fields(frame, scratch, layout, plan.data, lead);
+        bits = bits.next_multiple_of(8);
+    } else {
+        serialise(frame, scratch, layout, plan.data);
+    }
+    if plan.payload {
+        scratch.extend_from_slice(payload);
+    }
+    hash::compute(plan.algorithm, scratch, plan.w.into(), bits)
 }

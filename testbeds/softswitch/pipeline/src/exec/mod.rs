@@ -2,6 +2,7 @@
 
 pub mod alu;
 pub mod bits;
+pub mod codec;
 mod fields;
 
 use crate::externs::State;
@@ -369,30 +370,13 @@ impl Machine<'_> {
                 }
                 Op::Hash(i) => {
                     let plan = &code.hashes[i as usize];
-                    let layout = &code.layouts[plan.layout as usize];
-                    if plan.pad_left && !layout.bits.is_multiple_of(8) {
-                        let scratch = &mut self.state.scratch;
-                        scratch.clear();
-                        let lead = 8 - layout.bits as usize % 8;
-                        write_fields(frame, scratch, layout, plan.data, lead);
-                    } else {
-                        serialise(frame, &mut self.state.scratch, layout, plan.data);
-                    }
-                    if plan.payload {
-                        let payload = self.cursor.div_ceil(8).min(self.packet.len());
-                        self.state
-                            .scratch
-                            .extend_from_slice(&self.packet[payload..]);
-                    }
-                    let h = hash::compute(
-                        plan.algorithm,
-                        &self.state.scratch,
-                        plan.w.into(),
-                        if plan.pad_left {
-                            layout.bits.next_multiple_of(8)
-                        } else {
-                            layout.bits
-                        },
+                    let payload = self.cursor.div_ceil(8).min(self.packet.len());
+                    let h = fields::hash(
+                        frame,
+                        &mut self.state.scratch,
+                        plan,
+                        &code.layouts[plan.layout as usize],
+                        &self.packet[payload..],
                     );
                     f!(plan.d) = match plan.bounds {
                         None => h,
@@ -402,6 +386,15 @@ impl Machine<'_> {
                     } & mask(plan.w.into());
                 }
                 Op::ChecksumClear { unit } => self.state.checksums[unit as usize].clear(),
+                Op::ChecksumAdd {
+                    unit,
+                    layout,
+                    s,
+                    subtract: false,
+                } if code.layouts[layout as usize].varbit.is_none() => {
+                    let sum = fields::ones_complement_sum(frame, &code.layouts[layout as usize], s);
+                    self.state.checksums[unit as usize].add_sum(sum);
+                }
                 Op::ChecksumAdd {
                     unit,
                     layout,

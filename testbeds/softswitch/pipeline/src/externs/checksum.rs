@@ -41,10 +41,23 @@ impl Unit {
         self.sum = sum + u16::from(carry);
     }
 
+    /// Adds a sum of words.
+    pub fn add_sum(&mut self, sum: u16) {
+        self.add_word(sum);
+    }
+
     /// What goes into the header.
     pub fn result(&self) -> u16 {
         !self.sum
     }
+}
+
+/// The one's complement sum of 16-bit words, from their plain sum.
+pub fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
 }
 
 #[cfg(test)]

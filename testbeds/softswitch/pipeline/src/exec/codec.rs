@@ -1,0 +1,356 @@
+//! How the fields of a value move between slots and bytes, worked out once, at load.
+//!
+//! A field of up to 64 bits that lies within eight bytes is one load and two shifts; runs of aligned 32-bit fields are
+//! a loop that vectorises. What fits neither is left to `fields`, which does everything bit by bit.
+
+use super::bits;
+use crate::op::Field;
+
+/// The plan for one layout without a varbit.
+#[derive(Debug, Clone, Default)]
+pub struct Codec {
+    /// Of the value, the last one filled up.
+    bytes: usize,
+    loads: Vec<Load>,
+    runs: Vec<Run>,
+    rest: Vec<Field>,
+    stores: Vec<Store>,
+    pieces: Vec<Piece>,
+    sum: Vec<Term>,
+}
+
+/// `slot` = the big-endian word at byte `from` << `left` >> `right`.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    slot: u32,
+    from: u32,
+    left: u8,
+    right: u8,
+}
+
+/// `n` fields of 32 bits from `byte` on, in slots from `slot` on.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    slot: u32,
+    byte: u32,
+    n: u32,
+}
+
+/// What fills the bytes in order.
+#[derive(Debug, Clone, Copy)]
+enum Store {
+    Run(Run),
+    /// The next `pieces` together. What of the word lies beyond them is 0 and written over by what follows.
+    Word {
+        byte: u32,
+        pieces: u16,
+    },
+}
+
+/// A part of a word: the slot << `left`, or >> −`left`.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    slot: u32,
+    left: i8,
+}
+
+/// A slot's share of the one's complement sum: both its halves << `shift`.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    slot: u32,
+    shift: u8,
+}
+
+/// Runs shorter than this are not worth a loop.
+const RUN: usize = 4;
+
+impl Codec {
+    /// Of fields that follow each other from bit 0, `bits` in sum.
+    pub fn new(fields: &[Field], bits: u32) -> Codec {
+        let mut codec = Codec {
+            bytes: bits.div_ceil(8) as usize,
+            ..Codec::default()
+        };
+        let mut left = fields;
+        let mut words: Vec<Field> = Vec::new();
+        while let Some((field, others)) = left.split_first() {
+            let n = run_length(left);
+            if n >= RUN {
+                codec.words(&std::mem::take(&mut words));
+                let run = Run {
+                    slot: field.slot,
+                    byte: field.offset / 8,
+                    n: n as u32,
+                };
+                codec.runs.push(run);
+                codec.stores.push(Store::Run(run));
+                left = &left[n..];
+            } else {
+                codec.load(field);
+                words.push(*field);
+                left = others;
+            }
+        }
+        codec.words(&words);
+        for field in fields {
+            codec.term(field);
+        }
+        codec
+    }
+
+    fn load(&mut self, field: &Field) {
+        let Field {
+            slot,
+            offset,
+            width,
+        } = *field;
+        let end = (offset + width).div_ceil(8);
+        let from = end.saturating_sub(8);
+        let left = offset.checked_sub(from * 8);
+        match left.filter(|left| width > 0 && left + width <= 64) {
+            Some(left) => self.loads.push(Load {
+                slot,
+                from,
+                left: left as u8,
+                right: (64 - width) as u8,
+            }),
+            None => self.rest.push(*field),
+        }
+    }
+
+    /// Cuts adjoining fields, which begin at a byte, into words.
+    fn words(&mut self, fields: &[Field]) {
+        let (Some(first), Some(last)) = (fields.first(), fields.last()) else {
+            return;
+        };
+        let (start, end) = (first.offset, last.offset + last.width);
+        for word in (start..end).step_by(64) {
+            let pieces = self.pieces.len();
+            for field in fields {
+                self.piece(field, word);
+            }
+            self.stores.push(Store::Word {
+                byte: word / 8,
+                pieces: (self.pieces.len() - pieces) as u16,
+            });
+        }
+    }
+
+    /// What of a field lies in the 64 bits from `word` on, limb by limb.
+    fn piece(&mut self, field: &Field, word: u32) {
+        let (word, end) = (i64::from(word), i64::from(field.offset + field.width));
+        for limb in 0..field.width.div_ceil(64) {
+            let (low, high) = (
+                end - 64 * i64::from(limb),
+                i64::from(field.offset).max(end - 64 * i64::from(limb + 1)),
+            );
+            if high < word + 64 && low > word {
+                self.pieces.push(Piece {
+                    slot: field.slot + limb,
+                    left: (word + 64 - low) as i8,
+                });
+            }
+        }
+    }
+
+    fn term(&mut self, field: &Field) {
+        let end = field.offset + field.width;
+        for limb in 0..field.width.div_ceil(64) {
+            self.sum.push(Term {
+                slot: field.slot + limb,
+                shift: ((16 - end % 16) % 16) as u8,
+            });
+        }
+    }
+
+    /// Fields from the value at `packet[at / 8 ..]`, which is all there.
+    #[inline]
+    pub fn read(&self, frame: &mut [u64], packet: &[u8], at: usize) {
+        if !at.is_multiple_of(8) {
+            return self.read_unaligned(frame, packet, at);
+        }
+        let bytes = &packet[at / 8..at / 8 + self.bytes];
+        if let Some((_, _)) = bytes.split_first_chunk::<8>() {
+            for load in &self.loads {
+                let from = load.from as usize;
+                let word = bytes[from..]
+                    .first_chunk()
+                    .map_or(0, |w| u64::from_be_bytes(*w));
+                frame[load.slot as usize] = word << load.left >> load.right;
+            }
+        } else {
+            let mut short = [0; 8];
+            short[..bytes.len()].copy_from_slice(bytes);
+            let word = u64::from_be_bytes(short);
+            for load in &self.loads {
+                frame[load.slot as usize] = word << load.left >> load.right;
+            }
+        }
+        for run in &self.runs {
+            let from = run.byte as usize..(run.byte + 4 * run.n) as usize;
+            let to = run.slot as usize..(run.slot + run.n) as usize;
+            for (slot, value) in frame[to].iter_mut().zip(bytes[from].as_chunks().0) {
+                *slot = u32::from_be_bytes(*value).into();
+            }
+        }
+        for field in &self.rest {
+            read_one(frame, packet, at, field);
+        }
+    }
+
+    #[cold]
+    fn read_unaligned(&self, frame: &mut [u64], packet: &[u8], at: usize) {
+        for load in &self.loads {
+            let field = Field {
+                slot: load.slot,
+                offset: load.from * 8 + u32::from(load.left),
+                width: 64 - u32::from(load.right),
+            };
+            read_one(frame, packet, at, &field);
+        }
+        for run in &self.runs {
+            for i in 0..run.n {
+                let field = Field {
+                    slot: run.slot + i,
+                    offset: (run.byte + 4 * i) * 8,
+                    width: 32,
+                };
+                read_one(frame, packet, at, &field);
+            }
+        }
+        for field in &self.rest {
+            read_one(frame, packet, at, field);
+        }
+    }
+
+    /// Appends the value, the last byte filled up with zeroes.
+    #[inline]
+    pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
+        let start = out.len();
+        // One word more, so that every word is a whole store.
+        out.resize(start + self.bytes + 8, 0);
+        let bytes = &mut out[start..];
+        let mut pieces = self.pieces.iter();
+        for store in &self.stores {
+            match *store {
+                Store::Word { byte, pieces: n } => {
+                    let mut word = 0;
+                    for piece in pieces.by_ref().take(n.into()) {
+                        let value = frame[piece.slot as usize];
+                        word |= if piece.left >= 0 {
+                            value << piece.left
+                        } else {
+                            value >> -piece.left
+                        };
+                    }
+                    if let Some(to) = bytes[byte as usize..].first_chunk_mut() {
+                        *to = word.to_be_bytes();
+                    }
+                }
+                Store::Run(run) => {
+                    let to = run.byte as usize..(run.byte + 4 * run.n) as usize;
+                    let from = run.slot as usize..(run.slot + run.n) as usize;
+                    for (to, value) in bytes[to].as_chunks_mut().0.iter_mut().zip(&frame[from]) {
+                        *to = (*value as u32).to_be_bytes();
+                    }
+                }
+            }
+        }
+        out.truncate(start + self.bytes);
+    }
+
+    /// The one's complement sum of the value's 16-bit words, the last filled up with zeroes (RFC 1071).
+    ///
+    /// 2^16 is 1 modulo 2^16 − 1, so a field counts as it lies, whatever words it straddles.
+    pub fn ones_complement_sum(&self, frame: &[u64]) -> u16 {
+        let mut sum = 0u64;
+        for term in &self.sum {
+            let value = frame[term.slot as usize];
+            sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
+        }
+        crate::externs::checksum::fold(sum)
+    }
+}
+
+/// How many fields of 32 bits follow each other from here, in slots and in bytes.
+fn run_length(fields: &[Field]) -> usize {
+    let Some(first) = fields.first().filter(|f| f.offset.is_multiple_of(8)) else {
+        return 0;
+    };
+    let follows = |(i, f): (u32, &Field)| {
+        f.width == 32 && f.slot == first.slot + i && f.offset == first.offset + 32 * i
+    };
+    (0..).zip(fields).take_while(|x| follows(*x)).count()
+}
+
+fn read_one(frame: &mut [u64], packet: &[u8], at: usize, field: &Field) {
+    let slot = field.slot as usize;
+    let n = field.width.div_ceil(64).max(1) as usize;
+    bits::read_limbs(
+        packet,
+        at + field.offset as usize,
+        field.width,
+        &mut frame[slot..slot + n],
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Fields one after the other, in slots one after the other, from 1 on.
+    fn fields(widths: &[u32]) -> (Vec<Field>, u32, usize) {
+        let (mut slot, mut offset) = (1, 0);
+        let mut fields = Vec::new();
+        for &width in widths {
+            fields.push(Field {
+                slot,
+                offset,
+                width,
+            });
+            slot += width.div_ceil(64).max(1);
+            offset += width;
+        }
+        (fields, offset, slot as usize)
+    }
+
+    fn width() -> impl Strategy<Value = u32> {
+        prop_oneof![4 => Just(32u32), 2 => 1u32..=16, 2 => 0u32..=64, 1 => 65u32..=200]
+    }
+
+    proptest! {
+        #[test]
+        fn as_bit_by_bit(
+            widths in prop::collection::vec(width(), 1..24),
+            packet in prop::collection::vec(any::<u8>(), 700),
+            at in 0usize..80,
+        ) {
+            let (fields, bits, slots) = fields(&widths);
+            let codec = Codec::new(&fields, bits);
+            for at in [at / 8 * 8, at] {
+                let mut frame = vec![7; slots];
+                let mut plain = frame.clone();
+                codec.read(&mut frame, &packet[..(at + bits as usize).div_ceil(8)], at);
+                for field in &fields {
+                    read_one(&mut plain, &packet, at, field);
+                }
+                prop_assert_eq!(&frame, &plain);
+            }
+            let mut frame = vec![0; slots];
+            codec.read(&mut frame, &packet, 0);
+            let mut expected = vec![0; bits.div_ceil(8) as usize];
+            for field in &fields {
+                let at = field.slot as usize;
+                let limbs = &frame[at..at + field.width.div_ceil(64) as usize];
+                bits::write_limbs(&mut expected, field.offset as usize, field.width, limbs);
+            }
+            let mut out = vec![0xee];
+            codec.write(&frame, &mut out);
+            prop_assert_eq!(&out[1..], &expected[..]);
+            let mut unit = crate::externs::checksum::Unit::default();
+            unit.add(&expected);
+            prop_assert_eq!(codec.ones_complement_sum(&frame), unit.sum);
+        }
+    }
+}
