@@ -3,10 +3,11 @@
 use crate::error::{ExternError, ReplicationError, TableError};
 use crate::externs::State;
 use crate::externs::counter::CounterValue;
-use crate::externs::meter::{Cell, MeterConfig};
-use crate::externs::profile::{OldGroup, OldMember};
+use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
+use crate::externs::profile::{OldGroup, OldMember, OldOneShot};
 use crate::externs::register::Info;
 use crate::switch::Switch;
+use crate::table::key::{FieldKey, FieldSpec};
 use crate::table::{Removed, Spec, Table};
 use hashbrown::HashMap;
 use p4lang::runtime::{ActionCall, CloneSession, Match, MulticastGroup, TableEntry};
@@ -55,15 +56,21 @@ pub(crate) enum Undo {
     Inserted(TableEntry),
     Modified(TableEntry),
     Deleted(usize, Removed),
-    Default(String, ActionCall),
+    /// A whole entry was inserted: table, priority, key.
+    Whole(usize, i32, Vec<FieldKey>),
+    DefaultDirect(usize, CounterValue, Cell),
+    /// `None`: it was not there.
+    OneShot(usize, u32, Option<OldOneShot>),
+    /// The action, and whether it was written before.
+    Default(String, ActionCall, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
     Register(String, u64, Vec<u128>),
     Counter(usize, usize, CounterValue),
     DirectCounter(usize, Option<TableEntry>, CounterValue),
-    Meter(String, u64, Option<MeterConfig>),
-    DirectMeter(usize, Option<TableEntry>, Option<MeterConfig>),
-    ValueSet(usize, Vec<Vec<crate::table::key::FieldKey>>),
+    Meter(usize, u64, Cell),
+    DirectMeter(usize, Option<TableEntry>, Cell),
+    ValueSet(usize, Vec<Vec<FieldKey>>),
     Member(usize, u32, OldMember),
     ProfileGroup(usize, u32, OldGroup),
 }
@@ -86,8 +93,20 @@ impl Switch {
                 Undo::Inserted(entry) => discard(self.delete_entry(&entry)),
                 Undo::Modified(entry) => discard(self.modify_entry(&entry)),
                 Undo::Deleted(table, removed) => self.core.state.tables[table].restore(removed),
-                Undo::Default(table, action) => {
-                    discard(self.set_default_action(&table, Some(&action)))
+                Undo::Whole(table, priority, key) => {
+                    self.core.state.tables[table].undo_insert(priority, key)
+                }
+                Undo::DefaultDirect(table, counter, meter) => {
+                    self.core.state.tables[table].restore_default_direct(counter, meter)
+                }
+                Undo::OneShot(profile, id, Some(old)) => {
+                    self.core.state.profiles[profile].restore_one_shot(id, old)
+                }
+                Undo::OneShot(profile, id, None) => {
+                    self.core.state.profiles[profile].delete_one_shot(id);
+                }
+                Undo::Default(table, action, written) => {
+                    discard(self.set_default_action(&table, written.then_some(&action)))
                 }
                 Undo::Group(id, None) => discard(self.delete_multicast_group(id)),
                 Undo::Group(_, Some(group)) => discard(self.set_multicast_group(&group)),
@@ -104,12 +123,14 @@ impl Switch {
                         *cell = value;
                     }
                 }
-                Undo::Meter(name, index, config) => {
-                    discard(self.meter_configure(&name, index, config, 0))
+                Undo::Meter(meter, index, old) => {
+                    if let Some(cell) = self.core.state.meters[meter].cell_mut(index) {
+                        *cell = old;
+                    }
                 }
-                Undo::DirectMeter(table, entry, config) => {
+                Undo::DirectMeter(table, entry, old) => {
                     if let Ok(cell) = self.core.state.tables[table].meter(entry.as_ref()) {
-                        *cell = Cell::new(config, 0);
+                        *cell = old;
                     }
                 }
                 Undo::ValueSet(set, members) => self.core.state.value_sets[set].members = members,
@@ -184,7 +205,9 @@ impl Switch {
     pub fn delete_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
         let removed = self.core.state.tables[table].delete(entry)?;
+        let had = removed.indirect();
         self.record(Undo::Deleted(table, removed));
+        self.release(table, had);
         Ok(())
     }
 
@@ -205,8 +228,9 @@ impl Switch {
         action: Option<&ActionCall>,
     ) -> Result<(), TableError> {
         let index = self.table_index(table)?;
+        let written = self.core.state.tables[index].default_written();
         let old = self.core.state.tables[index].set_default(action)?;
-        self.record(Undo::Default(table.to_owned(), old));
+        self.record(Undo::Default(table.to_owned(), old, written));
         Ok(())
     }
 
@@ -346,12 +370,26 @@ impl Switch {
         Ok(())
     }
 
+    fn meter_cell(&self, name: &str, index: u64) -> Result<(usize, Cell), ExternError> {
+        let meter = *self.names.meters.get(name).ok_or(ExternError::NotFound)?;
+        let cell = self.core.state.meters[meter].cell(index);
+        Ok((meter, *cell.ok_or(ExternError::OutOfRange)?))
+    }
+
+    /// Cells of an indexed meter.
+    pub fn meter_size(&self, name: &str) -> Result<u64, ExternError> {
+        let meter = *self.names.meters.get(name).ok_or(ExternError::NotFound)?;
+        Ok(self.core.state.meters[meter].size())
+    }
+
     /// A meter cell's configuration; `None`: all green.
     pub fn meter_config(&self, name: &str, index: u64) -> Result<Option<MeterConfig>, ExternError> {
-        let meter = *self.names.meters.get(name).ok_or(ExternError::NotFound)?;
-        self.core.state.meters[meter]
-            .config(index)
-            .ok_or(ExternError::OutOfRange)
+        Ok(self.meter_cell(name, index)?.1.config())
+    }
+
+    /// What a meter cell has marked green, yellow and red.
+    pub fn meter_counts(&self, name: &str, index: u64) -> Result<ColourCounts, ExternError> {
+        Ok(self.meter_cell(name, index)?.1.counts())
     }
 
     /// Configures a meter cell, its buckets full at `now_ns`.
@@ -362,12 +400,25 @@ impl Switch {
         config: Option<MeterConfig>,
         now_ns: u64,
     ) -> Result<(), ExternError> {
-        let old = self.meter_config(name, index)?;
-        let meter = *self.names.meters.get(name).ok_or(ExternError::NotFound)?;
-        self.core.state.meters[meter]
-            .configure(index, config, now_ns)
-            .ok_or(ExternError::OutOfRange)?;
-        self.record(Undo::Meter(name.to_owned(), index, old));
+        self.change_meter(name, index, |cell| cell.configure(config, now_ns))
+    }
+
+    /// Lets a meter cell's counts begin anew.
+    pub fn meter_clear_counts(&mut self, name: &str, index: u64) -> Result<(), ExternError> {
+        self.change_meter(name, index, Cell::clear_counts)
+    }
+
+    fn change_meter(
+        &mut self,
+        name: &str,
+        index: u64,
+        change: impl FnOnce(&mut Cell),
+    ) -> Result<(), ExternError> {
+        let (meter, old) = self.meter_cell(name, index)?;
+        if let Some(cell) = self.core.state.meters[meter].cell_mut(index) {
+            change(cell);
+        }
+        self.record(Undo::Meter(meter, index, old));
         Ok(())
     }
 
@@ -397,8 +448,9 @@ impl Switch {
     ) -> Result<(), TableError> {
         let table = self.table_index(table)?;
         let cell = self.core.state.tables[table].meter(entry)?;
-        let old = std::mem::replace(cell, Cell::new(config, now_ns));
-        self.record(Undo::DirectMeter(table, entry.cloned(), old.config()));
+        let old = *cell;
+        cell.configure(config, now_ns);
+        self.record(Undo::DirectMeter(table, entry.cloned(), old));
         Ok(())
     }
 
@@ -410,6 +462,29 @@ impl Switch {
     /// Takes a member out of a parser's value set.
     pub fn value_set_delete(&mut self, name: &str, member: &[Match]) -> Result<(), ExternError> {
         self.change_value_set(name, |set| set.delete(member))
+    }
+
+    /// Makes these the members of a parser's value set.
+    pub fn value_set_assign(
+        &mut self,
+        name: &str,
+        members: &[Vec<FieldKey>],
+    ) -> Result<(), ExternError> {
+        self.change_value_set(name, |set| set.assign(members))
+    }
+
+    /// The members of a parser's value set, in order of insertion.
+    pub fn value_set_members(&self, name: &str) -> Result<&[Vec<FieldKey>], ExternError> {
+        let set = self.names.value_sets.get(name);
+        let set = &self.core.state.value_sets[*set.ok_or(ExternError::NotFound)?];
+        Ok(&set.members)
+    }
+
+    /// The fields of a parser's value set.
+    pub fn value_set_fields(&self, name: &str) -> Result<&[FieldSpec], ExternError> {
+        let set = self.names.value_sets.get(name);
+        let set = &self.core.state.value_sets[*set.ok_or(ExternError::NotFound)?];
+        Ok(&set.fields)
     }
 
     fn change_value_set(

@@ -119,15 +119,27 @@ pub enum ProfileError {
     /// There is no member or group of this number.
     #[error("no such member or group")]
     NotFound,
-    /// There is one already, or a group names a member twice.
+    /// There is one already.
     #[error("there already")]
     Duplicate,
+    /// A group names a member twice.
+    #[error("member {0} is given twice")]
+    MemberTwice(u32),
+    /// A group's maximal size is set when it is made.
+    #[error("a group's max_size cannot be changed")]
+    MaxSize,
+    /// Entries with actions of their own to select from exclude members and groups, and the other way round.
+    #[error("a selector has either members and groups or one-shot entries")]
+    Mixed,
     /// A group or an entry names it.
     #[error("in use")]
     InUse,
     /// The limit on members, or on weights, is reached.
     #[error("the profile is full ({0})")]
     Full(u64),
+    /// The table's entries name members or groups.
+    #[error("the table has an action profile: its entries have no actions of their own")]
+    Direct,
     /// A profile without a selector has no groups.
     #[error("the profile has no selector")]
     NoSelector,

@@ -18,25 +18,31 @@ mod bindings;
 mod compile;
 mod control;
 mod core;
+mod entries;
 mod error;
 mod exec;
 mod externs;
 mod op;
 mod profiles;
+mod reconcile;
 mod stats;
 mod switch;
 mod table;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
 pub use arch::v1model::DROP_PORT;
+pub use entries::{DirectChange, EntryRef};
 pub use error::{ExternError, LoadError, ProfileError, ReplicationError, TableError};
 pub use externs::DigestMessage;
 pub use externs::counter::{CounterValue, Kind as CounterKind};
-pub use externs::meter::MeterConfig;
-pub use externs::profile::{Indirect, ProfileSpec};
+pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
+pub use externs::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use externs::register::Info as RegisterInfo;
 pub use op::Mark;
+pub use reconcile::ReconcileError;
 pub use stats::{DropReason, Stats};
 pub use switch::{Config, Ports, RecirculationLink, Switch, Transmit};
-pub use table::key::{FieldSpec, Kind as MatchKind};
-pub use table::{ActionSpec, DirectMeter, Spec as TableSpec};
+pub use table::key::{FieldKey, FieldSpec, Kind as MatchKind};
+pub use table::{
+    ActionSpec, Bound, DirectMeter, EntryAction, EntryState, EntryWrite, Note, Spec as TableSpec,
+};

@@ -2,9 +2,11 @@
 
 use crate::control::Undo;
 use crate::error::ProfileError;
-use crate::externs::profile::{Indirect, Profile, ProfileSpec};
+use crate::externs::profile::{
+    GroupMember, Indirect, OneShotAction, Profile, ProfileGroup, ProfileSpec,
+};
 use crate::switch::Switch;
-use crate::table::Bound;
+use crate::table::{Bound, EntryAction};
 use p4lang::runtime::{ActionCall, TableEntry};
 
 impl Switch {
@@ -29,10 +31,16 @@ impl Switch {
         Ok(self.profile(profile)?.members())
     }
 
-    /// All groups of a selector by number: members and weights.
-    #[allow(clippy::type_complexity)]
-    pub fn groups(&self, profile: &str) -> Result<Vec<(u32, Vec<(u32, u32)>)>, ProfileError> {
+    /// All groups of a selector by number.
+    pub fn groups(&self, profile: &str) -> Result<Vec<(u32, ProfileGroup)>, ProfileError> {
         Ok(self.profile(profile)?.groups())
+    }
+
+    /// A port has gone down or come up: members that watch it are picked no more, or again.
+    pub fn set_port_up(&mut self, port: u32, up: bool) {
+        for profile in &mut self.core.state.profiles {
+            profile.port_is(port, up);
+        }
     }
 
     /// Adds a member.
@@ -87,35 +95,36 @@ impl Switch {
         Ok(())
     }
 
-    /// Adds a group: members and weights.
-    pub fn insert_group(
+    /// Adds a group of members and weights.
+    pub fn insert_group<M: Copy + Into<GroupMember>>(
         &mut self,
         profile: &str,
         id: u32,
-        members: &[(u32, u32)],
+        members: &[M],
     ) -> Result<(), ProfileError> {
-        self.put_group(profile, id, members, false)
+        self.put_group(profile, id, group_of(members), false)
     }
 
     /// Changes a group's members and weights.
-    pub fn modify_group(
+    pub fn modify_group<M: Copy + Into<GroupMember>>(
         &mut self,
         profile: &str,
         id: u32,
-        members: &[(u32, u32)],
+        members: &[M],
     ) -> Result<(), ProfileError> {
-        self.put_group(profile, id, members, true)
+        self.put_group(profile, id, group_of(members), true)
     }
 
-    fn put_group(
+    /// Adds or changes a group.
+    pub fn put_group(
         &mut self,
         profile: &str,
         id: u32,
-        members: &[(u32, u32)],
+        group: ProfileGroup,
         change: bool,
     ) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
-        let old = self.core.state.profiles[index].put_group(id, members, change)?;
+        let old = self.core.state.profiles[index].put_group(id, group, change)?;
         self.record(Undo::ProfileGroup(index, id, old));
         Ok(())
     }
@@ -144,7 +153,8 @@ impl Switch {
         entry: &TableEntry,
         indirect: Indirect,
     ) -> Result<(), ProfileError> {
-        let table = self.offering(entry, indirect)?;
+        let table = self.table_index(&entry.table)?;
+        self.check_offered(table, indirect)?;
         self.core.state.tables[table].insert_indirect(entry, indirect)?;
         self.record(Undo::Inserted(entry.clone()));
         Ok(())
@@ -156,7 +166,8 @@ impl Switch {
         entry: &TableEntry,
         indirect: Indirect,
     ) -> Result<(), ProfileError> {
-        let index = self.offering(entry, indirect)?;
+        let index = self.table_index(&entry.table)?;
+        self.check_offered(index, indirect)?;
         let old = self.core.state.tables[index].replace_indirect(entry, indirect)?;
         self.record(Undo::Deleted(index, old));
         Ok(())
@@ -168,16 +179,80 @@ impl Switch {
         Ok(self.core.state.tables[table].indirect(entry)?)
     }
 
-    /// The entry's table, whose profile has what it wants to name.
-    fn offering(&self, entry: &TableEntry, indirect: Indirect) -> Result<usize, ProfileError> {
-        let table = self.table_index(&entry.table)?;
-        let state = &self.core.state;
-        let find = |p: &&Profile| p.tables.contains(&(table as u32));
-        let Some(profile) = state.profiles.iter().find(find) else {
-            return Err(ProfileError::NoSuchProfile);
-        };
+    fn profile_of(&self, table: usize) -> Result<usize, ProfileError> {
+        let mut profiles = self.core.state.profiles.iter();
+        profiles
+            .position(|p| p.tables.contains(&(table as u32)))
+            .ok_or(ProfileError::NoSuchProfile)
+    }
+
+    /// Whether the table's profile has what an entry wants to name.
+    fn check_offered(&self, table: usize, indirect: Indirect) -> Result<(), ProfileError> {
+        let profile = &self.core.state.profiles[self.profile_of(table)?];
         let place = profile.tables.iter().position(|t| *t as usize == table);
-        profile.offers(place.unwrap_or(0), indirect)?;
-        Ok(table)
+        profile.offers(place.unwrap_or(0), indirect)
+    }
+
+    /// What an entry of this table will name for its action; one-shot actions are added to the profile.
+    pub(crate) fn named_by(
+        &mut self,
+        table: usize,
+        action: &mut EntryAction,
+    ) -> Result<Option<Indirect>, ProfileError> {
+        let profile = self.profile_of(table);
+        match action {
+            EntryAction::Keep => Ok(None),
+            EntryAction::Own(_) if profile.is_ok() => Err(ProfileError::Direct),
+            EntryAction::Own(_) => Ok(None),
+            EntryAction::Named(indirect) => {
+                self.check_offered(table, *indirect)?;
+                Ok(Some(*indirect))
+            }
+            EntryAction::OneShot(actions) => {
+                let bind = |a: &OneShotAction| self.core.state.tables[table].bind(&a.call, false);
+                let bound = actions.iter().map(bind).collect::<Result<Vec<_>, _>>();
+                let bound = bound.map_err(ProfileError::Action)?;
+                let profile = &mut self.core.state.profiles[profile?];
+                let id = profile.put_one_shot(std::mem::take(actions), bound)?;
+                Ok(Some(Indirect::OneShot(id)))
+            }
+        }
+    }
+
+    /// Takes the one-shot actions out that an entry had, which is gone or names something else now.
+    pub(crate) fn release(&mut self, table: usize, had: Option<Indirect>) {
+        let (Some(Indirect::OneShot(id)), Ok(profile)) = (had, self.profile_of(table)) else {
+            return;
+        };
+        if let Some(old) = self.core.state.profiles[profile].delete_one_shot(id) {
+            self.record(Undo::OneShot(profile, id, Some(old)));
+        }
+    }
+
+    /// As [`Self::release`], of an entry that a batch has not made after all.
+    pub(crate) fn forget(&mut self, table: usize, named: Option<Indirect>) {
+        if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
+            self.core.state.profiles[profile].delete_one_shot(id);
+        }
+    }
+
+    /// Lets a batch forget the one-shot actions that it has added.
+    pub(crate) fn record_one_shot(&mut self, table: usize, named: Option<Indirect>) {
+        if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
+            self.record(Undo::OneShot(profile, id, None));
+        }
+    }
+
+    /// The actions that an entry of this table has to select from.
+    pub(crate) fn one_shot_actions(&self, table: usize, id: u32) -> Option<Vec<OneShotAction>> {
+        let profile = &self.core.state.profiles[self.profile_of(table).ok()?];
+        profile.one_shot(id).map(<[_]>::to_vec)
+    }
+}
+
+fn group_of<M: Copy + Into<GroupMember>>(members: &[M]) -> ProfileGroup {
+    ProfileGroup {
+        members: members.iter().map(|m| (*m).into()).collect(),
+        max_size: 0,
     }
 }

@@ -9,8 +9,9 @@ use crate::externs::DigestMessage;
 use crate::externs::register::Info;
 use crate::op::Mark;
 use crate::stats::Stats;
+use crate::table::{EntryState, Table};
 use p4lang::ir::Program;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Marks kept until they are fetched.
@@ -102,6 +103,11 @@ pub struct Switch {
     pub(crate) names: Names,
     pub(crate) registers: Vec<Info>,
     pub(crate) undo: Option<Vec<crate::control::Undo>>,
+    /// Tables whose entries may have idle timeouts.
+    pub(crate) idle_tables: Vec<usize>,
+    /// Idle entries not yet fetched, by table.
+    pub(crate) idle: VecDeque<(usize, EntryState)>,
+    pub(crate) idle_lost: u64,
     program: Arc<Program>,
     arch: Loaded,
 }
@@ -115,7 +121,12 @@ impl Switch {
         let code = arch.code();
         let mut frame = vec![0; code.frame as usize];
         frame[..code.constants.len()].copy_from_slice(&code.constants);
+        let ages = |(_, t): &(usize, &Table)| t.spec.idle_timeout;
+        let idle_tables = state.tables.iter().enumerate().filter(ages);
         Ok(Switch {
+            idle_tables: idle_tables.map(|(i, _)| i).collect(),
+            idle: VecDeque::new(),
+            idle_lost: 0,
             names: Names::new(&state, &registers),
             core: Core::new(config, frame, state),
             registers,
@@ -149,8 +160,9 @@ impl Switch {
         self.drain(now_ns);
     }
 
-    /// Lets packets leave the recirculation link whose time has come.
+    /// Lets packets leave the recirculation link whose time has come, and finds entries that are idle.
     pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.expire(now_ns);
         // Those that join the link meanwhile leave it later.
         for _ in 0..self.core.recirculating() {
             let Some(job) = self.core.recirculated(now_ns) else {
@@ -172,7 +184,11 @@ impl Switch {
 
     /// When [`Switch::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.core.next_recirculated_ns()
+        let packets = self.core.next_recirculated_ns();
+        match (packets, self.next_idle_ns()) {
+            (Some(packets), Some(idle)) => Some(packets.min(idle)),
+            (packets, idle) => packets.or(idle),
+        }
     }
 
     /// The next packet to be sent; packet-in if its port is the CPU port.

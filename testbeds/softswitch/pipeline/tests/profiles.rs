@@ -3,7 +3,10 @@
 mod support;
 
 use p4lang::runtime::{Match, TableEntry};
-use pipeline::{Indirect, ProfileError, Switch, TableError};
+use pipeline::{
+    EntryAction, EntryWrite, FieldKey, GroupMember, Indirect, OneShotAction, ProfileError,
+    ProfileGroup, Switch, TableError,
+};
 use support::v1model::V1;
 use support::{call, entry, through};
 
@@ -42,6 +45,13 @@ fn selector() -> Switch {
         ..V1::default()
     };
     program.load()
+}
+
+fn group(members: &[(u32, u32)]) -> ProfileGroup {
+    ProfileGroup {
+        members: members.iter().map(|m| (*m).into()).collect(),
+        max_size: 0,
+    }
 }
 
 fn at(table: &str, field: &str, v: u128) -> TableEntry {
@@ -158,9 +168,10 @@ fn a_selector_picks_by_its_fields_and_the_weights() {
     assert_eq!(ports(&mut switch), [11, 11, 11, 12, 11, 11, 11, 12]);
     switch.modify_group("ingress.sel", 7, &[(2, 2)]).unwrap();
     assert_eq!(ports(&mut switch), [12; 8]);
-    switch.modify_group("ingress.sel", 7, &[]).unwrap();
+    let nobody: [(u32, u32); 0] = [];
+    switch.modify_group("ingress.sel", 7, &nobody).unwrap();
     assert_eq!(ports(&mut switch), [0; 8], "an empty group does nothing");
-    assert_eq!(switch.groups("ingress.sel"), Ok(vec![(7, vec![])]));
+    assert_eq!(switch.groups("ingress.sel"), Ok(vec![(7, group(&[]))]));
 }
 
 #[test]
@@ -171,7 +182,7 @@ fn groups_have_limits_and_members() {
     assert_eq!(insert(&[(1, 9)]), Err(ProfileError::Full(8)));
     assert_eq!(insert(&[(1, 0)]), Err(ProfileError::BadWeight));
     assert_eq!(insert(&[(2, 1)]), Err(ProfileError::NotFound));
-    assert_eq!(insert(&[(1, 1), (1, 1)]), Err(ProfileError::Duplicate));
+    assert_eq!(insert(&[(1, 1), (1, 1)]), Err(ProfileError::MemberTwice(1)));
     assert_eq!(insert(&[(1, 8)]), Ok(()));
     assert_eq!(
         switch.delete_member("ingress.sel", 1),
@@ -199,6 +210,105 @@ fn a_batch_is_taken_back_whole() {
 
     assert_eq!(through(&mut switch, &[1, 0])[0].0, 4);
     assert_eq!(switch.members("ingress.sel"), Ok(vec![(1, forward(4))]));
-    assert_eq!(switch.groups("ingress.sel"), Ok(vec![(1, vec![(1, 1)])]));
+    assert_eq!(
+        switch.groups("ingress.sel"),
+        Ok(vec![(1, group(&[(1, 1)]))])
+    );
     assert_eq!(switch.indirect(&here), Ok(Some(Indirect::Member(1))));
+}
+
+#[test]
+fn a_member_whose_port_is_down_is_not_picked() {
+    let mut switch = selector();
+    for (id, port) in [(1, 4), (2, 5)] {
+        let action = forward(port);
+        switch.insert_member("ingress.sel", id, &action).unwrap();
+    }
+    let watching = |(member, port)| GroupMember {
+        member,
+        weight: 1,
+        watch_port: Some(port),
+    };
+    let members = [(1, 4), (2, 5)].map(watching);
+    switch.insert_group("ingress.sel", 7, &members).unwrap();
+    let here = at("ingress.t", "hdr.x.a", 1);
+    switch.insert_indirect(&here, Indirect::Group(7)).unwrap();
+    let picked = |switch: &mut Switch| {
+        let ports = (0..8).flat_map(|b| through(switch, &[1, b]));
+        ports
+            .map(|sent| sent.0)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(picked(&mut switch), [4, 5].into());
+    switch.set_port_up(4, false);
+    assert_eq!(picked(&mut switch), [5].into());
+    switch.set_port_up(5, false);
+    assert_eq!(picked(&mut switch), [0].into(), "nothing is done");
+    switch.set_port_up(4, true);
+    assert_eq!(picked(&mut switch), [4].into());
+    assert_eq!(switch.groups("ingress.sel").unwrap()[0].1.members, members);
+}
+
+fn one_shot(ports: &[(u128, u32)]) -> EntryWrite {
+    let action = |(port, weight): &(u128, u32)| OneShotAction {
+        call: forward(*port),
+        weight: *weight,
+        watch_port: None,
+    };
+    EntryWrite {
+        key: vec![FieldKey::Masked {
+            value: 1,
+            mask: 0xff,
+        }],
+        priority: 0,
+        action: EntryAction::OneShot(ports.iter().map(action).collect()),
+        meter: None,
+        clear_meter_counts: false,
+        counter: None,
+        idle_timeout_ns: 0,
+        note: None,
+    }
+}
+
+#[test]
+fn an_entry_may_bring_its_actions_along() {
+    let mut switch = selector();
+    let table = switch.table_position("ingress.t").unwrap();
+    let written = one_shot(&[(4, 3), (5, 1)]);
+    let insert = |switch: &mut Switch, write| switch.insert_whole(0, table, write);
+    insert(&mut switch, written.clone()).unwrap();
+    let picked = |switch: &mut Switch, port| {
+        let sent = (0..8).flat_map(|b| through(switch, &[1, b]));
+        sent.filter(|sent| sent.0 == port).count()
+    };
+    assert_eq!((picked(&mut switch, 4), picked(&mut switch, 5)), (6, 2));
+    assert_eq!(
+        switch.entry_state(0, table, 0).unwrap().action,
+        written.action,
+        "read as it was written"
+    );
+    assert_eq!(
+        switch.insert_member("ingress.sel", 1, &forward(4)),
+        Err(ProfileError::Mixed)
+    );
+    assert_eq!(
+        insert(&mut switch, one_shot(&[(4, 5)])),
+        Err(ProfileError::Full(8))
+    );
+    assert_eq!(
+        insert(&mut switch, one_shot(&[(4, 1)])),
+        Err(ProfileError::Table(TableError::DuplicateEntry))
+    );
+
+    switch.begin();
+    switch.modify_whole(0, table, one_shot(&[(6, 1)])).unwrap();
+    assert_eq!(picked(&mut switch, 6), 8);
+    switch.delete_whole(table, 0, written.key.clone()).unwrap();
+    insert(&mut switch, one_shot(&[(7, 8)])).unwrap();
+    switch.rollback();
+    assert_eq!((picked(&mut switch, 4), picked(&mut switch, 5)), (6, 2));
+
+    // Nothing of it is left behind: the whole size is free again.
+    switch.delete_whole(table, 0, written.key).unwrap();
+    insert(&mut switch, one_shot(&[(7, 8)])).unwrap();
 }

@@ -141,6 +141,7 @@ impl Compiler<'_> {
                 .map(|p| self.state.profiles[p as usize].spec.name.clone()),
             direct_counter,
             direct_meter,
+            idle_timeout: self.has_idle_timeout(table),
         };
         let default = self.bound(&spec, &table.default_action)?;
         let mut built = Table::new(spec, default);
@@ -163,6 +164,23 @@ impl Compiler<'_> {
             })?;
         }
         Ok(built)
+    }
+
+    /// As P4Info has it: `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout = true`.
+    fn has_idle_timeout(&self, table: &ir::Table) -> bool {
+        table
+            .properties
+            .iter()
+            .any(|(name, value)| match (name.as_str(), value) {
+                ("support_timeout", Const::Bool(on)) => *on,
+                ("psa_idle_timeout", Const::Enum(id, member)) => {
+                    let members = &self.program.enums[id.index()].members;
+                    members
+                        .get(*member as usize)
+                        .is_some_and(|m| m == "NOTIFY_CONTROL")
+                }
+                _ => false,
+            })
     }
 
     fn bound(&self, spec: &Spec, action: &BoundAction) -> Result<Bound> {

@@ -272,7 +272,11 @@ impl Machine<'_> {
                             let profile = &self.state.profiles[plan.profile as usize];
                             let indirect = table.found_indirect();
                             let hash = match (indirect, plan.data, profile.selector) {
-                                (Some(Indirect::Group(_)), Some((layout, s)), Some(selector)) => {
+                                (
+                                    Some(Indirect::Group(_) | Indirect::OneShot(_)),
+                                    Some((layout, s)),
+                                    Some(selector),
+                                ) => {
                                     let layout = &code.layouts[layout as usize];
                                     let scratch = &mut self.state.scratch;
                                     serialise(frame, scratch, layout, s);
@@ -315,6 +319,9 @@ impl Machine<'_> {
                         }
                     };
                     pc = next;
+                    if table.spec.idle_timeout && hit {
+                        table.touch(self.now_ns);
+                    }
                     if apply.counts {
                         table.count(self.packet.len() as u64);
                     }

@@ -1,5 +1,7 @@
 //! Two-rate three-colour markers (RFC 2698). A cell that was never configured paints green.
 
+use super::counter::CounterValue;
+
 /// Rates and bursts, in packets or bytes as the meter's type says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeterConfig {
@@ -20,10 +22,14 @@ pub const YELLOW: u64 = 1;
 /// Beyond the peak rate.
 pub const RED: u64 = 2;
 
-/// One marker: its configuration and buckets.
+/// What a marker has marked green, yellow and red.
+pub type ColourCounts = [CounterValue; 3];
+
+/// One marker: its configuration, its buckets, and what it has marked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cell {
     config: Option<MeterConfig>,
+    counts: ColourCounts,
     /// Tokens × 10⁹, so that a nanosecond's worth is a whole number.
     committed: u128,
     peak: u128,
@@ -55,21 +61,24 @@ impl Meter {
         }
     }
 
-    /// Sets or removes a cell's configuration; its buckets start full. `None` if the index is out of range.
-    pub fn configure(
-        &mut self,
-        index: u64,
-        config: Option<MeterConfig>,
-        now_ns: u64,
-    ) -> Option<()> {
-        let cell = self.cells.get_mut(usize::try_from(index).ok()?)?;
-        *cell = Cell::new(config, now_ns);
-        Some(())
+    /// A cell.
+    pub fn cell(&self, index: u64) -> Option<&Cell> {
+        self.cells.get(usize::try_from(index).ok()?)
     }
 
-    /// A cell's configuration.
-    pub fn config(&self, index: u64) -> Option<Option<MeterConfig>> {
-        Some(self.cells.get(usize::try_from(index).ok()?)?.config)
+    /// A cell, to be changed.
+    pub fn cell_mut(&mut self, index: u64) -> Option<&mut Cell> {
+        self.cells.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Makes its cells as another's, of the same size.
+    pub fn take_cells(&mut self, other: &Meter) {
+        self.cells.clone_from(&other.cells);
+    }
+
+    /// Number of cells.
+    pub fn size(&self) -> u64 {
+        self.cells.len() as u64
     }
 
     /// Marks one packet that came with `colour` (the program's value).
@@ -79,7 +88,7 @@ impl Meter {
         let after = usize::try_from(index)
             .ok()
             .and_then(|i| self.cells.get_mut(i))
-            .map_or(GREEN, |cell| cell.mark(before, now_ns, units));
+            .map_or(GREEN, |cell| cell.mark(before, now_ns, units, bytes));
         self.colours[after as usize]
     }
 }
@@ -89,6 +98,7 @@ impl Cell {
     pub fn new(config: Option<MeterConfig>, now_ns: u64) -> Cell {
         Cell {
             config,
+            counts: ColourCounts::default(),
             committed: config.map_or(0, |c| u128::from(c.cburst) * SCALE),
             peak: config.map_or(0, |c| u128::from(c.pburst) * SCALE),
             updated_ns: now_ns,
@@ -100,8 +110,34 @@ impl Cell {
         self.config
     }
 
-    /// Marks a packet of that many units.
-    pub fn mark(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
+    /// Sets or removes the configuration; buckets start full, counts stay.
+    pub fn configure(&mut self, config: Option<MeterConfig>, now_ns: u64) {
+        *self = Cell {
+            counts: self.counts,
+            ..Cell::new(config, now_ns)
+        };
+    }
+
+    /// What it has marked.
+    pub fn counts(&self) -> ColourCounts {
+        self.counts
+    }
+
+    /// As if it had marked nothing.
+    pub fn clear_counts(&mut self) {
+        self.counts = ColourCounts::default();
+    }
+
+    /// Marks a packet of that many units, and counts it.
+    pub fn mark(&mut self, before: u64, now_ns: u64, units: u64, bytes: u64) -> u64 {
+        let colour = self.colour(before, now_ns, units);
+        let count = &mut self.counts[colour as usize];
+        count.packets += 1;
+        count.bytes += bytes;
+        colour
+    }
+
+    fn colour(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
         let Some(config) = self.config else {
             return before;
         };
@@ -140,9 +176,11 @@ mod tests {
             pir: 2,
             pburst: 3,
         };
-        meter.configure(0, Some(config), 0).unwrap();
+        meter.cell_mut(0).unwrap().configure(Some(config), 0);
         let colours: Vec<u64> = (0..4).map(|_| meter.execute(0, GREEN, 0, 64)).collect();
         assert_eq!(colours, [GREEN, GREEN, YELLOW, RED]);
+        let packets = meter.cell(0).unwrap().counts().map(|c| c.packets);
+        assert_eq!(packets, [3, 1, 1], "the unconfigured one was green");
         // After a second: one committed token, two peak tokens.
         let colours: Vec<u64> = (0..3)
             .map(|_| meter.execute(0, GREEN, SCALE as u64, 64))

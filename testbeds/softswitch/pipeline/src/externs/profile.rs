@@ -4,7 +4,7 @@ use crate::error::ProfileError;
 use crate::externs::hash::Algorithm;
 use crate::table::Bound;
 use p4lang::runtime::ActionCall;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an entry names instead of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +13,50 @@ pub enum Indirect {
     Member(u32),
     /// A group, of which the selector picks a member.
     Group(u32),
+    /// Actions of the entry's own, of which the selector picks one; the number is the switch's.
+    OneShot(u32),
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMember {
+    /// Its number.
+    pub member: u32,
+    /// How often it is picked, at least 1.
+    pub weight: u32,
+    /// It is not picked while this port is down.
+    pub watch_port: Option<u32>,
+}
+
+impl From<(u32, u32)> for GroupMember {
+    /// From number and weight.
+    fn from((member, weight): (u32, u32)) -> Self {
+        GroupMember {
+            member,
+            weight,
+            watch_port: None,
+        }
+    }
+}
+
+/// A group as it was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileGroup {
+    /// In order.
+    pub members: Vec<GroupMember>,
+    /// Weights together, at most; 0: as the profile allows.
+    pub max_size: u32,
+}
+
+/// An action of an entry that has several to select from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneShotAction {
+    /// What it does.
+    pub call: ActionCall,
+    /// How often it is picked, at least 1.
+    pub weight: u32,
+    /// It is not picked while this port is down.
+    pub watch_port: Option<u32>,
 }
 
 /// What a profile is, apart from its members.
@@ -36,11 +80,60 @@ struct Member {
     bound: Vec<Option<Bound>>,
 }
 
-/// A group's members with their weights; and each as often as it weighs, to be picked from.
+/// A group; and each member as often as it weighs, to be picked from.
 #[derive(Debug, Clone)]
 struct Group {
-    members: Vec<(u32, u32)>,
+    written: ProfileGroup,
     weighed: Vec<u32>,
+}
+
+/// The actions of one entry; and each as often as it weighs, to be picked from.
+#[derive(Debug, Clone)]
+struct OneShot {
+    actions: Vec<OneShotAction>,
+    bound: Vec<Bound>,
+    weighed: Vec<u32>,
+}
+
+/// What may be picked: each number as often as it weighs, those whose port is down left out.
+fn weigh(choices: impl Iterator<Item = (u32, u32, Option<u32>)>, down: &BTreeSet<u32>) -> Vec<u32> {
+    choices
+        .filter(|(.., port)| port.is_none_or(|port| !down.contains(&port)))
+        .flat_map(|(number, weight, _)| std::iter::repeat_n(number, weight as usize))
+        .collect()
+}
+
+impl Group {
+    fn new(written: ProfileGroup, down: &BTreeSet<u32>) -> Group {
+        let choices = written.members.iter();
+        Group {
+            weighed: weigh(choices.map(|m| (m.member, m.weight, m.watch_port)), down),
+            written,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.written
+            .members
+            .iter()
+            .map(|m| u64::from(m.weight))
+            .sum()
+    }
+}
+
+impl OneShot {
+    fn new(actions: Vec<OneShotAction>, bound: Vec<Bound>, down: &BTreeSet<u32>) -> OneShot {
+        let choices = (0..).zip(&actions);
+        OneShot {
+            weighed: weigh(choices.map(|(i, a)| (i, a.weight, a.watch_port)), down),
+            actions,
+            bound,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.actions.iter().map(|a| u64::from(a.weight)).sum()
+    }
 }
 
 /// How a selector turns key fields into a pick.
@@ -63,7 +156,14 @@ pub struct Profile {
     pub tables: Vec<u32>,
     members: BTreeMap<u32, Member>,
     groups: BTreeMap<u32, Group>,
+    one_shots: BTreeMap<u32, OneShot>,
+    next_one_shot: u32,
+    down: BTreeSet<u32>,
 }
+
+/// A one-shot as it was, to be put back.
+#[derive(Debug)]
+pub struct OldOneShot(OneShot);
 
 /// A member as it was, to be put back.
 #[derive(Debug)]
@@ -86,17 +186,24 @@ impl Profile {
             tables: Vec::new(),
             members: BTreeMap::new(),
             groups: BTreeMap::new(),
+            one_shots: BTreeMap::new(),
+            next_one_shot: 0,
+            down: BTreeSet::new(),
         }
     }
 
     /// The action for the table at `place` of [`Profile::tables`]; `None` if the group is empty.
     pub fn action(&self, place: usize, indirect: Indirect, hash: u64) -> Option<&Bound> {
+        let pick = |weighed: &[u32]| {
+            let pick = hash.checked_rem(weighed.len() as u64)?;
+            weighed.get(pick as usize).copied()
+        };
         let member = match indirect {
             Indirect::Member(id) => id,
-            Indirect::Group(id) => {
-                let weighed = &self.groups.get(&id)?.weighed;
-                let pick = hash.checked_rem(weighed.len() as u64)?;
-                *weighed.get(pick as usize)?
+            Indirect::Group(id) => pick(&self.groups.get(&id)?.weighed)?,
+            Indirect::OneShot(id) => {
+                let one_shot = self.one_shots.get(&id)?;
+                return one_shot.bound.get(pick(&one_shot.weighed)? as usize);
             }
         };
         self.members.get(&member)?.bound.get(place)?.as_ref()
@@ -115,8 +222,11 @@ impl Profile {
             Indirect::Member(id) => fits(&id),
             Indirect::Group(id) => {
                 let group = self.groups.get(&id).ok_or(ProfileError::NotFound)?;
-                group.members.iter().try_for_each(|(id, _)| fits(id))
+                let mut members = group.written.members.iter();
+                members.try_for_each(|m| fits(&m.member))
             }
+            Indirect::OneShot(id) if self.one_shots.contains_key(&id) => Ok(()),
+            Indirect::OneShot(_) => Err(ProfileError::NotFound),
         }
     }
 
@@ -126,10 +236,90 @@ impl Profile {
         members.map(|(id, m)| (*id, m.call.clone())).collect()
     }
 
-    /// All groups by number: members and weights.
-    pub fn groups(&self) -> Vec<(u32, Vec<(u32, u32)>)> {
+    /// All groups by number.
+    pub fn groups(&self) -> Vec<(u32, ProfileGroup)> {
         let groups = self.groups.iter();
-        groups.map(|(id, g)| (*id, g.members.clone())).collect()
+        groups.map(|(id, g)| (*id, g.written.clone())).collect()
+    }
+
+    /// The actions that belong to an entry.
+    pub fn one_shot(&self, id: u32) -> Option<&[OneShotAction]> {
+        Some(&self.one_shots.get(&id)?.actions)
+    }
+
+    /// What of the size is taken, apart from one group.
+    fn taken(&self, but: Option<u32>) -> u64 {
+        let groups = self.groups.iter().filter(|(id, _)| Some(**id) != but);
+        let one_shots = self.one_shots.values().map(OneShot::size);
+        groups.map(|(_, g)| g.size()).chain(one_shots).sum()
+    }
+
+    fn limit(&self) -> u64 {
+        match self.spec.size {
+            0 => GROUP_LIMIT,
+            size => size,
+        }
+    }
+
+    /// Adds actions of an entry; `bound`: the same for its table. The number that the entry names.
+    pub fn put_one_shot(
+        &mut self,
+        actions: Vec<OneShotAction>,
+        bound: Vec<Bound>,
+    ) -> Result<u32, ProfileError> {
+        if self.selector.is_none() {
+            return Err(ProfileError::NoSelector);
+        }
+        // A selector is programmed in one way or the other (section 9.2.3).
+        if !self.members.is_empty() || !self.groups.is_empty() {
+            return Err(ProfileError::Mixed);
+        }
+        if actions.iter().any(|a| a.weight == 0) {
+            return Err(ProfileError::BadWeight);
+        }
+        let one_shot = OneShot::new(actions, bound, &self.down);
+        let size = one_shot.size();
+        if size > GROUP_LIMIT || self.taken(None) + size > self.limit() {
+            return Err(ProfileError::Full(self.limit()));
+        }
+        // Numbers come round only after 2^32 writes, when the first are long free.
+        while self.one_shots.contains_key(&self.next_one_shot) {
+            self.next_one_shot = self.next_one_shot.wrapping_add(1);
+        }
+        let id = self.next_one_shot;
+        self.next_one_shot = id.wrapping_add(1);
+        self.one_shots.insert(id, one_shot);
+        Ok(id)
+    }
+
+    /// Takes the actions of an entry out.
+    pub fn delete_one_shot(&mut self, id: u32) -> Option<OldOneShot> {
+        self.one_shots.remove(&id).map(OldOneShot)
+    }
+
+    /// Puts back what was there.
+    pub fn restore_one_shot(&mut self, id: u32, old: OldOneShot) {
+        self.one_shots.insert(id, old.0);
+    }
+
+    /// A port has gone down or come up: its members are picked no more, or again.
+    pub fn port_is(&mut self, port: u32, up: bool) {
+        let changed = if up {
+            self.down.remove(&port)
+        } else {
+            self.down.insert(port)
+        };
+        if !changed {
+            return;
+        }
+        for group in self.groups.values_mut() {
+            *group = Group::new(std::mem::take(&mut group.written), &self.down);
+        }
+        for one_shot in self.one_shots.values_mut() {
+            let actions = std::mem::take(&mut one_shot.actions);
+            let bound = std::mem::take(&mut one_shot.bound);
+            *one_shot = OneShot::new(actions, bound, &self.down);
+        }
     }
 
     /// Adds a member, or changes it. `bound`: the action in each table.
@@ -148,13 +338,16 @@ impl Profile {
             }
             _ => {}
         }
+        if !self.one_shots.is_empty() {
+            return Err(ProfileError::Mixed);
+        }
         let member = Member { call, bound };
         Ok(OldMember(self.members.insert(id, member)))
     }
 
     /// Takes a member out that no group names. Entries are the caller's to look at.
     pub fn delete_member(&mut self, id: u32) -> Result<OldMember, ProfileError> {
-        let named = |g: &Group| g.members.iter().any(|(member, _)| *member == id);
+        let named = |g: &Group| g.written.members.iter().any(|m| m.member == id);
         if self.groups.values().any(named) {
             return Err(ProfileError::InUse);
         }
@@ -166,46 +359,44 @@ impl Profile {
     pub fn put_group(
         &mut self,
         id: u32,
-        members: &[(u32, u32)],
+        group: ProfileGroup,
         change: bool,
     ) -> Result<OldGroup, ProfileError> {
         if self.selector.is_none() {
             return Err(ProfileError::NoSelector);
         }
-        match (self.groups.contains_key(&id), change) {
-            (true, false) => return Err(ProfileError::Duplicate),
-            (false, true) => return Err(ProfileError::NotFound),
+        match (self.groups.get(&id), change) {
+            (Some(_), false) => return Err(ProfileError::Duplicate),
+            (None, true) => return Err(ProfileError::NotFound),
+            (Some(old), true) if old.written.max_size != group.max_size => {
+                return Err(ProfileError::MaxSize);
+            }
             _ => {}
         }
-        let sum: u64 = members.iter().map(|(_, weight)| u64::from(*weight)).sum();
-        if members.iter().any(|(_, weight)| *weight == 0) {
+        if !self.one_shots.is_empty() {
+            return Err(ProfileError::Mixed);
+        }
+        if group.members.iter().any(|m| m.weight == 0) {
             return Err(ProfileError::BadWeight);
         }
-        let others = self.groups.iter().filter(|(other, _)| **other != id);
-        let taken: u64 = others.map(|(_, g)| g.weighed.len() as u64).sum();
-        let limit = if self.spec.size == 0 {
-            GROUP_LIMIT
-        } else {
-            self.spec.size
-        };
-        if sum > GROUP_LIMIT || taken + sum > limit {
+        let sum: u64 = group.members.iter().map(|m| u64::from(m.weight)).sum();
+        let limit = self.limit();
+        if sum > GROUP_LIMIT || self.taken(Some(id)) + sum > limit {
             return Err(ProfileError::Full(limit));
         }
-        for (i, (member, _)) in members.iter().enumerate() {
+        if group.max_size > 0 && sum > u64::from(group.max_size) {
+            return Err(ProfileError::Full(group.max_size.into()));
+        }
+        let mut seen = BTreeSet::new();
+        for GroupMember { member, .. } in &group.members {
             if !self.members.contains_key(member) {
                 return Err(ProfileError::NotFound);
             }
-            if members[..i].iter().any(|(before, _)| before == member) {
-                return Err(ProfileError::Duplicate);
+            if !seen.insert(*member) {
+                return Err(ProfileError::MemberTwice(*member));
             }
         }
-        let weighed = members
-            .iter()
-            .flat_map(|(member, weight)| std::iter::repeat_n(*member, *weight as usize));
-        let group = Group {
-            members: members.to_vec(),
-            weighed: weighed.collect(),
-        };
+        let group = Group::new(group, &self.down);
         Ok(OldGroup(self.groups.insert(id, group)))
     }
 

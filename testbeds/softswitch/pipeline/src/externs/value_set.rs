@@ -52,6 +52,23 @@ impl ValueSet {
         Ok(())
     }
 
+    /// Makes these the members.
+    pub fn assign(&mut self, members: &[Vec<FieldKey>]) -> Result<(), ExternError> {
+        if members.len() as u64 > self.size {
+            return Err(ExternError::Full);
+        }
+        if members.iter().any(|m| m.len() != self.fields.len()) {
+            return Err(ExternError::WrongShape);
+        }
+        let mut sorted: Vec<_> = members.iter().collect();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(ExternError::Duplicate);
+        }
+        self.members = members.to_vec();
+        Ok(())
+    }
+
     /// Takes a member away.
     pub fn delete(&mut self, fields: &[Match]) -> Result<(), ExternError> {
         let member = self.member(fields)?;

@@ -1,29 +1,67 @@
 //! What hangs on entries: counters, meters, and the members or groups that they name.
 
-use super::{Bound, DirectMeter, Entry, EntryKey, Removed, Table};
+use super::idle::Timer;
+use super::{Bound, DirectMeter, Entry, EntryKey, Note, Removed, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
 use p4lang::runtime::TableEntry;
 
+/// What an entry has beside key and action. The rarer part is apart, so that large tables stay small.
+#[derive(Debug, Clone, Default)]
+pub struct Attached {
+    pub counter: CounterValue,
+    pub more: Option<Box<More>>,
+}
+
+/// Of entries whose table has a direct meter or idle timeouts, or that carry a note.
+#[derive(Debug, Clone, Default)]
+pub struct More {
+    pub meter: meter::Cell,
+    pub timer: Timer,
+    pub note: Note,
+}
+
+impl Attached {
+    /// The rarer part, made if it is not there.
+    pub fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+}
+
+impl Bound {
+    /// Nothing to run.
+    pub(super) fn nothing() -> Bound {
+        Bound {
+            index: None,
+            params: Box::default(),
+        }
+    }
+}
+
 impl Entry {
-    fn naming(key: EntryKey, indirect: Indirect) -> Entry {
+    fn naming(key: EntryKey, indirect: Indirect, attached: Attached) -> Entry {
         Entry {
             key,
-            action: Bound {
-                index: None,
-                params: Box::default(),
-            },
+            action: Bound::nothing(),
             is_const: false,
-            counter: CounterValue::default(),
-            meter: meter::Cell::default(),
             indirect: Some(indirect),
+            attached,
         }
     }
 }
 
 impl Table {
+    /// What a new entry of this table has.
+    pub(super) fn attached(&self) -> Attached {
+        let more = self.spec.direct_meter.is_some() || self.spec.idle_timeout;
+        Attached {
+            counter: CounterValue::default(),
+            more: more.then(Box::default),
+        }
+    }
+
     /// What the entry found last names instead of an action.
     pub fn found_indirect(&self) -> Option<Indirect> {
         self.found_entry()?.indirect
@@ -48,7 +86,7 @@ impl Table {
             return;
         };
         match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
-            Some(Some(entry)) => entry.counter.add(*kind, bytes),
+            Some(Some(entry)) => entry.attached.counter.add(*kind, bytes),
             _ => self.default_counter.add(*kind, bytes),
         }
     }
@@ -66,10 +104,10 @@ impl Table {
         let before = colours.iter().position(|c| *c == colour).unwrap_or(0) as u64;
         let units = if by_bytes { bytes } else { 1 };
         let cell = match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
-            Some(Some(entry)) => &mut entry.meter,
+            Some(Some(entry)) => &mut entry.attached.more().meter,
             _ => &mut self.default_meter,
         };
-        colours[cell.mark(before, now_ns, units) as usize]
+        colours[cell.mark(before, now_ns, units, bytes) as usize]
     }
 
     /// Adds an entry that names a member or group of the profile; its action is not looked at.
@@ -86,7 +124,7 @@ impl Table {
         if self.by_key.len() as u64 >= self.spec.size {
             return Err(TableError::Full(self.spec.size));
         }
-        self.put(Entry::naming(key, indirect));
+        self.put(Entry::naming(key, indirect, self.attached()));
         Ok(())
     }
 
@@ -97,9 +135,8 @@ impl Table {
         indirect: Indirect,
     ) -> Result<Removed, TableError> {
         let removed = self.delete(entry)?;
-        let mut new = Entry::naming(removed.0.key.clone(), indirect);
-        (new.counter, new.meter) = (removed.0.counter, removed.0.meter);
-        self.put(new);
+        let (key, attached) = (removed.0.key.clone(), removed.0.attached.clone());
+        self.put(Entry::naming(key, indirect, attached));
         Ok(removed)
     }
 
@@ -127,7 +164,7 @@ impl Table {
         let key = self.entry_key(entry)?;
         let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
         match self.entries.get_mut(index as usize) {
-            Some(Some(entry)) => Ok(&mut entry.counter),
+            Some(Some(entry)) => Ok(&mut entry.attached.counter),
             _ => Err(TableError::NotFound),
         }
     }
@@ -140,7 +177,7 @@ impl Table {
         let key = self.entry_key(entry)?;
         let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
         match self.entries.get_mut(index as usize) {
-            Some(Some(entry)) => Ok(&mut entry.meter),
+            Some(Some(entry)) => Ok(&mut entry.attached.more().meter),
             _ => Err(TableError::NotFound),
         }
     }

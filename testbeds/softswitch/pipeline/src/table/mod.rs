@@ -5,18 +5,22 @@
 //! where the table wants one (P4Runtime: the largest wins), else the length of the LPM prefix.
 
 mod attached;
+mod idle;
 pub mod key;
+mod whole;
 
 use crate::error::TableError;
 use crate::exec::bits::mask as low_bits;
 use crate::externs::counter::{CounterValue, Kind as CounterKind};
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
+use attached::Attached;
 use hashbrown::HashMap;
 use key::{FieldKey, FieldSpec, Kind};
 use p4lang::runtime::{ActionCall, FieldMatch, TableEntry};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+pub use whole::{EntryAction, EntryState, EntryWrite, Note};
 
 /// An action with its parameters as they lie in the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +76,8 @@ pub struct Spec {
     pub implementation: Option<String>,
     /// Its direct meter.
     pub direct_meter: Option<DirectMeter>,
+    /// Its entries may have a time after which the control plane is told that no packet found them.
+    pub idle_timeout: bool,
 }
 
 impl Spec {
@@ -88,15 +94,21 @@ struct Entry {
     key: EntryKey,
     action: Bound,
     is_const: bool,
-    counter: CounterValue,
-    meter: meter::Cell,
     /// In place of its action.
     indirect: Option<Indirect>,
+    attached: Attached,
 }
 
 /// An entry taken out, to be put back as it was.
 #[derive(Debug, Clone)]
 pub struct Removed(Entry);
+
+impl Removed {
+    /// What it named instead of an action.
+    pub fn indirect(&self) -> Option<Indirect> {
+        self.0.indirect
+    }
+}
 
 #[derive(Debug)]
 struct Candidate {
@@ -139,6 +151,9 @@ pub struct Table {
     found: Option<u32>,
     default_counter: CounterValue,
     default_meter: meter::Cell,
+    /// The control plane has written the default action.
+    default_written: bool,
+    idle: idle::Timers,
 }
 
 impl Table {
@@ -163,6 +178,8 @@ impl Table {
             found: None,
             default_counter: CounterValue::default(),
             default_meter: meter::Cell::default(),
+            default_written: false,
+            idle: idle::Timers::default(),
         }
     }
 
@@ -230,9 +247,8 @@ impl Table {
             key,
             action,
             is_const: false,
-            counter: CounterValue::default(),
-            meter: meter::Cell::default(),
             indirect: None,
+            attached: self.attached(),
         });
         Ok(())
     }
@@ -260,9 +276,8 @@ impl Table {
             key,
             action,
             is_const,
-            counter: CounterValue::default(),
-            meter: meter::Cell::default(),
             indirect: None,
+            attached: self.attached(),
         });
         Ok(())
     }
@@ -313,23 +328,22 @@ impl Table {
         self.by_key
             .values()
             .filter_map(|e| self.entries.get(*e as usize)?.as_ref())
-            .map(|entry| TableEntry {
-                table: self.spec.name.clone(),
-                key: self
-                    .spec
-                    .fields
-                    .iter()
-                    .zip(&entry.key.1)
-                    .filter_map(|(spec, key)| {
-                        Some(FieldMatch {
-                            field: spec.name.clone(),
-                            value: key::to_match(spec, key)?,
-                        })
-                    })
-                    .collect(),
-                priority: entry.key.0.0,
-                action: self.call(&entry.action),
+            .map(|entry| self.named(entry.key.0.0, &entry.key.1, entry.action.clone()))
+    }
+
+    fn named(&self, priority: i32, key: &[FieldKey], action: Bound) -> TableEntry {
+        let field = |(spec, key): (&FieldSpec, &FieldKey)| {
+            Some(FieldMatch {
+                field: spec.name.clone(),
+                value: key::to_match(spec, key)?,
             })
+        };
+        TableEntry {
+            table: self.spec.name.clone(),
+            key: self.spec.fields.iter().zip(key).filter_map(field).collect(),
+            priority,
+            action: self.call(&action),
+        }
     }
 
     /// The default action.
@@ -342,10 +356,12 @@ impl Table {
         if self.spec.const_default {
             return Err(TableError::ConstTable);
         }
+        let written = action.is_some();
         let action = match action {
             Some(action) => self.bind(action, true)?,
             None => self.initial_default.clone(),
         };
+        self.default_written = written;
         let old = std::mem::replace(&mut self.default, action);
         Ok(self.call(&old))
     }
@@ -530,10 +546,12 @@ impl Table {
         self.by_key.insert(entry.key.clone(), index);
         self.entries[index as usize] = Some(entry);
         self.sort_groups();
+        self.start_timer(index);
     }
 
     fn take(&mut self, key: &EntryKey, index: u32) -> Option<Entry> {
         self.by_key.remove(key)?;
+        self.stop_timer(index);
         let entry = self.entries.get_mut(index as usize)?.take()?;
         self.free.push(index);
         self.found = None;

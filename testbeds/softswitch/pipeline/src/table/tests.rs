@@ -32,6 +32,7 @@ fn table(fields: &[(&str, Kind, u32)], size: u64) -> Table {
         size,
         implementation: None,
         direct_meter: None,
+        idle_timeout: false,
         direct_counter: Some((
             "c".into(),
             CounterKind {

@@ -1,0 +1,153 @@
+//! A program takes over what another has been told and has counted (P4Runtime specification 1.4, section 14,
+//! RECONCILE_AND_COMMIT).
+//!
+//! What the control plane has written is kept or refused: entries with their counters and meters, default actions,
+//! members, groups, value sets, multicast groups, clone sessions. What packets have left behind, and meters, are kept
+//! where the object of that name has the same shape, and begin anew elsewhere.
+
+use crate::error::{ExternError, ProfileError, ReplicationError, TableError};
+use crate::switch::Switch;
+use thiserror::Error;
+
+/// Why the state does not fit the new program.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReconcileError {
+    /// An entry or default action.
+    #[error("table {table}: {error}")]
+    Table {
+        /// Its name.
+        table: String,
+        /// What is wrong.
+        error: ProfileError,
+    },
+    /// A member or group.
+    #[error("action profile {profile}: {error}")]
+    Profile {
+        /// Its name.
+        profile: String,
+        /// What is wrong.
+        error: ProfileError,
+    },
+    /// A value set's members.
+    #[error("value set {set}: {error}")]
+    ValueSet {
+        /// Its name.
+        set: String,
+        /// What is wrong.
+        error: ExternError,
+    },
+    /// A multicast group or clone session.
+    #[error("replication: {0}")]
+    Replication(#[from] ReplicationError),
+}
+
+impl Switch {
+    /// Takes over the state of `old`. After an error this switch is of no use.
+    pub fn reconcile(&mut self, now_ns: u64, old: &Switch) -> Result<(), ReconcileError> {
+        self.take_profiles(old)?;
+        self.take_tables(now_ns, old)?;
+        for set in &old.core.state.value_sets {
+            // An empty one says nothing.
+            if !set.members.is_empty() {
+                let assigned = self.value_set_assign(&set.name, &set.members);
+                assigned.map_err(|error| ReconcileError::ValueSet {
+                    set: set.name.clone(),
+                    error,
+                })?;
+            }
+        }
+        for group in old.multicast_groups() {
+            self.set_multicast_group(&group)?;
+        }
+        for session in old.clone_sessions() {
+            self.set_clone_session(&session)?;
+        }
+        self.take_cells(old);
+        Ok(())
+    }
+
+    fn take_profiles(&mut self, old: &Switch) -> Result<(), ReconcileError> {
+        for profile in &old.core.state.profiles {
+            let name = &profile.spec.name;
+            let refused = |error| ReconcileError::Profile {
+                profile: name.clone(),
+                error,
+            };
+            for (id, call) in profile.members() {
+                self.insert_member(name, id, &call).map_err(refused)?;
+            }
+            for (id, group) in profile.groups() {
+                self.put_group(name, id, group, false).map_err(refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_tables(&mut self, now_ns: u64, old: &Switch) -> Result<(), ReconcileError> {
+        for (from, table) in old.core.state.tables.iter().enumerate() {
+            let name = &table.spec.name;
+            let refused = |error: ProfileError| ReconcileError::Table {
+                table: name.clone(),
+                error,
+            };
+            let to = self.table_index(name);
+            if let Ok(to) = to {
+                // Entries of the source that were deleted stay so.
+                self.core.state.tables[to].clear();
+            }
+            for number in 0..table.numbers() {
+                let Some(state) = old.entry_state(now_ns, from, number) else {
+                    continue;
+                };
+                if state.is_const {
+                    continue;
+                }
+                let to = to.clone().map_err(|error| refused(error.into()))?;
+                let write = self.core.state.tables[to].translated(table, state);
+                let write = write.map_err(|error| refused(error.into()))?;
+                self.insert_whole(now_ns, to, write).map_err(refused)?;
+            }
+            if table.default_written() {
+                let set = self.set_default_action(name, Some(&table.default_action()));
+                set.map_err(|error: TableError| refused(error.into()))?;
+            }
+            if let Ok(to) = to {
+                let (counter, meter) = table.default_direct();
+                self.core.state.tables[to].restore_default_direct(counter, meter);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_cells(&mut self, old: &Switch) {
+        for info in old.registers.clone() {
+            let mine = self.registers.iter().find(|r| r.name == info.name);
+            if mine.is_none_or(|r| r.size != info.size || r.widths != info.widths) {
+                continue;
+            }
+            for cell in 0..info.size {
+                if let Ok(fields) = old.register_read(&info.name, cell) {
+                    // Of the same shape, so it fits.
+                    let _ = self.register_write(&info.name, cell, &fields);
+                }
+            }
+        }
+        for counter in &old.core.state.counters {
+            let mut mine = self.core.state.counters.iter_mut();
+            let same =
+                mine.find(|c| c.name == counter.name && c.cells.len() == counter.cells.len());
+            if let Some(same) = same {
+                same.cells.clone_from(&counter.cells);
+            }
+        }
+        for meter in &old.core.state.meters {
+            let mut mine = self.core.state.meters.iter_mut();
+            let same = mine.find(|m| {
+                m.name == meter.name && m.size() == meter.size() && m.bytes == meter.bytes
+            });
+            if let Some(same) = same {
+                same.take_cells(meter);
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Entries with all that P4Runtime knows of them, by position: fields in the table's order, actions and parameters as
+//! numbers. No names are looked at, so that large batches are fast.
+
+use super::attached::Attached;
+use super::idle::Timer;
+use super::key::FieldKey;
+use super::{Bound, Entry, EntryKey, Removed, Table};
+use crate::entries::DirectChange;
+use crate::error::TableError;
+use crate::externs::counter::CounterValue;
+use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
+use crate::externs::profile::{Indirect, OneShotAction};
+use std::cmp::Reverse;
+
+/// What a client attaches to an entry, for itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Opaque.
+    pub metadata: Vec<u8>,
+    /// Opaque; the older form.
+    pub number: u64,
+}
+
+/// What an entry does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryAction {
+    /// An action of its own.
+    Own(Bound),
+    /// A member or group of the table's profile.
+    Named(Indirect),
+    /// Actions to select from, that belong to the entry.
+    OneShot(Vec<OneShotAction>),
+    /// What it did; only for a change.
+    Keep,
+}
+
+/// An entry to be written.
+#[derive(Debug, Clone)]
+pub struct EntryWrite {
+    /// Fields in the table's order.
+    pub key: Vec<FieldKey>,
+    /// As [`p4lang::runtime::TableEntry::priority`].
+    pub priority: i32,
+    /// What it does.
+    pub action: EntryAction,
+    /// Direct meter; `None`: all green.
+    pub meter: Option<MeterConfig>,
+    /// Lets the direct meter's counts begin anew.
+    pub clear_meter_counts: bool,
+    /// Direct counter; `None`: 0, or as it was.
+    pub counter: Option<CounterValue>,
+    /// 0: never told of.
+    pub idle_timeout_ns: u64,
+    /// For the client itself.
+    pub note: Option<Box<Note>>,
+}
+
+/// An entry as it is.
+#[derive(Debug, Clone)]
+pub struct EntryState {
+    /// Fields in the table's order.
+    pub key: Vec<FieldKey>,
+    /// As written.
+    pub priority: i32,
+    /// Never [`EntryAction::Keep`].
+    pub action: EntryAction,
+    /// Of the source, and not to be changed.
+    pub is_const: bool,
+    /// Direct meter.
+    pub meter: Option<MeterConfig>,
+    /// What the direct meter has marked.
+    pub meter_counts: ColourCounts,
+    /// Direct counter.
+    pub counter: CounterValue,
+    /// As written.
+    pub idle_timeout_ns: u64,
+    /// Since a packet found it last.
+    pub since_hit_ns: u64,
+    /// As written.
+    pub note: Note,
+}
+
+fn change_meter(cell: &mut Cell, now_ns: u64, change: &DirectChange) {
+    if let Some(config) = change.meter {
+        cell.configure(config, now_ns);
+    }
+    if change.clear_meter_counts {
+        cell.clear_counts();
+    }
+}
+
+impl Table {
+    fn whole_key(&self, priority: i32, key: Vec<FieldKey>) -> Result<EntryKey, TableError> {
+        if self.spec.wants_priority() != (priority > 0) || priority < 0 {
+            return Err(TableError::BadPriority(priority));
+        }
+        if key.len() != self.spec.fields.len() {
+            let field = self.spec.fields.get(key.len());
+            return Err(TableError::MissingField(
+                field.map(|f| f.name.clone()).unwrap_or_default(),
+            ));
+        }
+        Ok((Reverse(priority), key))
+    }
+
+    /// Adds an entry; `indirect` stands for an action that is not its own.
+    pub fn insert_whole(
+        &mut self,
+        now_ns: u64,
+        write: EntryWrite,
+        indirect: Option<Indirect>,
+    ) -> Result<(), TableError> {
+        self.writable()?;
+        let key = self.whole_key(write.priority, write.key)?;
+        if self.by_key.contains_key(&key) {
+            return Err(TableError::DuplicateEntry);
+        }
+        if self.by_key.len() as u64 >= self.spec.size {
+            return Err(TableError::Full(self.spec.size));
+        }
+        let mut attached = self.attached();
+        attached.counter = write.counter.unwrap_or_default();
+        if let Some(note) = write.note {
+            attached.more().note = *note;
+        }
+        if let Some(more) = &mut attached.more {
+            more.meter.configure(write.meter, now_ns);
+            more.timer = Timer::new(write.idle_timeout_ns, now_ns);
+        }
+        let action = match write.action {
+            EntryAction::Own(bound) => bound,
+            _ => Bound::nothing(),
+        };
+        self.put(Entry {
+            key,
+            action,
+            is_const: false,
+            indirect,
+            attached,
+        });
+        Ok(())
+    }
+
+    /// Changes an entry; gives it as it was.
+    pub fn modify_whole(
+        &mut self,
+        now_ns: u64,
+        write: EntryWrite,
+        indirect: Option<Indirect>,
+    ) -> Result<Removed, TableError> {
+        let key = self.whole_key(write.priority, write.key)?;
+        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
+        self.stop_timer(index);
+        let changed = self.change(index, write.action, indirect, |attached| {
+            if let Some(counter) = write.counter {
+                attached.counter = counter;
+            }
+            match (write.note, &mut attached.more) {
+                (Some(note), _) => attached.more().note = *note,
+                (None, Some(more)) => more.note = Note::default(),
+                (None, None) => {}
+            }
+            if let Some(more) = &mut attached.more {
+                if more.meter.config() != write.meter {
+                    more.meter.configure(write.meter, now_ns);
+                }
+                if write.clear_meter_counts {
+                    more.meter.clear_counts();
+                }
+                if more.timer.timeout_ns != write.idle_timeout_ns {
+                    more.timer = more.timer.changed(write.idle_timeout_ns, now_ns);
+                }
+            }
+        });
+        self.start_timer(index);
+        changed
+    }
+
+    fn change(
+        &mut self,
+        index: u32,
+        action: EntryAction,
+        indirect: Option<Indirect>,
+        attach: impl FnOnce(&mut Attached),
+    ) -> Result<Removed, TableError> {
+        let constant = self.spec.const_entries;
+        let Some(Some(entry)) = self.entries.get_mut(index as usize) else {
+            return Err(TableError::NotFound);
+        };
+        // Of a constant entry only what hangs on it may change.
+        if action != EntryAction::Keep && (constant || entry.is_const) {
+            return Err(TableError::ConstTable);
+        }
+        let old = Removed(entry.clone());
+        match action {
+            EntryAction::Keep => {}
+            EntryAction::Own(bound) => (entry.action, entry.indirect) = (bound, None),
+            _ => (entry.action, entry.indirect) = (Bound::nothing(), indirect),
+        }
+        attach(&mut entry.attached);
+        Ok(old)
+    }
+
+    /// Takes an entry out.
+    pub fn delete_whole(
+        &mut self,
+        priority: i32,
+        key: Vec<FieldKey>,
+    ) -> Result<Removed, TableError> {
+        self.writable()?;
+        let key = self.whole_key(priority, key)?;
+        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
+        if matches!(self.entries.get(index as usize), Some(Some(e)) if e.is_const) {
+            return Err(TableError::ConstTable);
+        }
+        self.take(&key, index)
+            .map(Removed)
+            .ok_or(TableError::NotFound)
+    }
+
+    /// Takes an entry out that was just put in.
+    pub fn undo_insert(&mut self, priority: i32, key: Vec<FieldKey>) {
+        let key = (Reverse(priority), key);
+        if let Some(index) = self.by_key.get(&key).copied() {
+            self.take(&key, index);
+        }
+    }
+
+    /// Changes an entry's counter and meter; gives it as it was.
+    pub fn change_direct(
+        &mut self,
+        now_ns: u64,
+        priority: i32,
+        key: &[FieldKey],
+        change: &DirectChange,
+    ) -> Result<Removed, TableError> {
+        let index = self.number(priority, key).ok_or(TableError::NotFound)?;
+        let Some(Some(entry)) = self.entries.get_mut(index as usize) else {
+            return Err(TableError::NotFound);
+        };
+        let old = Removed(entry.clone());
+        if let Some(counter) = change.counter {
+            entry.attached.counter = counter;
+        }
+        if let Some(more) = &mut entry.attached.more {
+            change_meter(&mut more.meter, now_ns, change);
+        }
+        Ok(old)
+    }
+
+    /// Counter and meter of the default entry.
+    pub fn default_direct(&self) -> (CounterValue, Cell) {
+        (self.default_counter, self.default_meter)
+    }
+
+    /// Changes them.
+    pub fn change_default_direct(&mut self, now_ns: u64, change: &DirectChange) {
+        self.default_counter = change.counter.unwrap_or(self.default_counter);
+        change_meter(&mut self.default_meter, now_ns, change);
+    }
+
+    /// Puts them back.
+    pub fn restore_default_direct(&mut self, counter: CounterValue, meter: Cell) {
+        (self.default_counter, self.default_meter) = (counter, meter);
+    }
+
+    /// The number of an entry.
+    pub fn number(&self, priority: i32, key: &[FieldKey]) -> Option<u32> {
+        self.by_key.get(&(Reverse(priority), key.to_vec())).copied()
+    }
+
+    /// An entry by its number, its one-shot actions left to the caller; `None` if there is none.
+    pub fn state(&self, number: u32, now_ns: u64) -> Option<(EntryState, Option<Indirect>)> {
+        let entry = self.entries.get(number as usize)?.as_ref()?;
+        let more = entry.attached.more.as_deref();
+        let state = EntryState {
+            key: entry.key.1.clone(),
+            priority: entry.key.0.0,
+            action: match entry.indirect {
+                Some(indirect) => EntryAction::Named(indirect),
+                None => EntryAction::Own(entry.action.clone()),
+            },
+            is_const: entry.is_const || self.spec.const_entries,
+            meter: more.and_then(|m| m.meter.config()),
+            meter_counts: more.map(|m| m.meter.counts()).unwrap_or_default(),
+            counter: entry.attached.counter,
+            idle_timeout_ns: more.map_or(0, |m| m.timer.timeout_ns),
+            since_hit_ns: more.map_or(0, |m| now_ns.saturating_sub(m.timer.hit_ns)),
+            note: more.map(|m| m.note.clone()).unwrap_or_default(),
+        };
+        Some((state, entry.indirect))
+    }
+
+    /// Numbers of entries are less than this.
+    pub fn numbers(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// An entry of another table as this one takes it: by the names of fields, actions and parameters.
+    pub fn translated(&self, from: &Table, state: EntryState) -> Result<EntryWrite, TableError> {
+        let mut named = from.named(state.priority, &state.key, Bound::nothing());
+        let action = match state.action {
+            EntryAction::Own(bound) => EntryAction::Own(self.bind(&from.call(&bound), false)?),
+            other => other,
+        };
+        // A field more may have become a don't-care, but not a priority more.
+        named.table.clone_from(&self.spec.name);
+        let (Reverse(priority), key) = self.entry_key(&named)?;
+        Ok(EntryWrite {
+            key,
+            priority,
+            action,
+            meter: state.meter.filter(|_| self.spec.direct_meter.is_some()),
+            clear_meter_counts: false,
+            counter: Some(state.counter).filter(|_| self.spec.direct_counter.is_some()),
+            idle_timeout_ns: state.idle_timeout_ns,
+            note: Some(Box::new(state.note)),
+        })
+    }
+
+    /// Takes out what is not constant.
+    pub fn clear(&mut self) {
+        if self.spec.const_entries {
+            return;
+        }
+        for number in 0..self.numbers() {
+            if let Some(Some(entry)) = self.entries.get(number as usize)
+                && !entry.is_const
+            {
+                let key = entry.key.clone();
+                self.take(&key, number);
+            }
+        }
+    }
+
+    /// Whether the control plane has written the default action.
+    pub fn default_written(&self) -> bool {
+        self.default_written
+    }
+
+    /// The default action as it lies in the frame.
+    pub fn default_bound(&self) -> &Bound {
+        &self.default
+    }
+}
