@@ -381,8 +381,10 @@ pub struct Control {
     pub body: Block,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Place.
+    /// Place of the type's declaration.
     pub span: Span,
+    /// Place of the instantiation.
+    pub instantiated: Span,
 }
 
 /// An action.

@@ -12,7 +12,7 @@ mod walk;
 
 pub use crate::ir::Structured;
 pub use build::build;
-pub use types::{DataType, Members, NewType, SdnType, SerializableEnum, TypeInfo};
+pub use types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 
 /// Everything that a control plane can address in one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

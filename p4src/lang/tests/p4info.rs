@@ -204,6 +204,66 @@ fn registers_counters_digests_headers_value_sets() {
     assert_eq!(set.match_fields[0].bitwidth, 16);
 }
 
+/// As p4c has it: inner controls are put where their instances are declared, shared actions come first, in order of use.
+#[test]
+fn the_order_of_nested_controls() {
+    let info = p4info(
+        r#"#include <core.p4>
+        #include <v1model.p4>
+        @name("new") struct rec<T> { T a; }
+        @note("y") type bit<9> port_t;
+        struct m_t { bit<8> a; port_t p; }
+        struct h_t { }
+        action shared() { }
+        control leaf(inout m_t m) {
+            table deep { key = { m.p : exact; } actions = { shared; } }
+            apply { deep.apply(); }
+        }
+        control mid(inout m_t m) {
+            leaf() l;
+            action own() { }
+            table flat { actions = { own; } }
+            apply { l.apply(m); flat.apply(); }
+        }
+        parser p(packet_in b, out h_t h, inout m_t m, inout standard_metadata_t s) { state start { transition accept; } }
+        control v(inout h_t h, inout m_t m) { apply { } }
+        control i(inout h_t h, inout m_t m, inout standard_metadata_t s) {
+            table first { actions = { NoAction; } }
+            mid() x;
+            table last { actions = { NoAction; } @max_group_size(7) implementation = action_selector(HashAlgorithm.crc16, 32w8, 32w8); key = { m.a : selector; } }
+            apply { last.apply(); x.apply(m); first.apply(); digest<rec<bit<8>>>(1, { m.a }); }
+        }
+        @name("other") control e(inout h_t h, inout m_t m, inout standard_metadata_t s) {
+            table out_t { actions = { NoAction; } }
+            apply { out_t.apply(); }
+        }
+        control k(inout h_t h, inout m_t m) { apply { } }
+        control d(packet_out b, in h_t h) { apply { } }
+        V1Switch(p(), v(), i(), e(), k(), d()) main;"#,
+    );
+    let tables: Vec<_> = info
+        .tables
+        .iter()
+        .map(|t| t.preamble.name.as_str())
+        .collect();
+    assert_eq!(
+        tables,
+        ["i.first", "i.x.l.deep", "i.x.flat", "i.last", "e.out_t"]
+    );
+    let actions: Vec<_> = info
+        .actions
+        .iter()
+        .map(|a| a.preamble.name.as_str())
+        .collect();
+    assert_eq!(actions, ["NoAction", "shared", "i.x.own"]);
+    let [selector] = info.action_profiles.as_slice() else {
+        panic!("{:?}", info.action_profiles);
+    };
+    assert_eq!(selector.max_group_size, 7);
+    assert_eq!(info.digests[0].preamble.name, "new");
+    assert_eq!(info.types.new_types["port_t"].annotations, ["@note(\"y\")"]);
+}
+
 #[test]
 fn an_id_of_another_kind_is_refused() {
     let text = "#include <core.p4>\n\

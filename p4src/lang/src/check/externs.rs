@@ -444,8 +444,7 @@ impl<'a> Checker<'a, '_> {
                 self.extern_instance(i, types, name, made)
             }
             DeclRef::Control(i) => {
-                let def = self.controls[i as usize];
-                let own = super::unit::given_name(&def.decl.name.name, def.annotations);
+                let own = self.controls[i as usize].decl.name.name.clone();
                 let name = super::unit::join(&self.unit.name, &own);
                 self.control_instance(i, wanted, name, made)
             }

@@ -5,7 +5,7 @@ use super::externs::Instantiation;
 use super::fold;
 use super::generic::{Template, Wanted};
 use super::types::Ty;
-use super::unit::{Body, Unit, UnitKind, given_name, join};
+use super::unit::{Body, Unit, UnitKind, join};
 use super::value::{DeclRef, Val};
 use super::{Checker, MAX_INSTANCES};
 use crate::ast::{self, DeclKind};
@@ -186,6 +186,7 @@ impl<'a> Checker<'a, '_> {
             body: unit.block,
             annotations,
             span: def.span,
+            instantiated: made.span,
         });
         self.leave();
         Some(id)
@@ -247,8 +248,7 @@ impl<'a> Checker<'a, '_> {
         types: &[Ty],
         span: Span,
     ) -> Option<ir::ControlId> {
-        let def = self.controls[index as usize];
-        let own = given_name(&def.decl.name.name, def.annotations);
+        let own = self.controls[index as usize].decl.name.name.clone();
         let full = self.direct_name(&own);
         let wanted = Wanted {
             types,

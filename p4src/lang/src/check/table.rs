@@ -300,20 +300,29 @@ impl<'a> Checker<'a, '_> {
                 let val = self.property_value(value);
                 self.unit.name = outer;
                 if let Some(c) = val {
-                    self.name_in_place(p, value, &c);
+                    self.annotate_in_place(p, value, &c);
                     t.properties.push((name.name.clone(), c));
                 }
             }
         }
     }
 
-    /// `@name("x") implementation = T(…);` names the object, as p4c has it.
-    fn name_in_place(&mut self, p: &ast::TableProperty, value: &ast::Expr, made: &ir::Const) {
-        if let (ExprKind::Call { .. }, ir::Const::Extern(id)) = (&value.kind, made)
-            && p.annotations.iter().any(|a| a.name.name == "name")
-            && let Some(instance) = self.out.externs.get_mut(id.index())
-        {
-            instance.name = join("", &given_name(&instance.name, &p.annotations));
+    /// `@name("x") @a implementation = T(…);` names the object, and its annotations are the object's, as p4c has it.
+    fn annotate_in_place(
+        &mut self,
+        p: &'a ast::TableProperty,
+        value: &ast::Expr,
+        made: &ir::Const,
+    ) {
+        let (ExprKind::Call { .. }, ir::Const::Extern(id)) = (&value.kind, made) else {
+            return;
+        };
+        let annotations = self.annotations(&p.annotations);
+        if let Some(instance) = self.out.externs.get_mut(id.index()) {
+            if p.annotations.iter().any(|a| a.name.name == "name") {
+                instance.name = join("", &given_name(&instance.name, &p.annotations));
+            }
+            instance.annotations.extend(annotations);
         }
     }
 

@@ -1,10 +1,10 @@
 //! IR → P4Info.
 //!
-//! The order is p4c's: blocks breadth first from the package down, actions and tables of a control as they stand in it. What the
-//! control plane cannot reach (`@hidden`, actions that nothing offers) is left out.
+//! The order is p4c's: the package's controls one by one, tables, actions and inner instances of a control as they stand in
+//! it. What the control plane cannot reach (`@hidden`, actions that nothing offers) is left out.
 
 use super::externs;
-use super::walk::{Blocks, NO_ACTION, Visible, VisibleAction, implies_no_action, listed_no_action};
+use super::walk::{Blocks, NO_ACTION, Visible, VisibleAction, listed_no_action};
 use super::*;
 use crate::diagnostics::{Code, Sink};
 use crate::ids::{Ids, Names, Prefix};
@@ -90,30 +90,25 @@ impl Collector<'_, '_> {
         }
     }
 
-    fn collect(&mut self, blocks: &Blocks) {
+    fn collect(&mut self, blocks: &Blocks<'_>) {
         let program = self.program;
-        for control in blocks
-            .controls
-            .iter()
-            .filter_map(|id| program.controls.get(id.index()))
-        {
-            let visible = Visible::of(control);
-            for VisibleAction { action, .. } in &visible.actions {
-                self.add(
-                    Prefix::Action,
-                    &action.name,
-                    &action.annotations,
-                    action.span,
-                );
+        for visible in &blocks.controls {
+            for action in &visible.actions {
+                let (name, annotations, span) = match action {
+                    VisibleAction::Offered(a) | VisibleAction::Called(a) => {
+                        (a.name.as_str(), a.annotations.as_slice(), a.span)
+                    }
+                    VisibleAction::Implied => (NO_ACTION, &[][..], Span::default()),
+                };
+                self.add(Prefix::Action, name, annotations, span);
             }
-            for table in visible.tables {
+            for (_, table) in &visible.tables {
                 self.add(Prefix::Table, &table.name, &table.annotations, table.span);
-                if implies_no_action(control, table) {
-                    self.add(Prefix::Action, NO_ACTION, &[], table.span);
-                }
             }
-            for digest in externs::digest_calls(program, control) {
-                self.add(Prefix::Digest, &digest.name, &[], control.span);
+            for control in &visible.controls {
+                for digest in externs::digest_calls(program, control) {
+                    self.add(Prefix::Digest, &digest.name, &[], control.span);
+                }
             }
         }
         for instance in &program.externs {
@@ -153,25 +148,23 @@ pub(super) struct Builder<'p> {
 }
 
 impl Builder<'_> {
-    fn build(&self, blocks: &Blocks) -> P4Info {
+    fn build(&self, blocks: &Blocks<'_>) -> P4Info {
         let mut info = P4Info {
             arch: arch_name(&self.program.arch),
             package: super::package::package(&self.program.main.annotations),
             ..P4Info::default()
         };
-        let controls = || {
-            let ids = blocks.controls.iter();
-            ids.filter_map(|id| self.program.controls.get(id.index()))
-        };
-        for control in controls() {
-            self.actions(control, &mut info);
+        for visible in &blocks.controls {
+            self.actions(visible, &mut info);
         }
-        for control in controls() {
-            for table in Visible::of(control).tables {
+        for visible in &blocks.controls {
+            for (control, table) in &visible.tables {
                 self.table(control, table, &mut info);
             }
-            for digest in externs::digest_calls(self.program, control) {
-                self.digest(digest, &mut info);
+            for control in &visible.controls {
+                for digest in externs::digest_calls(self.program, control) {
+                    self.digest(digest, &mut info);
+                }
             }
         }
         for id in &blocks.externs {
@@ -216,30 +209,28 @@ impl Builder<'_> {
         }
     }
 
-    fn actions(&self, control: &ir::Control, info: &mut P4Info) {
-        let Visible {
-            tables,
-            actions: visible,
-        } = Visible::of(control);
-        let implied = tables.iter().any(|table| implies_no_action(control, table));
+    fn actions(&self, visible: &Visible<'_>, info: &mut P4Info) {
         let listed =
             |info: &P4Info, name: &str| info.actions.iter().any(|a| a.preamble.name == name);
-        if implied
-            && !listed(info, NO_ACTION)
-            && !visible.iter().any(|v| v.action.name == NO_ACTION)
-        {
-            let unused = ir::Annotation {
-                name: "noWarn".to_owned(),
-                text: "\"unused\"".to_owned(),
-                literals: Vec::new(),
-                structured: None,
+        for action in &visible.actions {
+            let (action, offered) = match action {
+                VisibleAction::Offered(action) => (action, true),
+                VisibleAction::Called(action) => (action, false),
+                VisibleAction::Implied if listed(info, NO_ACTION) => continue,
+                VisibleAction::Implied => {
+                    let unused = ir::Annotation {
+                        name: "noWarn".to_owned(),
+                        text: "\"unused\"".to_owned(),
+                        literals: Vec::new(),
+                        structured: None,
+                    };
+                    info.actions.push(Action {
+                        preamble: self.preamble(Prefix::Action, NO_ACTION, &[unused]),
+                        params: Vec::new(),
+                    });
+                    continue;
+                }
             };
-            info.actions.push(Action {
-                preamble: self.preamble(Prefix::Action, NO_ACTION, &[unused]),
-                params: Vec::new(),
-            });
-        }
-        for VisibleAction { action, offered } in visible {
             if listed(info, &action.name) {
                 continue;
             }
@@ -401,16 +392,18 @@ impl Builder<'_> {
         name: &str,
         types: &mut TypeInfo,
     ) -> ControllerPacketMetadata {
-        let visible = ty.fields.iter().filter(|f| !is_hidden(&f.annotations));
-        let given: Vec<Option<u32>> = visible
-            .clone()
-            .map(|f| integer(&f.annotations, "id"))
+        let mut fields = Vec::new();
+        self.flat_fields(ty, "", &mut fields);
+        let given: Vec<Option<u32>> = fields
+            .iter()
+            .map(|(_, f)| integer(&f.annotations, "id"))
             .collect();
-        let metadata = visible
+        let metadata = fields
+            .into_iter()
             .zip(field_ids(&given))
-            .map(|(field, id)| PacketMetadata {
+            .map(|((name, field), id)| PacketMetadata {
                 id,
-                name: given_name(&field.name, &field.annotations),
+                name,
                 bitwidth: self.declared_width(&field.declared),
                 annotations: annotation_texts(&field.annotations),
                 type_name: self.type_name(&field.declared, types),
@@ -430,6 +423,26 @@ impl Builder<'_> {
         }
     }
 
+    /// Fields that the control plane sees; those of a struct in a header are named `s.f`.
+    fn flat_fields<'t>(
+        &'t self,
+        ty: &'t ir::StructType,
+        path: &str,
+        fields: &mut Vec<(String, &'t ir::FieldType)>,
+    ) {
+        for field in ty.fields.iter().filter(|f| !is_hidden(&f.annotations)) {
+            let name = format!("{path}{}", given_name(&field.name, &field.annotations));
+            match &field.ty {
+                Type::Struct(id) => {
+                    if let Some(inner) = self.program.types.get(id.index()) {
+                        self.flat_fields(inner, &format!("{name}."), fields);
+                    }
+                }
+                _ => fields.push((name, field)),
+            }
+        }
+    }
+
     /// Bits that a value takes in the protocol.
     pub(super) fn width(&self, ty: &Type) -> u32 {
         match ty {
@@ -446,7 +459,7 @@ impl Builder<'_> {
 }
 
 /// `@name("x")`'s x, else the name.
-fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
+pub(super) fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
     let given = annotations.iter().find(|a| a.name == "name");
     match given.and_then(|a| a.literals.first()) {
         Some(crate::ast::Literal::Str(given)) => given.clone(),

@@ -1,6 +1,7 @@
 //! Extern objects of PSA, v1model and TNA in P4Info.
 
 use super::build::Builder;
+use super::typing::type_name;
 use super::walk::visit;
 use super::*;
 use crate::ids::Prefix;
@@ -41,7 +42,7 @@ pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<
             && let Some(ty) = type_args.first()
         {
             let name = match ty {
-                Type::Struct(id) => program.types.get(id.index()).map(|t| t.name.clone()),
+                Type::Struct(id) => program.types.get(id.index()).map(type_name),
                 _ => None,
             };
             let number = found.len();
@@ -269,19 +270,24 @@ impl Builder<'_> {
             .collect();
         users.sort_unstable();
         users.dedup();
+        // Groups are a selector's.
+        let with_selector = matches!(
+            instance.type_name.as_str(),
+            "ActionSelector" | "action_selector"
+        );
         ActionProfile {
             preamble,
             table_ids: users
                 .into_iter()
                 .map(|name| self.ids.id(Prefix::Table, name))
                 .collect(),
-            with_selector: matches!(
-                instance.type_name.as_str(),
-                "ActionSelector" | "action_selector"
-            ),
+            with_selector,
             size: size(profile.unwrap_or(instance)),
-            max_group_size: annotated_number(instance, "max_group_size"),
-            selector_size: selector_size(instance),
+            max_group_size: match with_selector {
+                true => annotated_number(instance, "max_group_size"),
+                false => 0,
+            },
+            selector_size: with_selector.then(|| selector_size(instance)).flatten(),
         }
     }
 
@@ -304,7 +310,7 @@ impl Builder<'_> {
         let mut fields = Vec::new();
         self.flatten(ty, "", &mut fields);
         let name = match ty {
-            Type::Struct(id) => self.program.types.get(id.index()).map(|t| t.name.clone()),
+            Type::Struct(id) => self.program.types.get(id.index()).map(type_name),
             _ => None,
         };
         (fields, name)

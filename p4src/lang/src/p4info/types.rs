@@ -66,9 +66,20 @@ pub struct SerializableEnum {
     pub members: Vec<(String, Vec<u8>)>,
 }
 
+/// `type T x;`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewType {
+    /// What it means to a control plane.
+    pub meaning: Meaning,
+    /// Annotations as text.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<super::StructuredAnnotation>,
+}
+
 /// What `type T x;` means to a control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NewType {
+pub enum Meaning {
     /// As the data plane has it.
     Original(DataType),
     /// `@p4runtime_translation(uri, type)`: the control plane has a type of its own.

@@ -1,7 +1,7 @@
 //! Declared types → [`TypeInfo`]. What is named once is described with everything that it names itself.
 
-use super::build::Builder;
-use super::types::{DataType, Members, NewType, SdnType, SerializableEnum, TypeInfo};
+use super::build::{Builder, annotation_texts, given_name, structured};
+use super::types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 use crate::ast::{Literal, StructKind};
 use crate::ir::{Annotation, Declared, Type};
 use num_bigint::BigUint;
@@ -56,7 +56,7 @@ impl Builder<'_> {
             }
             Type::Struct(id) => {
                 let declared = self.program.types.get(id.index())?;
-                let name = declared.name.clone();
+                let name = type_name(declared);
                 let mut members = Members::with_capacity(declared.fields.len());
                 if declared.kind == StructKind::Header {
                     self.flat_members(declared, "", &mut members, info)?;
@@ -64,7 +64,8 @@ impl Builder<'_> {
                     return Some(DataType::Header(name));
                 }
                 for field in &declared.fields {
-                    members.push((field.name.clone(), self.data_type(&field.declared, info)?));
+                    let name = given_name(&field.name, &field.annotations);
+                    members.push((name, self.data_type(&field.declared, info)?));
                 }
                 match declared.kind {
                     StructKind::Struct | StructKind::Header => {
@@ -95,7 +96,7 @@ impl Builder<'_> {
         info: &mut TypeInfo,
     ) -> Option<()> {
         for field in &ty.fields {
-            let name = format!("{path}{}", field.name);
+            let name = format!("{path}{}", given_name(&field.name, &field.annotations));
             match &field.declared {
                 Declared::Plain(Type::Struct(id)) => {
                     let inner = self.program.types.get(id.index())?;
@@ -119,13 +120,20 @@ impl Builder<'_> {
     /// Describes a newtype and returns its name.
     fn new_type(&self, index: u32, info: &mut TypeInfo) -> Option<String> {
         let declared = self.program.new_types.get(index as usize)?;
-        let described = match translation(&declared.annotations) {
-            Some((uri, sdn)) => NewType::Translated {
+        let meaning = match translation(&declared.annotations) {
+            Some((uri, sdn)) => Meaning::Translated {
                 uri: uri.to_owned(),
                 sdn,
             },
             // Only the name of the outermost one is told, as p4c has it.
-            None => NewType::Original(self.data_type(self.bottom(&declared.under), info)?),
+            None => Meaning::Original(self.data_type(self.bottom(&declared.under), info)?),
+        };
+        let mut annotations = annotation_texts(&declared.annotations);
+        annotations.retain(|a| !a.starts_with("@p4runtime_translation"));
+        let described = NewType {
+            meaning,
+            annotations,
+            structured: structured(&declared.annotations),
         };
         info.new_types.insert(declared.name.clone(), described);
         Some(declared.name.clone())
@@ -207,4 +215,17 @@ pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
     let mut out = vec![0; want.saturating_sub(bytes.len())];
     out.extend(bytes);
     out
+}
+
+/// A struct's name for a control plane: `@name`, else its own; an instance of a generic one is named as p4c names it,
+/// `S<bit<8>>` as `S_bit8`.
+pub(super) fn type_name(ty: &crate::ir::StructType) -> String {
+    let name = given_name(&ty.name, &ty.annotations);
+    match name.split_once('<') {
+        Some((base, args)) => {
+            let args = args.replace(['<', '>', ' '], "").replace([',', '.'], "_");
+            format!("{base}_{args}")
+        }
+        None => name,
+    }
 }

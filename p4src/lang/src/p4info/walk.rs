@@ -2,49 +2,67 @@
 
 use super::build::is_hidden;
 use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of a program in the order of P4Info.
-pub(super) struct Blocks {
+pub(super) struct Blocks<'p> {
     pub(super) parsers: Vec<ParserId>,
-    pub(super) controls: Vec<ControlId>,
+    pub(super) controls: Vec<Visible<'p>>,
     pub(super) externs: Vec<ExternId>,
 }
 
-impl Blocks {
-    pub(super) fn of(program: &ir::Program) -> Blocks {
+/// What the control plane can see of a control and of those that it instantiates: p4c describes a program whose controls
+/// are put into those of the package, each where its instance is declared.
+pub(super) struct Visible<'p> {
+    /// Tables that are applied, with the control that holds them.
+    pub(super) tables: Vec<(&'p ir::Control, &'p ir::Table)>,
+    /// Actions that those tables offer or that the controls call: shared ones first, in order of their first use, then the
+    /// controls' own.
+    pub(super) actions: Vec<VisibleAction<'p>>,
+    /// The controls themselves.
+    pub(super) controls: Vec<&'p ir::Control>,
+}
+
+pub(super) enum VisibleAction<'p> {
+    /// A table offers it, so its parameters are the control plane's.
+    Offered(&'p ir::Action),
+    /// Called only.
+    Called(&'p ir::Action),
+    /// `NoAction`, which a table falls back on without naming it.
+    Implied,
+}
+
+impl<'p> Blocks<'p> {
+    pub(super) fn of(program: &'p ir::Program) -> Blocks<'p> {
+        let mut roots = Roots::default();
+        roots.package(&program.main);
         let mut blocks = Blocks {
-            parsers: Vec::new(),
+            parsers: roots.parsers,
             controls: Vec::new(),
             externs: Vec::new(),
         };
-        blocks.package(&program.main);
-        // Breadth first through what the blocks apply.
-        let mut at = 0;
-        while let Some(&id) = blocks.controls.get(at) {
-            let mut inner = BTreeSet::new();
-            if let Some(control) = program.controls.get(id.index()) {
-                visit(&control.body, &mut |stmt| {
-                    if let StmtKind::ApplyControl(id, _) = stmt.kind {
-                        inner.insert(id);
-                    }
-                });
-            }
-            for id in inner {
-                push_new(&mut blocks.controls, id);
-            }
-            at += 1;
-        }
-        for index in 0..program.controls.len() {
-            push_new(&mut blocks.controls, ControlId(index as u32));
-        }
         for index in 0..program.parsers.len() {
             push_new(&mut blocks.parsers, ParserId(index as u32));
         }
-        blocks.order_externs(program);
+        let mut walk = Walk::new(program);
+        blocks.externs.append(&mut walk.owned(None));
+        let rest = (0..program.controls.len() as u32).map(ControlId);
+        for id in roots.controls.into_iter().chain(rest) {
+            walk.control(id, &mut blocks.externs);
+            blocks.controls.extend(walk.visible());
+        }
         blocks
     }
+}
 
+/// What the package is given.
+#[derive(Default)]
+struct Roots {
+    parsers: Vec<ParserId>,
+    controls: Vec<ControlId>,
+}
+
+impl Roots {
     fn package(&mut self, package: &ir::Package) {
         for (_, arg) in &package.args {
             match arg {
@@ -55,22 +73,170 @@ impl Blocks {
             }
         }
     }
+}
 
-    fn order_externs(&mut self, program: &ir::Program) {
-        let owned = |owner: Option<ControlId>| {
-            program
-                .externs
-                .iter()
-                .enumerate()
-                .filter(move |(_, e)| e.owner == owner)
-                .map(|(index, _)| ExternId(index as u32))
-        };
-        let mut externs: Vec<ExternId> = owned(None).collect();
-        for control in &self.controls {
-            externs.extend(owned(Some(*control)));
+/// Gathers what one control of the package holds.
+struct Walk<'p> {
+    program: &'p ir::Program,
+    seen: BTreeSet<ControlId>,
+    /// Externs by owner.
+    owned: BTreeMap<Option<ControlId>, Vec<ExternId>>,
+    controls: Vec<&'p ir::Control>,
+    tables: Vec<(&'p ir::Control, &'p ir::Table)>,
+    /// Their own actions, in order.
+    own: Vec<&'p ir::Action>,
+    /// Those that they use but do not declare.
+    called: Vec<&'p ir::Action>,
+}
+
+/// What stands in a control, in the order of the source.
+enum Local<'p> {
+    Table(&'p ir::Table),
+    Action(&'p ir::Action),
+    Control(ControlId),
+    Extern(ExternId),
+}
+
+impl<'p> Walk<'p> {
+    fn new(program: &'p ir::Program) -> Walk<'p> {
+        let mut owned: BTreeMap<_, Vec<ExternId>> = BTreeMap::new();
+        for (index, e) in program.externs.iter().enumerate() {
+            owned
+                .entry(e.owner)
+                .or_default()
+                .push(ExternId(index as u32));
         }
-        self.externs = externs;
+        Walk {
+            program,
+            seen: BTreeSet::new(),
+            owned,
+            controls: Vec::new(),
+            tables: Vec::new(),
+            own: Vec::new(),
+            called: Vec::new(),
+        }
     }
+
+    fn owned(&mut self, owner: Option<ControlId>) -> Vec<ExternId> {
+        self.owned.remove(&owner).unwrap_or_default()
+    }
+
+    fn control(&mut self, id: ControlId, externs: &mut Vec<ExternId>) {
+        let program = self.program;
+        let Some(control) = program.controls.get(id.index()) else {
+            return;
+        };
+        if !self.seen.insert(id) {
+            return;
+        }
+        self.controls.push(control);
+        let mut applied = BTreeSet::new();
+        let mut inner = BTreeSet::new();
+        let mut called = Vec::new();
+        let mut see = |stmt: &Stmt| match &stmt.kind {
+            StmtKind::ApplyTable { table, .. } => {
+                applied.insert(table.index());
+            }
+            StmtKind::ApplyControl(id, _) => {
+                inner.insert(*id);
+            }
+            StmtKind::CallAction(id, _) => push_new(&mut called, id.index()),
+            _ => {}
+        };
+        visit(&control.body, &mut see);
+        for action in &control.actions {
+            visit(&action.body, &mut |stmt| {
+                if let StmtKind::ApplyTable { .. } = &stmt.kind {
+                    see(stmt);
+                }
+            });
+        }
+        let tables = || applied.iter().filter_map(|n| control.tables.get(*n));
+        let offered = tables().flat_map(|t| &t.actions);
+        let used: BTreeSet<usize> = offered
+            .map(|a| a.action.index())
+            .chain(called.iter().copied())
+            .collect();
+        let actions = || used.iter().filter_map(|n| control.actions.get(*n));
+        let mut locals: Vec<(u32, Local<'p>)> = Vec::new();
+        locals.extend(tables().map(|t| (t.span.start, Local::Table(t))));
+        let own = actions().filter(|a| is_own(control, a));
+        locals.extend(own.map(|a| (a.span.start, Local::Action(a))));
+        for id in inner {
+            if let Some(c) = program.controls.get(id.index()) {
+                locals.push((c.instantiated.start, Local::Control(id)));
+            }
+        }
+        for id in self.owned(Some(id)) {
+            if let Some(e) = program.externs.get(id.index()) {
+                locals.push((e.span.start, Local::Extern(id)));
+            }
+        }
+        locals.sort_by_key(|(at, _)| *at);
+        let shared = called.iter().filter_map(|n| control.actions.get(*n));
+        self.called.extend(shared.filter(|a| !is_own(control, a)));
+        for (_, local) in locals {
+            match local {
+                Local::Table(table) => self.tables.push((control, table)),
+                Local::Action(action) => self.own.push(action),
+                Local::Control(id) => self.control(id, externs),
+                Local::Extern(id) => externs.push(id),
+            }
+        }
+    }
+
+    /// What was gathered since the last time.
+    fn visible(&mut self) -> Option<Visible<'p>> {
+        let controls = std::mem::take(&mut self.controls);
+        let tables = std::mem::take(&mut self.tables);
+        let (own, called) = (
+            std::mem::take(&mut self.own),
+            std::mem::take(&mut self.called),
+        );
+        if controls.is_empty() {
+            return None;
+        }
+        let mut offered: BTreeSet<&str> = BTreeSet::new();
+        let mut shared: Vec<&str> = Vec::new();
+        let mut actions: Vec<VisibleAction<'p>> = Vec::new();
+        for (control, table) in &tables {
+            for action in &table.actions {
+                let Some(action) = control.actions.get(action.action.index()) else {
+                    continue;
+                };
+                offered.insert(&action.name);
+                if !is_own(control, action) && !shared.contains(&action.name.as_str()) {
+                    shared.push(&action.name);
+                    actions.push(VisibleAction::Offered(action));
+                }
+            }
+            if implies_no_action(control, table) && !shared.contains(&NO_ACTION) {
+                shared.push(NO_ACTION);
+                actions.push(VisibleAction::Implied);
+            }
+        }
+        for action in called.into_iter().chain(own) {
+            actions.push(match offered.contains(action.name.as_str()) {
+                true => VisibleAction::Offered(action),
+                false => VisibleAction::Called(action),
+            });
+        }
+        actions.retain(|a| match a {
+            VisibleAction::Offered(a) | VisibleAction::Called(a) => !is_hidden(&a.annotations),
+            VisibleAction::Implied => true,
+        });
+        let shown = |(_, table): &(_, &ir::Table)| !is_hidden(&table.annotations);
+        Some(Visible {
+            tables: tables.into_iter().filter(shown).collect(),
+            actions,
+            controls,
+        })
+    }
+}
+
+/// Whether an action is declared in this control; others are shared.
+fn is_own(control: &ir::Control, action: &ir::Action) -> bool {
+    control.span.start <= action.span.start && action.span.end <= control.span.end
 }
 
 pub(super) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
@@ -106,74 +272,6 @@ pub(super) fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
             }
             StmtKind::Atomic(block) => visit(block, see),
             _ => {}
-        }
-    }
-}
-
-/// What the control plane can see of a control.
-pub(super) struct Visible<'p> {
-    /// Tables that are applied.
-    pub(super) tables: Vec<&'p ir::Table>,
-    /// Actions that those tables offer or that the control calls: shared ones first, in order of their first use, then the control's own.
-    pub(super) actions: Vec<VisibleAction<'p>>,
-}
-
-pub(super) struct VisibleAction<'p> {
-    pub(super) action: &'p ir::Action,
-    /// A table offers it, so its parameters are the control plane's.
-    pub(super) offered: bool,
-}
-
-impl<'p> Visible<'p> {
-    pub(super) fn of(control: &'p ir::Control) -> Visible<'p> {
-        let mut applied = BTreeSet::new();
-        let mut called: Vec<usize> = Vec::new();
-        let mut see = |stmt: &Stmt| {
-            if let StmtKind::ApplyTable { table, .. } = &stmt.kind {
-                applied.insert(table.index());
-            }
-        };
-        visit(&control.body, &mut see);
-        for action in &control.actions {
-            visit(&action.body, &mut see);
-        }
-        visit(&control.body, &mut |stmt| {
-            if let StmtKind::CallAction(id, _) = &stmt.kind {
-                push_new(&mut called, id.index());
-            }
-        });
-        let tables: Vec<&ir::Table> = applied
-            .iter()
-            .filter_map(|index| control.tables.get(*index))
-            .collect();
-        let mut used: Vec<usize> = Vec::new();
-        for offered in tables.iter().flat_map(|t| &t.actions) {
-            push_new(&mut used, offered.action.index());
-        }
-        let offered = used.len();
-        let offered: BTreeSet<usize> = used[..offered].iter().copied().collect();
-        for index in called {
-            push_new(&mut used, index);
-        }
-        // A shared action was declared outside this control.
-        let own = |index: &usize| {
-            let span = control.actions.get(*index).map(|a| a.span);
-            span.is_some_and(|s| control.span.start <= s.start && s.end <= control.span.end)
-        };
-        let (mut own, mut order): (Vec<usize>, Vec<usize>) = used.into_iter().partition(own);
-        own.sort_unstable();
-        order.extend(own);
-        let actions = order.into_iter().filter_map(|index| {
-            let action = control.actions.get(index)?;
-            let offered = offered.contains(&index);
-            (!is_hidden(&action.annotations)).then_some(VisibleAction { action, offered })
-        });
-        Visible {
-            actions: actions.collect(),
-            tables: tables
-                .into_iter()
-                .filter(|table| !is_hidden(&table.annotations))
-                .collect(),
         }
     }
 }

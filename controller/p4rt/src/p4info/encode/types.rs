@@ -180,9 +180,9 @@ pub(super) fn type_info(info: &model::P4Info) -> Option<config::P4TypeInfo> {
 fn new_type(declared: &model::NewType) -> config::P4NewTypeSpec {
     use config::p4_new_type_spec::Representation;
     use config::p4_new_type_translation::{SdnString, SdnType};
-    let representation = match declared {
-        model::NewType::Original(ty) => Representation::OriginalType(data_type(ty)),
-        model::NewType::Translated { uri, sdn } => {
+    let representation = match &declared.meaning {
+        model::Meaning::Original(ty) => Representation::OriginalType(data_type(ty)),
+        model::Meaning::Translated { uri, sdn } => {
             Representation::TranslatedType(config::P4NewTypeTranslation {
                 uri: uri.clone(),
                 sdn_type: Some(match sdn {
@@ -194,6 +194,8 @@ fn new_type(declared: &model::NewType) -> config::P4NewTypeSpec {
     };
     config::P4NewTypeSpec {
         representation: Some(representation),
+        annotations: declared.annotations.clone(),
+        structured_annotations: super::structured(&declared.structured),
         ..Default::default()
     }
 }
