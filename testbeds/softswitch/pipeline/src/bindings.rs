@@ -3,7 +3,7 @@
 
 use crate::compile::Object;
 use crate::compile::v1model_functions::Requests;
-use crate::op::{RegisterPlan, Slot, Target};
+use crate::op::{RegisterPlan, Slot};
 use hashbrown::HashMap;
 use p4lang::ir::{ControlId, ExternId, ParserId};
 use p4lang::source::Span;
@@ -11,8 +11,6 @@ use p4lang::source::Span;
 /// A block that an architecture runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Block {
-    /// Where its code begins.
-    pub entry: Target,
     /// Index into [`Bindings::blocks`].
     pub number: u32,
 }

@@ -7,6 +7,7 @@
 use crate::bindings::Bindings;
 use crate::exec::ErrorCodes;
 use crate::exec::codec::Codec;
+use crate::exec::lanes::Lanes;
 
 /// Index of a slot in the frame.
 pub type Slot = u32;
@@ -335,6 +336,38 @@ pub enum Op {
     },
     /// Index into [`Code::marks`].
     Trace(u32),
+    /// What was rolled up, in its place: index into [`Code::lanes`]; then goes there.
+    Lanes {
+        lanes: u32,
+        to: Target,
+    },
+}
+
+impl Op {
+    /// Where it may go other than to the next one. An application's targets are in [`Code::applies`].
+    pub fn target(&self) -> Option<Target> {
+        let mut op = *self;
+        op.target_mut().copied()
+    }
+
+    /// The same, to be changed.
+    pub fn target_mut(&mut self) -> Option<&mut Target> {
+        match self {
+            Op::Jump(to)
+            | Op::JumpIf { to, .. }
+            | Op::JumpIfNot { to, .. }
+            | Op::JumpEq { to, .. }
+            | Op::JumpNe { to, .. }
+            | Op::Step { to }
+            | Op::Fail { to, .. }
+            | Op::Extract { to, .. }
+            | Op::ExtractVarbit { to, .. }
+            | Op::Lookahead { to, .. }
+            | Op::Advance { to, .. }
+            | Op::Lanes { to, .. } => Some(to),
+            _ => None,
+        }
+    }
 }
 
 /// An element of a stack.
@@ -513,6 +546,10 @@ pub struct Code {
     pub errors: ErrorCodes,
     /// Instructions of all blocks.
     pub ops: Vec<Op>,
+    /// Where each block's code begins, in the order of [`Bindings::blocks`].
+    pub entries: Vec<Target>,
+    /// For [`Op::Lanes`].
+    pub lanes: Vec<Lanes>,
     /// Values of the first slots.
     pub constants: Vec<u64>,
     /// Slots of the frame.

@@ -43,7 +43,7 @@ impl Core {
             failed_assertions: 0,
             trace: &mut self.trace,
         };
-        machine.run(code, &code.errors, block.entry);
+        machine.run(code, &code.errors, code.entries[block.number as usize]);
         self.stats.out_of_steps += u64::from(machine.out_of_steps);
         self.stats.failed_assertions += machine.failed_assertions;
         Ended {

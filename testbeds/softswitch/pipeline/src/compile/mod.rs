@@ -11,6 +11,7 @@ mod objects;
 mod parser;
 mod place;
 mod psa_functions;
+mod roll;
 mod stmt;
 mod tables;
 pub mod v1model_functions;
@@ -195,8 +196,8 @@ impl<'p> Compiler<'p> {
             unit,
             params: params.to_vec(),
         });
+        self.code.entries.push(self.code.ops.len() as Target);
         Block {
-            entry: self.code.ops.len() as Target,
             number: (self.blocks.len() - 1) as u32,
         }
     }
@@ -227,19 +228,8 @@ impl<'p> Compiler<'p> {
             }
         };
         for op in &mut self.code.ops {
-            match op {
-                Op::Jump(to)
-                | Op::JumpIf { to, .. }
-                | Op::JumpIfNot { to, .. }
-                | Op::JumpEq { to, .. }
-                | Op::JumpNe { to, .. }
-                | Op::Step { to }
-                | Op::Fail { to, .. }
-                | Op::Extract { to, .. }
-                | Op::ExtractVarbit { to, .. }
-                | Op::Lookahead { to, .. }
-                | Op::Advance { to, .. } => at(to),
-                _ => {}
+            if let Some(to) = op.target_mut() {
+                at(to);
             }
         }
         for apply in &mut self.code.applies {
@@ -260,6 +250,7 @@ impl<'p> Compiler<'p> {
             digests: self.v1model.digests,
             random: self.random,
         };
+        roll::roll(&mut self.code);
         for layout in &mut self.code.layouts {
             layout.seal();
         }

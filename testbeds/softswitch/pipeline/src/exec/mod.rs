@@ -4,6 +4,7 @@ pub mod alu;
 pub mod bits;
 pub mod codec;
 mod fields;
+pub mod lanes;
 
 use crate::externs::State;
 use crate::externs::hash;
@@ -457,6 +458,10 @@ impl Machine<'_> {
                     let (instance, layout) = code.digests[digest as usize];
                     self.state
                         .digest(instance, frame, &code.layouts[layout as usize], s);
+                }
+                Op::Lanes { lanes, to } => {
+                    code.lanes[lanes as usize].run(frame, &mut self.state.banks);
+                    pc = to as usize;
                 }
                 Op::Trace(mark) => {
                     if self.trace.len() < crate::switch::TRACE_LIMIT {

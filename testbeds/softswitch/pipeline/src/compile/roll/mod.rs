@@ -1,0 +1,298 @@
+//! Finds instructions that are written out again and again for values side by side, and makes one [`Lanes`] of them.
+//!
+//! P4 has no arrays: a program that adds 256 values to 256 registers says so 256 times, and inlining writes 256 times a
+//! dozen instructions that differ in nothing but the slots of the values and the numbers of the registers, each by one
+//! more than before. Such a run is rolled up again, if no lane can tell:
+//!
+//! - what is compared in jumps, indexed with, or guards a write is the same slot in all repetitions and not written in
+//!   them;
+//! - a slot that all repetitions write (a temporary) is written before it is read in each of them; it becomes a run of
+//!   slots of its own;
+//! - runs of slots, and of registers in a bank, are equal or do not overlap, if one of the two is written.
+//!
+//! Then no lane reads what another one wrote, and working op by op through all lanes does what working lane by lane did.
+
+mod body;
+
+use crate::exec::lanes::{Binary, Lanes};
+use crate::op::{Code, Op, Slot, T3, Target};
+use body::Body;
+
+/// Fewer repetitions are not worth it.
+const LEAST: usize = 4;
+/// Longer bodies are not looked for.
+const LONGEST: usize = 64;
+
+/// Rolls up what can be. Positions stay: what was rolled up stays behind, unreachable.
+pub fn roll(code: &mut Code) {
+    if code.registers.is_empty() {
+        return;
+    }
+    let sources = Sources::of(code);
+    let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::of).collect();
+    let scratch = code.frame;
+    let mut at = 0;
+    while at < code.ops.len() {
+        match shapes[at].and_then(|_| repetition(code, &shapes, &sources, at)) {
+            Some((start, body, lanes)) => {
+                let period = body.len();
+                let end = start + period * lanes;
+                if let Some((ops, temporaries)) = Body::new(code, &body, lanes as u32, scratch) {
+                    code.frame = code.frame.max(scratch + temporaries * lanes as u32);
+                    code.lanes.push(Lanes {
+                        n: lanes as u32,
+                        ops,
+                    });
+                    code.ops[start] = Op::Lanes {
+                        lanes: (code.lanes.len() - 1) as u32,
+                        to: end as Target,
+                    };
+                }
+                at = end;
+            }
+            None => at += 1,
+        }
+    }
+}
+
+/// What an instruction does, apart from where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Jump,
+    JumpIf,
+    JumpIfNot,
+    JumpEq,
+    JumpNe,
+    Mov,
+    MovIf,
+    Binary(Binary, u8),
+    Read,
+    Write,
+}
+
+/// An instruction that lanes know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub what: What,
+    /// Slot written.
+    pub d: Option<Slot>,
+    /// Slots read whose values lanes may have each their own.
+    pub read: [Option<Slot>; 2],
+    /// Slots read that must be the same for all.
+    pub shared: [Option<Slot>; 2],
+    pub to: Option<Target>,
+    pub register: Option<u32>,
+}
+
+impl Shape {
+    fn of(op: &Op) -> Option<Shape> {
+        let shape = |what| Shape {
+            what,
+            d: None,
+            read: [None; 2],
+            shared: [None; 2],
+            to: None,
+            register: None,
+        };
+        let jump = |what, a, b, to| Shape {
+            shared: [a, b],
+            to: Some(to),
+            ..shape(what)
+        };
+        let binary = |what, t: T3| Shape {
+            d: Some(t.d),
+            read: [Some(t.a), Some(t.b)],
+            ..shape(What::Binary(what, t.w))
+        };
+        Some(match *op {
+            Op::Jump(to) => jump(What::Jump, None, None, to),
+            Op::JumpIf { c, to } => jump(What::JumpIf, Some(c), None, to),
+            Op::JumpIfNot { c, to } => jump(What::JumpIfNot, Some(c), None, to),
+            Op::JumpEq { a, b, to } => jump(What::JumpEq, Some(a), Some(b), to),
+            Op::JumpNe { a, b, to } => jump(What::JumpNe, Some(a), Some(b), to),
+            Op::Mov { d, s } => Shape {
+                d: Some(d),
+                read: [Some(s), None],
+                ..shape(What::Mov)
+            },
+            Op::MovIf { g, d, s } => Shape {
+                d: Some(d),
+                read: [Some(s), None],
+                shared: [Some(g), None],
+                ..shape(What::MovIf)
+            },
+            Op::Add(t) => binary(Binary::Add, t),
+            Op::Sub(t) => binary(Binary::Sub, t),
+            Op::And(t) => binary(Binary::And, t),
+            Op::Or(t) => binary(Binary::Or, t),
+            Op::Xor(t) => binary(Binary::Xor, t),
+            Op::RegisterRead { r, d, index } => Shape {
+                d: Some(d),
+                shared: [Some(index), None],
+                register: Some(r),
+                ..shape(What::Read)
+            },
+            Op::RegisterWrite { r, index, s } => Shape {
+                read: [Some(s), None],
+                shared: [Some(index), None],
+                register: Some(r),
+                ..shape(What::Write)
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// How much more an operand is in each repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Zero,
+    One,
+}
+
+/// An instruction of the body, as in the first repetition, and how its operands go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Member {
+    pub shape: Shape,
+    pub d: Step,
+    pub read: [Step; 2],
+    /// Jumps, relative to the body's start.
+    pub to: u32,
+}
+
+/// From where each position is jumped to.
+struct Sources(Vec<Option<(u32, u32)>>);
+
+impl Sources {
+    fn of(code: &Code) -> Sources {
+        let mut sources = Sources(vec![None; code.ops.len() + 1]);
+        for (at, op) in code.ops.iter().enumerate() {
+            if let Some(to) = op.target() {
+                sources.note(to, at as u32);
+            }
+        }
+        for apply in &code.applies {
+            for to in apply.targets.iter().chain([&apply.end]) {
+                // From anywhere.
+                sources.note(*to, 0);
+                sources.note(*to, u32::MAX);
+            }
+        }
+        for entry in &code.entries {
+            sources.note(*entry, u32::MAX);
+        }
+        sources
+    }
+
+    fn note(&mut self, to: Target, from: u32) {
+        if let Some(range) = self.0.get_mut(to as usize) {
+            let (low, high) = range.unwrap_or((from, from));
+            *range = Some((low.min(from), high.max(from)));
+        }
+    }
+
+    /// Whether position `to` is jumped to only from `from ..= to`.
+    fn only_from(&self, to: usize, from: usize) -> bool {
+        self.0[to].is_none_or(|(low, high)| low as usize >= from && high as usize <= to)
+    }
+}
+
+/// The longest repetition that begins at or shortly after a register access at `at`: start, body, how often.
+fn repetition(
+    code: &Code,
+    shapes: &[Option<Shape>],
+    sources: &Sources,
+    at: usize,
+) -> Option<(usize, Vec<Member>, usize)> {
+    let anchor = shapes[at]?;
+    let register = anchor.register?;
+    let next = |p: &usize| {
+        shapes.get(at + p).copied().flatten().is_some_and(|s| {
+            s.what == anchor.what && s.register.is_some_and(|r| follows(code, register, r))
+        })
+    };
+    let period = (2..=LONGEST).find(next)?;
+    let same = |q: usize| member(code, shapes, q, period);
+    // As far back and forth as each instruction goes on as its predecessor a period before did.
+    let mut low = at;
+    while low > 0 && at - low < period && same(low - 1).is_some() {
+        low -= 1;
+    }
+    let mut high = at;
+    while let Some(member) = same(high) {
+        let before = high.checked_sub(period).filter(|b| *b >= low);
+        if before.is_some_and(|b| same(b).map(Member::steps) != Some(member.steps())) {
+            break;
+        }
+        high += 1;
+    }
+    // Positions low .. high have a like a period later.
+    (low..=at).find_map(|start| {
+        let lanes = (high.checked_sub(start)? + period) / period;
+        let body: Vec<Member> = (start..start + period).map_while(same).collect();
+        let closed = (start..start + period).zip(&body).all(|(q, m)| {
+            let inside = m
+                .shape
+                .to
+                .is_none_or(|to| to as usize > q && to as usize <= start + period);
+            inside && (q == start || sources.only_from(q, start))
+        });
+        let repeated = (1..lanes).all(|lane| {
+            (0..period).all(|i| {
+                sources.only_from(
+                    start + lane * period + i,
+                    start + (lane - usize::from(i == 0)) * period,
+                )
+            })
+        });
+        (lanes >= LEAST && body.len() == period && closed && repeated).then(|| {
+            let relative = |mut m: Member| {
+                m.to = m.shape.to.map_or(0, |to| to - start as u32);
+                m
+            };
+            (start, body.into_iter().map(relative).collect(), lanes)
+        })
+    })
+}
+
+/// Whether a register of one word lies right behind another.
+fn follows(code: &Code, first: u32, second: u32) -> bool {
+    let (a, b) = (
+        &code.registers[first as usize],
+        &code.registers[second as usize],
+    );
+    a.bank == b.bank && a.words == 1 && b.words == 1 && b.offset == a.offset + 1
+}
+
+/// The instruction at `at`, if the one a period later is the same for the next lane.
+fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Option<Member> {
+    let (a, b) = (shapes[at]?, shapes.get(at + period).copied().flatten()?);
+    let step = |a: Option<Slot>, b: Option<Slot>| match (a, b) {
+        (None, None) => Some(Step::Zero),
+        (Some(a), Some(b)) if a == b => Some(Step::Zero),
+        (Some(a), Some(b)) if b == a + 1 => Some(Step::One),
+        _ => None,
+    };
+    let registers = match (a.register, b.register) {
+        (None, None) => true,
+        (Some(r), Some(s)) => follows(code, r, s),
+        _ => false,
+    };
+    let jumps = a.to.map(|to| to + period as u32) == b.to;
+    (a.what == b.what && a.shared == b.shared && registers && jumps).then_some(())?;
+    Some(Member {
+        shape: a,
+        d: step(a.d, b.d)?,
+        read: [step(a.read[0], b.read[0])?, step(a.read[1], b.read[1])?],
+        to: 0,
+    })
+}
+
+impl Member {
+    fn steps(self) -> (Step, [Step; 2]) {
+        (self.d, self.read)
+    }
+}
+
+#[cfg(test)]
+mod tests;

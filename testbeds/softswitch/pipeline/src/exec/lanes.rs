@@ -1,0 +1,267 @@
+//! The same instructions on many values side by side: what the compiler found written out value by value (`compile::roll`).
+//!
+//! A lane is one of those values. Operands are runs of slots with a slot a lane, or one slot that all lanes read; jumps
+//! depend on what all lanes share, so that all go the same way. Nothing here knows of sums or gradients: 256 additions to
+//! 256 registers are 13 instructions of 256 lanes.
+
+use super::bits::mask;
+use crate::externs::register::Bank;
+use crate::op::Slot;
+
+/// Where an operand's lanes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// All lanes read this slot.
+    Same(Slot),
+    /// Slots from here on, one a lane.
+    Run(Slot),
+}
+
+/// What two lanes make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binary {
+    Add,
+    Sub,
+    And,
+    Or,
+    Xor,
+}
+
+/// An instruction for all lanes. Jumps are forward, to indices into [`Lanes::ops`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneOp {
+    Jump(u32),
+    JumpIf {
+        c: Slot,
+        to: u32,
+    },
+    JumpIfNot {
+        c: Slot,
+        to: u32,
+    },
+    JumpEq {
+        a: Slot,
+        b: Slot,
+        to: u32,
+    },
+    JumpNe {
+        a: Slot,
+        b: Slot,
+        to: u32,
+    },
+    /// If the guard, which all lanes share, is not zero.
+    MovIf {
+        g: Slot,
+        d: Slot,
+        s: Lane,
+    },
+    Mov {
+        d: Slot,
+        s: Lane,
+    },
+    /// In `w` bits.
+    Binary {
+        what: Binary,
+        w: u8,
+        d: Slot,
+        a: Lane,
+        b: Lane,
+    },
+    /// Registers that lie side by side in a bank's row.
+    Read {
+        bank: u32,
+        offset: u32,
+        index: Slot,
+        d: Slot,
+    },
+    Write {
+        bank: u32,
+        offset: u32,
+        index: Slot,
+        s: Lane,
+    },
+    /// What the slot, in which every lane's value lay for a while, holds in the end.
+    Last {
+        d: Slot,
+        s: Lane,
+    },
+    /// Nothing is left of it.
+    Nothing,
+}
+
+/// A body for `n` lanes.
+#[derive(Debug, Clone, Default)]
+pub struct Lanes {
+    /// How many.
+    pub n: u32,
+    /// In order.
+    pub ops: Vec<LaneOp>,
+}
+
+/// Lanes that are worked on at a time: two registers' worth on the smallest x86-64.
+const CHUNK: usize = 8;
+
+impl Lanes {
+    /// Runs the body once for all lanes.
+    pub fn run(&self, frame: &mut [u64], banks: &mut [Bank]) {
+        let n = self.n as usize;
+        let mut pc = 0;
+        while let Some(op) = self.ops.get(pc) {
+            pc += 1;
+            match *op {
+                LaneOp::Jump(to) => pc = to as usize,
+                LaneOp::JumpIf { c, to } => {
+                    if frame[c as usize] != 0 {
+                        pc = to as usize;
+                    }
+                }
+                LaneOp::JumpIfNot { c, to } => {
+                    if frame[c as usize] == 0 {
+                        pc = to as usize;
+                    }
+                }
+                LaneOp::JumpEq { a, b, to } => {
+                    if frame[a as usize] == frame[b as usize] {
+                        pc = to as usize;
+                    }
+                }
+                LaneOp::JumpNe { a, b, to } => {
+                    if frame[a as usize] != frame[b as usize] {
+                        pc = to as usize;
+                    }
+                }
+                LaneOp::MovIf { g, d, s } => {
+                    if frame[g as usize] != 0 {
+                        copy(frame, n, d, s);
+                    }
+                }
+                LaneOp::Mov { d, s } => copy(frame, n, d, s),
+                LaneOp::Binary { what, w, d, a, b } => {
+                    let m = mask(w.into());
+                    match what {
+                        Binary::Add => zip(frame, n, d, a, b, |a, b| a.wrapping_add(b) & m),
+                        Binary::Sub => zip(frame, n, d, a, b, |a, b| a.wrapping_sub(b) & m),
+                        Binary::And => zip(frame, n, d, a, b, |a, b| a & b),
+                        Binary::Or => zip(frame, n, d, a, b, |a, b| a | b),
+                        Binary::Xor => zip(frame, n, d, a, b, |a, b| a ^ b),
+                    }
+                }
+                LaneOp::Read {
+                    bank,
+                    offset,
+                    index,
+                    d,
+                } => {
+                    let row = frame[index as usize];
+                    banks[bank as usize].read(row, offset, &mut frame[d as usize..d as usize + n]);
+                }
+                LaneOp::Write {
+                    bank,
+                    offset,
+                    index,
+                    s,
+                } => {
+                    let row = frame[index as usize];
+                    let bank = &mut banks[bank as usize];
+                    match s {
+                        Lane::Run(s) => bank.write(row, offset, &frame[s as usize..s as usize + n]),
+                        Lane::Same(s) => {
+                            for lane in 0..self.n {
+                                bank.write(row, offset + lane, &frame[s as usize..=s as usize]);
+                            }
+                        }
+                    }
+                }
+                LaneOp::Last { d, s } => {
+                    frame[d as usize] = match s {
+                        Lane::Same(s) => frame[s as usize],
+                        Lane::Run(s) => frame[s as usize + n - 1],
+                    };
+                }
+                LaneOp::Nothing => {}
+            }
+        }
+    }
+}
+
+fn copy(frame: &mut [u64], n: usize, d: Slot, s: Lane) {
+    let d = d as usize;
+    match s {
+        Lane::Run(s) => frame.copy_within(s as usize..s as usize + n, d),
+        Lane::Same(s) => {
+            let value = frame[s as usize];
+            frame[d..d + n].fill(value);
+        }
+    }
+}
+
+/// `d` may be `a` or `b`, but overlaps neither in any other way.
+#[inline(always)]
+fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u64) -> u64) {
+    let d = d as usize;
+    match (a, b) {
+        (Lane::Run(a), Lane::Run(b)) => {
+            let (a, b) = (a as usize, b as usize);
+            each(
+                frame,
+                n,
+                |frame, i| f(frame[a + i], frame[b + i]),
+                d,
+                |frame, i| {
+                    let (a, b) = (chunk(frame, a + i), chunk(frame, b + i));
+                    std::array::from_fn(|k| f(a[k], b[k]))
+                },
+            );
+        }
+        (Lane::Run(a), Lane::Same(b)) => {
+            let (a, b) = (a as usize, frame[b as usize]);
+            each(
+                frame,
+                n,
+                |frame, i| f(frame[a + i], b),
+                d,
+                |frame, i| chunk(frame, a + i).map(|a| f(a, b)),
+            );
+        }
+        (Lane::Same(a), Lane::Run(b)) => {
+            let (a, b) = (frame[a as usize], b as usize);
+            each(
+                frame,
+                n,
+                |frame, i| f(a, frame[b + i]),
+                d,
+                |frame, i| chunk(frame, b + i).map(|b| f(a, b)),
+            );
+        }
+        (Lane::Same(a), Lane::Same(b)) => {
+            let value = f(frame[a as usize], frame[b as usize]);
+            frame[d..d + n].fill(value);
+        }
+    }
+}
+
+/// Fills `n` slots from `d` on, a chunk at a time, the rest one by one.
+#[inline(always)]
+fn each(
+    frame: &mut [u64],
+    n: usize,
+    one: impl Fn(&[u64], usize) -> u64,
+    d: usize,
+    many: impl Fn(&[u64], usize) -> [u64; CHUNK],
+) {
+    let whole = n / CHUNK * CHUNK;
+    for i in (0..whole).step_by(CHUNK) {
+        let values = many(frame, i);
+        frame[d + i..d + i + CHUNK].copy_from_slice(&values);
+    }
+    for i in whole..n {
+        frame[d + i] = one(frame, i);
+    }
+}
+
+#[inline(always)]
+fn chunk(frame: &[u64], at: usize) -> [u64; CHUNK] {
+    let mut values = [0; CHUNK];
+    values.copy_from_slice(&frame[at..at + CHUNK]);
+    values
+}
