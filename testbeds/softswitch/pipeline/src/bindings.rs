@@ -63,8 +63,6 @@ pub struct Bindings {
     pub profiles: HashMap<ExternId, u32>,
     /// v1model: where its functions leave what they ask for.
     pub requests: Requests,
-    /// v1model: `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
-    pub destination: [Option<Slot>; 2],
     /// v1model: field lists of the deprecated calls.
     pub inline_lists: Vec<InlineList>,
     /// v1model: digest instance of a call, by its place.

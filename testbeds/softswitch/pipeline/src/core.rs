@@ -2,8 +2,9 @@
 
 use crate::error::ReplicationError;
 use crate::externs::State;
+use crate::reference::Reference;
 use crate::stats::{DropReason, Stats};
-use crate::switch::{Config, Ports};
+use crate::switch::{Config, Executor, Ports};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -47,6 +48,12 @@ pub(crate) struct Core {
     pub replication: Replication,
     pub stats: Stats,
     pub trace: Vec<u32>,
+    /// What runs blocks at this time.
+    pub executor: Executor,
+    /// Runs blocks in the machine's place, or beside it.
+    pub reference: Option<Box<Reference>>,
+    /// Where the two gave different results.
+    pub differences: Vec<String>,
     pub work: VecDeque<Job>,
     pub transmits: VecDeque<(u32, Vec<u8>)>,
     recirculation: Recirculation,
@@ -58,12 +65,15 @@ pub(crate) struct Core {
 impl Core {
     pub fn new(config: Config, frame: Vec<u64>, state: State) -> Core {
         Core {
+            executor: config.executor,
             config,
             frame,
             state,
             replication: Replication::default(),
             stats: Stats::default(),
             trace: Vec::new(),
+            reference: None,
+            differences: Vec::new(),
             work: VecDeque::new(),
             transmits: VecDeque::new(),
             recirculation: Recirculation::default(),

@@ -13,7 +13,6 @@
 //! not written, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
 
 mod arch;
-#[expect(dead_code, reason = "for an executor beside the machine")]
 mod bindings;
 mod compile;
 mod control;
@@ -25,9 +24,11 @@ mod externs;
 mod op;
 mod profiles;
 mod reconcile;
+mod reference;
 mod stats;
 mod switch;
 mod table;
+mod tracing;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
 pub use arch::v1model::DROP_PORT;
@@ -40,8 +41,9 @@ pub use externs::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, P
 pub use externs::register::Info as RegisterInfo;
 pub use op::Mark;
 pub use reconcile::ReconcileError;
+pub use reference::event::{Event, EventKind, Field as EventField, Ran};
 pub use stats::{DropReason, Stats};
-pub use switch::{Config, Ports, RecirculationLink, Switch, Transmit};
+pub use switch::{Config, Executor, Ports, RecirculationLink, Switch, Transmit};
 pub use table::key::{FieldKey, FieldSpec, Kind as MatchKind};
 pub use table::{
     ActionSpec, Bound, DirectMeter, EntryAction, EntryState, EntryWrite, Note, Spec as TableSpec,

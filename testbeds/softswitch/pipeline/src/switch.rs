@@ -8,6 +8,7 @@ use crate::error::LoadError;
 use crate::externs::DigestMessage;
 use crate::externs::register::Info;
 use crate::op::Mark;
+use crate::reference::Reference;
 use crate::stats::Stats;
 use crate::table::{EntryState, Table};
 use p4lang::ir::Program;
@@ -48,6 +49,19 @@ impl Default for RecirculationLink {
     }
 }
 
+/// What runs a program's blocks. Both give the same results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Executor {
+    /// A register machine, for traffic.
+    #[default]
+    Fast,
+    /// A plain interpreter of the program as p4lang gives it, to be compared with.
+    Reference,
+    /// Both, block by block from the same state: for tests. The machine's results count, and what the other does
+    /// differently is told by [`Switch::take_differences`].
+    Both,
+}
+
 /// How a program is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -69,6 +83,11 @@ pub struct Config {
     pub transmit_limit: usize,
     /// Records which states, tables and actions packets meet.
     pub trace: bool,
+    /// What runs blocks.
+    pub executor: Executor,
+    /// With [`Executor::Reference`]: undefined bits hold a pattern of this seed, and what reads them to decide anything is
+    /// told by [`Switch::take_events`]. `None`: they are 0.
+    pub poison: Option<u64>,
 }
 
 impl Default for Config {
@@ -83,6 +102,8 @@ impl Default for Config {
             max_work: 1024,
             transmit_limit: 65_536,
             trace: false,
+            executor: Executor::Fast,
+            poison: None,
         }
     }
 }
@@ -123,12 +144,21 @@ impl Switch {
         frame[..code.constants.len()].copy_from_slice(&code.constants);
         let ages = |(_, t): &(usize, &Table)| t.spec.idle_timeout;
         let idle_tables = state.tables.iter().enumerate().filter(ages);
+        let idle_tables = idle_tables.map(|(i, _)| i).collect();
+        let reference = match config.executor {
+            Executor::Fast => None,
+            Executor::Reference => Some(Reference::new(Arc::clone(&program), config.poison)?),
+            Executor::Both => Some(Reference::new(Arc::clone(&program), None)?),
+        };
+        let names = Names::new(&state, &registers);
+        let mut core = Core::new(config, frame, state);
+        core.reference = reference.map(Box::new);
         Ok(Switch {
-            idle_tables: idle_tables.map(|(i, _)| i).collect(),
+            idle_tables,
             idle: VecDeque::new(),
             idle_lost: 0,
-            names: Names::new(&state, &registers),
-            core: Core::new(config, frame, state),
+            names,
+            core,
             registers,
             undo: None,
             arch,
@@ -156,8 +186,12 @@ impl Switch {
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
         self.core.start_event();
+        let traced = self.traced(Some((port, frame)));
         self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);
+        if let Some(before) = traced {
+            self.tell_verdict(before);
+        }
     }
 
     /// Lets packets leave the recirculation link whose time has come, and finds entries that are idle.
@@ -169,9 +203,13 @@ impl Switch {
                 break;
             };
             self.core.start_event();
+            let traced = self.traced(Some((job.port, &job.bytes)));
             self.arch.run(&mut self.core, now_ns, &job);
             self.core.finished(job);
             self.drain(now_ns);
+            if let Some(before) = traced {
+                self.tell_verdict(before);
+            }
         }
     }
 
@@ -240,6 +278,12 @@ impl Switch {
         marks
             .filter_map(|i| self.arch.code().marks.get(i as usize).cloned())
             .collect()
+    }
+
+    /// Where the executors gave different results since the last call, with [`Executor::Both`]: the block, the packet,
+    /// and the first difference.
+    pub fn take_differences(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.core.differences)
     }
 
     /// Instructions and slots of the loaded code, for the curious.

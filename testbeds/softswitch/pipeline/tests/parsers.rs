@@ -266,10 +266,16 @@ fn varbit_of_any_length() {
     let mut expected = [vec![0], long.clone()].concat();
     expected[14] = 6;
     assert_eq!(one(&mut switch, &long), expected);
+    let longer = [vec![104], vec![0; 14]].concat();
+    assert_eq!(
+        one(&mut switch, &longer),
+        [vec![4], longer].concat(),
+        "longer than the field"
+    );
     assert_eq!(
         one(&mut switch, &[104, 0, 0]),
-        [4, 104, 0, 0],
-        "longer than the field"
+        [1, 104, 0, 0],
+        "longer than the field and the packet (P4_16 13.8.2)"
     );
     assert_eq!(
         one(&mut switch, &[12, 0, 0]),

@@ -4,6 +4,11 @@ use crate::bindings::Block;
 use crate::core::Core;
 use crate::exec::Machine;
 use crate::op::Code;
+use crate::reference::Memory;
+use crate::switch::Executor;
+
+/// Differences between executors that are kept until they are fetched.
+const DIFFERENCE_LIMIT: usize = 64;
 
 /// What a block is run on, apart from its parameters, which lie in the frame.
 #[derive(Debug)]
@@ -30,6 +35,14 @@ pub(crate) struct Ended {
 impl Core {
     /// Runs one block against the frame and the state.
     pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+        match self.executor {
+            Executor::Fast => self.run_fast(code, block, run),
+            Executor::Reference => self.run_reference(code, block, run),
+            Executor::Both => self.run_both(code, block, run),
+        }
+    }
+
+    fn run_fast(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
         let mut machine = Machine {
             frame: &mut self.frame,
             packet: run.packet,
@@ -50,5 +63,84 @@ impl Core {
             cursor: machine.cursor,
             error: machine.error,
         }
+    }
+
+    #[cold]
+    fn run_reference(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+        // There is one whenever the executor is not the fast one.
+        let Some(reference) = &mut self.reference else {
+            return self.run_fast(code, block, run);
+        };
+        let memory = Memory {
+            frame: &mut self.frame,
+            state: &mut self.state,
+            marks: &mut self.trace,
+        };
+        let (ended, counts) = reference.run(code, block, memory, run, self.config.max_steps);
+        self.stats.out_of_steps += u64::from(counts.out_of_steps);
+        self.stats.failed_assertions += counts.failed_assertions;
+        ended
+    }
+
+    /// The machine's results count; the reference runs on copies of all that a block may change.
+    #[cold]
+    fn run_both(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+        let (mut frame, mut state) = (self.frame.clone(), self.state.clone());
+        let (mut out, mut marks) = (run.out.clone(), Vec::new());
+        let (marks_before, packet) = (self.trace.len(), run.packet);
+        let counts_before = (self.stats.out_of_steps, self.stats.failed_assertions);
+        let expected = self.reference.as_mut().map(|reference| {
+            let memory = Memory {
+                frame: &mut frame,
+                state: &mut state,
+                marks: &mut marks,
+            };
+            let run = Run {
+                out: &mut out,
+                ..run
+            };
+            reference.run(code, block, memory, run, self.config.max_steps)
+        });
+        let given = &mut *run.out;
+        let again = Run {
+            now_ns: run.now_ns,
+            packet: run.packet,
+            cursor: run.cursor,
+            out: &mut *given,
+        };
+        let ended = self.run_fast(code, block, again);
+        let (Some(reference), Some((expected, counts))) = (&self.reference, expected) else {
+            return ended;
+        };
+        let stopped = (
+            self.stats.out_of_steps - counts_before.0,
+            self.stats.failed_assertions - counts_before.1,
+        );
+        let counted = (u64::from(counts.out_of_steps), counts.failed_assertions);
+        let marked = self.trace.get(marks_before..).unwrap_or_default();
+        let differs = |what: &str, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
+            Some(format!("{what}: {a:?}, reference {b:?}"))
+        };
+        let difference = if ended != expected {
+            differs("end", &ended, &expected)
+        } else if *given != out {
+            differs("bytes", given, &out)
+        } else if stopped != counted {
+            differs("steps and assertions", &stopped, &counted)
+        } else if *marked != marks {
+            differs("marks", &marked, &marks)
+        } else {
+            let state = self.state.difference(&state);
+            let parameter = || reference.difference(code, block, &self.frame, &frame);
+            state.or_else(parameter)
+        };
+        if let Some(difference) = difference
+            && self.differences.len() < DIFFERENCE_LIMIT
+        {
+            let name = reference.name(code, block);
+            let text = format!("{name}, packet {packet:02x?}: {difference}");
+            self.differences.push(text);
+        }
+        ended
     }
 }

@@ -1,6 +1,6 @@
 //! Architectures: which blocks a packet passes and what their metadata mean. One file each.
 
-mod block;
+pub(crate) mod block;
 pub mod psa;
 mod region;
 pub mod v1model;

@@ -245,7 +245,6 @@ impl<'p> Compiler<'p> {
             direct: self.direct,
             profiles: self.profiles,
             requests: self.v1model.requests,
-            destination: self.v1model.destination,
             inline_lists: self.v1model.inline_lists,
             digests: self.v1model.digests,
             random: self.random,

@@ -34,6 +34,19 @@ impl Requests {
     /// How many there are.
     pub const COUNT: u32 = 6;
 
+    /// All of them; of a program that has none, slot 0.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        [
+            self.clone,
+            self.clone_list,
+            self.resubmit,
+            self.recirculate,
+            self.truncate,
+            self.checksum_error,
+        ]
+        .into_iter()
+    }
+
     /// In slots that follow each other.
     pub fn at(first: Slot) -> Requests {
         Requests {

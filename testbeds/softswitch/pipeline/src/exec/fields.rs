@@ -17,15 +17,16 @@ pub(super) fn extract_varbit(
     let Some(varbit) = layout.varbit.and_then(|i| layout.fields.get(i)) else {
         return errors.invalid_argument;
     };
-    if len > varbit.width.into() {
-        return errors.header_too_short;
-    }
-    let all = len + u64::from(layout.bits);
+    // In the order of P4_16 13.8.2.
+    let all = len.saturating_add(layout.bits.into());
     if !all.is_multiple_of(8) {
         return errors.invalid_argument;
     }
     if !room(packet, *cursor, all) {
         return errors.packet_too_short;
+    }
+    if len > varbit.width.into() {
+        return errors.header_too_short;
     }
     let frame = &mut frame[d as usize..(d + layout.slots) as usize];
     frame.fill(0);

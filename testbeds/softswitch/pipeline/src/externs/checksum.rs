@@ -1,7 +1,7 @@
 //! Checksum units of one packet: the Internet checksum (RFC 1071, updated as RFC 1624 says), and data gathered for others.
 
 /// State of one unit.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unit {
     /// One's complement sum so far, folded.
     pub sum: u16,

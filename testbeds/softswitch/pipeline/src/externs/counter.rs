@@ -44,7 +44,7 @@ impl CounterValue {
 }
 
 /// An indexed counter.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
     /// Fully qualified name.
     pub name: String,

@@ -26,7 +26,7 @@ pub const RED: u64 = 2;
 pub type ColourCounts = [CounterValue; 3];
 
 /// One marker: its configuration, its buckets, and what it has marked.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cell {
     config: Option<MeterConfig>,
     counts: ColourCounts,
@@ -37,7 +37,7 @@ pub struct Cell {
 }
 
 /// An indexed meter.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
     /// Fully qualified name.
     pub name: String,

@@ -1,6 +1,7 @@
 //! What programs keep between packets: registers, counters, meters, random numbers, digests; and per packet checksums.
 
 pub mod checksum;
+mod compare;
 pub mod counter;
 pub mod hash;
 pub mod meter;
@@ -27,7 +28,7 @@ pub struct DigestMessage {
 }
 
 /// Tables and externs of a loaded program.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     /// In order of controls.
     pub tables: Vec<Table>,

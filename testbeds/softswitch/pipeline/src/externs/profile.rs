@@ -146,7 +146,7 @@ pub struct Selector {
 }
 
 /// A profile and its members.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Profile {
     /// What it is.
     pub spec: ProfileSpec,

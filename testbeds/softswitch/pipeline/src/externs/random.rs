@@ -1,7 +1,7 @@
 //! Seeded random numbers: SplitMix64, one stream an instance.
 
 /// A generator of numbers in an inclusive range.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     state: u64,
     low: u64,

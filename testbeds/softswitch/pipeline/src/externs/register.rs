@@ -9,14 +9,14 @@ use crate::exec::bits::mask;
 /// Words of all banks together, at most: 1 GiB of 64-bit words.
 pub const WORD_LIMIT: u64 = 1 << 27;
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Words {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
 }
 
 /// Rows of cells.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bank {
     rows: u64,
     stride: u32,

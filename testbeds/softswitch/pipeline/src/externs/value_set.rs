@@ -5,7 +5,7 @@ use crate::table::key::{self, FieldKey, FieldSpec};
 use p4lang::runtime::Match;
 
 /// A value set and its members.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ValueSet {
     /// Fully qualified name.
     pub name: String,

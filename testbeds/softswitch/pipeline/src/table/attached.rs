@@ -9,14 +9,14 @@ use crate::externs::profile::Indirect;
 use p4lang::runtime::TableEntry;
 
 /// What an entry has beside key and action. The rarer part is apart, so that large tables stay small.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attached {
     pub counter: CounterValue,
     pub more: Option<Box<More>>,
 }
 
 /// Of entries whose table has a direct meter or idle timeouts, or that carry a note.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct More {
     pub meter: meter::Cell,
     pub timer: Timer,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 const SHORTEST_NS: u64 = 1_000_000;
 
 /// The timer of one entry.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timer {
     /// As written; 0: none.
     pub timeout_ns: u64,
@@ -48,7 +48,7 @@ impl Timer {
 }
 
 /// Entries by the time at which they are to be looked at; a hit does not move them, the look does.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Timers(BTreeSet<(u64, u32)>);
 
 impl Table {

@@ -7,6 +7,7 @@
 mod attached;
 mod idle;
 pub mod key;
+mod linear;
 mod whole;
 
 use crate::error::TableError;
@@ -110,13 +111,13 @@ impl Removed {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Candidate {
     rank: i64,
     entry: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Group {
     mask: Box<[u64]>,
     /// Best first; ties by key, so that the order of insertion does not matter.
@@ -134,7 +135,7 @@ impl Group {
 }
 
 /// A table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Table {
     /// What it is.
     pub spec: Spec,

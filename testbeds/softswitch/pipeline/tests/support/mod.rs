@@ -4,7 +4,7 @@
 pub mod v1model;
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
-use pipeline::{Config, LoadError, Switch};
+use pipeline::{Config, Executor, LoadError, Switch};
 use std::sync::Arc;
 
 /// The pieces of a PSA program. What is left out forwards every packet to port 1 unchanged.
@@ -115,7 +115,7 @@ PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
     }
 
     pub fn load_with(&self, config: Config) -> Switch {
-        Switch::new(compile(&self.text()), config).unwrap_or_else(|e| panic!("{e}"))
+        load(&self.text(), config)
     }
 
     pub fn refused(&self) -> LoadError {
@@ -132,8 +132,17 @@ pub fn compile(text: &str) -> Arc<p4lang::ir::Program> {
     }
 }
 
-/// Everything that waits to be sent.
+/// A program whose every block is run by both executors.
+pub fn load(text: &str, config: Config) -> Switch {
+    let executor = Executor::Both;
+    let config = Config { executor, ..config };
+    Switch::new(compile(text), config).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Everything that waits to be sent. The executors have given the same so far.
 pub fn sent(switch: &mut Switch) -> Vec<(u32, Vec<u8>)> {
+    let differences = switch.take_differences();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
     std::iter::from_fn(|| switch.poll_transmit())
         .map(|t| (t.port, t.bytes))
         .collect()

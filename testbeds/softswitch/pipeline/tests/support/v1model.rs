@@ -87,7 +87,7 @@ V1Switch(P(), V(), ingress(), egress(), U(), D()) main;
     }
 
     pub fn load_with(&self, config: Config) -> Switch {
-        Switch::new(compile(&self.text()), config).unwrap_or_else(|e| panic!("{e}"))
+        super::load(&self.text(), config)
     }
 
     pub fn refused(&self) -> LoadError {

@@ -1,0 +1,24 @@
+//! Whether two states are the same as far as packets change them.
+
+use super::State;
+
+impl State {
+    /// The first object that differs, by name.
+    pub fn difference(&self, other: &State) -> Option<String> {
+        let tables = self.tables.iter().zip(&other.tables);
+        let counters = self.counters.iter().zip(&other.counters);
+        let meters = self.meters.iter().zip(&other.meters);
+        let tables = tables.map(|(a, b)| (a.spec.name.as_str(), a.same_effects(b)));
+        let counters = counters.map(|(a, b)| (a.name.as_str(), a == b));
+        let meters = meters.map(|(a, b)| (a.name.as_str(), a == b));
+        let rest = [
+            ("registers", self.banks == other.banks),
+            ("checksum units", self.checksums == other.checksums),
+            ("random numbers", self.randoms == other.randoms),
+            ("digests", self.digests == other.digests),
+            ("lost digests", self.digests_lost == other.digests_lost),
+        ];
+        let mut all = tables.chain(counters).chain(meters).chain(rest);
+        all.find(|(_, same)| !same).map(|(name, _)| name.to_owned())
+    }
+}

@@ -1,0 +1,166 @@
+//! Calls with copy-in/copy-out (P4_16 6.8): arguments are evaluated from left to right, those of `in` and `inout`
+//! parameters are copied in, the body runs on its own variables, `out` and `inout` parameters are copied out from left to
+//! right to l-values that were resolved before the call. Copying out happens on `exit` too (12.5), and when a parser
+//! rejects, so that a sub-parser's headers are as its caller's own would be.
+
+use super::place::Place;
+use super::value::Value;
+use super::{Env, Interpreter, Result, Scope, Stop};
+use crate::op::Mark;
+use p4lang::ast::Direction;
+use p4lang::ir::{ActionId, Arg, ControlId, FunctionId, Param, ParserId, Type, Var};
+
+/// An evaluated argument.
+pub(super) struct Passed {
+    /// What the parameter starts with.
+    pub value: Value,
+    /// Where it is copied afterwards.
+    pub to: Option<Place>,
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    pub(super) fn call_control(&mut self, id: ControlId, args: &'p [Arg]) -> Result<()> {
+        let control = &self.program.controls[id.index()];
+        let scope = Scope::Control(id, control);
+        self.call(scope, &control.vars, &control.params, args, |i| {
+            i.block(&control.body)
+        })
+    }
+
+    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p [Arg]) -> Result<()> {
+        let parser = &self.program.parsers[id.index()];
+        let scope = Scope::Parser(parser);
+        self.call(scope, &parser.vars, &parser.params, args, |i| {
+            i.parser_body(parser)
+        })
+    }
+
+    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p [Arg]) -> Result<()> {
+        let function = &self.program.functions[id.index()];
+        let scope = Scope::Function;
+        self.call(scope, &function.vars, &function.params, args, |i| {
+            i.block(&function.body)
+        })
+    }
+
+    fn call(
+        &mut self,
+        scope: Scope<'p>,
+        declared: &'p [Var],
+        params: &'p [Param],
+        args: &'p [Arg],
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut passed = Vec::with_capacity(args.len());
+        for (param, arg) in params.iter().zip(args) {
+            passed.push(self.pass(arg, &declared[param.var.index()].ty)?);
+        }
+        let vars = declared.iter().map(|v| self.undefined(&v.ty)).collect();
+        self.envs.push(Env {
+            scope,
+            declared,
+            vars,
+        });
+        for (param, arg) in params.iter().zip(&passed) {
+            self.env().vars[param.var.index()] = arg.value.clone();
+        }
+        let result = body(self);
+        let ended = self.envs.pop();
+        for (param, arg) in params.iter().zip(passed) {
+            if let (Some(to), Some(env)) = (arg.to, &ended) {
+                self.write(&to, env.vars[param.var.index()].clone());
+            }
+        }
+        returned(result)
+    }
+
+    /// Evaluates an argument of a parameter of that type.
+    pub(super) fn pass(&mut self, arg: &'p Arg, ty: &Type) -> Result<Passed> {
+        Ok(match arg {
+            Arg::In(e) => Passed {
+                value: self.expr(e)?,
+                to: None,
+            },
+            Arg::Out(lvalue) => Passed {
+                to: Some(self.resolve(lvalue)?),
+                value: self.undefined(ty),
+            },
+            Arg::InOut(lvalue) => {
+                let place = self.resolve(lvalue)?;
+                Passed {
+                    value: self.read(&place),
+                    to: Some(place),
+                }
+            }
+            Arg::Ignore => Passed {
+                value: self.undefined(ty),
+                to: None,
+            },
+            Arg::Object(_) | Arg::Extern(_) => Passed {
+                value: Value::Nothing,
+                to: None,
+            },
+        })
+    }
+
+    /// An action of the current control, whose variables it sees. `entry`: values of the control plane's parameters; a
+    /// call from a body gives arguments for these too.
+    pub(super) fn call_action(
+        &mut self,
+        id: ActionId,
+        args: &'p [Arg],
+        entry: Option<Vec<Value>>,
+    ) -> Result<()> {
+        let Scope::Control(_, control) = self.env().scope else {
+            return Ok(());
+        };
+        let action = &control.actions[id.index()];
+        let from_table = entry.is_some();
+        let (mut args, mut entry) = (args.iter(), entry.unwrap_or_default().into_iter());
+        let mut passed = Vec::with_capacity(action.params.len());
+        for param in &action.params {
+            let ty = &control.vars[param.var.index()].ty;
+            let given = if from_table && param.direction == Direction::None {
+                entry.next().map(|value| Passed { value, to: None })
+            } else {
+                args.next().map(|arg| self.pass(arg, ty)).transpose()?
+            };
+            let nothing = || Passed {
+                value: Value::Nothing,
+                to: None,
+            };
+            passed.push(given.unwrap_or_else(nothing));
+        }
+        for (param, arg) in action.params.iter().zip(&passed) {
+            self.env().vars[param.var.index()] = arg.value.clone();
+        }
+        self.mark(&Mark::Action(action.name.clone()));
+        if !from_table {
+            self.trace_action(action, control);
+        }
+        let result = self.block(&action.body);
+        for (param, arg) in action.params.iter().zip(passed) {
+            if let Some(to) = arg.to {
+                let value = self.env().vars[param.var.index()].clone();
+                self.write(&to, value);
+            }
+        }
+        returned(result)
+    }
+
+    /// Keeps a mark if the code knows it.
+    pub(super) fn mark(&mut self, mark: &Mark) {
+        let found = self.code.marks.iter().position(|m| m == mark);
+        if let Some(i) = found.filter(|_| self.marks.len() < crate::switch::TRACE_LIMIT) {
+            self.marks.push(i as u32);
+        }
+    }
+}
+
+/// `return` ends no more than the unit that says it.
+fn returned(result: Result<()>) -> Result<()> {
+    match result {
+        Err(Stop::Return) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,188 @@
+//! Parameters of blocks, between values and the frame's slots.
+//!
+//! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
+//! then its fields; a stack its `nextIndex`, then its elements. Fields of invalid headers are 0 in the frame.
+
+use super::poison::Fill;
+use super::value::{Bits, Value, width};
+use crate::exec::alu::limbs;
+use crate::op::Slot;
+use num_bigint::BigUint;
+use p4lang::ast::StructKind;
+use p4lang::ir::{Program, Type};
+use std::collections::BTreeMap;
+
+/// Which bits of the frame are undefined: as long as a slot holds what was written there with them.
+#[derive(Debug, Default)]
+pub struct Shadow(BTreeMap<usize, (u64, u64)>);
+
+impl Shadow {
+    /// The value at a slot.
+    pub fn read(
+        &self,
+        program: &Program,
+        frame: &[u64],
+        slot: Slot,
+        ty: &Type,
+        fill: &mut Fill,
+    ) -> Value {
+        let mut reader = Reader {
+            program,
+            shadow: self,
+            words: frame,
+            at: slot as usize,
+            fill,
+        };
+        reader.value(ty)
+    }
+
+    /// Writes the value there.
+    pub fn write(&mut self, frame: &mut [u64], slot: Slot, value: &Value) {
+        let (mut words, mut undefined) = (Vec::new(), Vec::new());
+        slots(value, &mut words, &mut undefined);
+        for (i, (word, undefined)) in words.into_iter().zip(undefined).enumerate() {
+            let at = slot as usize + i;
+            frame[at] = word;
+            match undefined {
+                0 => self.0.remove(&at),
+                mask => self.0.insert(at, (word, mask)),
+            };
+        }
+    }
+}
+
+/// A value as slots, for registers, keys and action parameters.
+pub fn to_words(value: &Value) -> Vec<u64> {
+    let mut words = Vec::new();
+    slots(value, &mut words, &mut Vec::new());
+    words
+}
+
+/// The same backwards; words that are missing are 0.
+pub fn of_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
+    let shadow = Shadow::default();
+    let mut reader = Reader {
+        program,
+        shadow: &shadow,
+        words,
+        at,
+        fill: &mut Fill::default(),
+    };
+    let value = reader.value(ty);
+    (value, reader.at)
+}
+
+struct Reader<'a> {
+    program: &'a Program,
+    shadow: &'a Shadow,
+    words: &'a [u64],
+    at: usize,
+    fill: &'a mut Fill,
+}
+
+impl Reader<'_> {
+    /// A slot and its undefined bits.
+    fn word(&mut self) -> (u64, u64) {
+        let word = self.words.get(self.at).copied().unwrap_or(0);
+        let undefined = match self.shadow.0.get(&self.at) {
+            Some((written, mask)) if *written == word => *mask,
+            _ => 0,
+        };
+        self.at += 1;
+        (word, undefined)
+    }
+
+    fn bits(&mut self, width: u32, words: u32) -> Bits {
+        let (mut value, mut undefined) = (BigUint::ZERO, BigUint::ZERO);
+        for i in 0..words {
+            let (word, mask) = self.word();
+            value |= BigUint::from(word) << (64 * i);
+            undefined |= BigUint::from(mask) << (64 * i);
+        }
+        Bits {
+            undefined,
+            ..Bits::new(width, value)
+        }
+    }
+
+    fn value(&mut self, ty: &Type) -> Value {
+        match ty {
+            Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Error | Type::Enum(_) => {
+                Value::Bits(self.bits(width(ty), limbs(width(ty))))
+            }
+            Type::Varbit(most) => {
+                let length = self.word().0 as u32;
+                let bits = self.bits(*most, most.div_ceil(64));
+                Value::Varbit(*most, super::arith::cast(&bits, length, false))
+            }
+            Type::Struct(id) => {
+                let program = self.program;
+                let declared = &program.types[id.index()];
+                let header = declared.kind == StructKind::Header;
+                let valid = header && self.word().0 != 0;
+                let fields = declared.fields.iter().map(|f| self.value(&f.ty)).collect();
+                match declared.kind {
+                    StructKind::Struct => Value::Struct(fields),
+                    StructKind::Union => Value::Union(fields),
+                    // The frame does not keep what an invalid header's fields are.
+                    StructKind::Header if !valid => Value::undefined(program, ty, self.fill),
+                    StructKind::Header => Value::Header { valid, fields },
+                }
+            }
+            Type::Stack(id, n) => {
+                let next = self.word().0 as u32;
+                let elements = (0..*n).map(|_| self.value(&Type::Struct(*id)));
+                Value::Stack {
+                    elements: elements.collect(),
+                    next,
+                }
+            }
+            Type::Tuple(types) => Value::Struct(types.iter().map(|t| self.value(t)).collect()),
+            Type::Void | Type::String | Type::Extern(_) => Value::Nothing,
+        }
+    }
+}
+
+/// Appends the slots of a value and their undefined bits.
+fn slots(value: &Value, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
+    let mut push = |bits: &Bits, n: u32| {
+        for (to, from) in [
+            (&mut *words, &bits.value),
+            (&mut *undefined, &bits.undefined),
+        ] {
+            let mut digits = from.to_u64_digits();
+            digits.resize(n as usize, 0);
+            to.extend(digits);
+        }
+    };
+    match value {
+        Value::Bits(bits) => push(bits, limbs(bits.width)),
+        Value::Varbit(most, bits) => {
+            push(&Bits::new(64, bits.width), 1);
+            push(bits, most.div_ceil(64));
+        }
+        Value::Header { valid, fields } => {
+            push(&Bits::bool(*valid), 1);
+            let start = words.len();
+            for field in fields {
+                slots(field, words, undefined);
+            }
+            if !*valid {
+                words[start..].fill(0);
+                undefined[start..].fill(0);
+            }
+        }
+        Value::Struct(fields) | Value::Union(fields) => {
+            for field in fields {
+                slots(field, words, undefined);
+            }
+        }
+        Value::Stack { next, elements } => {
+            push(&Bits::new(64, *next), 1);
+            for element in elements {
+                slots(element, words, undefined);
+            }
+        }
+        Value::Nothing => {}
+    }
+}

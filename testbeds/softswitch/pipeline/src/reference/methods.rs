@@ -1,0 +1,200 @@
+//! Methods of extern objects. Their state is the machine's; arguments and results are values.
+
+use super::frame::{of_words, to_words};
+use super::place::Place;
+use super::value::{Bits, Value, ones, width};
+use super::{Interpreter, Result};
+use crate::compile::Object;
+use crate::externs::hash::{self, Algorithm};
+use crate::externs::{DIGEST_LIMIT, DigestMessage};
+use p4lang::ir::{Arch, Arg, Const, ExternId, LValue, Type};
+
+impl<'p> Interpreter<'_, 'p> {
+    pub(super) fn call_method(
+        &mut self,
+        id: ExternId,
+        method: &str,
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
+        let (values, out) = self.extern_args(args)?;
+        let result = match result {
+            Some(lvalue) => Some(self.resolve(lvalue)?),
+            None => None,
+        };
+        // v1model gives results in `out` arguments.
+        let to = out.or(result);
+        let instance = &self.program.externs[id.index()];
+        for (i, value) in values.iter().enumerate() {
+            self.influences_all(value, || {
+                format!("argument {} of {}.{method}", i + 1, instance.name)
+            });
+        }
+        let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
+        let given = self.perform(id, method, &values, &ty);
+        self.trace_method(&instance.name, method, args, &values, (&ty, given.as_ref()));
+        if let (Some(to), Some(value)) = (to, given) {
+            self.write(&to, value);
+        }
+        Ok(())
+    }
+
+    /// Values of `in` arguments in order, and the place of the first `out` argument.
+    pub(super) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<Place>)> {
+        let (mut values, mut out) = (Vec::new(), None);
+        for arg in args {
+            match arg {
+                Arg::In(e) => values.push(self.expr(e)?),
+                Arg::Out(to) | Arg::InOut(to) => {
+                    let place = self.resolve(to)?;
+                    out = out.or(Some(place));
+                }
+                _ => {}
+            }
+        }
+        Ok((values, out))
+    }
+
+    /// Does it; gives the result as a value of type `ty`.
+    fn perform(
+        &mut self,
+        id: ExternId,
+        method: &str,
+        values: &[Value],
+        ty: &Type,
+    ) -> Option<Value> {
+        let instance = &self.program.externs[id.index()];
+        let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
+        let length = self.packet.len() as u64;
+        let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
+        match (self.code.bindings.objects[id.index()], method) {
+            (Object::Register(r), "read") => {
+                let plan = &self.code.bindings.registers[r as usize];
+                let mut words = vec![0; plan.words as usize];
+                self.state.banks[plan.bank as usize].read(number(0), plan.offset, &mut words);
+                let cell = instance.type_args.first()?;
+                return Some(of_words(self.program, cell, &words, 0).0);
+            }
+            (Object::Register(r), "write") => {
+                let plan = &self.code.bindings.registers[r as usize];
+                let words = to_words(values.get(1)?);
+                self.state.banks[plan.bank as usize].write(number(0), plan.offset, &words);
+            }
+            (Object::Counter(counter), "count") => {
+                self.state.counters[counter as usize].count(number(0), length);
+            }
+            (Object::DirectCounter, "count") => {
+                let table = self.code.bindings.direct.get(&id)?;
+                self.state.tables[*table as usize].count(length);
+            }
+            (Object::AutomaticMeter, "read") => {
+                return scalar(self.colours.get(&id).copied().unwrap_or(0));
+            }
+            (Object::DirectMeter, "execute") => {
+                let table = *self.code.bindings.direct.get(&id)? as usize;
+                let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
+                let before = values.first().map_or(colours[0], |v| v.bits().u64());
+                return scalar(self.state.tables[table].mark(before, self.now_ns, length));
+            }
+            (Object::Meter(meter), "execute" | "execute_meter") => {
+                let meter = &mut self.state.meters[meter as usize];
+                let before = values.get(1).map_or(meter.colours[0], |v| v.bits().u64());
+                return scalar(meter.execute(number(0), before, self.now_ns, length));
+            }
+            (Object::Hash(algorithm), "get" | "get_hash") => {
+                let hashed = match values {
+                    [base, data, max] => {
+                        let bounds = Some((base.bits().u64(), max.bits().u64()));
+                        self.hash(algorithm, data, bounds, false, width(ty))
+                    }
+                    [data] => self.hash(algorithm, data, None, false, width(ty)),
+                    _ => return None,
+                };
+                return scalar(hashed);
+            }
+            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), "clear") => {
+                self.state.checksums[unit as usize].clear();
+            }
+            (Object::InternetChecksum(unit), "add") => {
+                self.state.checksums[unit as usize].add(&values.first()?.flat().bytes(0));
+            }
+            (Object::InternetChecksum(unit), "subtract") => {
+                self.state.checksums[unit as usize].subtract(&values.first()?.flat().bytes(0));
+            }
+            (Object::InternetChecksum(unit), "get") => {
+                return scalar(self.state.checksums[unit as usize].result().into());
+            }
+            (Object::InternetChecksum(unit), "get_state") => {
+                return scalar(self.state.checksums[unit as usize].sum.into());
+            }
+            (Object::InternetChecksum(unit), "set_state") => {
+                self.state.checksums[unit as usize].sum = number(0) as u16;
+            }
+            (Object::Checksum(unit, _), "update") => {
+                let data = values.first()?.flat().bytes(0);
+                self.state.checksums[unit as usize].data.extend(data);
+            }
+            (Object::Checksum(unit, algorithm), "get") => {
+                let data = &self.state.checksums[unit as usize].data;
+                let bits = data.len() as u32 * 8;
+                return scalar(hash::compute(algorithm, data, width(ty), bits));
+            }
+            (Object::Random(unit), "read") => {
+                return scalar(self.state.randoms[unit as usize].next());
+            }
+            (Object::Digest(digest), "pack") => self.digest(digest, values.first()?),
+            // Automatic counters count at the table's application; the load refuses what is not here.
+            _ => {}
+        }
+        None
+    }
+
+    /// A digest message, if [`DIGEST_LIMIT`] leaves room for it.
+    pub(super) fn digest(&mut self, instance: u32, data: &Value) {
+        if self.state.digests.len() >= DIGEST_LIMIT {
+            self.state.digests_lost += 1;
+            return;
+        }
+        let fields = data.scalars().iter().map(Bits::low128).collect();
+        let name = self.state.digest_names[instance as usize].clone();
+        self.state.digests.push_back(DigestMessage { name, fields });
+    }
+
+    /// `base + hash mod max` in `width` bits, or the hash itself. PSA fills data up to bytes on the left, as BMv2 does;
+    /// v1model on the right.
+    pub(super) fn hash(
+        &mut self,
+        algorithm: Algorithm,
+        data: &Value,
+        bounds: Option<(u64, u64)>,
+        with_payload: bool,
+        width: u32,
+    ) -> u64 {
+        let flat = data.flat();
+        let fill = (8 - flat.width % 8) % 8;
+        let (lead, bits) = match self.program.arch {
+            Arch::Psa => (fill, flat.width + fill),
+            _ => (0, flat.width),
+        };
+        let mut bytes = flat.bytes(lead);
+        if with_payload {
+            let payload = self.cursor.div_ceil(8).min(self.packet.len());
+            bytes.extend_from_slice(&self.packet[payload..]);
+        }
+        let hash = hash::compute(algorithm, &bytes, width, bits);
+        let hash = match bounds {
+            None => hash,
+            Some((base, max)) => base.wrapping_add(hash.checked_rem(max).unwrap_or(0)),
+        };
+        hash & u64::try_from(ones(width)).unwrap_or(u64::MAX)
+    }
+
+    /// The name of an enum member.
+    pub(super) fn member(&self, value: &Const) -> Option<&'p str> {
+        let Const::Enum(id, i) = value else {
+            return None;
+        };
+        let members = &self.program.enums.get(id.index())?.members;
+        members.get(*i as usize).map(String::as_str)
+    }
+}

@@ -1,0 +1,324 @@
+//! The second executor: a plain interpreter that walks p4lang's IR, statement by statement, on values of any size.
+//!
+//! It is written to be compared with the specification (P4_16 1.2.5; sections stand beside the code), not to be fast. It
+//! shares with the machine ([`crate::exec`]) what a load decides ([`crate::bindings`]) and the state of tables and
+//! extern objects; a block's parameters are read from the frame when it starts and written back when it ends. Whatever
+//! is looked at closely runs here: packets that are traced, reads of undefined values, and tests that compare the two.
+//!
+//! ```text
+//! value, arith     values, operations      place, expr      l-values, expressions
+//! stmt, call       statements, calls       parser           states, packet_in, packet_out
+//! table            lookup and action       methods, psa, v1model   extern objects and functions
+//! frame            parameters of blocks    event, watch     what a trace tells
+//! ```
+
+mod arith;
+mod call;
+pub mod event;
+mod expr;
+mod frame;
+mod methods;
+mod parser;
+mod place;
+mod poison;
+mod psa;
+mod stmt;
+mod table;
+mod v1model;
+mod value;
+mod watch;
+
+use crate::arch::block::{Ended, Run};
+use crate::bindings::{Block, Unit};
+use crate::error::LoadError;
+use crate::externs::State;
+use crate::op::Code;
+use p4lang::ast::Direction;
+use p4lang::ir::{Arch, Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
+use p4lang::source::Span;
+use poison::Fill;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use value::Value;
+use watch::Watch;
+
+/// Why statements after this one do not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// `break`
+    Break,
+    /// `continue`
+    Continue,
+    /// `return`
+    Return,
+    /// `exit` (P4_16 12.5), or no steps left in a loop.
+    Exit,
+    /// The parser's `reject` (P4_16 13.4).
+    Reject,
+}
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The unit whose names are in scope.
+#[derive(Clone, Copy)]
+enum Scope<'p> {
+    Parser(&'p Parser),
+    Control(ControlId, &'p Control),
+    Function,
+}
+
+/// A unit that runs: its variables by number.
+struct Env<'p> {
+    scope: Scope<'p>,
+    declared: &'p [Var],
+    vars: Vec<Value>,
+}
+
+/// What outlives a block.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    program: Arc<Program>,
+    pub(crate) watch: Watch,
+    shadow: frame::Shadow,
+    /// Colours that automatic direct meters gave last.
+    colours: BTreeMap<ExternId, u64>,
+}
+
+/// What a block leaves besides its effects.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) out_of_steps: bool,
+    pub(crate) failed_assertions: u64,
+}
+
+/// What a block may change.
+pub(crate) struct Memory<'a> {
+    pub(crate) frame: &'a mut [u64],
+    pub(crate) state: &'a mut State,
+    pub(crate) marks: &'a mut Vec<u32>,
+}
+
+/// One run of one block.
+struct Interpreter<'a, 'p> {
+    program: &'p Program,
+    code: &'a Code,
+    state: &'a mut State,
+    frame: &'a mut [u64],
+    packet: &'a [u8],
+    out: &'a mut Vec<u8>,
+    now_ns: u64,
+    watch: &'a mut Watch,
+    colours: &'a mut BTreeMap<ExternId, u64>,
+    marks: &'a mut Vec<u32>,
+    /// Bits read so far.
+    cursor: usize,
+    /// Parser states and rounds of loops that are left.
+    steps: u32,
+    /// The parser error.
+    error: u64,
+    counts: Counts,
+    /// The units that run, innermost last.
+    envs: Vec<Env<'p>>,
+    span: Span,
+}
+
+impl Reference {
+    /// For a program; `poison`: marks undefined values, filled by this seed.
+    pub(crate) fn new(
+        program: Arc<Program>,
+        poison: Option<u64>,
+    ) -> std::result::Result<Reference, LoadError> {
+        match &program.arch {
+            Arch::Psa | Arch::V1model => {}
+            _ => {
+                return Err(LoadError::Unsupported {
+                    what: "this architecture by the reference executor".into(),
+                    span: Span::default(),
+                });
+            }
+        }
+        Ok(Reference {
+            program,
+            watch: Watch::new(poison.map_or_else(Fill::default, Fill::poison)),
+            shadow: frame::Shadow::default(),
+            colours: BTreeMap::new(),
+        })
+    }
+
+    /// Runs one block against the frame and the state.
+    pub(crate) fn run(
+        &mut self,
+        code: &Code,
+        block: Block,
+        memory: Memory<'_>,
+        run: Run<'_>,
+        steps: u32,
+    ) -> (Ended, Counts) {
+        let program = Arc::clone(&self.program);
+        let bound = &code.bindings.blocks[block.number as usize];
+        let (scope, declared, params) = unit(&program, bound.unit);
+        let mut vars: Vec<Value> = declared
+            .iter()
+            .map(|v| Value::undefined(&program, &v.ty, &mut self.watch.fill))
+            .collect();
+        for (param, slot) in params.iter().zip(&bound.params) {
+            if let Some(slot) = slot {
+                let ty = &declared[param.var.index()].ty;
+                let fill = &mut self.watch.fill;
+                vars[param.var.index()] = self.shadow.read(&program, memory.frame, *slot, ty, fill);
+            }
+        }
+        let mut interpreter = Interpreter {
+            program: &program,
+            code,
+            state: memory.state,
+            frame: memory.frame,
+            packet: run.packet,
+            out: run.out,
+            now_ns: run.now_ns,
+            watch: &mut self.watch,
+            colours: &mut self.colours,
+            marks: memory.marks,
+            cursor: run.cursor,
+            steps,
+            error: 0,
+            counts: Counts::default(),
+            envs: vec![Env {
+                scope,
+                declared,
+                vars,
+            }],
+            span: Span::default(),
+        };
+        interpreter.whole(scope);
+        let ended = Ended {
+            cursor: interpreter.cursor,
+            error: interpreter.error,
+        };
+        let Interpreter {
+            counts,
+            envs,
+            frame,
+            ..
+        } = interpreter;
+        for (param, slot) in params.iter().zip(&bound.params) {
+            let written = matches!(param.direction, Direction::Out | Direction::InOut);
+            if let (Some(slot), true, Some(env)) = (slot, written, envs.first()) {
+                let value = &env.vars[param.var.index()];
+                self.shadow.write(frame, *slot, value);
+            }
+        }
+        (ended, counts)
+    }
+
+    /// A block's name.
+    pub(crate) fn name(&self, code: &Code, block: Block) -> &str {
+        match code.bindings.blocks[block.number as usize].unit {
+            Unit::Parser(id) => &self.program.parsers[id.index()].name,
+            Unit::Control(id) => &self.program.controls[id.index()].name,
+        }
+    }
+
+    /// The first parameter, or request of v1model's, that differs between two frames after a block.
+    pub(crate) fn difference(
+        &self,
+        code: &Code,
+        block: Block,
+        fast: &[u64],
+        reference: &[u64],
+    ) -> Option<String> {
+        let bindings = &code.bindings;
+        let bound = &bindings.blocks[block.number as usize];
+        let (_, declared, params) = unit(&self.program, bound.unit);
+        for (param, slot) in params.iter().zip(&bound.params) {
+            let ty = &declared[param.var.index()].ty;
+            let Some(slot) = *slot else { continue };
+            let read = |frame: &[u64]| {
+                let nothing = frame::Shadow::default();
+                let fill = &mut Fill::default();
+                nothing.read(&self.program, frame, slot, ty, fill)
+            };
+            let (a, b) = (read(fast), read(reference));
+            if a != b {
+                let of = |value| watch::fields_of(&self.program, ty, &param.name, value);
+                let pairs = (of(&a), of(&b));
+                return Some(watch::first_difference(&pairs.0, &pairs.1));
+            }
+        }
+        bindings.requests.slots().find_map(|slot| {
+            let (a, b) = (fast[slot as usize], reference[slot as usize]);
+            (a != b).then(|| format!("request in slot {slot}: {a}, reference {b}"))
+        })
+    }
+}
+
+/// A unit's scope, variables and parameters.
+fn unit(program: &Program, unit: Unit) -> (Scope<'_>, &[Var], &[Param]) {
+    match unit {
+        Unit::Parser(id) => {
+            let parser = &program.parsers[id.index()];
+            (Scope::Parser(parser), &parser.vars, &parser.params)
+        }
+        Unit::Control(id) => {
+            let control = &program.controls[id.index()];
+            (Scope::Control(id, control), &control.vars, &control.params)
+        }
+    }
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    /// The block, however it ends.
+    fn whole(&mut self, scope: Scope<'p>) {
+        let _ended = match scope {
+            Scope::Parser(parser) => {
+                self.watch.block(&parser.name, self.program, parser.span);
+                self.parser_body(parser)
+            }
+            Scope::Control(_, control) => {
+                self.watch.block(&control.name, self.program, control.span);
+                self.block(&control.body)
+            }
+            Scope::Function => Ok(()),
+        };
+    }
+
+    fn env(&mut self) -> &mut Env<'p> {
+        let last = self.envs.len() - 1;
+        &mut self.envs[last]
+    }
+
+    /// An undefined value.
+    fn undefined(&mut self, ty: &Type) -> Value {
+        Value::undefined(self.program, ty, &mut self.watch.fill)
+    }
+
+    /// Takes a step of a loop or state machine; with none left, the block's error is `ParserTimeout`.
+    fn step(&mut self, otherwise: Stop) -> Result<()> {
+        match self.steps.checked_sub(1) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => {
+                self.counts.out_of_steps = true;
+                self.error = self.code.errors.parser_timeout;
+                Err(otherwise)
+            }
+        }
+    }
+
+    /// A parser error (P4_16 13.2): remembered, and the parser rejects.
+    fn fail<T>(&mut self, error: u64) -> Result<T> {
+        self.error = error;
+        let name = self.program.errors.get(error as usize);
+        self.watch
+            .error(name.map_or("?", String::as_str), self.program, self.span);
+        Err(Stop::Reject)
+    }
+
+    /// The number of an error of core.p4.
+    fn error_named(&self, name: &str) -> u64 {
+        let found = self.program.errors.iter().position(|e| e == name);
+        found.unwrap_or(0) as u64
+    }
+}

@@ -1,0 +1,262 @@
+//! Parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
+
+use super::expr::is_signed;
+use super::place::{Place, Step};
+use super::value::{Bits, Value, field_types, width};
+use super::{Interpreter, Result, Scope, Stop, arith};
+use crate::op::Mark;
+use num_bigint::BigUint;
+use p4lang::ir::{Access, BinOp, Expr, Keyset, LValue, Parser, State, Target, Transition, Type};
+
+impl<'p> Interpreter<'_, 'p> {
+    /// From `start` to `accept`.
+    pub(super) fn parser_body(&mut self, parser: &'p Parser) -> Result<()> {
+        self.block(&parser.init)?;
+        let mut current = parser.states.first();
+        while let Some(state) = current {
+            self.step(Stop::Reject)?;
+            self.span = state.span;
+            self.mark(&Mark::State(parser.name.clone(), state.name.clone()));
+            self.watch
+                .state(&parser.name, &state.name, self.program, state.span);
+            self.block(&state.body)?;
+            current = match self.transition(state)? {
+                Target::Accept => None,
+                Target::Reject => return Err(Stop::Reject),
+                Target::State(next) => parser.states.get(next.index()),
+            };
+        }
+        Ok(())
+    }
+
+    /// 13.6: the first case whose sets hold all keys.
+    fn transition(&mut self, state: &'p State) -> Result<Target> {
+        let (keys, cases) = match &state.transition {
+            Transition::Direct(target) => return Ok(*target),
+            Transition::Select { keys, cases } => (keys, cases),
+        };
+        let values = keys.iter().map(|k| self.expr(k));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        for (sets, target) in cases {
+            let mut all = true;
+            for (i, set) in sets.iter().enumerate() {
+                all = all && self.holds(set, keys, &values, i)?;
+            }
+            if all {
+                return Ok(*target);
+            }
+        }
+        let error = self.error_named("NoMatch");
+        self.fail(error)
+    }
+
+    /// Whether a set holds key `i`.
+    fn holds(
+        &mut self,
+        set: &'p Keyset,
+        keys: &'p [Expr],
+        values: &[Value],
+        i: usize,
+    ) -> Result<bool> {
+        let found = match set {
+            Keyset::Any => return Ok(true),
+            Keyset::Value(value) => values[i].equal(&self.expr(value)?),
+            Keyset::Mask(value, mask) => {
+                let (value, mask) = (self.expr(value)?.bits(), self.expr(mask)?.bits());
+                let key = values[i].bits();
+                arith::equal(&arith::and(&key, &mask), &arith::and(&value, &mask))
+            }
+            Keyset::Range(low, high) => {
+                let (low, high) = (self.expr(low)?.bits(), self.expr(high)?.bits());
+                let (key, signed) = (values[i].bits(), is_signed(&keys[i].ty));
+                arith::and(
+                    &arith::binary(BinOp::Ge, &key, &low, signed),
+                    &arith::binary(BinOp::Le, &key, &high, signed),
+                )
+            }
+            Keyset::ValueSet(id) => {
+                let Scope::Parser(parser) = self.env().scope else {
+                    return Ok(false);
+                };
+                for key in values {
+                    self.influences(&key.bits(), || "a key of select".into());
+                }
+                let name = &parser.value_sets[id.index()].name;
+                let set = self.code.bindings.value_sets.get(name);
+                let set = set.and_then(|i| self.state.value_sets.get(*i as usize));
+                let is_member = set.is_some_and(|set| {
+                    set.members.iter().any(|member| {
+                        let mut fields = member.iter().zip(values);
+                        fields.all(|(field, key)| field.matches(key.bits().low128()))
+                    })
+                });
+                Bits::bool(is_member)
+            }
+        };
+        self.influences(&found, || "a key of select".into());
+        Ok(found.is_true())
+    }
+
+    /// `extract` (13.8.1, 13.8.2).
+    pub(super) fn extract(&mut self, header: &'p LValue, varbit: Option<&'p Expr>) -> Result<()> {
+        let place = self.resolve(header)?;
+        let types = field_types(self.program, &header.ty);
+        let fixed: u64 = types.iter().map(|t| self.size(t)).sum();
+        let most = types.iter().find_map(|t| match t {
+            Type::Varbit(most) => Some(u64::from(*most)),
+            _ => None,
+        });
+        let length = match varbit {
+            None => 0,
+            Some(e) => {
+                let bits = self.expr(e)?.bits();
+                self.influences(&bits, || "the length of a varbit field".into());
+                bits.u64()
+            }
+        };
+        let all = u128::from(fixed) + u128::from(length);
+        let errors = self.code.errors;
+        if varbit.is_some() && (most.is_none() || all % 8 != 0) {
+            return self.fail(errors.invalid_argument);
+        }
+        if all > u128::from(self.remaining()) {
+            return self.fail(errors.packet_too_short);
+        }
+        if length > most.unwrap_or(0) {
+            return self.fail(errors.header_too_short);
+        }
+        let at = self.cursor;
+        let fields = types.iter().map(|t| self.take(t, length as u32)).collect();
+        let value = Value::composed(self.program, &header.ty, fields);
+        self.trace_extract(&place, &value, at);
+        self.write(&place, value);
+        self.advance_next(header, &place);
+        Ok(())
+    }
+
+    /// Extracting to `next`, or to a member of a union that is `next`, advances the stack's index (8.18).
+    fn advance_next(&mut self, header: &LValue, place: &Place) {
+        let stack = match header.path.as_slice() {
+            [stack @ .., Access::Next] | [stack @ .., Access::Next, Access::Field(_)] => {
+                stack.len()
+            }
+            _ => return,
+        };
+        self.change(place.var, &place.steps[..stack], |stack, _| {
+            if let Value::Stack { next, .. } = stack {
+                *next += 1;
+            }
+        });
+    }
+
+    /// `advance` (13.8.4)
+    pub(super) fn advance(&mut self, bits: &'p Expr) -> Result<()> {
+        let bits = self.expr(bits)?.bits();
+        self.influences(&bits, || "the length of advance".into());
+        if bits.u64() > self.remaining() {
+            return self.fail(self.code.errors.packet_too_short);
+        }
+        self.cursor += bits.u64() as usize;
+        Ok(())
+    }
+
+    /// `lookahead` (13.8.3)
+    pub(super) fn lookahead(&mut self, to: &'p LValue) -> Result<()> {
+        let place = self.resolve(to)?;
+        if self.size(&to.ty) > self.remaining() {
+            return self.fail(self.code.errors.packet_too_short);
+        }
+        let at = self.cursor;
+        let value = self.take(&to.ty, 0);
+        self.cursor = at;
+        self.write(&place, value);
+        Ok(())
+    }
+
+    /// `emit` (16.1): valid headers, in order.
+    pub(super) fn emit(&mut self, value: &Value, place: &Place) {
+        match value {
+            Value::Header { valid: false, .. } => {}
+            Value::Header { .. } => {
+                let bits = value.flat();
+                self.influences_emitted(place, value);
+                self.trace_emit(place, &bits);
+                self.out.extend(bits.bytes(0));
+            }
+            Value::Struct(inner) | Value::Union(inner) => self.emit_each(inner, place, Step::Field),
+            Value::Stack { elements, .. } => {
+                self.emit_each(elements, place, |i| Step::Element(i.into()));
+            }
+            _ => {}
+        }
+    }
+
+    fn emit_each(&mut self, inner: &[Value], place: &Place, step: impl Fn(u32) -> Step) {
+        let types = field_types(self.program, &place.ty);
+        for (i, (value, ty)) in inner.iter().zip(types).enumerate() {
+            let mut steps = place.steps.clone();
+            steps.push(step(i as u32));
+            let var = place.var;
+            self.emit(value, &Place { var, steps, ty });
+        }
+    }
+
+    fn influences_emitted(&mut self, place: &Place, value: &Value) {
+        if !self.watch.fill.marks() {
+            return;
+        }
+        let Value::Header { fields, .. } = value else {
+            return;
+        };
+        for (i, field) in fields.iter().enumerate() {
+            if field.has_undefined() {
+                let mut steps = place.steps.clone();
+                steps.push(Step::Field(i as u32));
+                let name = self.name_of(place.var, &steps);
+                self.watch
+                    .undefined(format!("emitted field {name}"), self.program, self.span);
+            }
+        }
+    }
+
+    fn remaining(&self) -> u64 {
+        (self.packet.len() * 8 - self.cursor) as u64
+    }
+
+    /// Bits of a type in a packet, a varbit field not counted.
+    fn size(&self, ty: &Type) -> u64 {
+        match ty {
+            Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) => {
+                let fields = field_types(self.program, ty);
+                fields.iter().map(|t| self.size(t)).sum()
+            }
+            scalar => width(scalar).into(),
+        }
+    }
+
+    /// The next bits of the packet as a value of that type; its varbit has `length` bits.
+    fn take(&mut self, ty: &Type, length: u32) -> Value {
+        match ty {
+            Type::Varbit(most) => Value::Varbit(*most, self.take_bits(length)),
+            Type::Struct(_) | Type::Tuple(_) => {
+                let types = field_types(self.program, ty);
+                let fields = types.iter().map(|t| self.take(t, length)).collect();
+                Value::composed(self.program, ty, fields)
+            }
+            Type::Stack(..) => {
+                let types = field_types(self.program, ty);
+                let elements = types.iter().map(|t| self.take(t, length)).collect();
+                Value::Stack { next: 0, elements }
+            }
+            scalar => Value::Bits(self.take_bits(width(scalar))),
+        }
+    }
+
+    fn take_bits(&mut self, width: u32) -> Bits {
+        let end = self.cursor + width as usize;
+        let bytes = &self.packet[self.cursor / 8..end.div_ceil(8)];
+        let number = BigUint::from_bytes_be(bytes) >> (end.div_ceil(8) * 8 - end);
+        self.cursor = end;
+        Bits::new(width, number)
+    }
+}

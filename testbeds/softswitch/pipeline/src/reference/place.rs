@@ -1,0 +1,183 @@
+//! L-values (P4_16 6.6): a path is resolved once, its indices are computed then (6.8), reads and writes follow it.
+
+use super::value::Value;
+use super::{Interpreter, Result, Scope};
+use crate::reference::poison::Fill;
+use p4lang::ir::{Access, LValue, Type, VarId};
+
+/// A step of a resolved path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Field or member.
+    Field(u32),
+    /// Element of a stack, whether it exists or not.
+    Element(u64),
+    /// Bits `hi ..= lo`.
+    Slice(u32, u32),
+}
+
+/// A resolved l-value.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Variable of the current unit.
+    pub var: VarId,
+    /// From it.
+    pub steps: Vec<Step>,
+    /// Type at the end.
+    pub ty: Type,
+}
+
+impl Interpreter<'_, '_> {
+    /// Computes the path. In a parser `next` and `last` may raise `StackOutOfBounds` (8.18).
+    pub(super) fn resolve(&mut self, lvalue: &LValue) -> Result<Place> {
+        let mut steps = Vec::with_capacity(lvalue.path.len());
+        for access in &lvalue.path {
+            let step = match access {
+                Access::Field(i) => Step::Field(*i),
+                Access::Slice(hi, lo) => Step::Slice(*hi, *lo),
+                Access::Index(e) => {
+                    let index = self.expr(e)?.bits();
+                    self.influences(&index, || "a stack index".into());
+                    Step::Element(index.u64())
+                }
+                Access::Next | Access::Last => {
+                    let (next, count) = match follow(&self.env().vars[lvalue.var.index()], &steps) {
+                        Some(Value::Stack { next, elements }) => (*next, elements.len() as u32),
+                        _ => (0, 0),
+                    };
+                    let index = match access {
+                        Access::Next => Some(next),
+                        _ => next.checked_sub(1),
+                    };
+                    let exists = index.is_some_and(|i| i < count);
+                    if !exists && matches!(self.env().scope, Scope::Parser(_)) {
+                        let error = self.error_named("StackOutOfBounds");
+                        return self.fail(error);
+                    }
+                    Step::Element(index.map_or(u64::MAX, u64::from))
+                }
+            };
+            steps.push(step);
+        }
+        Ok(Place {
+            var: lvalue.var,
+            steps,
+            ty: lvalue.ty.clone(),
+        })
+    }
+
+    /// Reads there. A stack element that does not exist is undefined (8.18).
+    pub(super) fn read(&mut self, place: &Place) -> Value {
+        let (whole, slice) = match place.steps.split_last() {
+            Some((Step::Slice(hi, lo), whole)) => (whole, Some((*hi, *lo))),
+            _ => (place.steps.as_slice(), None),
+        };
+        let found = follow(&self.env().vars[place.var.index()], whole).cloned();
+        match (found, slice) {
+            (Some(value), None) => value,
+            (Some(value), Some((hi, lo))) => Value::Bits(value.bits().slice(hi, lo)),
+            (None, _) => self.undefined(&place.ty),
+        }
+    }
+
+    /// Writes there.
+    pub(super) fn write(&mut self, place: &Place, value: Value) {
+        self.change(place.var, &place.steps, |to, _| *to = value);
+    }
+
+    /// Changes what is there.
+    pub(super) fn change(
+        &mut self,
+        var: VarId,
+        steps: &[Step],
+        change: impl FnOnce(&mut Value, &mut Fill),
+    ) {
+        let last = self.envs.len() - 1;
+        let fill = &mut self.watch.fill;
+        store(&mut self.envs[last].vars[var.index()], steps, fill, change);
+    }
+}
+
+/// The value at the end of a path without a slice; `None` beyond a stack's end.
+fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+    let Some((step, rest)) = steps.split_first() else {
+        return Some(value);
+    };
+    let inner = match (value, step) {
+        (
+            Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. },
+            Step::Field(i),
+        ) => fields.get(*i as usize)?,
+        (Value::Stack { elements, .. }, Step::Element(i)) => {
+            elements.get(usize::try_from(*i).ok()?)?
+        }
+        _ => return None,
+    };
+    follow(inner, rest)
+}
+
+fn store(
+    to: &mut Value,
+    steps: &[Step],
+    fill: &mut Fill,
+    change: impl FnOnce(&mut Value, &mut Fill),
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        return change(to, fill);
+    };
+    match (to, step) {
+        // A write to a field of an invalid header changes no state that is defined (8.17).
+        (Value::Header { valid: false, .. }, _) => {}
+        (Value::Struct(fields) | Value::Header { fields, .. }, Step::Field(i)) => {
+            store(&mut fields[*i as usize], rest, fill, change);
+        }
+        (Value::Union(members), Step::Field(i)) => {
+            let i = *i as usize;
+            store(&mut members[i], rest, fill, change);
+            // At most one member is valid (8.20).
+            if members[i].is_valid() {
+                let others = members.iter_mut().enumerate().filter(|(j, _)| *j != i);
+                others.for_each(|(_, member)| invalidate(member, fill));
+            }
+        }
+        (Value::Stack { elements, .. }, Step::Element(i)) => {
+            let element = usize::try_from(*i).ok().and_then(|i| elements.get_mut(i));
+            if let Some(element) = element {
+                store(element, rest, fill, change);
+            }
+        }
+        (Value::Bits(bits), Step::Slice(_, lo)) => {
+            let mut part = Value::Bits(bits.clone());
+            change(&mut part, fill);
+            *bits = bits.insert(*lo, &part.bits());
+        }
+        _ => {}
+    }
+}
+
+/// Makes a header, a union's members or a stack's elements invalid, and their fields undefined.
+pub fn invalidate(value: &mut Value, fill: &mut Fill) {
+    match value {
+        Value::Header { valid, fields } => {
+            *valid = false;
+            fields.iter_mut().for_each(|f| forget(f, fill));
+        }
+        Value::Union(inner)
+        | Value::Stack {
+            elements: inner, ..
+        } => {
+            inner.iter_mut().for_each(|v| invalidate(v, fill));
+        }
+        _ => {}
+    }
+}
+
+/// Makes a header's field undefined.
+fn forget(value: &mut Value, fill: &mut Fill) {
+    match value {
+        Value::Bits(bits) => *bits = fill.bits(bits.width),
+        Value::Varbit(_, bits) => *bits = super::value::Bits::new(0, 0u8),
+        Value::Struct(fields) => fields.iter_mut().for_each(|f| forget(f, fill)),
+        _ => {}
+    }
+}

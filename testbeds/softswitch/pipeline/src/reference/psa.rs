@@ -1,0 +1,65 @@
+//! PSA's functions that say what a deparser may write (PSA 6.8), and `assert`.
+
+use super::value::{Bits, Value};
+use super::{Interpreter, Result};
+use crate::arch::psa::RECIRCULATE_PORT;
+use p4lang::ir::{Arch, Arg, LValue, Type};
+
+impl<'p> Interpreter<'_, 'p> {
+    pub(super) fn call_extern(
+        &mut self,
+        name: &str,
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
+        if self.program.arch == Arch::V1model {
+            return self.call_v1model(name, args);
+        }
+        let (values, _) = self.extern_args(args)?;
+        let field = |i: usize, field: &str| -> Bits {
+            let (Some(Arg::In(e)), Some(Value::Struct(fields))) = (args.get(i), values.get(i))
+            else {
+                return Bits::bool(false);
+            };
+            let Type::Struct(id) = &e.ty else {
+                return Bits::bool(false);
+            };
+            let declared = &self.program.types[id.index()].fields;
+            let at = declared.iter().position(|f| f.name == field);
+            at.map_or(Bits::bool(false), |at| fields[at].bits())
+        };
+        let is = |bits: &Bits| bits.is_true();
+        let (value, read) = match name {
+            "psa_clone_i2e" | "psa_clone_e2e" => {
+                let clone = field(0, "clone");
+                (is(&clone), vec![clone])
+            }
+            "psa_resubmit" => {
+                let (drop, resubmit) = (field(0, "drop"), field(0, "resubmit"));
+                (!is(&drop) && is(&resubmit), vec![drop, resubmit])
+            }
+            "psa_normal" => {
+                let (drop, resubmit) = (field(0, "drop"), field(0, "resubmit"));
+                (!is(&drop) && !is(&resubmit), vec![drop, resubmit])
+            }
+            "psa_recirculate" => {
+                let (drop, port) = (field(0, "drop"), field(1, "egress_port"));
+                let there = port.u64() == u64::from(RECIRCULATE_PORT);
+                (!is(&drop) && there, vec![drop, port])
+            }
+            _ => {
+                let holds = values.first().is_some_and(|v| v.bits().is_true());
+                self.counts.failed_assertions += u64::from(!holds);
+                return Ok(());
+            }
+        };
+        for bits in read {
+            self.influences(&bits, || format!("the argument of {name}"));
+        }
+        if let Some(lvalue) = result {
+            let place = self.resolve(lvalue)?;
+            self.write(&place, Value::Bits(Bits::bool(value)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Statements (P4_16 section 12).
+
+use super::place::{Step, invalidate};
+use super::value::{Bits, Value};
+use super::{Interpreter, Result, Stop};
+use p4lang::ir::{Block, Const, Expr, Stmt, StmtKind};
+
+impl<'p> Interpreter<'_, 'p> {
+    /// Statements in order.
+    pub(super) fn block(&mut self, block: &'p Block) -> Result<()> {
+        for stmt in block {
+            let outer = std::mem::replace(&mut self.span, stmt.span);
+            self.stmt(stmt)?;
+            self.span = outer;
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, stmt: &'p Stmt) -> Result<()> {
+        match &stmt.kind {
+            StmtKind::Assign(to, value) => {
+                let place = self.resolve(to)?;
+                let value = self.expr(value)?;
+                self.write(&place, value);
+            }
+            StmtKind::Reset(to) => {
+                let place = self.resolve(to)?;
+                let value = self.undefined(&to.ty);
+                self.write(&place, value);
+            }
+            StmtKind::If(condition, yes, no) => {
+                let taken = self.truth(condition, "a condition")?;
+                self.watch.branch(taken, self.program, self.span);
+                return self.block(if taken { yes } else { no });
+            }
+            StmtKind::Switch {
+                value,
+                cases,
+                default,
+            } => return self.switch(value, cases, default),
+            StmtKind::Loop {
+                cond_stmts,
+                cond,
+                body,
+                update,
+            } => return self.repeat(cond_stmts, cond, body, update),
+            StmtKind::Atomic(body) => return self.block(body),
+            StmtKind::Break => return Err(Stop::Break),
+            StmtKind::Continue => return Err(Stop::Continue),
+            StmtKind::Return => return Err(Stop::Return),
+            StmtKind::Exit => return Err(Stop::Exit),
+            StmtKind::ApplyTable {
+                table,
+                hit,
+                action_run,
+            } => return self.apply_table(*table, *hit, *action_run),
+            StmtKind::CallAction(id, args) => return self.call_action(*id, args, None),
+            StmtKind::ApplyControl(id, args) => return self.call_control(*id, args),
+            StmtKind::ApplyParser(id, args) => return self.call_parser(*id, args),
+            StmtKind::CallFunction(id, args) => return self.call_function(*id, args),
+            StmtKind::CallMethod {
+                object,
+                method,
+                args,
+                result,
+                ..
+            } => return self.call_method(*object, method, args, result.as_ref()),
+            StmtKind::CallExtern {
+                name, args, result, ..
+            } => return self.call_extern(name, args, result.as_ref()),
+            StmtKind::Extract {
+                header,
+                varbit_bits,
+                ..
+            } => return self.extract(header, varbit_bits.as_ref()),
+            StmtKind::Advance { bits, .. } => return self.advance(bits),
+            StmtKind::Lookahead { dst, .. } => return self.lookahead(dst),
+            StmtKind::PacketLength { dst, .. } => {
+                let place = self.resolve(dst)?;
+                let length = Bits::new(32, self.packet.len());
+                self.write(&place, Value::Bits(length));
+            }
+            StmtKind::Emit { value, .. } => {
+                let place = self.resolve(value)?;
+                let value = self.read(&place);
+                self.emit(&value, &place);
+            }
+            StmtKind::Verify(condition, error) => {
+                if !self.truth(condition, "the condition of verify")? {
+                    let error = self.expr(error)?.bits();
+                    return self.fail(error.u64());
+                }
+            }
+            StmtKind::SetValid(header) => {
+                let place = self.resolve(header)?;
+                self.change(place.var, &place.steps, |to, _| {
+                    if let Value::Header { valid, .. } = to {
+                        *valid = true;
+                    }
+                });
+            }
+            StmtKind::SetInvalid(header) => {
+                let place = self.resolve(header)?;
+                self.change(place.var, &place.steps, invalidate);
+            }
+            StmtKind::Push(stack, n) => {
+                let place = self.resolve(stack)?;
+                self.shift(place.var, &place.steps, *n, true);
+            }
+            StmtKind::Pop(stack, n) => {
+                let place = self.resolve(stack)?;
+                self.shift(place.var, &place.steps, *n, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// 12.7; p4lang expands the fall-through.
+    fn switch(
+        &mut self,
+        value: &'p Expr,
+        cases: &'p [(Vec<Const>, Block)],
+        default: &'p Block,
+    ) -> Result<()> {
+        let found = self.expr(value)?.bits();
+        self.influences(&found, || "the value of a switch".into());
+        let chosen = cases.iter().find(|(labels, _)| {
+            let mut labels = labels.iter();
+            labels.any(|l| Value::constant(self.program, &value.ty, l).bits().value == found.value)
+        });
+        self.block(chosen.map_or(default, |(_, block)| block))
+    }
+
+    /// 12.8
+    fn repeat(
+        &mut self,
+        before: &'p Block,
+        condition: &'p Expr,
+        body: &'p Block,
+        update: &'p Block,
+    ) -> Result<()> {
+        loop {
+            self.step(Stop::Exit)?;
+            self.block(before)?;
+            if !self.truth(condition, "the condition of a loop")? {
+                return Ok(());
+            }
+            match self.block(body) {
+                Ok(()) | Err(Stop::Continue) => {}
+                Err(Stop::Break) => return Ok(()),
+                Err(other) => return Err(other),
+            }
+            self.block(update)?;
+        }
+    }
+
+    /// `push_front` and `pop_front` (8.18): the elements move, those that are new are invalid, `nextIndex` moves along.
+    fn shift(&mut self, var: p4lang::ir::VarId, steps: &[Step], n: u32, push: bool) {
+        self.change(var, steps, |stack, fill| {
+            let Value::Stack { next, elements } = stack else {
+                return;
+            };
+            let count = elements.len();
+            let n = (n as usize).min(count);
+            if push {
+                elements.rotate_right(n);
+                elements[..n].iter_mut().for_each(|e| invalidate(e, fill));
+                *next = (*next + n as u32).min(count as u32);
+            } else {
+                elements.rotate_left(n);
+                let new = &mut elements[count - n..];
+                new.iter_mut().for_each(|e| invalidate(e, fill));
+                *next = next.saturating_sub(n as u32);
+            }
+        });
+    }
+}

@@ -1,0 +1,129 @@
+//! Tables (P4_16 14.2): keys are evaluated, an entry is looked for one by one, its action or the default action runs.
+
+use super::frame::{of_words, to_words};
+use super::value::{Bits, Value, ones};
+use super::{Interpreter, Result, Scope};
+use crate::externs::hash;
+use crate::externs::meter;
+use crate::externs::profile::Indirect;
+use crate::op::Mark;
+use crate::table::Bound;
+use p4lang::ast::Direction;
+use p4lang::ir::{Const, ExternId, Key, Table, TableId, VarId};
+
+impl<'p> Interpreter<'_, 'p> {
+    pub(super) fn apply_table(
+        &mut self,
+        id: TableId,
+        hit_var: Option<VarId>,
+        action_run: Option<VarId>,
+    ) -> Result<()> {
+        let Scope::Control(control_id, control) = self.env().scope else {
+            return Ok(());
+        };
+        let table = &control.tables[id.index()];
+        let index = self.code.bindings.tables[&(control_id, id.0)] as usize;
+        self.mark(&Mark::Table(table.name.clone()));
+        let mut keys = Vec::new();
+        for key in table.key.iter().filter(|k| !is_selected(k)) {
+            let value = self.expr(&key.expr)?;
+            self.influences(&value.bits(), || {
+                format!("key field {} of table {}", key.name, table.name)
+            });
+            keys.push(value);
+        }
+        let words: Vec<u64> = keys.iter().flat_map(to_words).collect();
+        let found = self.state.tables[index].lookup_one_by_one(&words);
+        let (hit, bound) = match self.indirect(table, index)? {
+            Some(picked) => picked,
+            None => found,
+        };
+        if let Some(var) = hit_var {
+            self.env().vars[var.index()] = Value::Bits(Bits::bool(hit));
+        }
+        if let Some(var) = action_run {
+            let number = bound.index.unwrap_or(u32::MAX);
+            self.env().vars[var.index()] = Value::Bits(Bits::new(32, number));
+        }
+        let mut params = Vec::new();
+        if let Some(offered) = bound.index.and_then(|i| table.actions.get(i as usize)) {
+            let mut at = 0;
+            for param in &control.actions[offered.action.index()].params {
+                if param.direction == Direction::None {
+                    let ty = &control.vars[param.var.index()].ty;
+                    let (value, next) = of_words(self.program, ty, &bound.params, at);
+                    at = next;
+                    params.push(value);
+                }
+            }
+        }
+        self.trace_table(table, index, &keys, (hit, &bound), (control, &params));
+        if hit && self.state.tables[index].spec.idle_timeout {
+            self.state.tables[index].touch(self.now_ns);
+        }
+        // v1model's direct counters and meters work at each application.
+        let length = self.packet.len() as u64;
+        if property(table, "counters").is_some() {
+            self.state.tables[index].count(length);
+        }
+        if let Some(id) = property(table, "meters") {
+            let colour = self.state.tables[index].mark(meter::GREEN, self.now_ns, length);
+            self.colours.insert(id, colour);
+        }
+        match bound.index.and_then(|i| table.actions.get(i as usize)) {
+            Some(offered) => self.call_action(offered.action, &offered.args, Some(params)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the member or group that the found entry names does; `None` if the entry has an action of its own.
+    fn indirect(&mut self, table: &'p Table, index: usize) -> Result<Option<(bool, Bound)>> {
+        let implementation =
+            property(table, "psa_implementation").or(property(table, "implementation"));
+        let profile = implementation.and_then(|id| self.code.bindings.profiles.get(&id));
+        let (Some(profile), Some(indirect)) =
+            (profile.copied(), self.state.tables[index].found_indirect())
+        else {
+            return Ok(None);
+        };
+        let profile = profile as usize;
+        let selector = self.state.profiles[profile].selector;
+        let hash = match (indirect, selector) {
+            (Indirect::Group(_) | Indirect::OneShot(_), Some(selector)) => {
+                let mut data = Bits::new(0, 0u8);
+                for key in table.key.iter().filter(|k| is_selected(k)) {
+                    data = data.concat(&self.expr(&key.expr)?.flat());
+                }
+                self.influences(&data, || {
+                    format!("what the selector of {} hashes", table.name)
+                });
+                let (algorithm, width) = (selector.algorithm, selector.width);
+                let hash = hash::compute(algorithm, &data.bytes(0), width, data.width);
+                Bits::new(width, hash & u64::try_from(ones(width)).unwrap_or(u64::MAX)).u64()
+            }
+            _ => 0,
+        };
+        let profile = &self.state.profiles[profile];
+        let place = profile.tables.iter().position(|t| *t as usize == index);
+        let action = profile.action(place.unwrap_or(0), indirect, hash);
+        // An empty group is a hit that does nothing.
+        let bound = action.cloned().unwrap_or(Bound {
+            index: None,
+            params: Box::default(),
+        });
+        Ok(Some((true, bound)))
+    }
+}
+
+/// A field that a selector hashes; entries do not match it.
+pub(super) fn is_selected(key: &Key) -> bool {
+    key.match_kind == "selector"
+}
+
+fn property(table: &Table, name: &str) -> Option<ExternId> {
+    let mut found = table.properties.iter().filter(|(n, _)| n == name);
+    found.find_map(|(_, value)| match value {
+        Const::Extern(id) => Some(*id),
+        _ => None,
+    })
+}

@@ -1,0 +1,170 @@
+//! v1model's functions. What they want done with the packet waits in the frame until the block has ended.
+
+use super::value::{Bits, Value, width};
+use super::{Interpreter, Result};
+use crate::arch::v1model::DROP_PORT;
+use crate::externs::hash::Algorithm;
+use crate::op::Slot;
+use p4lang::ast::StructKind;
+use p4lang::ir::{Arg, ExprKind, Type};
+
+impl<'p> Interpreter<'_, 'p> {
+    pub(super) fn call_v1model(&mut self, name: &str, args: &'p [Arg]) -> Result<()> {
+        if matches!(name, "log_msg") {
+            return Ok(());
+        }
+        let (values, to) = self.extern_args(args)?;
+        let requests = self.code.bindings.requests;
+        let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
+        let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
+        let algorithm = args.iter().find_map(|arg| match arg {
+            Arg::In(e) => match &e.kind {
+                ExprKind::Const(c) => self.member(c),
+                _ => None,
+            },
+            _ => None,
+        });
+        // Lists of the deprecated calls are names of fields, not values.
+        let by_name = matches!(name, "clone3" | "resubmit" | "recirculate");
+        for (i, value) in values.iter().enumerate().filter(|_| !by_name) {
+            self.influences_all(value, || format!("argument {} of {name}", i + 1));
+        }
+        self.trace_method("", name, args, &values, (&Type::Void, None));
+        match name {
+            "mark_to_drop" => match to {
+                Some(to) => {
+                    let mut standard = self.read(&to);
+                    drop(self, &to.ty, &mut standard);
+                    self.write(&to, standard);
+                }
+                None => self.drop_everywhere(),
+            },
+            "random" => {
+                let unit = self.code.bindings.random.unwrap_or(0) as usize;
+                let drawn = self.state.randoms[unit].between(number(0), number(1));
+                self.give(to, drawn);
+            }
+            // algorithm, base, data, max
+            "hash" => {
+                let (base, max) = (number(1), number(3));
+                let hashed = match algorithm.and_then(Algorithm::of_v1model) {
+                    Some(algorithm) => {
+                        let bounds = Some((base, max));
+                        self.hash(algorithm, &values[2], bounds, false, width(&ty))
+                    }
+                    None => {
+                        let unit = self.code.bindings.random.unwrap_or(0) as usize;
+                        let drawn = self.state.randoms[unit].between(0, u64::MAX);
+                        base.wrapping_add(drawn.checked_rem(max).unwrap_or(0))
+                    }
+                };
+                self.give(to, hashed);
+            }
+            // condition, data, given, algorithm
+            "verify_checksum" | "verify_checksum_with_payload" if number(0) != 0 => {
+                let payload = name.ends_with("_with_payload");
+                let given = values[2].bits();
+                let algorithm = algorithm.and_then(Algorithm::of_v1model);
+                let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
+                let found = self.hash(algorithm, &values[1], None, payload, given.width);
+                if found != given.u64() {
+                    self.frame[requests.checksum_error as usize] = 1;
+                }
+            }
+            // condition, data, algorithm
+            "update_checksum" | "update_checksum_with_payload" if number(0) != 0 => {
+                let payload = name.ends_with("_with_payload");
+                let algorithm = algorithm.and_then(Algorithm::of_v1model);
+                let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
+                let found = self.hash(algorithm, &values[1], None, payload, width(&ty));
+                self.give(to, found);
+            }
+            "clone" => {
+                self.request(requests.clone, number(1));
+                self.frame[requests.clone_list as usize] = 0;
+            }
+            "clone_preserving_field_list" => {
+                self.request(requests.clone, number(1));
+                self.request(requests.clone_list, number(2));
+            }
+            "clone3" => {
+                self.request(requests.clone, number(1));
+                self.inline_list(requests.clone_list);
+            }
+            "resubmit_preserving_field_list" => self.request(requests.resubmit, number(0)),
+            "resubmit" => self.inline_list(requests.resubmit),
+            "recirculate_preserving_field_list" => self.request(requests.recirculate, number(0)),
+            "recirculate" => self.inline_list(requests.recirculate),
+            "truncate" => self.request(requests.truncate, number(0)),
+            "digest" => {
+                let calls = &self.code.bindings.digests;
+                let call = calls.iter().find(|(span, _)| *span == self.span);
+                if let (Some((_, instance)), Some(data)) = (call.copied(), values.get(1)) {
+                    self.digest(instance, data);
+                }
+            }
+            "assert" | "assume" => {
+                self.counts.failed_assertions += u64::from(number(0) == 0);
+            }
+            // A checksum whose condition is false.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, to: Option<super::place::Place>, value: u64) {
+        if let Some(to) = to {
+            self.write(&to, Value::Bits(Bits::new(width(&to.ty), value)));
+        }
+    }
+
+    /// The value + 1, so that 0 asks for nothing.
+    fn request(&mut self, slot: Slot, value: u64) {
+        self.frame[slot as usize] = value.wrapping_add(1);
+    }
+
+    fn inline_list(&mut self, slot: Slot) {
+        let mut lists = self.code.bindings.inline_lists.iter();
+        if let Some(list) = lists.find(|list| list.span == self.span) {
+            self.request(slot, list.index);
+        }
+    }
+
+    /// `mark_to_drop()` without an argument reaches the packet's own metadata, whatever its callers call them.
+    fn drop_everywhere(&mut self) {
+        for env in &mut self.envs {
+            for (value, var) in env.vars.iter_mut().zip(env.declared) {
+                let name = match &var.ty {
+                    Type::Struct(id) => self.program.types[id.index()].name.as_str(),
+                    _ => "",
+                };
+                if name == "standard_metadata_t" {
+                    mark(self.program, &var.ty, value);
+                }
+            }
+        }
+    }
+}
+
+fn drop(i: &Interpreter<'_, '_>, ty: &Type, standard: &mut Value) {
+    mark(i.program, ty, standard);
+}
+
+/// Sets `egress_spec` and `mcast_grp`.
+fn mark(program: &p4lang::ir::Program, ty: &Type, standard: &mut Value) {
+    let (Type::Struct(id), Value::Struct(fields)) = (ty, standard) else {
+        return;
+    };
+    let declared = &program.types[id.index()];
+    if declared.kind != StructKind::Struct {
+        return;
+    }
+    for (field, value) in declared.fields.iter().zip(fields) {
+        let w = width(&field.ty);
+        match field.name.as_str() {
+            "egress_spec" => *value = Value::Bits(Bits::new(w, DROP_PORT)),
+            "mcast_grp" => *value = Value::Bits(Bits::new(w, 0u8)),
+            _ => {}
+        }
+    }
+}

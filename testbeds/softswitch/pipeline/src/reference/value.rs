@@ -1,0 +1,324 @@
+//! Run-time values, as P4_16 section 7 describes their types.
+
+use super::poison::Fill;
+use num_bigint::{BigInt, BigUint};
+use p4lang::ast::StructKind;
+use p4lang::ir::{Const, Program, Type};
+
+/// A bit string of known width: `bool` (1), `bit<W>`, `int<W>` in two's complement, `error` and enums (32).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bits {
+    /// In bits.
+    pub width: u32,
+    /// Below 2^width.
+    pub value: BigUint,
+    /// Bits that the specification leaves undefined; all 0 unless they are looked for.
+    pub undefined: BigUint,
+}
+
+/// 2^width − 1
+pub fn ones(width: u32) -> BigUint {
+    (BigUint::from(1u8) << width) - 1u8
+}
+
+impl Bits {
+    /// A defined value, cut to the width.
+    pub fn new(width: u32, value: impl Into<BigUint>) -> Bits {
+        Bits {
+            width,
+            value: value.into() & ones(width),
+            undefined: BigUint::ZERO,
+        }
+    }
+
+    /// The integer, modulo 2^width.
+    pub fn of_int(width: u32, value: &BigInt) -> Bits {
+        let modulus = BigInt::from(1) << width;
+        let positive = ((value % &modulus) + &modulus) % &modulus;
+        Bits::new(width, positive.magnitude().clone())
+    }
+
+    /// `bool`
+    pub fn bool(value: bool) -> Bits {
+        Bits::new(1, u8::from(value))
+    }
+
+    /// Not 0.
+    pub fn is_true(&self) -> bool {
+        self.value != BigUint::ZERO
+    }
+
+    /// As `int<W>` if `signed`, else as `bit<W>`.
+    pub fn int(&self, signed: bool) -> BigInt {
+        let value = BigInt::from(self.value.clone());
+        if signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1) {
+            value - (BigInt::from(1) << self.width)
+        } else {
+            value
+        }
+    }
+
+    /// The number, or the largest if it is beyond.
+    pub fn u64(&self) -> u64 {
+        u64::try_from(&self.value).unwrap_or(u64::MAX)
+    }
+
+    /// The number's lowest 128 bits.
+    pub fn low128(&self) -> u128 {
+        let mut words = self.value.iter_u64_digits();
+        let low = words.next().unwrap_or(0);
+        u128::from(low) | u128::from(words.next().unwrap_or(0)) << 64
+    }
+
+    /// Bits `hi ..= lo` (P4_16 8.6).
+    pub fn slice(&self, hi: u32, lo: u32) -> Bits {
+        let width = hi - lo + 1;
+        let part = |n: &BigUint| (n >> lo) & ones(width);
+        Bits {
+            width,
+            value: part(&self.value),
+            undefined: part(&self.undefined),
+        }
+    }
+
+    /// With bits from `lo` replaced.
+    pub fn insert(&self, lo: u32, part: &Bits) -> Bits {
+        let hole = ones(part.width) << lo;
+        let put = |whole: &BigUint, part: &BigUint| {
+            let kept = whole & (ones(self.width) ^ (&hole & ones(self.width)));
+            (kept | (part << lo)) & ones(self.width)
+        };
+        Bits {
+            width: self.width,
+            value: put(&self.value, &part.value),
+            undefined: put(&self.undefined, &part.undefined),
+        }
+    }
+
+    /// `self ++ low` (P4_16 8.6)
+    pub fn concat(&self, low: &Bits) -> Bits {
+        Bits {
+            width: self.width + low.width,
+            value: (&self.value << low.width) | &low.value,
+            undefined: (&self.undefined << low.width) | &low.undefined,
+        }
+    }
+
+    /// As bytes, most significant bit first; `lead` zero bits before, the last byte filled up with zeroes.
+    pub fn bytes(&self, lead: u32) -> Vec<u8> {
+        let n = (lead + self.width).div_ceil(8);
+        let shifted = &self.value << (n * 8 - lead - self.width);
+        let digits = shifted.to_bytes_be();
+        let mut bytes = vec![0; n as usize];
+        let from = digits.len().min(bytes.len());
+        let start = bytes.len() - from;
+        bytes[start..].copy_from_slice(&digits[digits.len() - from..]);
+        bytes
+    }
+}
+
+/// A value of any type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Scalars.
+    Bits(Bits),
+    /// `varbit`: its maximum, and as many bits as it has now.
+    Varbit(u32, Bits),
+    /// Struct or tuple.
+    Struct(Vec<Value>),
+    /// Header. The fields of an invalid one are undefined.
+    Header {
+        /// Its validity.
+        valid: bool,
+        /// In order.
+        fields: Vec<Value>,
+    },
+    /// Header union: its members, of which at most one is valid.
+    Union(Vec<Value>),
+    /// Header stack.
+    Stack {
+        /// `nextIndex`
+        next: u32,
+        /// Headers or unions.
+        elements: Vec<Value>,
+    },
+    /// Of a type without values at run time.
+    Nothing,
+}
+
+/// Bits of a scalar.
+pub fn width(ty: &Type) -> u32 {
+    match ty {
+        Type::Bool => 1,
+        Type::Bit(w) | Type::Int(w) => *w,
+        Type::Error | Type::Enum(_) => 32,
+        _ => 0,
+    }
+}
+
+impl Value {
+    /// A value that the specification leaves undefined: headers and members of unions invalid, `nextIndex` 0, other bits
+    /// as `fill` says.
+    pub fn undefined(program: &Program, ty: &Type, fill: &mut Fill) -> Value {
+        let mut of = |ty: &Type| Value::undefined(program, ty, fill);
+        match ty {
+            Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Error | Type::Enum(_) => {
+                Value::Bits(fill.bits(width(ty)))
+            }
+            Type::Varbit(most) => Value::Varbit(*most, Bits::new(0, 0u8)),
+            Type::Struct(id) => {
+                let ty = &program.types[id.index()];
+                let fields = ty.fields.iter().map(|f| of(&f.ty)).collect();
+                match ty.kind {
+                    StructKind::Struct => Value::Struct(fields),
+                    StructKind::Header => Value::Header {
+                        valid: false,
+                        fields,
+                    },
+                    StructKind::Union => Value::Union(fields),
+                }
+            }
+            Type::Stack(id, n) => Value::Stack {
+                next: 0,
+                elements: (0..*n).map(|_| of(&Type::Struct(*id))).collect(),
+            },
+            Type::Tuple(types) => Value::Struct(types.iter().map(of).collect()),
+            Type::Void | Type::String | Type::Extern(_) => Value::Nothing,
+        }
+    }
+
+    /// A constant of that type.
+    pub fn constant(program: &Program, ty: &Type, value: &Const) -> Value {
+        match value {
+            Const::Bits { value, .. } => Value::Bits(Bits::new(width(ty), value.clone())),
+            Const::Integer(value) => Value::Bits(Bits::of_int(width(ty), value)),
+            Const::Bool(b) => Value::Bits(Bits::bool(*b)),
+            Const::Enum(_, i) | Const::Error(i) => Value::Bits(Bits::new(32, *i)),
+            Const::Tuple(values) => {
+                let types = field_types(program, ty);
+                let fields = types.iter().zip(values);
+                Value::composed(
+                    program,
+                    ty,
+                    fields
+                        .map(|(ty, v)| Value::constant(program, ty, v))
+                        .collect(),
+                )
+            }
+            Const::Str(_) | Const::Extern(_) => Value::Nothing,
+        }
+    }
+
+    /// A struct, tuple or valid header of these fields.
+    pub fn composed(program: &Program, ty: &Type, fields: Vec<Value>) -> Value {
+        match ty {
+            Type::Struct(id) if program.types[id.index()].kind == StructKind::Header => {
+                Value::Header {
+                    valid: true,
+                    fields,
+                }
+            }
+            _ => Value::Struct(fields),
+        }
+    }
+
+    /// The bits of a scalar; of others none.
+    pub fn bits(&self) -> Bits {
+        match self {
+            Value::Bits(bits) | Value::Varbit(_, bits) => bits.clone(),
+            _ => Bits::new(0, 0u8),
+        }
+    }
+
+    /// `isValid()` of a header or union (P4_16 8.17, 8.20).
+    pub fn is_valid(&self) -> bool {
+        match self {
+            Value::Header { valid, .. } => *valid,
+            Value::Union(members) => members.iter().any(Value::is_valid),
+            _ => false,
+        }
+    }
+
+    /// `==` (P4_16 8.17: headers are equal if both are invalid, or both valid with equal fields; 8.18: stacks, element by
+    /// element; 8.20: unions, if no or the same member is valid and equal). Gives `bool`.
+    pub fn equal(&self, other: &Value) -> Bits {
+        let all = |a: &[Value], b: &[Value]| {
+            let mut both = Bits::bool(a.len() == b.len());
+            for (a, b) in a.iter().zip(b) {
+                both = super::arith::and(&both, &a.equal(b));
+            }
+            both
+        };
+        match (self, other) {
+            (Value::Bits(a), Value::Bits(b)) => super::arith::equal(a, b),
+            (Value::Varbit(_, a), Value::Varbit(_, b)) if a.width != b.width => Bits::bool(false),
+            (Value::Varbit(_, a), Value::Varbit(_, b)) => super::arith::equal(a, b),
+            (Value::Struct(a), Value::Struct(b)) | (Value::Union(a), Value::Union(b)) => all(a, b),
+            (
+                Value::Header {
+                    valid: v,
+                    fields: a,
+                },
+                Value::Header {
+                    valid: w,
+                    fields: b,
+                },
+            ) => match (v, w) {
+                (false, false) => Bits::bool(true),
+                (true, true) => all(a, b),
+                _ => Bits::bool(false),
+            },
+            (Value::Stack { elements: a, .. }, Value::Stack { elements: b, .. }) => all(a, b),
+            _ => Bits::bool(true),
+        }
+    }
+
+    /// All bits in order, most significant first: as packets, hashes and checksums see a value.
+    pub fn flat(&self) -> Bits {
+        let fields: &[Value] = match self {
+            Value::Bits(bits) | Value::Varbit(_, bits) => return bits.clone(),
+            Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => fields,
+            Value::Stack { elements, .. } => elements,
+            Value::Nothing => &[],
+        };
+        let empty = Bits::new(0, 0u8);
+        fields.iter().fold(empty, |all, f| all.concat(&f.flat()))
+    }
+
+    /// The scalars in order.
+    pub fn scalars(&self) -> Vec<Bits> {
+        match self {
+            Value::Bits(bits) | Value::Varbit(_, bits) => vec![bits.clone()],
+            Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => {
+                fields.iter().flat_map(Value::scalars).collect()
+            }
+            Value::Stack { elements, .. } => elements.iter().flat_map(Value::scalars).collect(),
+            Value::Nothing => Vec::new(),
+        }
+    }
+
+    /// Bits anywhere in it that are undefined, apart from those of invalid headers.
+    pub fn has_undefined(&self) -> bool {
+        match self {
+            Value::Bits(bits) | Value::Varbit(_, bits) => bits.undefined != BigUint::ZERO,
+            Value::Header { valid: false, .. } | Value::Nothing => false,
+            Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => {
+                fields.iter().any(Value::has_undefined)
+            }
+            Value::Stack { elements, .. } => elements.iter().any(Value::has_undefined),
+        }
+    }
+}
+
+/// Types of a struct's or tuple's fields.
+pub fn field_types(program: &Program, ty: &Type) -> Vec<Type> {
+    match ty {
+        Type::Struct(id) => {
+            let fields = &program.types[id.index()].fields;
+            fields.iter().map(|f| f.ty.clone()).collect()
+        }
+        Type::Tuple(types) => types.clone(),
+        Type::Stack(id, n) => vec![Type::Struct(*id); *n as usize],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,331 @@
+//! Who looks on: collects events and reads of undefined values, if anyone wants them.
+
+use super::event::{Event, EventKind, Field, Ran};
+use super::place::{Place, Step};
+use super::poison::Fill;
+use super::table::is_selected;
+use super::value::{Bits, Value, field_types};
+use super::{Interpreter, Scope};
+use crate::table::Bound;
+use p4lang::ast::{Direction, StructKind};
+use p4lang::ir::{Action, Arg, Control, Program, Table, Type, VarId};
+use p4lang::source::Span;
+use std::collections::BTreeSet;
+
+/// Events kept until they are fetched; more are counted.
+const EVENT_LIMIT: usize = 65_536;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Watch {
+    /// What undefined values are.
+    pub fill: Fill,
+    /// Whether every step is told.
+    pub steps: bool,
+    events: Vec<Event>,
+    lost: u64,
+    reported: BTreeSet<(Span, String)>,
+}
+
+impl Watch {
+    /// Tells nothing but reads of undefined values, if those are marked.
+    pub fn new(fill: Fill) -> Watch {
+        Watch {
+            fill,
+            steps: false,
+            events: Vec::new(),
+            lost: 0,
+            reported: BTreeSet::new(),
+        }
+    }
+
+    /// What was told since the last call; and how many events were too many.
+    pub fn take(&mut self) -> (Vec<Event>, u64) {
+        (
+            std::mem::take(&mut self.events),
+            std::mem::take(&mut self.lost),
+        )
+    }
+
+    /// An event of the architecture.
+    pub fn note(&mut self, kind: EventKind) {
+        self.push(Event { at: None, kind });
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.events.len() < EVENT_LIMIT {
+            self.events.push(event);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    fn tell(&mut self, program: &Program, span: Span, kind: impl FnOnce() -> EventKind) {
+        if self.steps {
+            let at = Some(program.source.location(span));
+            self.push(Event { at, kind: kind() });
+        }
+    }
+
+    pub(super) fn block(&mut self, name: &str, program: &Program, span: Span) {
+        let name = name.to_owned();
+        self.tell(program, span, || EventKind::Block { name });
+    }
+
+    pub(super) fn state(&mut self, parser: &str, state: &str, program: &Program, span: Span) {
+        let (parser, state) = (parser.to_owned(), state.to_owned());
+        self.tell(program, span, || EventKind::State { parser, state });
+    }
+
+    pub(super) fn error(&mut self, error: &str, program: &Program, span: Span) {
+        let error = error.to_owned();
+        self.tell(program, span, || EventKind::Error { error });
+    }
+
+    pub(super) fn branch(&mut self, taken: bool, program: &Program, span: Span) {
+        self.tell(program, span, || {
+            let text = program.source.slice(span).lines().next().unwrap_or("");
+            let text = text.trim_end_matches(['{', ' ']).to_owned();
+            EventKind::Branch { text, taken }
+        });
+    }
+
+    /// Each place is told once.
+    pub(super) fn undefined(&mut self, what: String, program: &Program, span: Span) {
+        if self.reported.insert((span, what.clone())) {
+            let at = Some(program.source.location(span));
+            let kind = EventKind::Undefined { what };
+            self.push(Event { at, kind });
+        }
+    }
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    pub(super) fn trace_extract(&mut self, place: &Place, value: &Value, offset_bits: usize) {
+        if self.watch.steps {
+            let header = self.name_of(place.var, &place.steps);
+            let fields = fields_of(self.program, &place.ty, "", value);
+            self.watch
+                .tell(self.program, self.span, || EventKind::Extract {
+                    header,
+                    offset_bits,
+                    fields,
+                });
+        }
+    }
+
+    pub(super) fn trace_emit(&mut self, place: &Place, bits: &Bits) {
+        if self.watch.steps {
+            let header = self.name_of(place.var, &place.steps);
+            let bytes = bits.bytes(0);
+            self.watch
+                .tell(self.program, self.span, || EventKind::Emit {
+                    header,
+                    bytes,
+                });
+        }
+    }
+
+    pub(super) fn trace_action(&mut self, action: &'p Action, control: &'p Control) {
+        if self.watch.steps {
+            let mut params = Vec::new();
+            for param in &action.params {
+                let ty = &control.vars[param.var.index()].ty;
+                let value = self.env().vars[param.var.index()].clone();
+                if param.direction != Direction::Out {
+                    params.extend(fields_of(self.program, ty, &param.name, &value));
+                }
+            }
+            let name = action.name.clone();
+            self.watch.tell(self.program, self.span, || {
+                EventKind::Action(Ran { name, params })
+            });
+        }
+    }
+
+    pub(super) fn trace_table(
+        &mut self,
+        table: &'p Table,
+        index: usize,
+        keys: &[Value],
+        (hit, bound): (bool, &Bound),
+        (control, params): (&'p Control, &[Value]),
+    ) {
+        if !self.watch.steps {
+            return;
+        }
+        let declared = table.key.iter().filter(|k| !is_selected(k)).zip(keys);
+        let keys = declared
+            .flat_map(|(key, value)| fields_of(self.program, &key.expr.ty, &key.name, value))
+            .collect();
+        let entry = self.state.tables[index].found_match().filter(|_| hit);
+        let action = bound.index.and_then(|i| table.actions.get(i as usize));
+        let action = action.map(|offered| {
+            let action = &control.actions[offered.action.index()];
+            let declared = action.params.iter();
+            let declared = declared.filter(|p| p.direction == Direction::None);
+            let each = declared.zip(params).flat_map(|(param, value)| {
+                let ty = &control.vars[param.var.index()].ty;
+                fields_of(self.program, ty, &param.name, value)
+            });
+            Ran {
+                name: action.name.clone(),
+                params: each.collect(),
+            }
+        });
+        let table = table.name.clone();
+        self.watch
+            .tell(self.program, self.span, || EventKind::Table {
+                table,
+                keys,
+                entry,
+                action,
+            });
+    }
+
+    pub(super) fn trace_method(
+        &mut self,
+        object: &str,
+        method: &str,
+        args: &'p [Arg],
+        values: &[Value],
+        (ty, result): (&Type, Option<&Value>),
+    ) {
+        if !self.watch.steps {
+            return;
+        }
+        let inputs = args.iter().filter_map(|arg| match arg {
+            Arg::In(e) => Some(e),
+            _ => None,
+        });
+        let each = inputs.zip(values).enumerate();
+        let args = each
+            .flat_map(|(i, (e, v))| fields_of(self.program, &e.ty, &(i + 1).to_string(), v))
+            .collect();
+        let result = result.map_or_else(Vec::new, |v| fields_of(self.program, ty, "", v));
+        let (object, method) = (object.to_owned(), method.to_owned());
+        self.watch
+            .tell(self.program, self.span, || EventKind::Extern {
+                object,
+                method,
+                args,
+                result,
+            });
+    }
+
+    /// A resolved path as the source would write it.
+    pub(super) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
+        let env = self.env();
+        let declared = &env.declared[var.index()];
+        let params = match env.scope {
+            Scope::Parser(parser) => parser.params.as_slice(),
+            Scope::Control(_, control) => control.params.as_slice(),
+            Scope::Function => &[],
+        };
+        let param = params.iter().find(|p| p.var == var);
+        let mut name = param.map_or(&declared.name, |p| &p.name).clone();
+        let mut ty = declared.ty.clone();
+        for step in steps {
+            match step {
+                Step::Field(i) => {
+                    let field = match &ty {
+                        Type::Struct(id) => {
+                            let fields = &self.program.types[id.index()].fields;
+                            fields[*i as usize].name.clone()
+                        }
+                        _ => i.to_string(),
+                    };
+                    name = format!("{name}.{field}");
+                    let types = field_types(self.program, &ty);
+                    ty = types.into_iter().nth(*i as usize).unwrap_or(Type::Void);
+                }
+                Step::Element(i) => {
+                    name = format!("{name}[{i}]");
+                    ty = match ty {
+                        Type::Stack(id, _) => Type::Struct(id),
+                        _ => Type::Void,
+                    };
+                }
+                Step::Slice(hi, lo) => name = format!("{name}[{hi}:{lo}]"),
+            }
+        }
+        name
+    }
+}
+
+/// Names the first field that is not the same.
+pub(super) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
+    let mut pairs = fast.iter().zip(reference);
+    match pairs.find(|(a, b)| a != b) {
+        Some((a, b)) => format!(
+            "{} = {}, reference: {} = {}",
+            a.name, a.value, b.name, b.value
+        ),
+        None => "a stack's nextIndex, or the number of its elements".into(),
+    }
+}
+
+/// The scalars of a value by name.
+pub(super) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value) -> Vec<Field> {
+    let under = |inner: &str| {
+        if name.is_empty() {
+            inner.to_owned()
+        } else {
+            format!("{name}.{inner}")
+        }
+    };
+    match value {
+        Value::Bits(bits) | Value::Varbit(_, bits) => vec![Field {
+            name: name.to_owned(),
+            value: shown(program, ty, bits),
+            width: bits.width,
+        }],
+        Value::Header { valid: false, .. } => vec![Field {
+            name: name.to_owned(),
+            value: "invalid".into(),
+            width: 0,
+        }],
+        Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => {
+            let types = field_types(program, ty);
+            let mut all = Vec::new();
+            for (i, (value, ty_of_field)) in fields.iter().zip(&types).enumerate() {
+                let member = match ty {
+                    Type::Struct(id) => program.types[id.index()].fields[i].name.clone(),
+                    _ => i.to_string(),
+                };
+                // Of a union only the member that is valid.
+                let union = matches!(ty, Type::Struct(id) if program.types[id.index()].kind == StructKind::Union);
+                if !union || value.is_valid() {
+                    all.extend(fields_of(program, ty_of_field, &under(&member), value));
+                }
+            }
+            all
+        }
+        Value::Stack { elements, .. } => {
+            let types = field_types(program, ty);
+            let mut all = Vec::new();
+            for (i, (element, ty)) in elements.iter().zip(&types).enumerate() {
+                if element.is_valid() {
+                    all.extend(fields_of(program, ty, &format!("{name}[{i}]"), element));
+                }
+            }
+            all
+        }
+        Value::Nothing => Vec::new(),
+    }
+}
+
+/// Members of enums and errors by name, `bool` as such, numbers in hexadecimal.
+fn shown(program: &Program, ty: &Type, bits: &Bits) -> String {
+    let member = usize::try_from(&bits.value).ok();
+    let named = match ty {
+        Type::Bool => Some(bits.is_true().to_string()),
+        Type::Error => member.and_then(|i| program.errors.get(i)).cloned(),
+        Type::Enum(id) => {
+            let members = &program.enums[id.index()].members;
+            member.and_then(|i| members.get(i)).cloned()
+        }
+        _ => None,
+    };
+    named.unwrap_or_else(|| format!("0x{:x}", bits.value))
+}

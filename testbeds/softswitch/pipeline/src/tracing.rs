@@ -1,0 +1,91 @@
+//! Looking closely at packets: every step of theirs, and reads of undefined values.
+
+use crate::error::LoadError;
+use crate::reference::Reference;
+use crate::reference::event::{Event, EventKind};
+use crate::stats::DropReason;
+use crate::switch::{Executor, Switch};
+use std::sync::Arc;
+
+/// What had happened before an event.
+pub(crate) struct Before {
+    transmits: usize,
+    drops: Vec<u64>,
+    recirculated: u64,
+    digests: usize,
+}
+
+impl Switch {
+    /// From now on, or no longer: runs packets by [`Executor::Reference`] and tells their steps.
+    ///
+    /// # Errors
+    /// The program's architecture is not one that the reference executes.
+    pub fn set_tracing(&mut self, on: bool) -> Result<(), LoadError> {
+        if on && self.core.reference.is_none() {
+            let reference = Reference::new(Arc::clone(self.program()), None)?;
+            self.core.reference = Some(Box::new(reference));
+        }
+        if let Some(reference) = &mut self.core.reference {
+            reference.watch.steps = on;
+        }
+        self.core.executor = match on {
+            true => Executor::Reference,
+            false => self.core.config.executor,
+        };
+        Ok(())
+    }
+
+    /// What was told since the last call, and how many events were too many to be kept: steps while tracing is on,
+    /// reads of undefined values with [`crate::Config::poison`].
+    pub fn take_events(&mut self) -> (Vec<Event>, u64) {
+        let reference = self.core.reference.as_mut();
+        reference.map_or_else(Default::default, |r| r.watch.take())
+    }
+
+    /// Notes what starts; `None` if nobody looks.
+    pub(crate) fn traced(&mut self, packet: Option<(u32, &[u8])>) -> Option<Before> {
+        let reference = self.core.reference.as_mut();
+        let watch = &mut reference.filter(|r| r.watch.steps)?.watch;
+        if let Some((port, bytes)) = packet {
+            let bytes = bytes.to_vec();
+            watch.note(EventKind::Received { port, bytes });
+        }
+        let stats = &self.core.stats;
+        Some(Before {
+            transmits: self.core.transmits.len(),
+            drops: DropReason::ALL.map(|r| stats.dropped(r)).to_vec(),
+            recirculated: stats.recirculated,
+            digests: self.core.state.digests.len(),
+        })
+    }
+
+    /// Notes what became of the packet.
+    pub(crate) fn tell_verdict(&mut self, before: Before) {
+        let core = &mut self.core;
+        let stats = &core.stats;
+        let Some(reference) = &mut core.reference else {
+            return;
+        };
+        let watch = &mut reference.watch;
+        for (port, bytes) in core.transmits.iter().skip(before.transmits) {
+            watch.note(EventKind::Transmit {
+                port: *port,
+                bytes: bytes.clone(),
+            });
+        }
+        for (reason, before) in DropReason::ALL.into_iter().zip(before.drops) {
+            for _ in before..stats.dropped(reason) {
+                let reason = reason.name();
+                watch.note(EventKind::Drop { reason });
+            }
+        }
+        let packets = stats.recirculated - before.recirculated;
+        if packets > 0 {
+            watch.note(EventKind::Recirculate { packets });
+        }
+        let messages = core.state.digests.len().saturating_sub(before.digests) as u64;
+        if messages > 0 {
+            watch.note(EventKind::Digest { messages });
+        }
+    }
+}
