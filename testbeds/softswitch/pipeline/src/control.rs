@@ -303,6 +303,9 @@ impl Switch {
         let bank = &mut self.core.state.banks[info.bank as usize];
         let old = info.read(bank, index)?;
         info.write(bank, index, fields)?;
+        for local in self.core.tofino.pipes.each() {
+            info.write(&mut local.banks[info.bank as usize], index, fields)?;
+        }
         self.record(Undo::Register(name.to_owned(), index, old));
         Ok(())
     }
@@ -325,7 +328,12 @@ impl Switch {
     /// A cell of an indexed counter.
     pub fn counter_read(&self, name: &str, index: u64) -> Result<CounterValue, ExternError> {
         let (counter, index) = self.counter_cell(name, index)?;
-        Ok(self.core.state.counters[counter].cells[index])
+        let own = self.core.state.counters[counter].cells[index];
+        let others = self.core.tofino.pipes.counted(counter, index);
+        Ok(CounterValue {
+            packets: own.packets.wrapping_add(others.packets),
+            bytes: own.bytes.wrapping_add(others.bytes),
+        })
     }
 
     /// Sets a cell of an indexed counter.
@@ -337,6 +345,9 @@ impl Switch {
     ) -> Result<(), ExternError> {
         let (counter, index) = self.counter_cell(name, index)?;
         let old = std::mem::replace(&mut self.core.state.counters[counter].cells[index], value);
+        for local in self.core.tofino.pipes.each() {
+            local.counters[counter].cells[index] = CounterValue::default();
+        }
         self.record(Undo::Counter(counter, index, old));
         Ok(())
     }
@@ -412,11 +423,16 @@ impl Switch {
         &mut self,
         name: &str,
         index: u64,
-        change: impl FnOnce(&mut Cell),
+        change: impl Fn(&mut Cell),
     ) -> Result<(), ExternError> {
         let (meter, old) = self.meter_cell(name, index)?;
         if let Some(cell) = self.core.state.meters[meter].cell_mut(index) {
             change(cell);
+        }
+        for local in self.core.tofino.pipes.each() {
+            if let Some(cell) = local.meters[meter].cell_mut(index) {
+                change(cell);
+            }
         }
         self.record(Undo::Meter(meter, index, old));
         Ok(())

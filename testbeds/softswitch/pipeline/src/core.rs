@@ -56,6 +56,8 @@ pub(crate) struct Core {
     pub differences: Vec<String>,
     pub work: VecDeque<Job>,
     pub transmits: VecDeque<(u32, Vec<u8>)>,
+    /// What a Tofino's control plane sets besides tables.
+    pub tofino: Box<crate::arch::tna::Fixed>,
     recirculation: Recirculation,
     pool: Vec<Vec<u8>>,
     metas: Vec<Vec<u64>>,
@@ -76,6 +78,7 @@ impl Core {
             differences: Vec::new(),
             work: VecDeque::new(),
             transmits: VecDeque::new(),
+            tofino: Box::default(),
             recirculation: Recirculation::default(),
             pool: Vec::new(),
             metas: Vec::new(),

@@ -1,4 +1,4 @@
-//! Executes p4lang's IR under PSA and v1model. Pure: no I/O, no clock, no threads; time comes in as an argument.
+//! Executes p4lang's IR under PSA, v1model, TNA and T2NA. Pure: no I/O, no clock, no threads; time comes in as an argument.
 //!
 //! ```text
 //! Switch::new(program, config)          compile/  IR → op::Code, every call inlined
@@ -31,11 +31,15 @@ mod table;
 mod tracing;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
+pub use arch::tna::fixed::MirrorSession;
+pub use arch::tna::multicast::{MulticastNode, MulticastTree};
+pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
 pub use arch::v1model::DROP_PORT;
 pub use entries::{DirectChange, EntryRef};
 pub use error::{ExternError, LoadError, ProfileError, ReplicationError, TableError};
 pub use externs::DigestMessage;
 pub use externs::counter::{CounterValue, Kind as CounterKind};
+pub use externs::filter::FilterConfig;
 pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
 pub use externs::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use externs::register::Info as RegisterInfo;

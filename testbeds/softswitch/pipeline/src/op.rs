@@ -329,6 +329,58 @@ pub enum Op {
         low: Slot,
         high: Slot,
     },
+    /// The next counter or meter takes this many bytes off the packet's length.
+    AdjustBytes {
+        s: Slot,
+    },
+    /// A register that several calls may execute is executed: counts the second time in one pass.
+    RegisterOnce {
+        unit: u32,
+    },
+    /// The index that follows the last one: a register action's log, `size` cells long.
+    NextLog {
+        log: u32,
+        d: Slot,
+        size: Slot,
+    },
+    /// Cell of a direct register at the entry found last, `words` long from word `offset`.
+    DirectRead {
+        table: u32,
+        offset: u32,
+        words: u32,
+        d: Slot,
+    },
+    /// The same.
+    DirectWrite {
+        table: u32,
+        offset: u32,
+        words: u32,
+        s: Slot,
+    },
+    /// A deparser asks for a copy of another kind (`externs::capture`): session, data to go with it (no layout: none).
+    Capture {
+        kind: u8,
+        session: Slot,
+        layout: Option<u32>,
+        s: Slot,
+    },
+    /// Low-pass filter or random early detection: index into the filters.
+    Filter {
+        filter: u32,
+        index: Slot,
+        s: Slot,
+        d: Slot,
+    },
+    /// The checksum of a unit less the bytes that the parser read from `start` on, not complemented.
+    ChecksumResidual {
+        unit: u32,
+        start: Slot,
+        d: Slot,
+    },
+    /// How many bits the parser has read.
+    Cursor {
+        d: Slot,
+    },
     /// Digest message: index into [`Code::digests`].
     Digest {
         digest: u32,

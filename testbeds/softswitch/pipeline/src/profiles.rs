@@ -18,7 +18,7 @@ impl Switch {
     fn profile_index(&self, name: &str) -> Result<usize, ProfileError> {
         let mut profiles = self.core.state.profiles.iter();
         profiles
-            .position(|p| p.spec.name == name)
+            .position(|p| p.spec.name == name || p.alias.as_deref() == Some(name))
             .ok_or(ProfileError::NoSuchProfile)
     }
 

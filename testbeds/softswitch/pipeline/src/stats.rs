@@ -21,11 +21,13 @@ pub enum DropReason {
     PassLimit,
     /// One packet made too many others.
     WorkLimit,
+    /// TNA: the ingress parser failed, and nobody looks at its error.
+    Parser,
 }
 
 impl DropReason {
     /// All of them, in order.
-    pub const ALL: [DropReason; 9] = [
+    pub const ALL: [DropReason; 10] = [
         DropReason::Ingress,
         DropReason::Egress,
         DropReason::InvalidPort,
@@ -35,6 +37,7 @@ impl DropReason {
         DropReason::TransmitFull,
         DropReason::PassLimit,
         DropReason::WorkLimit,
+        DropReason::Parser,
     ];
 
     /// In a report.
@@ -49,6 +52,7 @@ impl DropReason {
             DropReason::TransmitFull => "transmit_full",
             DropReason::PassLimit => "pass_limit",
             DropReason::WorkLimit => "work_limit",
+            DropReason::Parser => "parser",
         }
     }
 }
@@ -68,6 +72,8 @@ pub struct Stats {
     pub out_of_steps: u64,
     /// Calls of `assert` with false.
     pub failed_assertions: u64,
+    /// TNA: executions of a register beyond the first in one pass, which no stateful ALU can do.
+    pub register_conflicts: u64,
     drops: [u64; DropReason::ALL.len()],
 }
 

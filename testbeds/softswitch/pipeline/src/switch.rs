@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// Marks kept until they are fetched.
 pub(crate) const TRACE_LIMIT: usize = 65_536;
 
+/// Packets that a Tofino's generator makes at one call of [`Switch::handle_timeout`].
+const GENERATED_LIMIT: usize = 65_536;
+
 /// Which ports exist. The CPU port and the recirculation port always do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ports {
@@ -153,6 +156,7 @@ impl Switch {
         let names = Names::new(&state, &registers);
         let mut core = Core::new(config, frame, state);
         core.reference = reference.map(Box::new);
+        arch.prepare(&mut core);
         Ok(Switch {
             idle_tables,
             idle: VecDeque::new(),
@@ -197,6 +201,15 @@ impl Switch {
     /// Lets packets leave the recirculation link whose time has come, and finds entries that are idle.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.expire(now_ns);
+        for _ in 0..GENERATED_LIMIT {
+            let Some((due_ns, job)) = self.core.tofino.generator.due(now_ns) else {
+                break;
+            };
+            self.core.start_event();
+            self.arch.run(&mut self.core, due_ns, &job);
+            self.core.finished(job);
+            self.drain(due_ns);
+        }
         // Those that join the link meanwhile leave it later.
         for _ in 0..self.core.recirculating() {
             let Some(job) = self.core.recirculated(now_ns) else {
@@ -222,11 +235,10 @@ impl Switch {
 
     /// When [`Switch::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let packets = self.core.next_recirculated_ns();
-        match (packets, self.next_idle_ns()) {
-            (Some(packets), Some(idle)) => Some(packets.min(idle)),
-            (packets, idle) => packets.or(idle),
-        }
+        let recirculated = self.core.next_recirculated_ns();
+        let generated = self.core.tofino.generator.next_ns();
+        let times = [recirculated, generated, self.next_idle_ns()];
+        times.into_iter().flatten().min()
     }
 
     /// The next packet to be sent; packet-in if its port is the CPU port.

@@ -3,6 +3,7 @@
 pub(crate) mod block;
 pub mod psa;
 mod region;
+pub mod tna;
 pub mod v1model;
 
 use crate::compile::Compiler;
@@ -13,13 +14,15 @@ use crate::externs::register::Info;
 use crate::op::Code;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
-/// A program under its architecture. TNA joins here.
+/// A program under its architecture.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     /// Portable Switch Architecture.
     Psa(Box<psa::Psa>),
     /// v1model, as BMv2's `simple_switch` runs it.
     V1model(Box<v1model::V1model>),
+    /// The Tofino Native Architecture.
+    Tna(Box<tna::Tna>),
 }
 
 impl Loaded {
@@ -41,6 +44,12 @@ impl Loaded {
                 v1model.code = code;
                 Ok((Loaded::V1model(Box::new(v1model)), state, registers))
             }
+            Arch::Tna | Arch::T2na => {
+                let mut tna = tna::Tna::load(&mut compiler)?;
+                let (code, state, registers) = compiler.finish();
+                tna.code = code;
+                Ok((Loaded::Tna(Box::new(tna)), state, registers))
+            }
             other => Err(unknown(other)),
         }
     }
@@ -48,7 +57,7 @@ impl Loaded {
     /// Whether programs of the architecture are executed: asked before anything is laid out.
     pub(crate) fn knows(arch: &Arch) -> Result<(), LoadError> {
         match arch {
-            Arch::Psa | Arch::V1model => Ok(()),
+            Arch::Psa | Arch::V1model | Arch::Tna | Arch::T2na => Ok(()),
             other => Err(unknown(other)),
         }
     }
@@ -58,6 +67,14 @@ impl Loaded {
         match self {
             Loaded::Psa(psa) => &psa.code,
             Loaded::V1model(v1model) => &v1model.code,
+            Loaded::Tna(tna) => &tna.code,
+        }
+    }
+
+    /// What the architecture's chip has besides the program.
+    pub(crate) fn prepare(&self, core: &mut Core) {
+        if let Loaded::Tna(tna) = self {
+            *core.tofino = tna.fixed(core);
         }
     }
 
@@ -68,6 +85,10 @@ impl Loaded {
             Loaded::V1model(v1model) => {
                 v1model.ingress(core, now_ns, Path::Normal, port, frame, &[], 0);
             }
+            Loaded::Tna(tna) => {
+                let port = core.tofino.port_of(port, core.config.cpu_port);
+                tna.receive(core, now_ns, port, frame);
+            }
         }
     }
 
@@ -76,6 +97,7 @@ impl Loaded {
         match self {
             Loaded::Psa(psa) => psa.run(core, now_ns, job),
             Loaded::V1model(v1model) => v1model.run(core, now_ns, job),
+            Loaded::Tna(tna) => tna.run(core, now_ns, job),
         }
     }
 }

@@ -17,6 +17,16 @@ impl Field {
         }
     }
 
+    /// Its slot, if there is one.
+    pub(crate) fn slot(self) -> Option<Slot> {
+        self.0.map(|(slot, _)| slot)
+    }
+
+    /// The slot behind it: where a field of TNA's metadata has its validity.
+    pub(crate) fn following(self) -> Field {
+        Field(self.0.map(|(slot, _)| (slot + 1, 1)))
+    }
+
     pub(crate) fn get(self, frame: &[u64]) -> u64 {
         self.0.map_or(0, |(slot, _)| frame[slot as usize])
     }

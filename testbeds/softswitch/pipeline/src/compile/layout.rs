@@ -72,6 +72,8 @@ impl Compiler<'_> {
         for field in &ty.fields {
             offsets.fields.push(offsets.size);
             offsets.size += self.size(&field.ty)?;
+            // Its validity follows it.
+            offsets.size += u32::from(self.tofino.own_validity(&ty.name, &field.name));
             offsets.headers |= self.holds_headers(&field.ty);
         }
         self.offsets[id.index()] = Some(offsets.clone());
@@ -115,6 +117,9 @@ impl Compiler<'_> {
         };
         layout.slots = self.size(ty)?;
         self.flatten(ty, 0, &mut layout)?;
+        if self.is_flexible(ty) {
+            layout.bits = layout.bits.next_multiple_of(8);
+        }
         let i = self.code.layouts.len() as u32;
         self.code.layouts.push(layout);
         self.layouts.insert(ty.clone(), i);
@@ -143,6 +148,15 @@ impl Compiler<'_> {
 
     pub(super) fn is_header(&self, ty: &Type) -> bool {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header)
+    }
+
+    /// A Tofino header that the compiler may lay out as it likes: filled up to whole bytes.
+    fn is_flexible(&self, ty: &Type) -> bool {
+        let flexible = |id: &TypeId| {
+            let annotations = &self.program.types[id.index()].annotations;
+            annotations.iter().any(|a| a.name == "flexible")
+        };
+        matches!(ty, Type::Struct(id) if flexible(id))
     }
 
     pub(super) fn is_union(&self, ty: &Type) -> bool {

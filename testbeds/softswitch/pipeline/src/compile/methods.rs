@@ -18,6 +18,9 @@ impl Compiler<'_> {
         result: Option<&LValue>,
     ) -> Result<()> {
         let instance = &self.program.externs[object.index()];
+        if self.tofino.is_tofino {
+            return self.call_tofino_method(object, method, args, result);
+        }
         match (self.objects[object.index()], method, args) {
             (Object::Register(r), "read", [Arg::In(index)]) => {
                 let index = self.index(index)?;

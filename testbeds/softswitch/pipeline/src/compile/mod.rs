@@ -14,6 +14,11 @@ mod psa_functions;
 mod roll;
 mod stmt;
 mod tables;
+pub mod tna;
+mod tna_functions;
+mod tna_methods;
+mod tna_objects;
+mod tna_salu;
 pub mod v1model_functions;
 
 use crate::bindings::{self, Bindings, Block};
@@ -85,6 +90,8 @@ pub struct Compiler<'p> {
     seed: u64,
     /// Generator of v1model's `random`.
     random: Option<u32>,
+    /// Of TNA programs.
+    pub tofino: tna::Surroundings,
     /// Of v1model programs.
     pub v1model: v1model_functions::Surroundings,
 }
@@ -135,6 +142,7 @@ impl<'p> Compiler<'p> {
             trace,
             seed,
             random: None,
+            tofino: tna::Surroundings::of(program),
             v1model: v1model_functions::Surroundings::default(),
         };
         compiler.code.errors = compiler.error_codes();
@@ -166,9 +174,10 @@ impl<'p> Compiler<'p> {
         let outer = std::mem::replace(&mut self.scope, scope);
         self.span = parser.span;
         self.parser_body(parser, end)?;
+        self.place(end);
+        self.residuals()?;
         self.scope = outer;
         self.top = top;
-        self.place(end);
         self.op(Op::End)?;
         Ok(block)
     }

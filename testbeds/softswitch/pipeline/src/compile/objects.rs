@@ -41,6 +41,8 @@ pub enum Object {
     Digest(u32),
     /// Nothing that a program can call.
     Passive,
+    /// TNA's, apart from those above.
+    Tofino(super::tna::Object),
 }
 
 impl Compiler<'_> {
@@ -51,6 +53,11 @@ impl Compiler<'_> {
         let mut registers = 0;
         for (i, instance) in program.externs.iter().enumerate() {
             self.span = instance.span;
+            if self.tofino.is_tofino {
+                let object = self.tofino_object(ExternId(i as u32), instance, &mut registers)?;
+                self.objects.push(object);
+                continue;
+            }
             let size = || {
                 let named = instance
                     .args
@@ -138,15 +145,15 @@ impl Compiler<'_> {
         let mut index: HashMap<(&str, u64, bool), usize> = HashMap::new();
         for instance in program.externs.iter().filter(|e| is_register(e)) {
             self.span = instance.span;
-            let Some(size) = instance
-                .args
-                .iter()
-                .find(|(n, _)| n == "size")
-                .or(instance.args.first())
-            else {
-                return self.unsupported("a register without a size");
+            let size = match instance.type_name.as_str() {
+                "RegisterParam" => Some(1),
+                _ => {
+                    let named = instance.args.iter().find(|(n, _)| n == "size");
+                    let size = named.or(instance.args.first());
+                    size.and_then(|(_, size)| const_u64(size))
+                }
             };
-            let Some(size) = const_u64(&size.1) else {
+            let Some(size) = size else {
                 return self.unsupported("a register of this size");
             };
             let Some(ty) = instance.type_args.first() else {
@@ -197,19 +204,20 @@ impl Compiler<'_> {
             .iter()
             .map(|(rows, stride, narrow)| Bank::new(*rows, *stride, *narrow))
             .collect();
-        // The constructor's second argument is the value that cells start with.
+        // The value that cells start with: the second argument, of a parameter the only one.
         for (info, instance) in self
             .registers
             .iter()
             .zip(program.externs.iter().filter(|e| is_register(e)))
         {
-            let Some((_, initial)) = instance.args.get(1) else {
+            let at = usize::from(instance.type_name != "RegisterParam");
+            let Some((_, initial)) = instance.args.get(at) else {
                 continue;
             };
-            let Some(words) = super::expr::const_limbs(initial, info.widths.iter().sum()) else {
+            let Some(words) = initial_words(initial, &info.widths) else {
                 continue;
             };
-            if info.widths.len() == 1 && words.iter().any(|w| *w != 0) {
+            if words.iter().any(|w| *w != 0) {
                 for row in 0..info.size {
                     self.state.banks[info.bank as usize].write(row, info.offset, &words);
                 }
@@ -237,7 +245,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn checksum_unit(&mut self) -> u32 {
+    pub(super) fn checksum_unit(&mut self) -> u32 {
         self.state.checksums.push(checksum::Unit::default());
         self.state.checksums.len() as u32 - 1
     }
@@ -262,6 +270,9 @@ impl Compiler<'_> {
 
     /// The program's values of green, yellow and red.
     pub(super) fn colours(&self) -> [u64; 3] {
+        if self.tofino.is_tofino {
+            return super::tna_objects::COLOURS;
+        }
         let members = self
             .program
             .enums
@@ -281,8 +292,26 @@ impl Compiler<'_> {
     }
 }
 
+/// A cell's words, of a scalar or a flat struct.
+pub(super) fn initial_words(initial: &Const, widths: &[u32]) -> Option<Vec<u64>> {
+    match (initial, widths) {
+        (Const::Tuple(fields), _) if fields.len() == widths.len() => {
+            let words = fields.iter().zip(widths);
+            let words: Option<Vec<_>> = words
+                .map(|(f, w)| super::expr::const_limbs(f, *w))
+                .collect();
+            Some(words?.concat())
+        }
+        (scalar, [width]) => super::expr::const_limbs(scalar, *width),
+        _ => None,
+    }
+}
+
 fn is_register(instance: &ExternInstance) -> bool {
-    matches!(instance.type_name.as_str(), "Register" | "register")
+    matches!(
+        instance.type_name.as_str(),
+        "Register" | "register" | "RegisterParam"
+    )
 }
 
 /// The first number among a profile's or selector's arguments is its size.

@@ -22,6 +22,8 @@ pub(super) struct Place {
     pub ty: Type,
     /// `nextIndex`, to be advanced by an extract.
     pub next: Option<Slot>,
+    /// Set to 1 by a write: a field of TNA's intrinsic metadata with a validity of its own.
+    pub validates: Option<Slot>,
 }
 
 impl Place {
@@ -31,6 +33,7 @@ impl Place {
             && self.union.is_none()
             && self.element.is_none()
             && self.slice.is_none()
+            && self.validates.is_none()
     }
 }
 
@@ -45,6 +48,7 @@ impl Compiler<'_> {
             slice: None,
             ty: self.scope.vars[var].ty.clone(),
             next: None,
+            validates: None,
         };
         for access in &lvalue.path {
             self.step(&mut place, access)?;
@@ -55,13 +59,21 @@ impl Compiler<'_> {
     fn step(&mut self, place: &mut Place, access: &Access) -> Result<()> {
         match access {
             Access::Field(i) => {
-                place.next = None;
+                (place.next, place.validates) = (None, None);
                 let (offset, ty) = match &place.ty {
                     Type::Struct(id) => {
                         let id = *id;
                         let program = self.program;
-                        let ty = program.types[id.index()].fields[*i as usize].ty.clone();
-                        (self.field_offset(id, *i)?, ty)
+                        let (owner, field) = (
+                            &program.types[id.index()],
+                            &program.types[id.index()].fields[*i as usize],
+                        );
+                        let offset = self.field_offset(id, *i)?;
+                        if self.tofino.own_validity(&owner.name, &field.name) {
+                            place.validates = Some(place.slot + offset + 1);
+                        }
+                        self.tofino.met(&owner.name, &field.name);
+                        (offset, field.ty.clone())
                     }
                     Type::Tuple(types) => {
                         let types = types.clone();
@@ -259,6 +271,13 @@ impl Compiler<'_> {
             None => self.copy(slot, s, n)?,
             Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,
             Some(g) => self.op(Op::CopyIf { g, d: slot, s, n })?,
+        }
+        if let Some(validity) = place.validates {
+            let one = self.constant(1)?;
+            self.op(Op::Mov {
+                d: base + validity,
+                s: one,
+            })?;
         }
         self.only_member(place, base, n)?;
         self.write_back(place, base)?;

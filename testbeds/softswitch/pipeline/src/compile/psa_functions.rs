@@ -12,6 +12,9 @@ impl Compiler<'_> {
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
+        if self.tofino.is_tofino {
+            return self.call_tofino(name, args, result);
+        }
         if self.program.arch == Arch::V1model {
             return self.call_v1model(name, args);
         }

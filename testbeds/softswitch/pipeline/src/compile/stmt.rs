@@ -136,6 +136,9 @@ impl<'p> Compiler<'p> {
                 let s = self.load(&place)?;
                 self.emit(&place.ty, s)
             }
+            StmtKind::Verify(..) if self.tofino.is_tofino => {
+                self.unsupported("verify (a Tofino has none)")
+            }
             StmtKind::Verify(c, error) => {
                 let (good, to) = (self.label(), self.scope.reject);
                 self.when(c, good)?;

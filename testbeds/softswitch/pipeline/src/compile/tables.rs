@@ -36,6 +36,10 @@ impl Compiler<'_> {
                         ("psa_direct_counter" | "psa_direct_meter", Const::Extern(id)) => {
                             self.direct.insert(*id, index);
                         }
+                        (_, Const::Extern(id)) if self.tofino.is_tofino => {
+                            self.direct.insert(*id, index);
+                            self.direct_register(*id, index)?;
+                        }
                         ("meters", Const::Extern(id)) => {
                             // Kept for the whole frame: the action that reads it runs after the lookup.
                             let slot = self.alloc(1)?;
@@ -118,7 +122,9 @@ impl Compiler<'_> {
                     let object = &self.program.externs[id.index()];
                     direct_counter = Some((object.name.clone(), self.counter_kind(object)?));
                 }
-                ("psa_direct_meter" | "meters", Const::Extern(id)) => {
+                ("psa_direct_meter" | "meters", Const::Extern(id))
+                    if self.program.externs[id.index()].type_name.ends_with("eter") =>
+                {
                     let object = &self.program.externs[id.index()];
                     direct_meter = Some(DirectMeter {
                         name: object.name.clone(),
@@ -291,7 +297,8 @@ impl Compiler<'_> {
                 _ => None,
             })
         };
-        let counts = extern_of("counters").is_some();
+        // Tofino's direct counters count when they are called.
+        let counts = !self.tofino.is_tofino && extern_of("counters").is_some();
         let colour = extern_of("meters").and_then(|id| self.direct_meters.get(&id).copied());
         let slot = |c: &Self, var: Option<VarId>| var.map(|v| c.scope.slots[v.index()]);
         self.code.applies.push(Apply {

@@ -352,13 +352,15 @@ impl Machine<'_> {
                 }
                 Op::Count { counter, index } => {
                     let index = f!(index);
-                    self.state.counters[counter as usize].count(index, self.packet.len() as u64);
+                    let bytes = self.state.counted(self.packet.len());
+                    self.state.counters[counter as usize].count(index, bytes);
                 }
                 Op::CountDirect { table } => {
-                    self.state.tables[table as usize].count(self.packet.len() as u64);
+                    let bytes = self.state.counted(self.packet.len());
+                    self.state.tables[table as usize].count(bytes);
                 }
                 Op::MeterDirect { table, colour, d } => {
-                    let (colour, bytes) = (f!(colour), self.packet.len() as u64);
+                    let (colour, bytes) = (f!(colour), self.state.counted(self.packet.len()));
                     f!(d) = self.state.tables[table as usize].mark(colour, self.now_ns, bytes);
                 }
                 Op::Meter {
@@ -368,7 +370,7 @@ impl Machine<'_> {
                     d,
                 } => {
                     let (index, colour) = (f!(index), f!(colour));
-                    let bytes = self.packet.len() as u64;
+                    let bytes = self.state.counted(self.packet.len());
                     f!(d) = self.state.meters[meter as usize].execute(
                         index,
                         colour,
@@ -454,6 +456,61 @@ impl Machine<'_> {
                     let (low, high) = (f!(low), f!(high));
                     f!(d) = self.state.randoms[unit as usize].between(low, high);
                 }
+                Op::AdjustBytes { s } => self.state.adjust = f!(s),
+                Op::RegisterOnce { unit } => self.state.executed(unit),
+                Op::NextLog { log, d, size } => {
+                    let next = &mut self.state.logs[log as usize];
+                    f!(d) = *next;
+                    *next = (*next + 1).checked_rem(f!(size)).unwrap_or(0);
+                }
+                Op::DirectRead {
+                    table,
+                    offset,
+                    words,
+                    d,
+                } => {
+                    let d = d as usize;
+                    let into = &mut frame[d..d + words as usize];
+                    self.state.tables[table as usize].read_cell(offset, self.state.pipe, into);
+                }
+                Op::DirectWrite {
+                    table,
+                    offset,
+                    words,
+                    s,
+                } => {
+                    let s = s as usize;
+                    let from = &frame[s..s + words as usize];
+                    self.state.tables[table as usize].write_cell(offset, self.state.pipe, from);
+                }
+                Op::Capture {
+                    kind,
+                    session,
+                    layout,
+                    s,
+                } => {
+                    let mut data = Vec::new();
+                    if let Some(layout) = layout {
+                        serialise(frame, &mut data, &code.layouts[layout as usize], s);
+                    }
+                    self.state.captures[usize::from(kind)] = Some((f!(session), data));
+                }
+                Op::Filter {
+                    filter,
+                    index,
+                    s,
+                    d,
+                } => {
+                    let (index, value, now) = (f!(index), f!(s), self.now_ns);
+                    f!(d) = self.state.filters[filter as usize].execute(index, value, now);
+                }
+                Op::ChecksumResidual { unit, start, d } => {
+                    let read = f!(start) as usize / 8..self.cursor / 8;
+                    let unit = &mut self.state.checksums[unit as usize];
+                    unit.subtract(self.packet.get(read).unwrap_or_default());
+                    f!(d) = unit.sum.into();
+                }
+                Op::Cursor { d } => f!(d) = self.cursor as u64,
                 Op::Digest { digest, s } => {
                     let (instance, layout) = code.digests[digest as usize];
                     self.state

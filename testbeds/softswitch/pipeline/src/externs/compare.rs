@@ -16,6 +16,8 @@ impl State {
             ("checksum units", self.checksums == other.checksums),
             ("random numbers", self.randoms == other.randoms),
             ("digests", self.digests == other.digests),
+            ("filters", self.filters == other.filters),
+            ("deparsers' wishes", self.captures == other.captures),
             ("lost digests", self.digests_lost == other.digests_lost),
         ];
         let mut all = tables.chain(counters).chain(meters).chain(rest);

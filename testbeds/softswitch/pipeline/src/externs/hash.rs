@@ -18,6 +18,72 @@ pub enum Algorithm {
     Crc16,
     /// The Internet checksum.
     OnesComplement16,
+    /// Bytes, exclusive or.
+    Xor8,
+    /// 32-bit words, exclusive or.
+    Xor32,
+    /// Any CRC.
+    Crc(Crc),
+}
+
+/// Parameters of a CRC, as catalogues give them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crc {
+    /// Bits, at most 64.
+    pub width: u8,
+    /// Without its leading 1.
+    pub polynomial: u64,
+    /// The register's first value.
+    pub init: u64,
+    /// Exclusive or with the result.
+    pub xor: u64,
+    /// Input and output bit by bit from the right.
+    pub reflected: bool,
+    /// A narrower result takes the leftmost bits.
+    pub top: bool,
+    /// A wider result repeats the bits.
+    pub extended: bool,
+}
+
+impl Crc {
+    /// The CRC of whole bytes.
+    pub fn of(&self, data: &[u8]) -> u64 {
+        let width = u32::from(self.width.clamp(1, 64));
+        let top = 1 << (width - 1);
+        let mask = bits::mask(width);
+        let mut crc = self.init & mask;
+        for byte in data {
+            for i in 0..8 {
+                let bit = if self.reflected {
+                    byte >> i & 1
+                } else {
+                    byte >> (7 - i) & 1
+                };
+                let carry = (crc & top != 0) != (bit == 1);
+                crc = crc << 1 & mask;
+                if carry {
+                    crc ^= self.polynomial & mask;
+                }
+            }
+        }
+        if self.reflected {
+            crc = crc.reverse_bits() >> (64 - width);
+        }
+        (crc ^ self.xor) & mask
+    }
+
+    /// As many bits of it as are wanted.
+    fn sized(&self, data: &[u8], wanted: u32) -> u64 {
+        let (crc, width) = (self.of(data), u32::from(self.width));
+        if wanted < width && self.top {
+            return crc >> (width - wanted);
+        }
+        if wanted > width && self.extended {
+            let repeats = wanted.div_ceil(width.max(1));
+            return (0..repeats).fold(0, |all, i| all | crc.checked_shl(i * width).unwrap_or(0));
+        }
+        crc
+    }
 }
 
 impl Algorithm {
@@ -43,6 +109,36 @@ impl Algorithm {
     }
 }
 
+impl Algorithm {
+    /// From TNA's name. `RANDOM` is a hash like others, of bits that nobody can foretell: a CRC of another polynomial.
+    pub fn of_tofino(name: &str) -> Option<Algorithm> {
+        let crc = |width, polynomial| Crc {
+            width,
+            polynomial,
+            init: 0,
+            xor: 0,
+            reflected: false,
+            top: false,
+            extended: false,
+        };
+        Some(match name {
+            "IDENTITY" => Algorithm::Identity,
+            "RANDOM" => Algorithm::Crc(Crc {
+                reflected: true,
+                ..crc(64, 0x259c_84cb_a642_6349)
+            }),
+            "XOR8" => Algorithm::Xor8,
+            "XOR16" => Algorithm::Xor16,
+            "XOR32" => Algorithm::Xor32,
+            "CRC8" => Algorithm::Crc(crc(8, 0x07)),
+            "CRC16" => Algorithm::Crc16,
+            "CRC32" => Algorithm::Crc32,
+            "CRC64" => Algorithm::Crc(crc(64, 0x42f0_e1eb_a9ea_3693)),
+            _ => return None,
+        })
+    }
+}
+
 /// The hash of `data`, whose first `bits` bits count, as far as `width` bits need it.
 pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 {
     match algorithm {
@@ -63,6 +159,15 @@ pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 
                 x ^ u16::from_be_bytes([w[0], w.get(1).copied().unwrap_or(0)])
             })
             .into(),
+        Algorithm::Xor8 => data.iter().fold(0, |x, byte| x ^ byte).into(),
+        Algorithm::Xor32 => data
+            .chunks(4)
+            .fold(0, |x, w| {
+                let byte = |i: usize| u32::from(w.get(i).copied().unwrap_or(0));
+                x ^ (byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3))
+            })
+            .into(),
+        Algorithm::Crc(crc) => crc.sized(data, width),
         Algorithm::Identity => {
             let n = width.min(bits).min(64);
             bits::read(data, (bits - n) as usize, n)
@@ -113,6 +218,26 @@ mod tests {
     fn check_values_of_the_catalogues() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(crc16(b"123456789"), 0xbb3d);
+        let crc = |width, polynomial, init, xor, reflected| {
+            let crc = Crc {
+                width,
+                polynomial,
+                init,
+                xor,
+                reflected,
+                top: false,
+                extended: false,
+            };
+            crc.of(b"123456789")
+        };
+        // CRC-8/SMBUS, CRC-16/ARC, CRC-16/IBM-3740, CRC-32, CRC-64/ECMA-182.
+        assert_eq!(crc(8, 0x07, 0, 0, false), 0xf4);
+        assert_eq!(crc(16, 0x8005, 0, 0, true), 0xbb3d);
+        assert_eq!(crc(16, 0x1021, 0xffff, 0, false), 0x29b1);
+        let ones = 0xffff_ffff;
+        assert_eq!(crc(32, 0x04c1_1db7, ones, ones, true), 0xcbf4_3926);
+        let ecma = crc(64, 0x42f0_e1eb_a9ea_3693, 0, 0, false);
+        assert_eq!(ecma, 0x6c40_df5f_0b49_7347);
     }
 
     #[test]

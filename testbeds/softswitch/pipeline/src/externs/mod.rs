@@ -1,8 +1,10 @@
 //! What programs keep between packets: registers, counters, meters, random numbers, digests; and per packet checksums.
 
+pub mod capture;
 pub mod checksum;
 mod compare;
 pub mod counter;
+pub mod filter;
 pub mod hash;
 pub mod meter;
 pub mod profile;
@@ -54,9 +56,40 @@ pub struct State {
     pub digests_lost: u64,
     /// For data on its way into a hash.
     pub scratch: Vec<u8>,
+    /// Bytes of intrinsic metadata in front of the packet: not counted.
+    pub front: usize,
+    /// Bytes that the next counter or meter does not count.
+    pub adjust: u64,
+    /// The pipe that runs, if there are several.
+    pub pipe: u32,
+    /// Which pass this is: a register is executed once in it.
+    pub pass: u64,
+    /// The last pass in which a register was executed.
+    pub executed: Vec<u64>,
+    /// Executions beyond the first of a pass.
+    pub register_conflicts: u64,
+    /// Next index of each register action's log.
+    pub logs: Vec<u64>,
+    /// What the deparser asked for: see [`capture`].
+    pub captures: [capture::Capture; capture::KINDS],
+    /// Low-pass filters and random early detection.
+    pub filters: Vec<filter::Filter>,
 }
 
 impl State {
+    /// Bytes of the packet that counters and meters see.
+    #[inline(always)]
+    pub fn counted(&mut self, length: usize) -> u64 {
+        let bytes = (length - self.front.min(length)) as u64;
+        bytes.saturating_sub(std::mem::take(&mut self.adjust))
+    }
+
+    /// A register is executed in this pass.
+    pub fn executed(&mut self, unit: u32) {
+        let last = std::mem::replace(&mut self.executed[unit as usize], self.pass);
+        self.register_conflicts += u64::from(last == self.pass);
+    }
+
     /// Queues a digest message.
     pub fn digest(&mut self, instance: u32, frame: &[u64], layout: &Layout, at: u32) {
         if self.digests.len() >= DIGEST_LIMIT {

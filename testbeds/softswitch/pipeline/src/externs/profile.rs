@@ -152,6 +152,8 @@ pub struct Profile {
     pub spec: ProfileSpec,
     /// With a selector.
     pub selector: Option<Selector>,
+    /// Name of the selector, if that is another object.
+    pub alias: Option<String>,
     /// The tables that use it: indices into the state's.
     pub tables: Vec<u32>,
     members: BTreeMap<u32, Member>,
@@ -183,6 +185,7 @@ impl Profile {
                 selector: selector.is_some(),
             },
             selector,
+            alias: None,
             tables: Vec::new(),
             members: BTreeMap::new(),
             groups: BTreeMap::new(),

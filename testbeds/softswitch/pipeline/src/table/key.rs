@@ -23,7 +23,8 @@ impl Kind {
     /// From its P4 name.
     pub fn named(name: &str) -> Option<Kind> {
         Some(match name {
-            "exact" => Kind::Exact,
+            // The partition of an algorithmic TCAM is part of what must be equal.
+            "exact" | "atcam_partition_index" | "dleft_hash" => Kind::Exact,
             "lpm" => Kind::Lpm,
             "ternary" => Kind::Ternary,
             "range" => Kind::Range,

@@ -4,7 +4,7 @@
 //! search ending as soon as no later group can win. A table of exact fields has one group. The rank is the priority
 //! where the table wants one (P4Runtime: the largest wins), else the length of the LPM prefix.
 
-mod attached;
+pub mod attached;
 mod idle;
 pub mod key;
 mod linear;
@@ -155,6 +155,8 @@ pub struct Table {
     /// The control plane has written the default action.
     default_written: bool,
     idle: idle::Timers,
+    /// Cells of direct registers.
+    pub cells: attached::Cells,
 }
 
 impl Table {
@@ -181,6 +183,7 @@ impl Table {
             default_meter: meter::Cell::default(),
             default_written: false,
             idle: idle::Timers::default(),
+            cells: attached::Cells::default(),
         }
     }
 
@@ -555,6 +558,7 @@ impl Table {
         self.stop_timer(index);
         let entry = self.entries.get_mut(index as usize)?.take()?;
         self.free.push(index);
+        self.cells.forget(index);
         self.found = None;
         let (mask, value) = self.masked(&key.1);
         let rank = self.rank(key);

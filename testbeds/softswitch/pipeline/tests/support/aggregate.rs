@@ -1,4 +1,4 @@
-//! p4src's PSA program with its aggregation job, and its frames.
+//! p4src's program with its aggregation job, and its frames.
 #![allow(dead_code, missing_docs)]
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
@@ -19,6 +19,11 @@ pub const VERSION_FLAG: u8 = 0x80;
 
 /// The program, with flows for the given filters.
 pub fn program(filters: &[&str]) -> Arc<p4lang::ir::Program> {
+    program_for(parser_gen::Arch::Psa, filters)
+}
+
+/// The same for an architecture.
+pub fn program_for(arch: parser_gen::Arch, filters: &[&str]) -> Arc<p4lang::ir::Program> {
     let library = parser_gen::Library::builtin();
     let flows: Vec<_> = filters
         .iter()
@@ -32,10 +37,10 @@ pub fn program(filters: &[&str]) -> Arc<p4lang::ir::Program> {
         parser_gen::generate(&library, &flows, &parser_gen::Options { aggregate: true })
             .unwrap_or_else(|e| panic!("{e}"));
     let mut files = p4lang::Files::new();
-    for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {
+    for (path, text) in parser_gen::program(arch, &generated) {
         files.insert(&path, text);
     }
-    let path = parser_gen::Arch::Psa.main_path();
+    let path = arch.main_path();
     match p4lang::compile(&files, &path, &p4lang::Options::default()) {
         Ok(compiled) => Arc::new(compiled.program),
         Err(diagnostics) => panic!("{diagnostics}"),
@@ -44,7 +49,13 @@ pub fn program(filters: &[&str]) -> Arc<p4lang::ir::Program> {
 
 /// Loaded, the job's workers at ports 0 … 7, the server behind its own.
 pub fn switch(config: Config) -> Switch {
-    let mut switch = Switch::new(program(&[]), config).unwrap_or_else(|e| panic!("{e}"));
+    switch_for(parser_gen::Arch::Psa, config)
+}
+
+/// The same for an architecture.
+pub fn switch_for(arch: parser_gen::Arch, config: Config) -> Switch {
+    let program = program_for(arch, &[]);
+    let mut switch = Switch::new(program, config).unwrap_or_else(|e| panic!("{e}"));
     let write = |switch: &mut Switch,
                  table: &str,
                  key: &[(&str, u128)],

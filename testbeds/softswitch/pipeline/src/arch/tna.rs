@@ -1,0 +1,406 @@
+//! The Tofino Native Architecture, of Tofino 1 (TNA) and Tofino 2 (T2NA).
+//!
+//! ```text
+//!            ┌────────────── resubmit (once, 8 bytes for the port's metadata) ─┐
+//! port ──────┴→ ingress parser → ingress → deparser ─┬─→ digest                │
+//! generator ─↗                                       ├─→ mirror: as it came in ┴──┐
+//!                                                    ↓                            ↓
+//!             traffic manager: unicast, groups A and B, copy to CPU, mirror sessions ←─┐
+//!                   ↓ each by itself                                                   │
+//!             egress parser → egress → deparser ─┬─→ mirror: as it leaves ─────────────┘
+//!                                                └─→ port; a port in loopback: ingress again
+//! ```
+//!
+//! A port is a pipe (2 bits) and a port in it (7 bits). Where `Switch` has one pipeline, every pipe runs it with registers,
+//! counters and meters of its own; tables are the same in all.
+
+pub(crate) mod fixed;
+mod layout;
+pub(crate) mod multicast;
+pub mod once;
+pub(crate) mod packet_generator;
+pub(crate) mod pipes;
+
+use crate::arch::block::Run;
+use crate::bindings::Block;
+use crate::compile::Compiler;
+use crate::core::{Core, Job, Path};
+use crate::error::LoadError;
+use crate::externs::capture;
+use crate::op::{Code, Slot};
+use crate::stats::DropReason;
+pub(crate) use fixed::Fixed;
+use layout::{EgressHeader, Pipeline};
+use multicast::Copied;
+use p4lang::ir::{Arch, Package, PackageArg, Program};
+
+/// Pipes that a chip may have.
+pub(crate) const PIPES: u32 = crate::table::attached::PIPES as u32;
+/// Device ports: beyond the last pipe's.
+const PORTS: u32 = PIPES << 7;
+/// Bits of `parser_err`: nothing matched in a `select`.
+const NO_MATCH: u64 = 0x0001;
+
+/// Bytes of port metadata in front of a packet in ingress.
+pub(crate) fn port_metadata_bytes(program: &Program) -> u32 {
+    if program.arch == Arch::T2na { 24 } else { 8 }
+}
+
+/// Bytes that a resubmitted packet may carry.
+pub(crate) fn resubmit_limit(program: &Program) -> u32 {
+    if program.arch == Arch::T2na { 16 } else { 8 }
+}
+
+/// A TNA program.
+#[derive(Debug)]
+pub(crate) struct Tna {
+    pub(crate) code: Code,
+    pipelines: Vec<Pipeline>,
+    /// Which pipeline each pipe runs.
+    of_pipe: [Option<usize>; PIPES as usize],
+    /// Bytes of port metadata.
+    port_metadata: usize,
+    /// `parser_err` of each error.
+    parser_err: Vec<u64>,
+    egress_header: EgressHeader,
+    /// Slots that start as 0 in each parser.
+    cleared: Vec<Slot>,
+    tofino2: bool,
+}
+
+/// A packet on its way into ingress.
+struct Arrival<'a> {
+    port: u32,
+    /// What the first pass sends along.
+    resubmitted: Option<&'a [u8]>,
+    bytes: &'a [u8],
+    passes: u32,
+}
+
+impl Tna {
+    /// Compiles every pipeline.
+    pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<Tna, LoadError> {
+        let program = compiler.program;
+        let kept = compiler.alloc(layout::KEPT)?;
+        compiler.tofino.kept = (kept..kept + layout::KEPT).rev().collect();
+        let mut pipelines = Vec::new();
+        let mut of_pipe = [None; PIPES as usize];
+        for (name, arg) in &program.main.args {
+            let PackageArg::Package(package) = arg else {
+                continue;
+            };
+            let pipe = name.strip_prefix("pipe").and_then(|n| n.parse().ok());
+            let pipe = pipe.unwrap_or(pipelines.len());
+            if let Some(place) = of_pipe.get_mut(pipe) {
+                *place = Some(pipelines.len());
+            }
+            pipelines.push(Pipeline::load(compiler, package)?);
+        }
+        match pipelines.len() {
+            0 => return Err(LoadError::Shape("Switch wants a Pipeline".into())),
+            1 => of_pipe = [Some(0); PIPES as usize],
+            _ => {}
+        }
+        compiler.state.executed = vec![0; compiler.tofino.executed_twice.len()];
+        let counters = compiler.tofino.parser_counters.iter().copied();
+        let cleared = counters.chain(kept..kept + layout::KEPT).collect();
+        let bit = |name: &String| match name.as_str() {
+            "NoError" => 0,
+            "NoMatch" => NO_MATCH,
+            "PacketTooShort" | "HeaderTooShort" => 0x0002,
+            "CounterRange" => 0x0004,
+            "ParserTimeout" => 0x0010,
+            _ => 0x0020,
+        };
+        Ok(Tna {
+            code: Code::default(),
+            pipelines,
+            of_pipe,
+            port_metadata: port_metadata_bytes(program) as usize,
+            parser_err: program.errors.iter().map(bit).collect(),
+            egress_header: EgressHeader::of(program),
+            cleared,
+            tofino2: program.arch == Arch::T2na,
+        })
+    }
+
+    /// What the chip has besides the program, before anything is set.
+    pub(crate) fn fixed(&self, core: &Core) -> Fixed {
+        let pipes = if self.pipelines.len() == 1 {
+            pipes::Pipes::replicated(&core.state)
+        } else {
+            pipes::Pipes::default()
+        };
+        Fixed::new(pipes, self.tofino2)
+    }
+
+    /// A packet from a port.
+    pub(crate) fn receive(&self, core: &mut Core, now_ns: u64, port: u32, bytes: &[u8]) {
+        let arrival = Arrival {
+            port,
+            resubmitted: None,
+            bytes,
+            passes: 0,
+        };
+        self.ingress(core, now_ns, &arrival);
+    }
+
+    /// A packet of the work queue.
+    pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
+        match job.path {
+            Path::CloneE2e => self.mirror(core, now_ns, job.class, &job.bytes, job.passes),
+            Path::Resubmit => {
+                let data: Vec<u8> = job.meta.iter().map(|b| *b as u8).collect();
+                let arrival = Arrival {
+                    port: job.port,
+                    resubmitted: Some(&data),
+                    bytes: &job.bytes,
+                    passes: job.passes,
+                };
+                self.ingress(core, now_ns, &arrival);
+            }
+            path => {
+                if path == Path::Recirculate {
+                    let pipe = job.port >> 7;
+                    let generator = &mut core.tofino.generator;
+                    generator.recirculated(pipe, &job.bytes, now_ns);
+                }
+                self.receive(core, now_ns, job.port, &job.bytes);
+            }
+        }
+    }
+
+    /// Ingress, then whatever follows from it.
+    fn ingress(&self, core: &mut Core, now_ns: u64, arrival: &Arrival<'_>) {
+        let pipe = arrival.port >> 7;
+        let pipeline = self.of_pipe.get(pipe as usize).copied().flatten();
+        let Some(pipeline) = pipeline.filter(|_| arrival.port < PORTS) else {
+            core.stats.drop(DropReason::InvalidPort);
+            return;
+        };
+        let x = &self.pipelines[pipeline].ingress;
+        let mut packet = core.buffer();
+        self.ingress_front(core, now_ns, arrival, &mut packet);
+        let front = packet.len();
+        packet.extend_from_slice(arrival.bytes);
+        for region in &x.regions {
+            region.zero(&mut core.frame);
+        }
+        self.begin(core, pipe, front);
+        let mut out = core.buffer();
+
+        let parser = x.parser(core.tofino.port_parser(arrival.port));
+        let parsed = self.block(core, now_ns, parser, &packet, 0, &mut out);
+        let error = self.parser_err(parsed.1);
+        core.stats.parser_errors += u64::from(error != 0);
+        let dropped = error & NO_MATCH != 0 || (error != 0 && !x.reads_parser_error);
+        if !dropped {
+            x.parsed.global_tstamp.set(&mut core.frame, now_ns);
+            x.parsed.parser_err.set(&mut core.frame, error);
+            self.block(core, now_ns, x.control, &packet, parsed.0, &mut out);
+            self.block(core, now_ns, x.deparser, &packet, parsed.0, &mut out);
+            let payload = parsed.0.div_ceil(8).min(packet.len());
+            out.extend_from_slice(&packet[payload..]);
+        }
+        core.tofino.pipes.leave(&mut core.state, pipe);
+        if dropped {
+            core.stats.drop(DropReason::Parser);
+        } else {
+            self.after_ingress(core, now_ns, x, arrival, &out);
+        }
+        core.recycle(out);
+        core.recycle(packet);
+    }
+
+    /// The ingress intrinsic metadata, then the port's or the resubmitted packet's.
+    fn ingress_front(&self, core: &Core, now_ns: u64, arrival: &Arrival<'_>, to: &mut Vec<u8>) {
+        let again = u8::from(arrival.resubmitted.is_some());
+        let port = (arrival.port as u16).to_be_bytes();
+        to.extend([again << 7 | port[0], port[1]]);
+        to.extend(&now_ns.to_be_bytes()[2..]);
+        let start = to.len();
+        let data = match arrival.resubmitted {
+            Some(data) => data,
+            None => core.tofino.port_metadata(arrival.port),
+        };
+        to.extend(data.iter().take(self.port_metadata));
+        to.resize(start + self.port_metadata, 0);
+    }
+
+    /// Digests went when they were packed. A resubmission excludes the rest.
+    fn after_ingress(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        x: &layout::Ingress,
+        arrival: &Arrival<'_>,
+        out: &[u8],
+    ) {
+        let resubmit = core.state.captures[usize::from(capture::RESUBMIT)].take();
+        if let (Some((_, data)), None) = (resubmit, arrival.resubmitted) {
+            let job = Job {
+                path: Path::Resubmit,
+                port: arrival.port,
+                passes: arrival.passes + 1,
+                ..Job::default()
+            };
+            core.queue(job, arrival.bytes, |_, meta| {
+                meta.extend(data.iter().map(|b| u64::from(*b)));
+            });
+            return;
+        }
+        let frame = &core.frame;
+        let drop = x.drop_ctl.get(frame);
+        let mut request = x.request(frame);
+        if drop & 1 != 0 {
+            (request.unicast, request.groups) = (None, [None; 2]);
+        }
+        if drop & 2 != 0 {
+            request.copy_to_cpu = false;
+        }
+        let generated = self.tofino2 && x.pktgen.get(frame) != 0;
+        let place = (x.pktgen_address.get(frame), x.pktgen_length.get(frame));
+        if let (true, Some((_, header))) = (
+            generated,
+            core.state.captures[usize::from(capture::PKTGEN)].take(),
+        ) {
+            let generator = &mut core.tofino.generator;
+            generator.asked(arrival.port >> 7, place, &header, now_ns);
+        }
+        let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
+        let mirrored = mirror.is_some();
+        if let Some((session, mut header)) = mirror {
+            header.extend_from_slice(arrival.bytes);
+            self.mirror(core, now_ns, session, &header, arrival.passes);
+        }
+        if request.is_empty() {
+            if !mirrored || drop != 0 {
+                core.stats.drop(DropReason::Ingress);
+            }
+            return;
+        }
+        self.replicate(core, now_ns, &request, out, arrival.passes);
+    }
+
+    /// Egress of one copy.
+    fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
+        let pipe = copy.port >> 7;
+        let pipeline = self.of_pipe.get(pipe as usize).copied().flatten();
+        let Some(pipeline) =
+            pipeline.filter(|_| core.tofino.is_port(&core.config.ports, copy.port))
+        else {
+            core.stats.drop(DropReason::InvalidPort);
+            return;
+        };
+        if copy.bypass {
+            let mut out = core.buffer();
+            out.extend_from_slice(bytes);
+            self.leave(core, now_ns, copy.port, out);
+            return;
+        }
+        let x = &self.pipelines[pipeline].egress;
+        let mut packet = core.buffer();
+        self.egress_header
+            .write(now_ns, &copy, bytes.len(), &mut packet);
+        let front = packet.len();
+        packet.extend_from_slice(bytes);
+        for region in &x.regions {
+            region.zero(&mut core.frame);
+        }
+        self.begin(core, pipe, front);
+        let mut out = core.buffer();
+        let parser = x.parser(core.tofino.port_parser(copy.port));
+        let parsed = self.block(core, now_ns, parser, &packet, 0, &mut out);
+        // Egress drops nothing for the parser's sake.
+        let error = self.parser_err(parsed.1);
+        core.stats.parser_errors += u64::from(error != 0);
+        x.parsed.global_tstamp.set(&mut core.frame, now_ns);
+        x.parsed.parser_err.set(&mut core.frame, error);
+        self.block(core, now_ns, x.control, &packet, parsed.0, &mut out);
+        self.block(core, now_ns, x.deparser, &packet, parsed.0, &mut out);
+        let payload = parsed.0.div_ceil(8).min(packet.len());
+        out.extend_from_slice(&packet[payload..]);
+        core.tofino.pipes.leave(&mut core.state, pipe);
+        core.recycle(packet);
+
+        let drop = x.drop_ctl.get(&core.frame);
+        let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
+        if let (Some((session, mut header)), 0) = (mirror, drop & 4) {
+            header.extend_from_slice(&out);
+            let job = Job {
+                path: Path::CloneE2e,
+                class: session,
+                passes: copy.passes + 1,
+                ..Job::default()
+            };
+            core.queue(job, &header, |_, _| {});
+        }
+        if drop & 1 != 0 {
+            core.stats.drop(DropReason::Egress);
+            core.recycle(out);
+        } else {
+            self.leave(core, now_ns, copy.port, out);
+        }
+    }
+
+    /// Out of a port, or back in where it is in loopback.
+    fn leave(&self, core: &mut Core, now_ns: u64, port: u32, bytes: Vec<u8>) {
+        if core.tofino.loops(port) {
+            core.recirculate(now_ns, port, bytes, |_, _| {});
+        } else {
+            let port = core.tofino.outside(port, core.config.cpu_port);
+            core.transmit(port, bytes);
+        }
+    }
+
+    /// One pass through a pipe begins.
+    fn begin(&self, core: &mut Core, pipe: u32, front: usize) {
+        for slot in &self.cleared {
+            core.frame[*slot as usize] = 0;
+        }
+        let state = &mut core.state;
+        for unit in &mut state.checksums {
+            unit.clear();
+        }
+        (state.pipe, state.front, state.adjust) = (pipe, front, 0);
+        state.pass += 1;
+        state.captures = Default::default();
+        core.tofino.pipes.enter(state, pipe);
+    }
+
+    /// Runs one block; gives where the reading ended, bits, and the error.
+    fn block(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        block: Block,
+        packet: &[u8],
+        cursor: usize,
+        out: &mut Vec<u8>,
+    ) -> (usize, u64) {
+        let run = Run {
+            now_ns,
+            packet,
+            cursor,
+            out,
+        };
+        let ended = core.run_block(&self.code, block, run);
+        core.stats.register_conflicts = core.state.register_conflicts;
+        (ended.cursor, ended.error)
+    }
+
+    fn parser_err(&self, error: u64) -> u64 {
+        let known = usize::try_from(error)
+            .ok()
+            .and_then(|e| self.parser_err.get(e));
+        known.copied().unwrap_or(0)
+    }
+}
+
+/// A block of a pipeline by the name of its parameter.
+fn argument<'p>(package: &'p Package, name: &str) -> Result<&'p PackageArg, LoadError> {
+    let found = package.args.iter().find(|(n, _)| n == name);
+    found
+        .map(|(_, arg)| arg)
+        .ok_or_else(|| LoadError::Shape(format!("{} wants {name}", package.type_name)))
+}

@@ -1,0 +1,425 @@
+//! Where the parameters of TNA's blocks lie in the frame: intrinsic metadata are known by the names of their types.
+
+use super::argument;
+use super::multicast::{Copied, Request};
+use crate::arch::region::{Binder, Field, Region};
+use crate::bindings::Block;
+use crate::compile::Compiler;
+use crate::compile::tna::Gates;
+use crate::error::LoadError;
+use crate::exec::bits;
+use crate::op::Slot;
+use p4lang::ir::{ControlId, Package, PackageArg, Param, ParserId, Program, Type, Var};
+
+/// Slots that parsers keep residual checksums' places in.
+pub(super) const KEPT: u32 = 32;
+
+/// The blocks of one pipe.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    pub(super) ingress: Ingress,
+    pub(super) egress: Egress,
+}
+
+/// What the parser tells the control.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) global_tstamp: Field,
+    pub(super) parser_err: Field,
+}
+
+#[derive(Debug)]
+pub(super) struct Ingress {
+    parsers: Vec<Block>,
+    pub(super) control: Block,
+    pub(super) deparser: Block,
+    /// Everything that starts as 0.
+    pub(super) regions: Vec<Region>,
+    pub(super) parsed: Parsed,
+    /// Somebody looks at `parser_err`.
+    pub(super) reads_parser_error: bool,
+    pub(super) drop_ctl: Field,
+    pub(super) pktgen: Field,
+    pub(super) pktgen_address: Field,
+    pub(super) pktgen_length: Field,
+    tm: ForTm,
+}
+
+/// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three with their validities.
+#[derive(Debug, Default)]
+struct ForTm {
+    unicast: Own,
+    group_a: Own,
+    group_b: Own,
+    bypass_egress: Field,
+    copy_to_cpu: Field,
+    cos: Field,
+    cos_for_cpu: Field,
+    qid: Field,
+    hash1: Field,
+    hash2: Field,
+    xid: Field,
+    yid: Field,
+    rid: Field,
+}
+
+/// A field and its validity.
+#[derive(Debug, Default)]
+struct Own {
+    field: Field,
+    valid: Field,
+}
+
+impl Own {
+    fn get(&self, frame: &[u64]) -> Option<u32> {
+        (self.valid.get(frame) != 0).then(|| self.field.get(frame) as u32)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Egress {
+    parsers: Vec<Block>,
+    pub(super) control: Block,
+    pub(super) deparser: Block,
+    pub(super) regions: Vec<Region>,
+    pub(super) parsed: Parsed,
+    pub(super) drop_ctl: Field,
+}
+
+impl Ingress {
+    /// The parser of that number, if there are several.
+    pub(super) fn parser(&self, number: usize) -> Block {
+        *self.parsers.get(number).unwrap_or(&self.parsers[0])
+    }
+
+    /// What ingress asks the traffic manager for.
+    pub(super) fn request(&self, frame: &[u64]) -> Request {
+        let tm = &self.tm;
+        Request {
+            unicast: tm.unicast.get(frame),
+            groups: [tm.group_a.get(frame), tm.group_b.get(frame)],
+            copy_to_cpu: tm.copy_to_cpu.get(frame) != 0,
+            bypass: tm.bypass_egress.get(frame) != 0,
+            cos: tm.cos.get(frame),
+            cos_for_cpu: tm.cos_for_cpu.get(frame),
+            qid: tm.qid.get(frame),
+            hashes: [tm.hash1.get(frame), tm.hash2.get(frame)],
+            xid: tm.xid.get(frame) as u16,
+            yid: tm.yid.get(frame) as u16,
+            rid: tm.rid.get(frame) as u16,
+        }
+    }
+}
+
+impl Egress {
+    /// The parser of that number, if there are several.
+    pub(super) fn parser(&self, number: usize) -> Block {
+        *self.parsers.get(number).unwrap_or(&self.parsers[0])
+    }
+}
+
+/// The units of one direction and where their parameters lie.
+struct Gress<'p> {
+    parsers: Vec<ParserId>,
+    control: ControlId,
+    deparser: ControlId,
+    regions: Vec<Region>,
+    headers: Region,
+    meta: Region,
+    /// Intrinsic metadata by type name.
+    known: Vec<(&'p str, Region, &'p Type)>,
+}
+
+impl<'p> Gress<'p> {
+    fn bind(
+        compiler: &mut Compiler<'p>,
+        package: &'p Package,
+        prefix: &str,
+    ) -> Result<Gress<'p>, LoadError> {
+        let program = compiler.program;
+        let control_of = |name: &str| match argument(package, name)? {
+            PackageArg::Control(id) => Ok(*id),
+            _ => Err(LoadError::Shape(format!("{name} is a control"))),
+        };
+        let short = if prefix == "ingress" {
+            "ig_prsr"
+        } else {
+            "eg_prsr"
+        };
+        let name = format!("{prefix}_parser");
+        let several = package.args.iter().any(|(n, _)| n == short);
+        let parsers = match argument(package, if several { short } else { &name })? {
+            PackageArg::Parser(id) => vec![*id],
+            PackageArg::Package(parsers) => {
+                let ids = parsers.args.iter().filter_map(|(_, arg)| match arg {
+                    PackageArg::Parser(id) => Some(*id),
+                    _ => None,
+                });
+                ids.collect()
+            }
+            _ => Vec::new(),
+        };
+        let (control, deparser) = (
+            control_of(prefix)?,
+            control_of(&format!("{prefix}_deparser"))?,
+        );
+        let Some(first) = parsers.first() else {
+            return Err(LoadError::Shape(format!("{name} is a parser")));
+        };
+        let first = &program.parsers[first.index()];
+        let mut b = Binder { compiler };
+        let (headers, _) = b.region(&first.vars, &first.params, 1)?;
+        let (meta, _) = b.region(&first.vars, &first.params, 2)?;
+        let mut gress = Gress {
+            parsers,
+            control,
+            deparser,
+            regions: vec![headers, meta],
+            headers,
+            meta,
+            known: Vec::new(),
+        };
+        for id in gress.parsers.clone() {
+            let parser = &program.parsers[id.index()];
+            gress.intrinsic(&mut b, &parser.vars, &parser.params, 3)?;
+        }
+        for (id, skip) in [(control, 2), (deparser, 3)] {
+            let control = &program.controls[id.index()];
+            gress.intrinsic(&mut b, &control.vars, &control.params, skip)?;
+        }
+        Ok(gress)
+    }
+
+    /// Parameters of one type are one.
+    fn intrinsic(
+        &mut self,
+        b: &mut Binder<'_, 'p>,
+        vars: &'p [Var],
+        params: &'p [Param],
+        skip: usize,
+    ) -> Result<(), LoadError> {
+        let program = b.compiler.program;
+        for i in skip..params.len() {
+            let Some(name) = type_name(program, vars, &params[i]) else {
+                return Err(LoadError::Shape(format!(
+                    "parameter {} is no intrinsic metadata",
+                    params[i].name
+                )));
+            };
+            if self.known.iter().all(|(known, _, _)| *known != name) {
+                let (region, ty) = b.region(vars, params, i)?;
+                self.regions.push(region);
+                self.known.push((name, region, ty));
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, name: &str) -> Option<(Region, &'p Type)> {
+        let found = self.known.iter().find(|(known, _, _)| *known == name);
+        found.map(|(_, region, ty)| (*region, *ty))
+    }
+
+    fn field(&self, compiler: &mut Compiler<'p>, of: &str, name: &str) -> Result<Field, LoadError> {
+        match self.of(of) {
+            Some(of) => Binder { compiler }.field(of, name),
+            None => Ok(Field::default()),
+        }
+    }
+
+    /// A field with a validity of its own.
+    fn own(&self, compiler: &mut Compiler<'p>, of: &str, name: &str) -> Result<Own, LoadError> {
+        let field = self.field(compiler, of, name)?;
+        Ok(Own {
+            field,
+            valid: field.following(),
+        })
+    }
+
+    /// Slots of a unit's parameters: the packet, headers and metadata first.
+    fn slots(
+        &self,
+        program: &Program,
+        vars: &[Var],
+        params: &[Param],
+        packet: bool,
+    ) -> Vec<Option<Slot>> {
+        let mut slots = Vec::new();
+        if packet {
+            slots.push(None);
+        }
+        slots.extend([Some(self.headers.slot), Some(self.meta.slot)]);
+        for param in params.iter().skip(slots.len()) {
+            let name = type_name(program, vars, param);
+            let region = name.and_then(|name| self.of(name));
+            slots.push(region.map(|(region, _)| region.slot));
+        }
+        slots
+    }
+
+    fn compile_parsers(&self, compiler: &mut Compiler<'p>) -> Result<Vec<Block>, LoadError> {
+        let program = compiler.program;
+        let mut blocks = Vec::new();
+        for id in &self.parsers {
+            let parser = &program.parsers[id.index()];
+            let slots = self.slots(program, &parser.vars, &parser.params, true);
+            blocks.push(compiler.parser(*id, &slots)?);
+        }
+        Ok(blocks)
+    }
+
+    fn compile_control(
+        &self,
+        compiler: &mut Compiler<'p>,
+        id: ControlId,
+        packet: bool,
+    ) -> Result<Block, LoadError> {
+        let program = compiler.program;
+        let control = &program.controls[id.index()];
+        let slots = self.slots(program, &control.vars, &control.params, packet);
+        compiler.control(id, &slots)
+    }
+
+    fn parsed(&self, compiler: &mut Compiler<'p>, of: &str) -> Result<Parsed, LoadError> {
+        Ok(Parsed {
+            global_tstamp: self.field(compiler, of, "global_tstamp")?,
+            parser_err: self.field(compiler, of, "parser_err")?,
+        })
+    }
+}
+
+fn type_name<'p>(program: &'p Program, vars: &[Var], param: &Param) -> Option<&'p str> {
+    match &vars[param.var.index()].ty {
+        Type::Struct(id) => Some(&program.types[id.index()].name),
+        _ => None,
+    }
+}
+
+impl Pipeline {
+    pub(super) fn load<'p>(
+        compiler: &mut Compiler<'p>,
+        package: &'p Package,
+    ) -> Result<Pipeline, LoadError> {
+        Ok(Pipeline {
+            ingress: ingress(compiler, package)?,
+            egress: egress(compiler, package)?,
+        })
+    }
+}
+
+fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingress, LoadError> {
+    let gress = Gress::bind(compiler, package, "ingress")?;
+    let tm_type = "ingress_intrinsic_metadata_for_tm_t";
+    let deparser_type = "ingress_intrinsic_metadata_for_deparser_t";
+    let tm = |compiler: &mut Compiler<'p>, name| gress.field(compiler, tm_type, name);
+    let asked = |compiler: &mut Compiler<'p>, name| gress.field(compiler, deparser_type, name);
+    let for_tm = ForTm {
+        unicast: gress.own(compiler, tm_type, "ucast_egress_port")?,
+        group_a: gress.own(compiler, tm_type, "mcast_grp_a")?,
+        group_b: gress.own(compiler, tm_type, "mcast_grp_b")?,
+        bypass_egress: tm(compiler, "bypass_egress")?,
+        copy_to_cpu: tm(compiler, "copy_to_cpu")?,
+        cos: tm(compiler, "ingress_cos")?,
+        cos_for_cpu: tm(compiler, "icos_for_copy_to_cpu")?,
+        qid: tm(compiler, "qid")?,
+        hash1: tm(compiler, "level1_mcast_hash")?,
+        hash2: tm(compiler, "level2_mcast_hash")?,
+        xid: tm(compiler, "level1_exclusion_id")?,
+        yid: tm(compiler, "level2_exclusion_id")?,
+        rid: tm(compiler, "rid")?,
+    };
+    let parsers = gress.compile_parsers(compiler)?;
+    compiler.tofino.reads_parser_error = false;
+    let control = gress.compile_control(compiler, gress.control, false)?;
+    compiler.tofino.gates = Gates {
+        // Type 0 mirrors nothing in ingress, assigned or not.
+        mirror: asked(compiler, "mirror_type")?.slot(),
+        resubmit: asked(compiler, "resubmit_type")?.following().slot(),
+        digest: asked(compiler, "digest_type")?.following().slot(),
+    };
+    let deparser = gress.compile_control(compiler, gress.deparser, true)?;
+    compiler.tofino.gates = Gates::default();
+    Ok(Ingress {
+        parsers,
+        control,
+        deparser,
+        reads_parser_error: compiler.tofino.reads_parser_error,
+        parsed: gress.parsed(compiler, "ingress_intrinsic_metadata_from_parser_t")?,
+        drop_ctl: asked(compiler, "drop_ctl")?,
+        pktgen: asked(compiler, "pktgen")?,
+        pktgen_address: asked(compiler, "pktgen_address")?,
+        pktgen_length: asked(compiler, "pktgen_length")?,
+        tm: for_tm,
+        regions: gress.regions,
+    })
+}
+
+fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Egress, LoadError> {
+    let gress = Gress::bind(compiler, package, "egress")?;
+    let asked = "egress_intrinsic_metadata_for_deparser_t";
+    let parsers = gress.compile_parsers(compiler)?;
+    let control = gress.compile_control(compiler, gress.control, false)?;
+    let mirror = gress.field(compiler, asked, "mirror_type")?;
+    compiler.tofino.gates = Gates {
+        mirror: mirror.following().slot(),
+        ..Gates::default()
+    };
+    let deparser = gress.compile_control(compiler, gress.deparser, true)?;
+    compiler.tofino.gates = Gates::default();
+    Ok(Egress {
+        parsers,
+        control,
+        deparser,
+        parsed: gress.parsed(compiler, "egress_intrinsic_metadata_from_parser_t")?,
+        drop_ctl: gress.field(compiler, asked, "drop_ctl")?,
+        regions: gress.regions,
+    })
+}
+
+/// The bytes in front of a packet in egress.
+#[derive(Debug)]
+pub(super) struct EgressHeader {
+    bytes: usize,
+    /// Name, first bit, width.
+    fields: Vec<(String, usize, u32)>,
+}
+
+impl EgressHeader {
+    /// As the program declares it.
+    pub(super) fn of(program: &Program) -> EgressHeader {
+        let declared = program
+            .types
+            .iter()
+            .find(|t| t.name == "egress_intrinsic_metadata_t");
+        let (mut at, mut fields) = (0, Vec::new());
+        for field in declared.map(|t| t.fields.as_slice()).unwrap_or_default() {
+            let (Type::Bit(width) | Type::Int(width)) = field.ty else {
+                continue;
+            };
+            fields.push((field.name.clone(), at, width));
+            at += width as usize;
+        }
+        EgressHeader {
+            bytes: at / 8,
+            fields,
+        }
+    }
+
+    /// No packet waits here: the queue was empty.
+    pub(super) fn write(&self, now_ns: u64, copy: &Copied, length: usize, to: &mut Vec<u8>) {
+        to.resize(self.bytes, 0);
+        for (name, at, width) in &self.fields {
+            let value = match name.as_str() {
+                "egress_port" => copy.port.into(),
+                "enq_tstamp" => now_ns,
+                "egress_rid" => copy.rid.into(),
+                "egress_rid_first" => copy.rid_first.into(),
+                "egress_qid" => copy.qid,
+                "egress_cos" => copy.cos,
+                "pkt_length" => length as u64,
+                _ => continue,
+            };
+            bits::write(to, *at, *width, value & bits::mask(*width));
+        }
+    }
+}

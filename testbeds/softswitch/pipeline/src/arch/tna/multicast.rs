@@ -1,0 +1,215 @@
+//! The traffic manager: unicast, two multicast trees and a copy to the CPU, each by itself; and mirror sessions.
+//!
+//! A tree has two levels. Its nodes (L1) have a replication id and perhaps an exclusion id (XID); a packet whose
+//! `level1_exclusion_id` equals that skips the node. A node's ports and LAGs (L2) are skipped if the packet's `rid` is the
+//! node's and its `level2_exclusion_id` prunes the port.
+
+use super::Tna;
+use super::fixed::MirrorSession;
+use crate::core::Core;
+use crate::stats::DropReason;
+
+/// What ingress or a mirror session asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Request {
+    pub(crate) unicast: Option<u32>,
+    pub(crate) groups: [Option<u32>; 2],
+    pub(crate) copy_to_cpu: bool,
+    pub(crate) bypass: bool,
+    pub(crate) cos: u64,
+    pub(crate) cos_for_cpu: u64,
+    pub(crate) qid: u64,
+    pub(crate) hashes: [u64; 2],
+    pub(crate) xid: u16,
+    pub(crate) yid: u16,
+    pub(crate) rid: u16,
+}
+
+impl Request {
+    pub(super) fn is_empty(&self) -> bool {
+        self.unicast.is_none() && self.groups == [None; 2] && !self.copy_to_cpu
+    }
+}
+
+/// A copy on its way to egress.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Copied {
+    pub(crate) port: u32,
+    pub(crate) rid: u16,
+    /// The first of its node.
+    pub(crate) rid_first: bool,
+    pub(crate) qid: u64,
+    pub(crate) cos: u64,
+    pub(crate) bypass: bool,
+    pub(crate) passes: u32,
+}
+
+/// A node of a multicast tree.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MulticastNode {
+    /// Seen by egress as `egress_rid`.
+    pub rid: u16,
+    /// Packets with this `level1_exclusion_id` skip the node.
+    pub xid: Option<u16>,
+    /// A copy each.
+    pub ports: Vec<u32>,
+    /// A copy to one port of each, by `level2_mcast_hash`.
+    pub lags: Vec<Vec<u32>>,
+}
+
+/// A multicast tree.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MulticastTree {
+    /// `mcast_grp_a`, `mcast_grp_b`; greater than 0.
+    pub id: u16,
+    /// All of them.
+    pub nodes: Vec<MulticastNode>,
+    /// One of each list, by `level1_mcast_hash`.
+    pub ecmp: Vec<Vec<MulticastNode>>,
+}
+
+fn pick<T>(members: &[T], hash: u64) -> Option<&T> {
+    let at = hash.checked_rem(members.len() as u64)?;
+    members.get(at as usize)
+}
+
+impl Tna {
+    /// Every copy that is asked for.
+    pub(super) fn replicate(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        request: &Request,
+        bytes: &[u8],
+        passes: u32,
+    ) {
+        let copy = Copied {
+            qid: request.qid,
+            cos: request.cos,
+            bypass: request.bypass,
+            passes,
+            ..Copied::default()
+        };
+        if let Some(port) = request.unicast {
+            self.egress(core, now_ns, Copied { port, ..copy }, bytes);
+        }
+        for group in request.groups.into_iter().flatten() {
+            let copies = core.multicast_copies(group, request, copy);
+            if copies.is_none() {
+                core.stats.drop(DropReason::EmptyGroup);
+            }
+            for copy in copies.unwrap_or_default() {
+                self.egress(core, now_ns, copy, bytes);
+            }
+        }
+        if request.copy_to_cpu {
+            let port = core.tofino.cpu_port(core.config.cpu_port);
+            let cos = request.cos_for_cpu;
+            self.egress(core, now_ns, Copied { port, cos, ..copy }, bytes);
+        }
+    }
+
+    /// A mirrored packet, its header in front.
+    pub(super) fn mirror(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        session: u64,
+        bytes: &[u8],
+        passes: u32,
+    ) {
+        let id = u32::try_from(session).unwrap_or(u32::MAX);
+        if let Some(session) = core.tofino.mirror_session(id).cloned() {
+            let MirrorSession {
+                port,
+                groups,
+                copy_to_cpu,
+                rid,
+                exclusion,
+                hashes,
+                qid,
+                cos,
+                max_length,
+            } = session;
+            let request = Request {
+                unicast: port,
+                groups: groups.map(|g| g.map(u32::from)),
+                copy_to_cpu,
+                rid,
+                xid: exclusion.0,
+                yid: exclusion.1,
+                hashes: hashes.map(u64::from),
+                qid: qid.into(),
+                cos: cos.into(),
+                cos_for_cpu: cos.into(),
+                bypass: false,
+            };
+            let length = max_length.map_or(bytes.len(), |n| bytes.len().min(n as usize));
+            self.replicate(core, now_ns, &request, &bytes[..length], passes);
+            return;
+        }
+        // Sessions that P4Runtime made; 0 is reserved.
+        let found = (id != 0).then(|| core.replication.session(id, core.config.cpu_port));
+        let Some(session) = found.flatten().filter(|s| !s.replicas.is_empty()) else {
+            core.stats.drop(DropReason::NoSession);
+            return;
+        };
+        for replica in session.replicas.iter() {
+            let copy = Copied {
+                port: core.tofino.port_of(replica.port, core.config.cpu_port),
+                rid: replica.instance,
+                cos: session.class.into(),
+                passes,
+                ..Copied::default()
+            };
+            self.egress(core, now_ns, copy, session.cut(bytes));
+        }
+    }
+}
+
+impl Core {
+    /// The copies of a tree, in its order; `None`: there is no such tree, or it is empty.
+    fn multicast_copies(&self, group: u32, request: &Request, copy: Copied) -> Option<Vec<Copied>> {
+        let mut copies = Vec::new();
+        let Some(tree) = self.tofino.tree(group) else {
+            // A group that P4Runtime made: a node for each replica.
+            let replicas = self.replication.group(group).filter(|r| !r.is_empty())?;
+            for replica in replicas.iter() {
+                let port = self.tofino.port_of(replica.port, self.config.cpu_port);
+                let (rid, rid_first) = (replica.instance, true);
+                if request.rid != rid || !self.tofino.prunes(request.yid, port) {
+                    copies.push(Copied {
+                        port,
+                        rid,
+                        rid_first,
+                        ..copy
+                    });
+                }
+            }
+            return Some(copies);
+        };
+        let chosen = tree.ecmp.iter();
+        let chosen = chosen.filter_map(|nodes| pick(nodes, request.hashes[0]));
+        for node in tree.nodes.iter().chain(chosen) {
+            if node.xid == Some(request.xid) {
+                continue;
+            }
+            let lags = node.lags.iter();
+            let lags = lags.filter_map(|ports| pick(ports, request.hashes[1]));
+            let mut rid_first = true;
+            for port in node.ports.iter().chain(lags) {
+                if request.rid == node.rid && self.tofino.prunes(request.yid, *port) {
+                    continue;
+                }
+                let first = std::mem::take(&mut rid_first);
+                copies.push(Copied {
+                    port: *port,
+                    rid: node.rid,
+                    rid_first: first,
+                    ..copy
+                });
+            }
+        }
+        Some(copies)
+    }
+}

@@ -1,0 +1,122 @@
+//! A stateful ALU works once per packet: which registers a path through the program may execute a second time.
+//!
+//! Paths, not values, are looked at: branches exclude each other, everything else may happen. What is found here is
+//! counted at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses it where it is certain.
+
+use p4lang::ir::{Block, Const, Control, ControlId, ExternId, Program, Stmt, StmtKind};
+use std::collections::BTreeSet;
+
+/// Registers executed on the way, and those executed more than once.
+#[derive(Default, Clone)]
+struct Met {
+    once: BTreeSet<ExternId>,
+    twice: BTreeSet<ExternId>,
+}
+
+impl Met {
+    fn then(&mut self, next: Met) {
+        let again: Vec<_> = self.once.intersection(&next.once).copied().collect();
+        self.twice.extend(again);
+        self.twice.extend(next.twice);
+        self.once.extend(next.once);
+    }
+
+    fn or(&mut self, other: Met) {
+        self.once.extend(other.once);
+        self.twice.extend(other.twice);
+    }
+}
+
+/// In order of declaration.
+pub(crate) fn executed_twice(program: &Program) -> Vec<ExternId> {
+    let mut found = BTreeSet::new();
+    for i in 0..program.controls.len() {
+        // Blocks within others are met there, too: what is found twice is the same.
+        let walk = Walk { program };
+        found.extend(walk.control(ControlId(i as u32), 0).twice);
+    }
+    found.into_iter().collect()
+}
+
+/// Controls apply controls this deep at most; P4 has no recursion.
+const DEPTH: u32 = 64;
+
+struct Walk<'p> {
+    program: &'p Program,
+}
+
+impl<'p> Walk<'p> {
+    fn control(&self, id: ControlId, depth: u32) -> Met {
+        let control = &self.program.controls[id.index()];
+        if depth > DEPTH {
+            return Met::default();
+        }
+        self.block(control, &control.body, depth)
+    }
+
+    fn block(&self, control: &'p Control, block: &'p Block, depth: u32) -> Met {
+        let mut met = Met::default();
+        for stmt in block {
+            met.then(self.stmt(control, stmt, depth));
+        }
+        met
+    }
+
+    fn either(&self, control: &'p Control, blocks: &[&'p Block], depth: u32) -> Met {
+        let mut met = Met::default();
+        for block in blocks {
+            met.or(self.block(control, block, depth));
+        }
+        met
+    }
+
+    fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Met {
+        match &stmt.kind {
+            StmtKind::If(_, yes, no) => self.either(control, &[yes, no], depth),
+            StmtKind::Switch { cases, default, .. } => {
+                let mut blocks: Vec<&Block> = cases.iter().map(|(_, block)| block).collect();
+                blocks.push(default);
+                self.either(control, &blocks, depth)
+            }
+            StmtKind::Loop { body, update, .. } => {
+                let mut met = self.block(control, body, depth);
+                met.then(self.block(control, update, depth));
+                // Round after round.
+                met.then(met.clone());
+                met
+            }
+            StmtKind::Atomic(block) => self.block(control, block, depth),
+            StmtKind::ApplyTable { table, .. } => {
+                let actions = &control.tables[table.index()].actions;
+                let bodies: Vec<&Block> = actions
+                    .iter()
+                    .map(|a| &control.actions[a.action.index()].body)
+                    .collect();
+                self.either(control, &bodies, depth)
+            }
+            StmtKind::CallAction(id, _) => {
+                self.block(control, &control.actions[id.index()].body, depth)
+            }
+            StmtKind::ApplyControl(id, _) => self.control(*id, depth + 1),
+            StmtKind::CallMethod { object, .. } => {
+                let mut met = Met::default();
+                met.once.extend(self.register(*object));
+                met
+            }
+            _ => Met::default(),
+        }
+    }
+
+    /// The register that a call on this object executes.
+    fn register(&self, object: ExternId) -> Option<ExternId> {
+        let instance = &self.program.externs[object.index()];
+        match instance.type_name.as_str() {
+            "Register" | "DirectRegister" => Some(object),
+            name if name.contains("Action") => match instance.args.first() {
+                Some((_, Const::Extern(register))) => Some(*register),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

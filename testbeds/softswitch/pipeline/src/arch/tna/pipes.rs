@@ -1,0 +1,95 @@
+//! Registers, counters and meters of each pipe, where all pipes run one pipeline.
+//!
+//! Pipe 0's lie in the state, where the control plane finds them. Another pipe's change places with them while it runs.
+
+use crate::externs::counter::{Counter, CounterValue};
+use crate::externs::meter::Meter;
+use crate::externs::register::Bank;
+use crate::externs::{State, filter::Filter};
+
+/// What one pipe keeps.
+#[derive(Debug, Clone)]
+pub(crate) struct Local {
+    pub(crate) banks: Vec<Bank>,
+    pub(crate) counters: Vec<Counter>,
+    pub(crate) meters: Vec<Meter>,
+    pub(crate) filters: Vec<Filter>,
+}
+
+impl Local {
+    fn of(state: &State) -> Local {
+        Local {
+            banks: state.banks.clone(),
+            counters: state.counters.clone(),
+            meters: state.meters.clone(),
+            filters: state.filters.clone(),
+        }
+    }
+
+    fn swap(&mut self, state: &mut State) {
+        std::mem::swap(&mut self.banks, &mut state.banks);
+        std::mem::swap(&mut self.counters, &mut state.counters);
+        std::mem::swap(&mut self.meters, &mut state.meters);
+        std::mem::swap(&mut self.filters, &mut state.filters);
+    }
+}
+
+/// The other pipes. Empty where each pipe has a pipeline of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Pipes {
+    /// What a pipe starts with that no packet has met yet, and what the control plane wrote to it.
+    fresh: Option<Local>,
+    others: [Option<Local>; super::PIPES as usize - 1],
+}
+
+impl Pipes {
+    /// Each pipe with a copy of what the program starts with.
+    pub(super) fn replicated(state: &State) -> Pipes {
+        Pipes {
+            fresh: Some(Local::of(state)),
+            others: Default::default(),
+        }
+    }
+
+    /// Puts a pipe's state in place.
+    pub(super) fn enter(&mut self, state: &mut State, pipe: u32) {
+        let (Some(fresh), Some(other)) = (&self.fresh, (pipe as usize).checked_sub(1)) else {
+            return;
+        };
+        if let Some(other) = self.others.get_mut(other) {
+            other.get_or_insert_with(|| fresh.clone()).swap(state);
+        }
+    }
+
+    /// Puts pipe 0's back.
+    pub(super) fn leave(&mut self, state: &mut State, pipe: u32) {
+        let Some(other) = (pipe as usize).checked_sub(1) else {
+            return;
+        };
+        if let Some(Some(other)) = self.others.get_mut(other) {
+            other.swap(state);
+        }
+    }
+
+    /// All but pipe 0, for what the control plane writes to every pipe.
+    pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut Local> {
+        let others = self.others.iter_mut().flatten();
+        self.fresh.iter_mut().chain(others)
+    }
+
+    /// One of them; `None`: it keeps what pipe 0 was loaded with, or there are no pipes.
+    pub(crate) fn other(&self, pipe: u32) -> Option<&Local> {
+        let other = self.others.get((pipe as usize).checked_sub(1)?)?;
+        other.as_ref().or(self.fresh.as_ref())
+    }
+
+    /// What the other pipes counted in a cell.
+    pub(crate) fn counted(&self, counter: usize, index: usize) -> CounterValue {
+        let cells = self.others.iter().flatten();
+        let cells = cells.filter_map(|l| l.counters.get(counter)?.cells.get(index));
+        cells.fold(CounterValue::default(), |sum, cell| CounterValue {
+            packets: sum.packets.wrapping_add(cell.packets),
+            bytes: sum.bytes.wrapping_add(cell.bytes),
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! What TNA adds to the language: fields with a validity of their own, and objects that only a Tofino has.
+
+use crate::op::Slot;
+use hashbrown::{HashMap, HashSet};
+use p4lang::ir::{Arch, ExternId, Program};
+
+/// Fields of the intrinsic metadata that are invalid until they are assigned; invalid is not 0.
+const OWN_VALIDITY: &[(&str, &[&str])] = &[
+    (
+        "ingress_intrinsic_metadata_for_tm_t",
+        &["ucast_egress_port", "mcast_grp_a", "mcast_grp_b"],
+    ),
+    (
+        "ingress_intrinsic_metadata_for_deparser_t",
+        &["digest_type", "resubmit_type", "mirror_type"],
+    ),
+    ("egress_intrinsic_metadata_for_deparser_t", &["mirror_type"]),
+];
+
+/// An extern object of TNA that no other architecture has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// `RegisterAction…`, `DirectRegisterAction…`, `LearnAction…`, `MinMaxAction…`: its register is its first argument.
+    RegisterAction,
+    /// Of the table that names it: words of each entry's cell.
+    DirectRegister,
+    /// Index into the code's registers: one cell.
+    RegisterParam(u32),
+    /// See [`crate::externs::filter`]: index into the filters.
+    Filter(u32),
+    /// Of the table that names it.
+    DirectFilter(u32),
+    /// Checksum unit.
+    Checksum(u32),
+    /// The slot of its value: 8 bits, signed.
+    ParserCounter(Slot),
+    /// `Mirror`
+    Mirror,
+    /// `Resubmit`
+    Resubmit,
+    /// `Pktgen`
+    Pktgen,
+    /// `SelectorAction`
+    SelectorAction,
+    /// `MathUnit`
+    MathUnit,
+}
+
+/// Slots that gate what a deparser asks for: nothing is asked while they are 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gates {
+    /// Of `Mirror.emit`.
+    pub mirror: Option<Slot>,
+    /// Of `Resubmit.emit`.
+    pub resubmit: Option<Slot>,
+    /// Of `Digest.pack`.
+    pub digest: Option<Slot>,
+}
+
+/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+#[derive(Debug, Clone)]
+pub(super) struct Residual {
+    pub(super) unit: u32,
+    /// 1 once the call was met.
+    pub(super) met: Slot,
+    /// Where the parser stood, bits.
+    pub(super) start: Slot,
+    pub(super) to: super::place::Place,
+}
+
+/// Of a TNA program while it is compiled.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// The program is one of TNA or T2NA.
+    pub is_tofino: bool,
+    /// Somebody looks at the ingress parser's error.
+    pub reads_parser_error: bool,
+    /// Of the deparser being compiled.
+    pub gates: Gates,
+    /// Registers that a path may execute twice, and their units in [`crate::externs::State::executed`].
+    pub executed_twice: HashMap<ExternId, u32>,
+    /// Slots of parser counters, to be cleared for each packet.
+    pub parser_counters: HashSet<Slot>,
+    /// Index of the cell that the register action being compiled works on.
+    pub(super) cell_index: Option<Slot>,
+    /// Words of a direct register: table, first word, words.
+    pub(super) direct_registers: HashMap<ExternId, (u32, u32, u32)>,
+    /// Logs of `execute_log`, `enqueue`, `push`.
+    pub(super) logs: HashMap<ExternId, u32>,
+    pub(super) residuals: Vec<Residual>,
+    /// Slots that are cleared before each parser, not yet given away.
+    pub kept: Vec<Slot>,
+}
+
+impl Surroundings {
+    /// For a program; empty for those of other architectures.
+    pub fn of(program: &Program) -> Surroundings {
+        let is_tofino = matches!(program.arch, Arch::Tna | Arch::T2na);
+        Surroundings {
+            is_tofino,
+            executed_twice: if is_tofino {
+                let twice = crate::arch::tna::once::executed_twice(program);
+                twice.into_iter().zip(0..).collect()
+            } else {
+                HashMap::new()
+            },
+            ..Surroundings::default()
+        }
+    }
+
+    /// Whether the field has a validity, in the slot that follows it.
+    pub fn own_validity(&self, owner: &str, field: &str) -> bool {
+        self.is_tofino
+            && OWN_VALIDITY
+                .iter()
+                .any(|(name, fields)| *name == owner && fields.contains(&field))
+    }
+
+    /// A field is read or written.
+    pub fn met(&mut self, owner: &str, field: &str) {
+        self.reads_parser_error |=
+            owner == "ingress_intrinsic_metadata_from_parser_t" && field == "parser_err";
+    }
+}

@@ -1,0 +1,469 @@
+//! Methods of TNA's extern objects.
+
+use super::expr::literal;
+use super::objects::Object;
+use super::tna::{self, Residual};
+use super::tna_objects::COLOURS;
+use super::{Compiler, Result, const_u64};
+use crate::externs::capture;
+use crate::op::{Op, Slot, T3};
+use p4lang::ir::{Arg, Expr, ExternId, LValue};
+
+/// Bytes that a mirrored packet's header may have.
+const MIRROR_LIMIT: u32 = 32;
+
+impl Compiler<'_> {
+    pub(super) fn call_tofino_method(
+        &mut self,
+        object: ExternId,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let program = self.program;
+        let instance = &program.externs[object.index()];
+        match (self.objects[object.index()], method, args) {
+            (Object::Register(r), _, _) => self.register_method(object, r, method, args, result),
+            (Object::Counter(counter), "count", [Arg::In(index), rest @ ..]) => {
+                let index = self.index(index)?;
+                self.adjust(rest)?;
+                self.op(Op::Count { counter, index })
+            }
+            (Object::DirectCounter, "count", rest) => {
+                let Some(table) = self.direct.get(&object).copied() else {
+                    return self.unsupported("a direct counter that no table names");
+                };
+                self.adjust(rest)?;
+                self.op(Op::CountDirect { table })
+            }
+            (Object::Meter(meter), "execute", [Arg::In(index), rest @ ..]) => {
+                let index = self.index(index)?;
+                let colour = self.colour_and_adjust(rest)?;
+                let d = self.alloc(1)?;
+                self.op(Op::Meter {
+                    meter,
+                    index,
+                    colour,
+                    d,
+                })?;
+                self.coloured(instance, d, result)
+            }
+            (Object::DirectMeter, "execute", rest) => {
+                let Some(table) = self.direct.get(&object).copied() else {
+                    return self.unsupported("a direct meter that no table names");
+                };
+                let colour = self.colour_and_adjust(rest)?;
+                let d = self.alloc(1)?;
+                self.op(Op::MeterDirect { table, colour, d })?;
+                self.coloured(instance, d, result)
+            }
+            (Object::Hash(algorithm), "get", [Arg::In(data)]) => {
+                self.hash(algorithm, data, None, result)
+            }
+            (Object::Random(unit), "get", []) => {
+                self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
+            }
+            (Object::Digest(instance), "pack", [Arg::In(data)]) => {
+                let gate = self.tofino.gates.digest;
+                self.gated(gate, |c| c.digest(instance, data))
+            }
+            (Object::Tofino(special), _, _) => {
+                self.special_method(object, special, method, args, result)
+            }
+            _ => self.unsupported(format!("method {method} of extern {}", instance.type_name)),
+        }
+    }
+
+    fn special_method(
+        &mut self,
+        object: ExternId,
+        special: tna::Object,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let gates = self.tofino.gates;
+        match (special, method, args) {
+            (tna::Object::RegisterAction, _, _) => {
+                self.register_action(object, method, args, result)
+            }
+            (tna::Object::DirectRegister, _, _) => {
+                self.direct_register_method(object, method, args, result)
+            }
+            (tna::Object::RegisterParam(r), "read", []) => {
+                let index = self.constant(0)?;
+                self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
+            }
+            (tna::Object::Filter(filter), "execute", [Arg::In(value), Arg::In(index)]) => {
+                let (s, index) = (self.expr(value)?, self.index(index)?);
+                self.write_result(result, |c, d| {
+                    c.op(Op::Filter {
+                        filter,
+                        index,
+                        s,
+                        d,
+                    })
+                })
+            }
+            (tna::Object::DirectFilter(filter), "execute", [Arg::In(value)]) => {
+                let (s, index) = (self.expr(value)?, self.constant(0)?);
+                self.write_result(result, |c, d| {
+                    c.op(Op::Filter {
+                        filter,
+                        index,
+                        s,
+                        d,
+                    })
+                })
+            }
+            (tna::Object::Checksum(unit), _, _) => self.tofino_checksum(unit, method, args, result),
+            (tna::Object::ParserCounter(slot), _, _) => {
+                self.parser_counter(slot, method, args, result)
+            }
+            (tna::Object::Mirror, "emit", [Arg::In(session), rest @ ..]) => {
+                let session = self.index(session)?;
+                self.gated(gates.mirror, |c| {
+                    c.capture(capture::MIRROR, session, rest, MIRROR_LIMIT)
+                })
+            }
+            (tna::Object::Resubmit, "emit", rest) => {
+                let session = self.constant(0)?;
+                let limit = crate::arch::tna::resubmit_limit(self.program);
+                self.gated(gates.resubmit, |c| {
+                    c.capture(capture::RESUBMIT, session, rest, limit)
+                })
+            }
+            (tna::Object::Pktgen, "emit", rest) => {
+                let session = self.constant(0)?;
+                self.capture(capture::PKTGEN, session, rest, MIRROR_LIMIT)
+            }
+            _ => {
+                let name = &self.program.externs[object.index()].type_name;
+                self.unsupported(format!("method {method} of extern {name}"))
+            }
+        }
+    }
+
+    /// Runs `asked` unless the gate says that nothing is asked.
+    fn gated(
+        &mut self,
+        gate: Option<Slot>,
+        asked: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let skip = self.label();
+        if let Some(c) = gate {
+            self.op(Op::JumpIfNot { c, to: skip })?;
+        }
+        asked(self)?;
+        self.place(skip);
+        Ok(())
+    }
+
+    fn capture(&mut self, kind: u8, session: Slot, data: &[Arg], limit: u32) -> Result<()> {
+        let (layout, s) = match data {
+            [Arg::In(data)] => {
+                let layout = self.layout(&data.ty)?;
+                let bytes = self.code.layouts[layout as usize].bits.div_ceil(8);
+                if bytes > limit {
+                    return self.unsupported(format!(
+                        "{bytes} bytes in front of such a packet (the limit is {limit})"
+                    ));
+                }
+                (Some(layout), self.expr(data)?)
+            }
+            _ => (None, session),
+        };
+        self.op(Op::Capture {
+            kind,
+            session,
+            layout,
+            s,
+        })
+    }
+
+    /// `adjust_byte_count`: bytes that are not counted.
+    fn adjust(&mut self, args: &[Arg]) -> Result<()> {
+        match args {
+            [] | [Arg::Ignore] => Ok(()),
+            [Arg::In(bytes)] => {
+                let s = self.index(bytes)?;
+                self.op(Op::AdjustBytes { s })
+            }
+            _ => self.unsupported("these arguments of a counter"),
+        }
+    }
+
+    /// The arguments of a meter after its index: the colour so far, bytes that do not count, or both.
+    fn colour_and_adjust(&mut self, args: &[Arg]) -> Result<Slot> {
+        let green = self.constant(COLOURS[0])?;
+        match args {
+            // Colours have 8 bits, counts of bytes 32.
+            [Arg::In(e), rest @ ..] if super::layout::width(&e.ty) == 8 => {
+                let colour = self.expr(e)?;
+                self.adjust(rest)?;
+                Ok(colour)
+            }
+            rest => {
+                self.adjust(rest)?;
+                Ok(green)
+            }
+        }
+    }
+
+    /// A meter's colour as its constructor names it.
+    fn coloured(
+        &mut self,
+        instance: &p4lang::ir::ExternInstance,
+        colour: Slot,
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let argument = |name: &str| {
+            let found = instance.args.iter().find(|(n, _)| n == name);
+            found.and_then(|(_, v)| const_u64(v))
+        };
+        let own = [argument("green"), argument("yellow"), argument("red")];
+        self.write_result(result, |c, d| {
+            c.op(Op::Mov { d, s: colour })?;
+            let end = c.label();
+            for (standard, own) in COLOURS.into_iter().zip(own) {
+                let Some(own) = own else { continue };
+                let (skip, b, s) = (c.label(), c.constant(standard)?, c.constant(own)?);
+                c.op(Op::JumpNe {
+                    a: colour,
+                    b,
+                    to: skip,
+                })?;
+                c.op(Op::Mov { d, s })?;
+                c.op(Op::Jump(end))?;
+                c.place(skip);
+            }
+            c.place(end);
+            Ok(())
+        })
+    }
+
+    fn tofino_checksum(
+        &mut self,
+        unit: u32,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        match (method, args) {
+            ("add" | "subtract", [Arg::In(data)]) => {
+                self.checksum_data(unit, data, method == "subtract")
+            }
+            // What is left after subtractions: not complemented, to be added to in `update`.
+            ("get", []) => self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d })),
+            // True where the checksum is wrong, as a Tofino reports it.
+            ("verify", []) => {
+                let (sum, zero) = (self.alloc(1)?, self.constant(0)?);
+                self.op(Op::ChecksumGet { unit, d: sum })?;
+                self.write_result(result, |c, d| {
+                    c.op(Op::Ne(T3 {
+                        w: 16,
+                        d,
+                        a: sum,
+                        b: zero,
+                    }))
+                })
+            }
+            ("update", [Arg::In(data), rest @ ..]) => {
+                let ones = match rest {
+                    [Arg::In(e)] => literal(e) == Some(1),
+                    _ => false,
+                };
+                self.op(Op::ChecksumClear { unit })?;
+                self.checksum_data(unit, data, false)?;
+                self.write_result(result, |c, d| {
+                    c.op(Op::ChecksumGet { unit, d })?;
+                    if !ones {
+                        return Ok(());
+                    }
+                    let (all, skip) = (c.constant(0xffff)?, c.label());
+                    c.op(Op::JumpIf { c: d, to: skip })?;
+                    c.op(Op::Mov { d, s: all })?;
+                    c.place(skip);
+                    Ok(())
+                })
+            }
+            ("subtract_all_and_deposit", [Arg::Out(to)]) => {
+                let to = self.locate(to)?;
+                // Kept until the parser ends.
+                let (met, start) = self.tofino_kept()?;
+                let one = self.constant(1)?;
+                self.op(Op::Mov { d: met, s: one })?;
+                self.op(Op::Cursor { d: start })?;
+                self.tofino.residuals.push(Residual {
+                    unit,
+                    met,
+                    start,
+                    to,
+                });
+                Ok(())
+            }
+            _ => self.unsupported(format!("method {method} of a checksum")),
+        }
+    }
+
+    fn checksum_data(&mut self, unit: u32, data: &Expr, subtract: bool) -> Result<()> {
+        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
+            return self.unsupported("checksum data that is not a multiple of 8 bits");
+        }
+        self.op(Op::ChecksumAdd {
+            unit,
+            layout,
+            s,
+            subtract,
+        })
+    }
+
+    /// Two of the slots that the arch clears before each parser.
+    fn tofino_kept(&mut self) -> Result<(Slot, Slot)> {
+        match (self.tofino.kept.pop(), self.tofino.kept.pop()) {
+            (Some(met), Some(start)) => Ok((met, start)),
+            _ => self.unsupported("more than 16 residual checksums"),
+        }
+    }
+
+    /// At a parser's end: what the residual checksums have become.
+    pub(super) fn residuals(&mut self) -> Result<()> {
+        for Residual {
+            unit,
+            met,
+            start,
+            to,
+        } in std::mem::take(&mut self.tofino.residuals)
+        {
+            let (skip, d) = (self.label(), self.alloc(1)?);
+            self.op(Op::JumpIfNot { c: met, to: skip })?;
+            self.op(Op::ChecksumResidual { unit, start, d })?;
+            self.store(&to, d)?;
+            self.place(skip);
+        }
+        Ok(())
+    }
+
+    /// An 8-bit signed counter in a slot.
+    fn parser_counter(
+        &mut self,
+        slot: Slot,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let step = |c: &mut Self, e: &Expr, op: fn(T3) -> Op| {
+            let b = c.expr(e)?;
+            c.op(op(T3 {
+                w: 8,
+                d: slot,
+                a: slot,
+                b,
+            }))
+        };
+        match (method, args) {
+            ("set", [Arg::In(value)]) => {
+                let s = self.index(value)?;
+                self.op(Op::Slice {
+                    lo: 0,
+                    w: 8,
+                    d: slot,
+                    a: s,
+                })
+            }
+            (
+                "set",
+                [
+                    Arg::In(field),
+                    Arg::In(max),
+                    Arg::In(rotate),
+                    Arg::In(mask),
+                    Arg::In(add),
+                ],
+            ) => self.load_counter(slot, field, [max, rotate, mask, add]),
+            ("increment", [Arg::In(value)]) => step(self, value, Op::Add),
+            ("decrement", [Arg::In(value)]) => step(self, value, Op::Sub),
+            ("is_zero", []) => {
+                let b = self.constant(0)?;
+                self.write_result(result, |c, d| {
+                    c.op(Op::Eq(T3 {
+                        w: 8,
+                        d,
+                        a: slot,
+                        b,
+                    }))
+                })
+            }
+            ("is_negative", []) => self.write_result(result, |c, d| {
+                c.op(Op::Slice {
+                    lo: 7,
+                    w: 1,
+                    d,
+                    a: slot,
+                })
+            }),
+            _ => self.unsupported(format!("method {method} of a parser counter")),
+        }
+    }
+
+    /// ((field >> rotate) & mask) + add; beyond `max` the parser fails with `CounterRange`.
+    fn load_counter(
+        &mut self,
+        slot: Slot,
+        field: &Expr,
+        [max, rotate, mask, add]: [&Expr; 4],
+    ) -> Result<()> {
+        let (Some(max), Some(rotate), Some(mask), Some(add)) =
+            (literal(max), literal(rotate), literal(mask), literal(add))
+        else {
+            return self.unsupported("a parser counter with anything but constants");
+        };
+        // Tofino 1 gives the mask as its number of ones less one.
+        let mask = if self.program.arch == p4lang::ir::Arch::Tna {
+            crate::exec::bits::mask(mask as u32 + 1)
+        } else {
+            mask
+        };
+        // The field lies in 8 bits, which are rotated.
+        let value = self.index(field)?;
+        let (low, high, by, back) = (
+            self.alloc(1)?,
+            self.alloc(1)?,
+            self.constant(rotate % 8)?,
+            self.constant((8 - rotate % 8) % 8)?,
+        );
+        let t3 = |d, a, b| T3 { w: 8, d, a, b };
+        self.op(Op::Slice {
+            lo: 0,
+            w: 8,
+            d: slot,
+            a: value,
+        })?;
+        self.op(Op::Shr(t3(low, slot, by)))?;
+        self.op(Op::Shl(t3(high, slot, back)))?;
+        self.op(Op::Or(t3(slot, low, high)))?;
+        let mask = self.constant(mask)?;
+        self.op(Op::And(t3(slot, slot, mask)))?;
+        let add = self.constant(add)?;
+        self.op(Op::Add(T3 {
+            w: 64,
+            d: low,
+            a: slot,
+            b: add,
+        }))?;
+        self.op(Op::Add(t3(slot, slot, add)))?;
+        let (max, good) = (self.constant(max)?, self.label());
+        self.op(Op::Le(T3 {
+            w: 64,
+            d: high,
+            a: low,
+            b: max,
+        }))?;
+        self.op(Op::JumpIf { c: high, to: good })?;
+        let (error, to) = (self.error_slot("CounterRange")?, self.scope.reject);
+        self.op(Op::Fail { error, to })?;
+        self.place(good);
+        Ok(())
+    }
+}

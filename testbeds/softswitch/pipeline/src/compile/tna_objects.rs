@@ -1,0 +1,258 @@
+//! TNA's extern objects.
+
+use super::objects::{Object, initial_words};
+use super::tna;
+use super::{Compiler, Result, const_u64};
+use crate::error::LoadError;
+use crate::externs::filter::{Filter, Kind as FilterKind};
+use crate::externs::hash::{Algorithm, Crc};
+use crate::externs::{counter, meter, profile, random};
+use p4lang::ir::{Const, ExternId, ExternInstance, Type};
+
+/// `MeterColor_t`: green, yellow, red.
+pub const COLOURS: [u64; 3] = [0, 1, 3];
+
+/// Cells of one counter or meter at most.
+const CELL_LIMIT: u64 = 1 << 24;
+
+impl Compiler<'_> {
+    pub(super) fn tofino_object(
+        &mut self,
+        id: ExternId,
+        instance: &ExternInstance,
+        registers: &mut u32,
+    ) -> Result<Object> {
+        let name = instance.name.clone();
+        let mut register = || {
+            *registers += 1;
+            *registers - 1
+        };
+        Ok(match instance.type_name.as_str() {
+            "Register" => Object::Register(register()),
+            "RegisterParam" => Object::Tofino(tna::Object::RegisterParam(register())),
+            "Counter" => {
+                let kind = self.counter_kind(instance)?;
+                let cells = vec![counter::CounterValue::default(); cells(instance)?];
+                self.state
+                    .counters
+                    .push(counter::Counter { name, kind, cells });
+                Object::Counter(self.state.counters.len() as u32 - 1)
+            }
+            "DirectCounter" => Object::DirectCounter,
+            "Meter" => {
+                let bytes = self.counter_kind(instance)?.bytes;
+                let cells = cells(instance)?;
+                self.state
+                    .meters
+                    .push(meter::Meter::new(name, bytes, COLOURS, cells));
+                Object::Meter(self.state.meters.len() as u32 - 1)
+            }
+            "DirectMeter" => Object::DirectMeter,
+            "Lpf" | "DirectLpf" | "Wred" | "DirectWred" => {
+                let direct = instance.type_name.starts_with("Direct");
+                let n = if direct { 1 } else { cells(instance)? };
+                let argument = |name: &str| {
+                    let found = instance.args.iter().find(|(n, _)| n == name);
+                    found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
+                };
+                let kind = if instance.type_name.ends_with("Lpf") {
+                    FilterKind::LowPass
+                } else {
+                    FilterKind::EarlyDetection {
+                        drop: argument("drop_value"),
+                        keep: argument("no_drop_value"),
+                    }
+                };
+                let random = random::Random::new(self.seed, id.0.into(), 0, 0);
+                self.state.filters.push(Filter::new(name, kind, n, random));
+                let filter = self.state.filters.len() as u32 - 1;
+                Object::Tofino(if direct {
+                    tna::Object::DirectFilter(filter)
+                } else {
+                    tna::Object::Filter(filter)
+                })
+            }
+            "Hash" => Object::Hash(self.tofino_algorithm(instance)?),
+            "CRCPolynomial" | "ParserPriority" | "Atcam" | "Alpm" | "IdleTimeout" => {
+                Object::Passive
+            }
+            "Checksum" => Object::Tofino(tna::Object::Checksum(self.checksum_unit())),
+            "ParserCounter" => {
+                let slot = self.alloc(1)?;
+                self.tofino.parser_counters.insert(slot);
+                Object::Tofino(tna::Object::ParserCounter(slot))
+            }
+            "Random" => {
+                let width = match instance.type_args.first() {
+                    Some(Type::Bit(w) | Type::Int(w)) if *w <= 64 => *w,
+                    _ => return self.unsupported("a Random of this type"),
+                };
+                let high = crate::exec::bits::mask(width);
+                let random = random::Random::new(self.seed, id.0.into(), 0, high);
+                self.state.randoms.push(random);
+                Object::Random(self.state.randoms.len() as u32 - 1)
+            }
+            "Digest" => {
+                self.state.digest_names.push(name);
+                Object::Digest(self.state.digest_names.len() as u32 - 1)
+            }
+            "Mirror" => Object::Tofino(tna::Object::Mirror),
+            "Resubmit" => Object::Tofino(tna::Object::Resubmit),
+            "Pktgen" => Object::Tofino(tna::Object::Pktgen),
+            "MathUnit" => Object::Tofino(tna::Object::MathUnit),
+            "ActionProfile" => {
+                let size = instance.args.first().and_then(|(_, v)| const_u64(v));
+                let Some(size) = size else {
+                    return self.unsupported("a profile of this size");
+                };
+                self.new_profile(id, name, size, None);
+                Object::Passive
+            }
+            "ActionSelector" => {
+                self.tofino_selector(id, instance)?;
+                Object::Passive
+            }
+            "SelectorAction" => Object::Tofino(tna::Object::SelectorAction),
+            "DirectRegister" => Object::Tofino(tna::Object::DirectRegister),
+            other
+                if other.contains("RegisterAction")
+                    || other.contains("LearnAction")
+                    || other.contains("MinMaxAction") =>
+            {
+                Object::Tofino(tna::Object::RegisterAction)
+            }
+            other => return self.unsupported(format!("extern {other}")),
+        })
+    }
+
+    fn new_profile(
+        &mut self,
+        id: ExternId,
+        name: String,
+        size: u64,
+        selector: Option<profile::Selector>,
+    ) {
+        self.profiles.insert(id, self.state.profiles.len() as u32);
+        self.state
+            .profiles
+            .push(profile::Profile::new(name, size, selector));
+    }
+
+    /// A selector and its profile are one: groups of the profile's members.
+    fn tofino_selector(&mut self, id: ExternId, instance: &ExternInstance) -> Result<()> {
+        let mut objects = instance.args.iter().filter_map(|(_, v)| match v {
+            Const::Extern(object) => Some(*object),
+            _ => None,
+        });
+        let hash = objects
+            .clone()
+            .find_map(|o| match self.objects.get(o.index()) {
+                Some(Object::Hash(algorithm)) => {
+                    let ty = self.program.externs[o.index()].type_args.first();
+                    Some((*algorithm, ty.map_or(32, super::layout::width)))
+                }
+                _ => None,
+            });
+        let Some((algorithm, width)) = hash else {
+            return self.unsupported("a selector without a hash");
+        };
+        let selector = profile::Selector {
+            algorithm,
+            width: width.min(64),
+        };
+        let of = objects.find_map(|o| self.profiles.get(&o).copied());
+        match of {
+            Some(profile) => {
+                self.profiles.insert(id, profile);
+                let profile = &mut self.state.profiles[profile as usize];
+                profile.spec.selector = true;
+                profile.selector = Some(selector);
+                profile.alias = Some(instance.name.clone());
+            }
+            None => {
+                let size = instance.args.iter().find(|(n, _)| n == "size");
+                let size = size.and_then(|(_, v)| const_u64(v)).unwrap_or(0);
+                self.new_profile(id, instance.name.clone(), size, Some(selector));
+            }
+        }
+        Ok(())
+    }
+
+    fn tofino_algorithm(&self, instance: &ExternInstance) -> Result<Algorithm> {
+        let polynomial = instance.args.iter().find_map(|(_, v)| match v {
+            Const::Extern(id) => Some(&self.program.externs[id.index()]),
+            _ => None,
+        });
+        if let Some(polynomial) = polynomial {
+            return self.polynomial(polynomial);
+        }
+        let algorithm = instance.args.iter().find_map(|(_, v)| match v {
+            Const::Enum(id, i) => {
+                let members = &self.program.enums[id.index()].members;
+                Algorithm::of_tofino(members.get(*i as usize)?)
+            }
+            _ => None,
+        });
+        match algorithm {
+            Some(algorithm) => Ok(algorithm),
+            None => self.unsupported("this hash algorithm"),
+        }
+    }
+
+    fn polynomial(&self, instance: &ExternInstance) -> Result<Algorithm> {
+        let width = match instance.type_args.first() {
+            Some(Type::Bit(w)) if *w <= 64 => *w as u8,
+            _ => return self.unsupported("a polynomial beyond 64 bits"),
+        };
+        let number = |name: &str| {
+            let found = instance.args.iter().find(|(n, _)| n == name);
+            found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
+        };
+        Ok(Algorithm::Crc(Crc {
+            width,
+            polynomial: number("coeff"),
+            init: number("init"),
+            xor: number("xor"),
+            reflected: number("reversed") != 0,
+            top: number("msb") != 0,
+            extended: number("extended") != 0,
+        }))
+    }
+
+    /// Gives a direct register its words in the table's entries.
+    pub(super) fn direct_register(&mut self, id: ExternId, table: u32) -> Result<()> {
+        let program = self.program;
+        let instance = &program.externs[id.index()];
+        if instance.type_name != "DirectRegister" {
+            return Ok(());
+        }
+        let Some(ty) = instance.type_args.first() else {
+            return self.unsupported("a direct register without a type");
+        };
+        let layout = self.layout(ty)?;
+        let layout = &self.code.layouts[layout as usize];
+        let widths: Vec<u32> = layout.fields.iter().map(|f| f.width).collect();
+        let words = layout.slots;
+        let initial = instance.args.first();
+        let initial = initial
+            .and_then(|(_, v)| initial_words(v, &widths))
+            .unwrap_or_else(|| vec![0; words as usize]);
+        let cells = &mut self.state.tables[table as usize].cells;
+        let offset = cells.initial.len() as u32;
+        cells.initial.extend(initial);
+        let place = (table, offset, words);
+        self.tofino.direct_registers.insert(id, place);
+        Ok(())
+    }
+}
+
+fn cells(instance: &ExternInstance) -> Result<usize> {
+    let size = instance.args.iter().find(|(n, _)| n == "size");
+    match size.and_then(|(_, v)| const_u64(v)) {
+        Some(n) if n <= CELL_LIMIT => Ok(n as usize),
+        _ => Err(LoadError::TooLarge(format!(
+            "{} has more than {CELL_LIMIT} cells",
+            instance.name
+        ))),
+    }
+}

@@ -1,0 +1,387 @@
+//! Stateful ALUs: the bodies of register actions, run between a cell's reading and its writing back.
+
+use super::layout::width;
+use super::objects::Object;
+use super::tna;
+use super::v1model_functions::written;
+use super::{Compiler, Result, Unit};
+use crate::op::{Op, Slot, T3};
+use p4lang::ir::{
+    ActionId, Arg, Block, Const, Expr, ExternId, LValue, Stmt, StmtKind, Type, VarId,
+};
+
+/// Where an action's cell is.
+#[derive(Clone, Copy)]
+enum Cell {
+    /// Register and index.
+    Indexed(u32, Slot),
+    /// Table, first word, words.
+    Direct(u32, u32, u32),
+}
+
+impl<'p> Compiler<'p> {
+    /// `execute` and its kin.
+    pub(super) fn register_action(
+        &mut self,
+        object: ExternId,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        match method {
+            "predicate" => self.predicate(args, result),
+            "address" => {
+                let Some(index) = self.tofino.cell_index else {
+                    return self.unsupported("an address outside a register action");
+                };
+                self.write_result(result, |c, d| c.op(Op::Mov { d, s: index }))
+            }
+            "min8" | "max8" => self.extreme(method == "min8", 8, args, result),
+            "min16" | "max16" => self.extreme(method == "min16", 16, args, result),
+            "execute" => {
+                // The index may be left out: a direct register has none, and one of Tofino 2 may be a single cell.
+                let (index, outs) = match args {
+                    [Arg::In(index), outs @ ..] => (self.index(index)?, outs),
+                    [Arg::Ignore, outs @ ..] if self.is_indexed(object) => {
+                        (self.constant(0)?, outs)
+                    }
+                    outs => (self.constant(0)?, outs),
+                };
+                self.execute(object, index, outs, result)
+            }
+            "execute_log" => {
+                let size = self
+                    .register_of(object)
+                    .map(|r| self.registers[r as usize].size);
+                let Some(size) = size else {
+                    return self.unsupported("a log in a direct register");
+                };
+                let next = self.state.logs.len() as u32;
+                let log = *self.tofino.logs.entry(object).or_insert(next);
+                if log == next {
+                    self.state.logs.push(0);
+                }
+                let (d, size) = (self.alloc(1)?, self.constant(size)?);
+                self.op(Op::NextLog { log, d, size })?;
+                self.execute(object, d, args, result)
+            }
+            _ => self.unsupported(format!("method {method} of a register action")),
+        }
+    }
+
+    /// The extern that a register action executes.
+    fn target(&self, object: ExternId) -> Option<ExternId> {
+        let instance = &self.program.externs[object.index()];
+        match instance.args.first() {
+            Some((_, Const::Extern(id))) => Some(*id),
+            _ => None,
+        }
+    }
+
+    fn register_of(&self, object: ExternId) -> Option<u32> {
+        match self.objects.get(self.target(object)?.index())? {
+            Object::Register(r) => Some(*r),
+            _ => None,
+        }
+    }
+
+    fn is_indexed(&self, object: ExternId) -> bool {
+        self.register_of(object).is_some()
+    }
+
+    fn execute(
+        &mut self,
+        object: ExternId,
+        index: Slot,
+        outs: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let Some(target) = self.target(object) else {
+            return self.unsupported("a register action without a register");
+        };
+        let cell = match self.objects.get(target.index()) {
+            Some(Object::Register(r)) => Cell::Indexed(*r, index),
+            Some(Object::Tofino(tna::Object::DirectRegister)) => {
+                match self.tofino.direct_registers.get(&target) {
+                    Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
+                    None => return self.unsupported("a direct register that no table names"),
+                }
+            }
+            _ => return self.unsupported("a register action of this object"),
+        };
+        self.once(target)?;
+        let (control, id) = self.body_of(object, "apply")?;
+        let action = &control.actions[id.index()];
+        let value_ty = match action.params.first() {
+            Some(param) => &control.vars[param.var.index()].ty,
+            None => return self.unsupported("a register action without a value"),
+        };
+        let words = match cell {
+            Cell::Indexed(r, _) => self.code.registers[r as usize].words,
+            Cell::Direct(_, _, words) => words,
+        };
+        if self.size(value_ty)? != words {
+            return self.unsupported("a register action of another type than its register");
+        }
+        let value = self.alloc(words)?;
+        self.op(match cell {
+            Cell::Indexed(r, index) => Op::RegisterRead { r, d: value, index },
+            Cell::Direct(table, offset, words) => Op::DirectRead {
+                table,
+                offset,
+                words,
+                d: value,
+            },
+        })?;
+        let mut slots = vec![value];
+        for param in &action.params[1..] {
+            let n = self.size(&control.vars[param.var.index()].ty)?;
+            let slot = self.alloc(n)?;
+            self.op(Op::Zero { d: slot, n })?;
+            slots.push(slot);
+        }
+        let outer = self.tofino.cell_index.replace(index);
+        self.method_body(id, &slots)?;
+        self.tofino.cell_index = outer;
+        if action
+            .params
+            .first()
+            .is_some_and(|p| changes(&action.body, p.var))
+        {
+            self.op(match cell {
+                Cell::Indexed(r, index) => Op::RegisterWrite { r, index, s: value },
+                Cell::Direct(table, offset, words) => Op::DirectWrite {
+                    table,
+                    offset,
+                    words,
+                    s: value,
+                },
+            })?;
+        }
+        let mut results = slots[1..].iter();
+        if let (Some(lvalue), Some(s)) = (result, results.next()) {
+            let place = self.locate(lvalue)?;
+            self.store(&place, *s)?;
+        }
+        for (out, s) in outs.iter().zip(results) {
+            if let Some(lvalue) = written(out) {
+                let place = self.locate(lvalue)?;
+                self.store(&place, *s)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts at run time, where a path executes the register twice.
+    pub(super) fn once(&mut self, register: ExternId) -> Result<()> {
+        match self.tofino.executed_twice.get(&register).copied() {
+            Some(unit) => self.op(Op::RegisterOnce { unit }),
+            None => Ok(()),
+        }
+    }
+
+    fn body_of(
+        &self,
+        object: ExternId,
+        method: &str,
+    ) -> Result<(&'p p4lang::ir::Control, ActionId)> {
+        let program = self.program;
+        let instance = &program.externs[object.index()];
+        let found = instance.methods.iter().find(|(name, _)| name == method);
+        match (self.scope.unit, found) {
+            (Unit::Control(id, control), Some((_, action))) if instance.owner == Some(id) => {
+                Ok((control, *action))
+            }
+            (_, None) => self.unsupported(format!("{} without `{method}`", instance.name)),
+            _ => self.unsupported("a register action of another control"),
+        }
+    }
+
+    /// An implemented method's body on the given places.
+    fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
+        let Unit::Control(_, control) = self.scope.unit else {
+            return self.unsupported("a method outside a control");
+        };
+        let action = &control.actions[id.index()];
+        for (param, slot) in action.params.iter().zip(slots) {
+            self.scope.slots[param.var.index()] = *slot;
+        }
+        let end = self.label();
+        let ret = std::mem::replace(&mut self.scope.ret, end);
+        let loops = std::mem::take(&mut self.scope.loops);
+        let done = self.block(&action.body);
+        self.scope.ret = ret;
+        self.scope.loops = loops;
+        done?;
+        self.place(end);
+        Ok(())
+    }
+
+    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place.
+    fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
+        let Some(lvalue) = result else { return Ok(()) };
+        let n = self.alloc(1)?;
+        self.op(Op::Zero { d: n, n: 1 })?;
+        for (i, arg) in args.iter().enumerate() {
+            let Arg::In(e) = arg else { continue };
+            let (bit, shift) = (self.expr(e)?, self.constant(i as u64)?);
+            let moved = self.alloc(1)?;
+            self.op(Op::Shl(T3 {
+                w: 8,
+                d: moved,
+                a: bit,
+                b: shift,
+            }))?;
+            self.op(Op::Or(T3 {
+                w: 8,
+                d: n,
+                a: n,
+                b: moved,
+            }))?;
+        }
+        let w = width(&lvalue.ty).min(64) as u8;
+        let one = self.constant(1)?;
+        self.write_result(result, |c, d| c.op(Op::Shl(T3 { w, d, a: one, b: n })))
+    }
+
+    /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
+    fn extreme(
+        &mut self,
+        least: bool,
+        part: u32,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let [Arg::In(value), Arg::In(mask), rest @ ..] = args else {
+            return self.unsupported("this use of a minimum or maximum");
+        };
+        if rest.get(1).is_some_and(|a| !matches!(a, Arg::Ignore)) {
+            return self.unsupported("a minimum or maximum that changes the value");
+        }
+        let bits = width(&value.ty);
+        let (s, mask) = (self.expr(value)?, self.expr(mask)?);
+        let (best, at, any) = (self.alloc(1)?, self.alloc(1)?, self.alloc(1)?);
+        self.op(Op::Zero { d: best, n: 1 })?;
+        self.op(Op::Zero { d: at, n: 1 })?;
+        self.op(Op::Zero { d: any, n: 1 })?;
+        let one = self.constant(1)?;
+        for i in 0..bits / part {
+            let (skip, take) = (self.label(), self.label());
+            let (named, x) = (self.alloc(1)?, self.alloc(1)?);
+            self.slice(named, mask, 16, i, i)?;
+            self.op(Op::JumpIfNot { c: named, to: skip })?;
+            self.slice(x, s, bits, (i + 1) * part - 1, i * part)?;
+            self.op(Op::JumpIfNot { c: any, to: take })?;
+            let (a, b) = if least { (x, best) } else { (best, x) };
+            self.op(Op::Lt(T3 {
+                w: 64,
+                d: named,
+                a,
+                b,
+            }))?;
+            self.op(Op::JumpIfNot { c: named, to: skip })?;
+            self.place(take);
+            let i = self.constant(i.into())?;
+            self.op(Op::Mov { d: best, s: x })?;
+            self.op(Op::Mov { d: at, s: i })?;
+            self.op(Op::Mov { d: any, s: one })?;
+            self.place(skip);
+        }
+        if let Some(index) = rest.first().and_then(written) {
+            let place = self.locate(index)?;
+            self.store(&place, at)?;
+        }
+        self.write_result(result, |c, d| c.op(Op::Mov { d, s: best }))
+    }
+
+    /// `Register.read`, `Register.write` outside of an action; a write gives what was written.
+    pub(super) fn register_method(
+        &mut self,
+        object: ExternId,
+        r: u32,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        match (method, args) {
+            ("read", [Arg::In(index)]) => {
+                self.once(object)?;
+                let index = self.index(index)?;
+                self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
+            }
+            ("write", [Arg::In(index), Arg::In(value)]) => {
+                self.once(object)?;
+                let (index, s) = (self.index(index)?, self.expr(value)?);
+                self.op(Op::RegisterWrite { r, index, s })?;
+                self.returned(result, value, s)
+            }
+            _ => self.unsupported(format!("method {method} of a register")),
+        }
+    }
+
+    /// The same of a direct register.
+    pub(super) fn direct_register_method(
+        &mut self,
+        object: ExternId,
+        method: &str,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let found = self.tofino.direct_registers.get(&object).copied();
+        let Some((table, offset, words)) = found else {
+            return self.unsupported("a direct register that no table names");
+        };
+        self.once(object)?;
+        match (method, args) {
+            ("read", []) => self.write_result(result, |c, d| {
+                c.op(Op::DirectRead {
+                    table,
+                    offset,
+                    words,
+                    d,
+                })
+            }),
+            ("write", [Arg::In(value)]) => {
+                let s = self.expr(value)?;
+                self.op(Op::DirectWrite {
+                    table,
+                    offset,
+                    words,
+                    s,
+                })?;
+                self.returned(result, value, s)
+            }
+            _ => self.unsupported(format!("method {method} of a direct register")),
+        }
+    }
+
+    fn returned(&mut self, result: Option<&LValue>, value: &Expr, s: Slot) -> Result<()> {
+        match result {
+            Some(lvalue) if !matches!(lvalue.ty, Type::Void) => {
+                let place = self.locate(lvalue)?;
+                debug_assert_eq!(place.ty, value.ty);
+                self.store(&place, s)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a body may write the variable; what is not known does.
+fn changes(block: &Block, var: VarId) -> bool {
+    let place = |lvalue: &LValue| lvalue.var == var;
+    let arg = |arg: &Arg| matches!(arg, Arg::Out(to) | Arg::InOut(to) if place(to));
+    block.iter().any(|stmt: &Stmt| match &stmt.kind {
+        StmtKind::Assign(to, _) | StmtKind::Reset(to) => place(to),
+        StmtKind::If(_, yes, no) => changes(yes, var) || changes(no, var),
+        StmtKind::Switch { cases, default, .. } => {
+            cases.iter().any(|(_, b)| changes(b, var)) || changes(default, var)
+        }
+        StmtKind::Atomic(body) => changes(body, var),
+        StmtKind::Return | StmtKind::Exit => false,
+        StmtKind::CallMethod { args, result, .. } | StmtKind::CallExtern { args, result, .. } => {
+            args.iter().any(arg) || result.as_ref().is_some_and(place)
+        }
+        _ => true,
+    })
+}
