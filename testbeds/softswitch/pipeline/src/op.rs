@@ -4,7 +4,7 @@
 //! the frame, so that every operand is a slot. Invariant kept by all code: **the fields of an invalid header are 0**, so
 //! reads need no check, and writes to fields name the slot of their header's validity as a guard.
 
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, Block};
 use crate::exec::ErrorCodes;
 use crate::exec::codec::Codec;
 use crate::exec::lanes::Lanes;
@@ -600,6 +600,8 @@ pub struct Code {
     pub ops: Vec<Op>,
     /// Where each block's code begins, in the order of [`Bindings::blocks`].
     pub entries: Vec<Target>,
+    /// Which blocks write nothing but the frame and the packet.
+    pub quiet: Vec<bool>,
     /// For [`Op::Lanes`].
     pub lanes: Vec<Lanes>,
     /// Values of the first slots.
@@ -624,4 +626,35 @@ pub struct Code {
     pub digests: Vec<(u32, u32)>,
     /// For [`Op::Trace`].
     pub marks: Vec<Mark>,
+}
+
+impl Code {
+    /// Whether a block, if its packet and its parameters are not looked at, might as well not run.
+    pub fn is_quiet(&self, block: Block) -> bool {
+        self.quiet.get(block.number as usize).is_some_and(|q| *q)
+    }
+
+    /// Finds out which blocks are quiet. Blocks lie one behind the other, each with its `End`.
+    pub fn note_quiet(&mut self) {
+        let quiet = |entry: &Target| {
+            let rest = self.ops.iter().skip(*entry as usize);
+            rest.take_while(|op| !matches!(op, Op::End)).all(|op| {
+                matches!(
+                    op,
+                    Op::Jump(_)
+                        | Op::JumpIf { .. }
+                        | Op::JumpIfNot { .. }
+                        | Op::JumpEq { .. }
+                        | Op::JumpNe { .. }
+                        | Op::Mov { .. }
+                        | Op::MovIf { .. }
+                        | Op::Copy { .. }
+                        | Op::CopyIf { .. }
+                        | Op::Zero { .. }
+                        | Op::Emit { .. }
+                )
+            })
+        };
+        self.quiet = self.entries.iter().map(quiet).collect();
+    }
 }

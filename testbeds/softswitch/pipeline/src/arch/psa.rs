@@ -17,6 +17,7 @@ use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
 use crate::op::Code;
 use crate::stats::DropReason;
+use crate::switch::Executor;
 use layout::{Egress, Ingress};
 use p4lang::ir::{PackageArg, Program};
 
@@ -165,6 +166,7 @@ impl Psa {
             now_ns,
             (x.parser, x.control, x.deparser),
             x.parser_error,
+            (x.drop, x.clone),
             bytes,
             &mut out,
         );
@@ -306,6 +308,7 @@ impl Psa {
             now_ns,
             (x.parser, x.control, x.deparser),
             x.parser_error,
+            (x.drop, x.clone),
             bytes,
             &mut out,
         );
@@ -358,6 +361,7 @@ impl Psa {
         now_ns: u64,
         (parser, control, deparser): (Block, Block, Block),
         parser_error: Field,
+        (drop, clone): (Field, Field),
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) {
@@ -377,6 +381,11 @@ impl Psa {
         parser_error.set(&mut core.frame, parsed.error);
         core.stats.parser_errors += u64::from(parsed.error != 0);
         run(core, control, parsed.cursor);
+        // Nobody will see the bytes of a packet that ends here, nor the metadata of a clone that is not made.
+        let (dropped, cloned) = (drop.get(&core.frame) != 0, clone.get(&core.frame) != 0);
+        if dropped && !cloned && core.executor == Executor::Fast && self.code.is_quiet(deparser) {
+            return;
+        }
         run(core, deparser, parsed.cursor);
         let payload = parsed.cursor.div_ceil(8);
         out.extend_from_slice(&bytes[payload.min(bytes.len())..]);

@@ -258,6 +258,7 @@ impl<'p> Compiler<'p> {
             digests: self.v1model.digests,
             random: self.random,
         };
+        self.code.note_quiet();
         roll::roll(&mut self.code);
         for layout in &mut self.code.layouts {
             layout.seal();
@@ -283,6 +284,13 @@ impl<'p> Compiler<'p> {
                 "more than {CODE_LIMIT} instructions"
             )));
         }
+        let op = match op {
+            Op::Zero { d, n: 1 } => Op::Mov {
+                d,
+                s: self.constant(0)?,
+            },
+            op => op,
+        };
         self.code.ops.push(op);
         Ok(())
     }

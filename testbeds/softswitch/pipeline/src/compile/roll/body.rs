@@ -20,7 +20,7 @@ type Copies = Vec<Option<Lane>>;
 
 impl<'b> Body<'b> {
     /// The instructions, and how many temporaries have `lanes` slots each from `scratch` on. `None`: a lane could tell.
-    pub(super) fn new(
+    pub(super) fn lanes(
         code: &'b Code,
         members: &'b [Member],
         lanes: u32,

@@ -37,7 +37,7 @@ pub fn roll(code: &mut Code) {
             Some((start, body, lanes)) => {
                 let period = body.len();
                 let end = start + period * lanes;
-                if let Some((ops, temporaries)) = Body::new(code, &body, lanes as u32, scratch) {
+                if let Some((ops, temporaries)) = Body::lanes(code, &body, lanes as u32, scratch) {
                     code.frame = code.frame.max(scratch + temporaries * lanes as u32);
                     code.lanes.push(Lanes {
                         n: lanes as u32,

@@ -186,7 +186,7 @@ proptest! {
         seed in prop::collection::vec(0u64..4, 16),
         row in 0u64..=ROWS,
     ) {
-        let frame: Vec<u64> = (0..u64::from(FRAME)).map(|i| seed[i as usize % 16] + (i / 50 << 8)).collect();
+        let frame: Vec<u64> = (0..u64::from(FRAME)).map(|i| seed[i as usize % 16] + i / 50 * 256).collect();
         let mut frame = frame;
         for (to, from) in frame.iter_mut().zip(&seed) {
             *to = *from;

@@ -1,0 +1,385 @@
+//! Instructions that call on something other than the frame: the packet, tables, externs.
+//!
+//! Apart from the loop over plain ones, which is faster for being small.
+
+use super::bits::mask;
+use super::fields::{self, extract_varbit, read_fields, serialise, write_fields};
+use super::{ErrorCodes, Machine, alu, copy, room};
+use crate::externs::hash;
+use crate::externs::meter;
+use crate::externs::profile::Indirect;
+use crate::op::{Code, Op};
+
+impl Machine<'_> {
+    /// Executes one instruction; gives where to go on.
+    #[inline(never)]
+    pub(super) fn call(&mut self, code: &Code, errors: &ErrorCodes, op: Op, next: usize) -> usize {
+        let mut pc = next;
+        let frame = &mut *self.frame;
+        macro_rules! f {
+            ($s:expr) => {
+                frame[$s as usize]
+            };
+        }
+        match op {
+            Op::Assert { c } => self.failed_assertions += u64::from(f!(c) == 0),
+            Op::Fail { error, to } => {
+                self.error = f!(error);
+                pc = to as usize;
+            }
+            Op::Wide(i) => alu::wide(&code.wide[i as usize], frame),
+            Op::LoadElement { e, d } => {
+                let e = &code.elements[e as usize];
+                let index = f!(e.index);
+                if index < u64::from(e.count) {
+                    copy(frame, d, e.stack + 1 + index as u32 * e.stride, e.stride);
+                } else {
+                    frame[d as usize..(d + e.stride) as usize].fill(0);
+                }
+            }
+            Op::StoreElement { e, s } => {
+                let e = &code.elements[e as usize];
+                let index = f!(e.index);
+                if index < u64::from(e.count) {
+                    copy(frame, e.stack + 1 + index as u32 * e.stride, s, e.stride);
+                }
+            }
+            Op::Push { e, n } => {
+                let e = &code.elements[e as usize];
+                let (first, n) = ((e.stack + 1) as usize, n.min(e.count));
+                let (all, gap) = ((e.count * e.stride) as usize, (n * e.stride) as usize);
+                frame.copy_within(first..first + all - gap, first + gap);
+                frame[first..first + gap].fill(0);
+                f!(e.stack) = (f!(e.stack) + u64::from(n)).min(e.count.into());
+            }
+            Op::Pop { e, n } => {
+                let e = &code.elements[e as usize];
+                let (first, n) = ((e.stack + 1) as usize, n.min(e.count));
+                let (all, gap) = ((e.count * e.stride) as usize, (n * e.stride) as usize);
+                frame.copy_within(first + gap..first + all, first);
+                frame[first + all - gap..first + all].fill(0);
+                f!(e.stack) = f!(e.stack).saturating_sub(n.into());
+            }
+            Op::Extract { layout, d, to } => {
+                let layout = &code.layouts[layout as usize];
+                if room(self.packet, self.cursor, layout.bits.into()) {
+                    read_fields(frame, self.packet, self.cursor, layout, d);
+                    self.cursor += layout.bits as usize;
+                } else {
+                    self.error = errors.packet_too_short;
+                    pc = to as usize;
+                }
+            }
+            Op::ExtractVarbit {
+                layout,
+                d,
+                bits,
+                to,
+            } => {
+                let layout = &code.layouts[layout as usize];
+                let bits = f!(bits);
+                self.error = extract_varbit(
+                    frame,
+                    self.packet,
+                    &mut self.cursor,
+                    errors,
+                    layout,
+                    d,
+                    bits,
+                );
+                if self.error != 0 {
+                    pc = to as usize;
+                }
+            }
+            Op::Lookahead { layout, d, to } => {
+                let layout = &code.layouts[layout as usize];
+                if room(self.packet, self.cursor, layout.bits.into()) {
+                    read_fields(frame, self.packet, self.cursor, layout, d);
+                } else {
+                    self.error = errors.packet_too_short;
+                    pc = to as usize;
+                }
+            }
+            Op::Advance { bits, to } => {
+                let bits = f!(bits);
+                if room(self.packet, self.cursor, bits) {
+                    self.cursor += bits as usize;
+                } else {
+                    self.error = errors.packet_too_short;
+                    pc = to as usize;
+                }
+            }
+            Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
+            Op::Emit { layout, s } => {
+                if f!(s) != 0 {
+                    write_fields(frame, self.out, &code.layouts[layout as usize], s, 0);
+                }
+            }
+            Op::InValueSet { d, set } => {
+                let (set, keys) = &code.value_sets[set as usize];
+                f!(d) = self.state.value_sets[*set as usize]
+                    .contains(frame, keys)
+                    .into();
+            }
+            Op::Apply(i) => {
+                let apply = &code.applies[i as usize];
+                let key = apply.key as usize;
+                let table = &mut self.state.tables[apply.table as usize];
+                let key = &frame[key..key + apply.key_slots as usize];
+                let (hit, action) = match &apply.profile {
+                    None => table.lookup(key),
+                    Some(plan) => {
+                        table.lookup(key);
+                        let profile = &self.state.profiles[plan.profile as usize];
+                        let indirect = table.found_indirect();
+                        let hash = match (indirect, plan.data, profile.selector) {
+                            (
+                                Some(Indirect::Group(_) | Indirect::OneShot(_)),
+                                Some((layout, s)),
+                                Some(selector),
+                            ) => {
+                                let layout = &code.layouts[layout as usize];
+                                let scratch = &mut self.state.scratch;
+                                serialise(frame, scratch, layout, s);
+                                let (algorithm, w) = (selector.algorithm, selector.width);
+                                hash::compute(algorithm, scratch, w, layout.bits) & mask(w)
+                            }
+                            _ => 0,
+                        };
+                        match indirect {
+                            None => table.found_action(),
+                            Some(indirect) => {
+                                let place = plan.place as usize;
+                                // An empty group does nothing.
+                                let nothing = table.found_action();
+                                match profile.action(place, indirect, hash) {
+                                    Some(action) => (true, action),
+                                    None => nothing,
+                                }
+                            }
+                        }
+                    }
+                };
+                if let Some(slot) = apply.hit {
+                    f!(slot) = hit.into();
+                }
+                let next = match action.index {
+                    Some(index) => {
+                        let at = apply.params[index as usize] as usize;
+                        frame[at..at + action.params.len()].copy_from_slice(&action.params);
+                        if let Some(slot) = apply.action_run {
+                            f!(slot) = index.into();
+                        }
+                        apply.targets[index as usize] as usize
+                    }
+                    None => {
+                        if let Some(slot) = apply.action_run {
+                            f!(slot) = u32::MAX.into();
+                        }
+                        apply.end as usize
+                    }
+                };
+                pc = next;
+                if table.spec.idle_timeout && hit {
+                    table.touch(self.now_ns);
+                }
+                if apply.counts {
+                    table.count(self.packet.len() as u64);
+                }
+                if let Some(slot) = apply.colour {
+                    f!(slot) = table.mark(meter::GREEN, self.now_ns, self.packet.len() as u64);
+                }
+            }
+            Op::RegisterRead { r, d, index } => {
+                let plan = &code.registers[r as usize];
+                let index = f!(index);
+                let d = d as usize;
+                self.state.banks[plan.bank as usize].read(
+                    index,
+                    plan.offset,
+                    &mut frame[d..d + plan.words as usize],
+                );
+            }
+            Op::RegisterWrite { r, index, s } => {
+                let plan = &code.registers[r as usize];
+                let index = f!(index);
+                let s = s as usize;
+                self.state.banks[plan.bank as usize].write(
+                    index,
+                    plan.offset,
+                    &frame[s..s + plan.words as usize],
+                );
+            }
+            Op::Count { counter, index } => {
+                let index = f!(index);
+                let bytes = self.state.counted(self.packet.len());
+                self.state.counters[counter as usize].count(index, bytes);
+            }
+            Op::CountDirect { table } => {
+                let bytes = self.state.counted(self.packet.len());
+                self.state.tables[table as usize].count(bytes);
+            }
+            Op::MeterDirect { table, colour, d } => {
+                let (colour, bytes) = (f!(colour), self.state.counted(self.packet.len()));
+                f!(d) = self.state.tables[table as usize].mark(colour, self.now_ns, bytes);
+            }
+            Op::Meter {
+                meter,
+                index,
+                colour,
+                d,
+            } => {
+                let (index, colour) = (f!(index), f!(colour));
+                let bytes = self.state.counted(self.packet.len());
+                f!(d) =
+                    self.state.meters[meter as usize].execute(index, colour, self.now_ns, bytes);
+            }
+            Op::Hash(i) => {
+                let plan = &code.hashes[i as usize];
+                let payload = self.cursor.div_ceil(8).min(self.packet.len());
+                let h = fields::hash(
+                    frame,
+                    &mut self.state.scratch,
+                    plan,
+                    &code.layouts[plan.layout as usize],
+                    &self.packet[payload..],
+                );
+                f!(plan.d) = match plan.bounds {
+                    None => h,
+                    Some((base, max)) => f!(base).wrapping_add(h.checked_rem(f!(max)).unwrap_or(0)),
+                } & mask(plan.w.into());
+            }
+            Op::ChecksumClear { unit } => self.state.checksums[unit as usize].clear(),
+            Op::ChecksumAdd {
+                unit,
+                layout,
+                s,
+                subtract: false,
+            } if code.layouts[layout as usize].varbit.is_none() => {
+                let sum = fields::ones_complement_sum(frame, &code.layouts[layout as usize], s);
+                self.state.checksums[unit as usize].add_sum(sum);
+            }
+            Op::ChecksumAdd {
+                unit,
+                layout,
+                s,
+                subtract,
+            } => {
+                serialise(
+                    frame,
+                    &mut self.state.scratch,
+                    &code.layouts[layout as usize],
+                    s,
+                );
+                let state = &mut self.state.checksums[unit as usize];
+                if subtract {
+                    state.subtract(&self.state.scratch);
+                } else {
+                    state.add(&self.state.scratch);
+                }
+            }
+            Op::ChecksumGet { unit, d } => {
+                f!(d) = self.state.checksums[unit as usize].result().into()
+            }
+            Op::ChecksumState { unit, d } => f!(d) = self.state.checksums[unit as usize].sum.into(),
+            Op::ChecksumSetState { unit, s } => {
+                self.state.checksums[unit as usize].sum = f!(s) as u16;
+            }
+            Op::ChecksumUpdate { unit, layout, s } => {
+                serialise(
+                    frame,
+                    &mut self.state.scratch,
+                    &code.layouts[layout as usize],
+                    s,
+                );
+                self.state.checksums[unit as usize]
+                    .data
+                    .extend_from_slice(&self.state.scratch);
+            }
+            Op::ChecksumFinish { unit, hash } => {
+                let plan = &code.hashes[hash as usize];
+                let data = &self.state.checksums[unit as usize].data;
+                let bits = data.len() as u32 * 8;
+                f!(plan.d) =
+                    hash::compute(plan.algorithm, data, plan.w.into(), bits) & mask(plan.w.into());
+            }
+            Op::Random { unit, d } => f!(d) = self.state.randoms[unit as usize].next(),
+            Op::RandomRange { unit, d, low, high } => {
+                let (low, high) = (f!(low), f!(high));
+                f!(d) = self.state.randoms[unit as usize].between(low, high);
+            }
+            Op::AdjustBytes { s } => self.state.adjust = f!(s),
+            Op::RegisterOnce { unit } => self.state.executed(unit),
+            Op::NextLog { log, d, size } => {
+                let next = &mut self.state.logs[log as usize];
+                f!(d) = *next;
+                *next = (*next + 1).checked_rem(f!(size)).unwrap_or(0);
+            }
+            Op::DirectRead {
+                table,
+                offset,
+                words,
+                d,
+            } => {
+                let d = d as usize;
+                let into = &mut frame[d..d + words as usize];
+                self.state.tables[table as usize].read_cell(offset, self.state.pipe, into);
+            }
+            Op::DirectWrite {
+                table,
+                offset,
+                words,
+                s,
+            } => {
+                let s = s as usize;
+                let from = &frame[s..s + words as usize];
+                self.state.tables[table as usize].write_cell(offset, self.state.pipe, from);
+            }
+            Op::Capture {
+                kind,
+                session,
+                layout,
+                s,
+            } => {
+                let mut data = Vec::new();
+                if let Some(layout) = layout {
+                    serialise(frame, &mut data, &code.layouts[layout as usize], s);
+                }
+                self.state.captures[usize::from(kind)] = Some((f!(session), data));
+            }
+            Op::Filter {
+                filter,
+                index,
+                s,
+                d,
+            } => {
+                let (index, value, now) = (f!(index), f!(s), self.now_ns);
+                f!(d) = self.state.filters[filter as usize].execute(index, value, now);
+            }
+            Op::ChecksumResidual { unit, start, d } => {
+                let read = f!(start) as usize / 8..self.cursor / 8;
+                let unit = &mut self.state.checksums[unit as usize];
+                unit.subtract(self.packet.get(read).unwrap_or_default());
+                f!(d) = unit.sum.into();
+            }
+            Op::Cursor { d } => f!(d) = self.cursor as u64,
+            Op::Digest { digest, s } => {
+                let (instance, layout) = code.digests[digest as usize];
+                self.state
+                    .digest(instance, frame, &code.layouts[layout as usize], s);
+            }
+            Op::Lanes { lanes, to } => {
+                code.lanes[lanes as usize].run(frame, &mut self.state.banks);
+                pc = to as usize;
+            }
+            Op::Trace(mark) => {
+                if self.trace.len() < crate::switch::TRACE_LIMIT {
+                    self.trace.push(mark);
+                }
+            }
+            // The loop's own.
+            _ => {}
+        }
+        pc
+    }
+}
