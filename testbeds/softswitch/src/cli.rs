@@ -3,7 +3,7 @@
 use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::dump::Dump;
-use crate::ports::{self, PortIo};
+use crate::ports::{self, PortIo, RingOptions};
 use pipeline::{Ports, RecirculationLink};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,6 +36,16 @@ pub struct Args {
     /// The port behind which the controller is.
     #[arg(long, default_value_t = pipeline::CPU_PORT, value_name = "PORT")]
     pub cpu_port: u32,
+    /// How frames are exchanged with the interfaces.
+    #[arg(long, value_enum, default_value_t = ports::Io::Auto)]
+    pub io: ports::Io,
+    /// Frames that wait at a port for the switch at most; each takes 1.6 kB.
+    #[arg(long, default_value_t = RingOptions::default().slots, value_name = "FRAMES")]
+    pub receive_queue: usize,
+    /// Send past the interfaces' queueing disciplines: a little cheaper, but `tc` has no effect, and tcpdump on these
+    /// interfaces sees only what the switch receives.
+    #[arg(long)]
+    pub qdisc_bypass: bool,
     /// Write what passes each port to pcap files in this folder.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
@@ -181,10 +191,21 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         .map(|file| loader.load_file(&file, &options))
         .transpose()
         .map_err(|error| error.0)?;
+    let options = ports::Options {
+        io: args.io,
+        ring: RingOptions {
+            slots: args.receive_queue,
+            qdisc_bypass: args.qdisc_bypass,
+        },
+    };
     let mut attached: Vec<(u32, Box<dyn PortIo>)> = Vec::new();
     for Interface { port, name } in &args.interfaces {
         let failed = |error| format!("error: port {port}: interface {name}: {error}");
-        let mut io = ports::open(name).map_err(failed)?;
+        let opened = ports::open(name, options).map_err(failed)?;
+        if let Some(notice) = opened.notice {
+            eprintln!("port {port}: interface {name}: {notice}");
+        }
+        let mut io = opened.port;
         if let Some(folder) = &args.pcap {
             let failed = |error| format!("error: captures in {}: {error}", folder.display());
             io = Box::new(Dump::new(io, folder).map_err(failed)?);

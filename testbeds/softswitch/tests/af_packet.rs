@@ -7,7 +7,8 @@ mod support;
 
 use softswitch::driver;
 use softswitch::ports::dump::Dump;
-use softswitch::ports::{AfPacket, MAX_FRAME, PortIo, pcap};
+use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, pcap};
+use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::*;
@@ -22,7 +23,7 @@ fn in_namespace(test: &str) -> bool {
     }
     let possible = Command::new("unshare").args(["-rn", "ip", "link"]).output();
     if !possible.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: {test}: needs `unshare`, `ip` and unprivileged namespaces");
+        skipped(test);
         return false;
     }
     let output = Command::new("unshare")
@@ -41,6 +42,27 @@ fn in_namespace(test: &str) -> bool {
         "{out}{err}"
     );
     false
+}
+
+/// Says so where the test runner collects it.
+fn skipped(test: &str) {
+    let line = format!("{test}: needs unshare, ip and unprivileged namespaces");
+    eprintln!("skipped: {line}");
+    if let Some(list) = std::env::var_os("WEIR_TEST_SKIPS") {
+        let list = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(list);
+        let _ = list.and_then(|mut list| writeln!(list, "{line}"));
+    }
+}
+
+fn open(interface: &str, io: Io) -> Box<dyn PortIo> {
+    let options = ports::Options {
+        io,
+        ring: RingOptions::default(),
+    };
+    ports::open(interface, options).unwrap().port
 }
 
 fn ip(arguments: &str) {
@@ -67,17 +89,17 @@ fn veth(switch: &str, host: &str) {
 }
 
 /// Frames that arrive until there are `count`, or the time is over.
-fn receive(port: &mut AfPacket, count: usize) -> Vec<Vec<u8>> {
+fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<Vec<u8>> {
     let (mut frames, start) = (Vec::new(), Instant::now());
     while frames.len() < count && start.elapsed() < TIMEOUT {
-        port.receive(64, &mut |frame| frames.push(frame.to_vec()))
+        port.receive(64, &mut |frame: &[u8]| frames.push(frame.to_vec()))
             .unwrap();
         std::thread::yield_now();
     }
     frames
 }
 
-fn send(port: &mut AfPacket, frame: &[u8]) -> usize {
+fn send(port: &mut Box<dyn PortIo>, frame: &[u8]) -> usize {
     port.send(frame).unwrap();
     port.flush().unwrap()
 }
@@ -93,9 +115,22 @@ fn frames_of_all_sizes_pass_unchanged() {
     if !in_namespace("frames_of_all_sizes_pass_unchanged") {
         return;
     }
+    frames_of_all_sizes(Io::Ring);
+}
+
+#[test]
+fn frames_of_all_sizes_pass_unchanged_without_a_ring() {
+    if !in_namespace("frames_of_all_sizes_pass_unchanged_without_a_ring") {
+        return;
+    }
+    frames_of_all_sizes(Io::Mmsg);
+}
+
+fn frames_of_all_sizes(io: Io) {
     veth("s1", "h1");
-    let (mut switch, mut host) = (AfPacket::open("s1").unwrap(), AfPacket::open("h1").unwrap());
-    for len in [14, 60, 1500, 9000, 9216 + 14] {
+    let (mut switch, mut host) = (open("s1", io), open("h1", io));
+    // Around what a slot of the ring holds, both ways.
+    for len in [14, 60, 1500, 1530, 1534, 1535, 1568, 1569, 9000, 9216 + 14] {
         assert_eq!(send(&mut host, &frame(1, len)), 0);
         assert_eq!(receive(&mut switch, 1), [frame(1, len)], "{len}");
     }
@@ -108,13 +143,17 @@ fn frames_of_all_sizes_pass_unchanged() {
     // Too long for the link, and for Ethernet too short: lost, counted, and the port goes on.
     assert_eq!(send(&mut host, &frame(1, 9216 + 15 + 4)), 1);
     assert_eq!(send(&mut host, &[0; 13]), 1);
-    // More than a batch at once.
-    for number in 0..100 {
-        host.send(&frame(number, 60)).unwrap();
+    // More than a batch at once, those that fit a slot and those that do not, in order; one of them is too long.
+    let size = |number: u8| if number % 3 == 0 { 4000 } else { 60 };
+    for number in 0..200 {
+        host.send(&frame(number, size(number))).unwrap();
+        if number == 100 {
+            host.send(&frame(1, 9216 + 15 + 4)).unwrap();
+        }
     }
-    assert_eq!(host.flush().unwrap(), 0);
-    let expected: Vec<_> = (0..100).map(|number| frame(number, 60)).collect();
-    assert_eq!(receive(&mut switch, 100), expected);
+    assert_eq!(host.flush().unwrap(), 1);
+    let expected: Vec<_> = (0..200).map(|number| frame(number, size(number))).collect();
+    assert_eq!(receive(&mut switch, 200), expected);
 
     // The kernel takes the outer VLAN tag out of a frame; the port puts it back.
     for tags in [
@@ -142,7 +181,7 @@ fn frames_of_all_sizes_pass_unchanged() {
         send(&mut host, &frame(2, 60));
         std::thread::sleep(std::time::Duration::from_millis(10));
         switch
-            .receive(64, &mut |frame| back.push(frame.to_vec()))
+            .receive(64, &mut |frame: &[u8]| back.push(frame.to_vec()))
             .unwrap();
     }
     assert_eq!(
@@ -150,11 +189,22 @@ fn frames_of_all_sizes_pass_unchanged() {
         Some(&frame(2, 60)),
         "it comes back with the link"
     );
-    assert!(AfPacket::open("no-such-link").is_err());
+    let missing = |io| {
+        ports::open(
+            "no-such-link",
+            ports::Options {
+                io,
+                ..Default::default()
+            },
+        )
+    };
+    for io in [Io::Auto, io] {
+        assert!(missing(io).is_err());
+    }
 }
 
-fn receive_nothing(port: &mut AfPacket) -> usize {
-    port.receive(64, &mut |_| ()).unwrap().frames
+fn receive_nothing(port: &mut Box<dyn PortIo>) -> usize {
+    port.receive(64, &mut |_: &[u8]| ()).unwrap().frames
 }
 
 #[test]
@@ -165,11 +215,11 @@ fn a_switch_forwards_between_interfaces_and_captures() {
     veth("s1", "h1");
     veth("s2", "h2");
     let folder = tempfile::tempdir().unwrap();
-    let open = |name| -> Box<dyn PortIo> {
-        Box::new(Dump::new(Box::new(AfPacket::open(name).unwrap()), folder.path()).unwrap())
+    let captured = |name| -> Box<dyn PortIo> {
+        Box::new(Dump::new(open(name, Io::Auto), folder.path()).unwrap())
     };
     let driver::Driver { handle, thread, .. } =
-        driver::start(vec![(1, open("s1")), (2, open("s2"))], CPU_PORT).unwrap();
+        driver::start(vec![(1, captured("s1")), (2, captured("s2"))], CPU_PORT).unwrap();
     let mut program = program().dataplane;
     let key = vec![p4lang::runtime::FieldMatch {
         field: "dst".into(),
@@ -193,7 +243,7 @@ fn a_switch_forwards_between_interfaces_and_captures() {
         })
         .unwrap();
 
-    let (mut h1, mut h2) = (AfPacket::open("h1").unwrap(), AfPacket::open("h2").unwrap());
+    let (mut h1, mut h2) = (open("h1", Io::Auto), open("h2", Io::Auto));
     const FRAMES: usize = 20_000;
     let start = Instant::now();
     let mut arrived = 0;
@@ -236,4 +286,75 @@ fn a_switch_forwards_between_interfaces_and_captures() {
         assert!(record.frame == frame(2, 1086) || captured > FRAMES);
     }
     assert_eq!(captured, FRAMES + 1);
+}
+
+#[test]
+fn frames_that_find_no_room_are_counted_and_those_after_them_pass() {
+    if !in_namespace("frames_that_find_no_room_are_counted_and_those_after_them_pass") {
+        return;
+    }
+    veth("s1", "h1");
+    let slots = 100;
+    let ring = RingOptions {
+        slots,
+        ..RingOptions::default()
+    };
+    let options = ports::Options { io: Io::Ring, ring };
+    let (mut switch, mut host) = (
+        ports::open("s1", options).unwrap().port,
+        open("h1", Io::Ring),
+    );
+    for round in 0..3 {
+        for number in 0..250u8 {
+            host.send(&frame(number, 60)).unwrap();
+        }
+        assert_eq!(host.flush().unwrap(), 0);
+        let kept = receive_all(&mut switch);
+        let lost = switch.overflow();
+        // Whole blocks: at least what was asked for.
+        assert!(
+            kept.len() >= slots && lost > 0,
+            "{round}: {} {lost}",
+            kept.len()
+        );
+        assert_eq!(kept.len() as u64 + lost, 250, "{round}");
+        let first: Vec<_> = (0..kept.len()).map(|n| frame(n as u8, 60)).collect();
+        assert_eq!(kept, first, "the oldest are kept, in order");
+        assert_eq!(switch.overflow(), 0, "counted once");
+    }
+}
+
+/// What has arrived: on a veth pair a frame arrives while it is sent.
+fn receive_all(port: &mut Box<dyn PortIo>) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    while port.has_arrived() == Some(true) {
+        port.receive(7, &mut |frame: &[u8]| frames.push(frame.to_vec()))
+            .unwrap();
+    }
+    frames
+}
+
+#[test]
+fn a_local_process_with_checksum_offload_is_understood() {
+    if !in_namespace("a_local_process_with_checksum_offload_is_understood") {
+        return;
+    }
+    veth("s1", "h1");
+    ip("address add 10.9.0.1/24 dev h1");
+    ip("neighbour add 10.9.0.2 lladdr 02:00:00:00:00:02 dev h1");
+    let socket = std::net::UdpSocket::bind("10.9.0.1:4000").unwrap();
+    for io in [Io::Ring, Io::Mmsg] {
+        let mut switch = open("s1", io);
+        socket.send_to(&[0x5a; 101], "10.9.0.2:5000").unwrap();
+        let frames = receive(&mut switch, 1);
+        let packet = &frames[0][14..];
+        let mut sum = 17 + (packet.len() as u32 - 20);
+        for word in packet[12..].chunks(2) {
+            sum += u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low));
+        }
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        assert_eq!(sum, 0xffff, "{io:?}: the UDP checksum is right");
+    }
 }

@@ -1,7 +1,7 @@
 //! Writes what passes a port to pcap files, as BMv2's `--pcap` does.
 
 use super::pcap::Writer;
-use super::{PortIo, Received};
+use super::{PortIo, Received, Sink};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::BorrowedFd;
@@ -46,13 +46,27 @@ fn capture(writer: &mut Option<Writer<BufWriter<File>>>, frame: &[u8]) {
     }
 }
 
+/// Captures what passes to a sink.
+struct Tap<'a> {
+    incoming: &'a mut Option<Writer<BufWriter<File>>>,
+    sink: &'a mut dyn Sink,
+}
+
+impl Sink for Tap<'_> {
+    fn arrived(&mut self) {
+        self.sink.arrived();
+    }
+
+    fn frame(&mut self, frame: &[u8]) {
+        capture(self.incoming, frame);
+        self.sink.frame(frame);
+    }
+}
+
 impl PortIo for Dump {
-    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let incoming = &mut self.incoming;
-        let received = self.port.receive(budget, &mut |frame| {
-            capture(incoming, frame);
-            each(frame);
-        })?;
+        let received = self.port.receive(budget, &mut Tap { incoming, sink })?;
         if received.frames > 0
             && let Some(file) = &mut self.incoming
         {
@@ -71,6 +85,14 @@ impl PortIo for Dump {
             file.flush()?;
         }
         self.port.flush()
+    }
+
+    fn has_arrived(&self) -> Option<bool> {
+        self.port.has_arrived()
+    }
+
+    fn overflow(&mut self) -> u64 {
+        self.port.overflow()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -1,6 +1,6 @@
 //! A link within the process.
 
-use super::{MAX_FRAME, PortIo, Received};
+use super::{MAX_FRAME, PortIo, Received, Sink};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -54,7 +54,7 @@ pub fn link(name: &str) -> io::Result<(MemoryPort, MemoryLink)> {
 }
 
 impl PortIo for MemoryPort {
-    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         // Cleared before looking: a frame that arrives afterwards sets it again. EAGAIN: it was not set.
         let _ = self.arrived.read();
         let mut received = Received::default();
@@ -63,7 +63,8 @@ impl PortIo for MemoryPort {
                 Ok(frame) if frame.len() > MAX_FRAME => received.errors += 1,
                 Ok(frame) => {
                     received.frames += 1;
-                    each(&frame);
+                    sink.arrived();
+                    sink.frame(&frame);
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(received),
             }

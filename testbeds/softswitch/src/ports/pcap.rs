@@ -1,6 +1,6 @@
 //! Classic pcap files: a reader, a writer, and a port made of both.
 
-use super::{MAX_FRAME, PortIo, Received};
+use super::{MAX_FRAME, PortIo, Received, Sink};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::fd::BorrowedFd;
@@ -199,7 +199,7 @@ impl PcapPort {
 }
 
 impl PortIo for PcapPort {
-    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
         while let Some(input) = &mut self.input
             && received.frames + received.errors < budget
@@ -210,7 +210,8 @@ impl PortIo for PcapPort {
                         && record.frame.len() <= MAX_FRAME =>
                 {
                     received.frames += 1;
-                    each(&record.frame);
+                    sink.arrived();
+                    sink.frame(&record.frame);
                 }
                 Ok(Some(_)) => received.errors += 1,
                 Ok(None) => self.input = None,

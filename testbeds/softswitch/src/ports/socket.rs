@@ -2,7 +2,7 @@
 //! process: a cable in memory, for machines that refuse network namespaces.
 #![allow(unsafe_code)]
 
-use super::{MAX_FRAME, PortIo, Received};
+use super::{MAX_FRAME, PortIo, Received, Sink};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{MsgFlags, recv, send};
@@ -46,7 +46,7 @@ impl Socket {
 }
 
 impl PortIo for Socket {
-    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
         while received.frames + received.errors < budget {
             match recv(
@@ -58,7 +58,8 @@ impl PortIo for Socket {
                 Ok(length) if length > MAX_FRAME => received.errors += 1,
                 Ok(length) => {
                     received.frames += 1;
-                    each(&self.buffer[..length]);
+                    sink.arrived();
+                    sink.frame(&self.buffer[..length]);
                 }
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -114,7 +115,7 @@ mod tests {
         a.send(&[2; 1500])?;
         let mut lengths = Vec::new();
         assert_eq!(
-            b.receive(8, &mut |frame| lengths.push((frame[0], frame.len())))?
+            b.receive(8, &mut |frame: &[u8]| lengths.push((frame[0], frame.len())))?
                 .frames,
             2
         );

@@ -1,27 +1,25 @@
-//! A Linux interface through an AF_PACKET socket, in batches (packet(7), recvmmsg(2), sendmmsg(2)).
+//! A Linux interface through plain system calls, a batch each (recvmmsg(2), sendmmsg(2)): where the ring is missing.
 #![allow(unsafe_code)]
 
-use super::{MAX_FRAME, PortIo, Received};
+use super::socket::{PacketSocket, stripped_tag};
+use crate::ports::offload::finish_checksum;
+use crate::ports::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::mem::zeroed;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Frames per system call.
 const BATCH: usize = 32;
 /// Room for the VLAN tag that the kernel took out of a frame.
 const TAG: usize = 4;
 const BUFFER: usize = TAG + MAX_FRAME + 1;
-const SOCKET_BUFFER: libc::c_int = 16 << 20;
 /// PACKET_AUXDATA's structure fits, aligned, with its header.
 const CONTROL_WORDS: usize = 8;
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-const TPID_8021Q: u16 = 0x8100;
 
 /// An interface, in promiscuous mode as long as this lives. Frames that the host itself sends are not received.
-pub struct AfPacket {
+pub struct Mmsg {
     name: String,
-    socket: OwnedFd,
+    socket: PacketSocket,
     /// `BATCH` buffers of `BUFFER` bytes.
     incoming: Vec<u8>,
     outgoing: Vec<Vec<u8>>,
@@ -29,69 +27,12 @@ pub struct AfPacket {
     lost: usize,
 }
 
-impl AfPacket {
+impl Mmsg {
     /// Opens an interface of this network namespace.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let index = nix::net::if_::if_nametoindex(interface)? as libc::c_int;
-        // Protocol 0: nothing is received until the socket is bound to its interface.
-        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; a result that is not -1 is a descriptor that nobody else owns.
-        let socket = unsafe {
-            let fd = libc::socket(libc::AF_PACKET, kind, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
-        // Frames that we send, and those of other sockets, are not ours to receive (Linux 4.20).
-        set_option(
-            &socket,
-            libc::SOL_PACKET,
-            libc::PACKET_IGNORE_OUTGOING,
-            &1 as &libc::c_int,
-        )?;
-        set_option(
-            &socket,
-            libc::SOL_PACKET,
-            libc::PACKET_AUXDATA,
-            &1 as &libc::c_int,
-        )?;
-        for (forced, plain) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ] {
-            // Larger buffers only save frames in a burst: what the system allows is good enough.
-            if set_option(&socket, libc::SOL_SOCKET, forced, &SOCKET_BUFFER).is_err() {
-                set_option(&socket, libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
-            }
-        }
-        // SAFETY: plain data, for which all zeros is a value.
-        let mut membership: libc::packet_mreq = unsafe { zeroed() };
-        membership.mr_ifindex = index;
-        membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
-        set_option(
-            &socket,
-            libc::SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            &membership,
-        )?;
-
-        // SAFETY: plain data, for which all zeros is a value.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        address.sll_family = libc::AF_PACKET as libc::c_ushort;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = index;
-        // SAFETY: the address outlives the call and has the length that is passed.
-        let bound = unsafe {
-            libc::bind(
-                socket.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-            )
-        };
-        if bound < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let socket = PacketSocket::open(interface)?;
+        socket.set(libc::PACKET_AUXDATA, &1)?;
+        socket.bind()?;
         Ok(Self {
             name: interface.to_owned(),
             socket,
@@ -103,31 +44,8 @@ impl AfPacket {
     }
 }
 
-fn set_option<T>(
-    socket: &OwnedFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: the value outlives the call and has the length that is passed; the kernel only reads it.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (value as *const T).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
-impl PortIo for AfPacket {
-    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+impl PortIo for Mmsg {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
         while received.frames + received.errors < budget {
             let wanted = BATCH.min(budget - received.frames - received.errors);
@@ -149,7 +67,7 @@ impl PortIo for AfPacket {
             // they say, the controls likewise; all outlive the call.
             let count = unsafe {
                 libc::recvmmsg(
-                    self.socket.as_raw_fd(),
+                    self.socket.fd.as_raw_fd(),
                     headers.as_mut_ptr(),
                     wanted as libc::c_uint,
                     libc::MSG_DONTWAIT as _,
@@ -167,6 +85,7 @@ impl PortIo for AfPacket {
                 };
             }
             let count = count as usize;
+            sink.arrived();
             for (i, header) in headers[..count].iter().enumerate() {
                 let buffer = &mut self.incoming[i * BUFFER..(i + 1) * BUFFER];
                 let len = header.msg_len as usize;
@@ -175,14 +94,21 @@ impl PortIo for AfPacket {
                     continue;
                 }
                 received.frames += 1;
-                match stripped_tag(&header.msg_hdr) {
+                let aux = auxiliary(&header.msg_hdr);
+                let tag =
+                    aux.and_then(|a| stripped_tag(a.tp_status, a.tp_vlan_tpid, a.tp_vlan_tci));
+                let frame = match tag {
                     Some(tag) if len >= 12 => {
                         buffer.copy_within(TAG..TAG + 12, 0);
                         buffer[12..16].copy_from_slice(&tag);
-                        each(&buffer[..TAG + len]);
+                        &mut buffer[..TAG + len]
                     }
-                    _ => each(&buffer[TAG..TAG + len]),
+                    _ => &mut buffer[TAG..TAG + len],
+                };
+                if aux.is_some_and(|aux| aux.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0) {
+                    finish_checksum(frame);
                 }
+                sink.frame(frame);
             }
             if count < wanted {
                 break;
@@ -207,8 +133,12 @@ impl PortIo for AfPacket {
         Ok(std::mem::take(&mut self.lost))
     }
 
+    fn overflow(&mut self) -> u64 {
+        self.socket.overflow()
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+        Some(self.socket.fd.as_fd())
     }
 
     fn name(&self) -> &str {
@@ -216,7 +146,7 @@ impl PortIo for AfPacket {
     }
 }
 
-impl AfPacket {
+impl Mmsg {
     /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
     fn transmit(&mut self) -> io::Result<()> {
         let mut first = 0;
@@ -237,7 +167,7 @@ impl AfPacket {
             // say; all outlive the call, and the kernel only reads the frames.
             let sent = unsafe {
                 libc::sendmmsg(
-                    self.socket.as_raw_fd(),
+                    self.socket.fd.as_raw_fd(),
                     headers.as_mut_ptr(),
                     pending as libc::c_uint,
                     libc::MSG_DONTWAIT as _,
@@ -273,8 +203,8 @@ impl AfPacket {
     }
 }
 
-/// The VLAN tag that the kernel keeps beside the frame instead of in it.
-fn stripped_tag(message: &libc::msghdr) -> Option<[u8; TAG]> {
+/// What the kernel says about a frame beside it.
+fn auxiliary(message: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
     let mut next = {
         // SAFETY: recvmmsg has filled in the header; its control buffer is alive and aligned to 8.
         unsafe { libc::CMSG_FIRSTHDR(message) }
@@ -294,16 +224,7 @@ fn stripped_tag(message: &libc::msghdr) -> Option<[u8; TAG]> {
                     .cast::<libc::tpacket_auxdata>()
                     .read_unaligned()
             };
-            if aux.tp_status & TP_STATUS_VLAN_VALID == 0 {
-                return None;
-            }
-            let tpid = if aux.tp_status & TP_STATUS_VLAN_TPID_VALID != 0 {
-                aux.tp_vlan_tpid
-            } else {
-                TPID_8021Q
-            };
-            let ([a, b], [c, d]) = (tpid.to_be_bytes(), aux.tp_vlan_tci.to_be_bytes());
-            return Some([a, b, c, d]);
+            return Some(aux);
         }
         // SAFETY: `next` came from this message.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };

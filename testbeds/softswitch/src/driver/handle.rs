@@ -1,0 +1,94 @@
+//! How other threads reach the packet loop.
+
+use super::Core;
+use nix::sys::eventfd::EventFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How soon a full backlog is tried again.
+const FULL_BACKLOG_WAIT: Duration = Duration::from_micros(100);
+
+/// Called until it says that it is done, a turn of frames between two calls.
+pub(super) type Command = Box<dyn FnMut(&mut Core) -> bool + Send>;
+
+/// The switch has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the switch has ended")]
+pub struct Stopped;
+
+/// Sends commands to the packet loop.
+#[derive(Clone)]
+pub struct Handle {
+    commands: mpsc::Sender<Command>,
+    wake: Arc<EventFd>,
+}
+
+impl Handle {
+    pub(super) fn new(commands: mpsc::Sender<Command>, wake: Arc<EventFd>) -> Self {
+        Self { commands, wake }
+    }
+
+    /// Runs `command` between two batches of frames, and hands back its result. Keep it shorter than
+    /// [`super::COMMAND_SLICE`]: no frame moves meanwhile. Longer work that need not be atomic is for [`Self::run_steps`].
+    pub async fn run<R: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Core) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let mut command = Some(command);
+        self.run_steps(move |core| command.take().map(|command| command(core)))
+            .await
+    }
+
+    /// Runs `step` between batches of frames until it has a result, and hands that back. Other commands wait until then.
+    pub async fn run_steps<R: Send + 'static>(
+        &self,
+        mut step: impl FnMut(&mut Core) -> Option<R> + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let (answer, result) = oneshot::channel();
+        let mut answer = Some(answer);
+        let command: Command = Box::new(move |core| {
+            // Who asked may have gone: what was begun is done nevertheless.
+            let Some(result) = step(core) else {
+                return false;
+            };
+            drop(answer.take().map(|answer| answer.send(result)));
+            true
+        });
+        self.commands.send(command).await.map_err(|_| Stopped)?;
+        self.wake();
+        result.await.map_err(|_| Stopped)
+    }
+
+    /// As [`Self::run`], for a thread that may block. Unlike tokio's blocking calls, it may be one of a runtime's.
+    pub fn run_blocking<R: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Core) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let (answer, result) = std::sync::mpsc::sync_channel(1);
+        let mut run = Some(command);
+        let mut command: Command = Box::new(move |core| {
+            if let Some(run) = run.take() {
+                drop(answer.send(run(core)));
+            }
+            true
+        });
+        loop {
+            match self.commands.try_send(command) {
+                Ok(()) => break,
+                Err(mpsc::error::TrySendError::Closed(_)) => return Err(Stopped),
+                Err(mpsc::error::TrySendError::Full(returned)) => {
+                    command = returned;
+                    std::thread::sleep(FULL_BACKLOG_WAIT);
+                }
+            }
+        }
+        self.wake();
+        result.recv().map_err(|_| Stopped)
+    }
+
+    fn wake(&self) {
+        // Fails only if the counter is full: then it is set anyway.
+        let _ = self.wake.write(1);
+    }
+}

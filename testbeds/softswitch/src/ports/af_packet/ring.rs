@@ -1,0 +1,343 @@
+//! A Linux interface through rings that the kernel shares (PACKET_MMAP): frames are read where the kernel put them, and
+//! written where it sends from; a system call a batch to send, none to receive.
+//!
+//! TPACKET_V2, not V3: V3 hands over blocks of frames, a block that is not full only after a millisecond or more, which
+//! a capture may wait for and a switch may not (docs/decisions).
+
+use super::slots::{self, Arrived, BLOCK, HEADROOM, PER_BLOCK, SEND_ROOM, SLOT, Slots};
+use super::socket::{PacketSocket, stripped_tag};
+use crate::ports::offload::finish_checksum;
+use crate::ports::{MAX_FRAME, PortIo, Received, Sink};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Frames kept before they are handed to the kernel.
+const BATCH: usize = 64;
+/// Frames under way to a network card.
+const SEND_SLOTS: usize = 256;
+/// What Ethernet takes at least, without padding.
+const ETHERNET_HEADER: usize = 14;
+const TAG: usize = 4;
+
+/// How a ring is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Frames that wait for the switch at most; each takes 1,600 bytes. More are lost and counted.
+    pub slots: usize,
+    /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
+    /// interface do not see what the switch sends.
+    pub qdisc_bypass: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            slots: 3 << 10,
+            qdisc_bypass: false,
+        }
+    }
+}
+
+/// An interface, in promiscuous mode as long as this lives. Frames that the host itself sends are not received.
+pub struct Ring {
+    name: String,
+    socket: PacketSocket,
+    incoming: Slots,
+    /// The slot that the kernel fills next.
+    next_in: usize,
+    outgoing: Slots,
+    /// The slot that takes the next frame.
+    next_out: usize,
+    /// Frames before `next_out` that the kernel has not been told of.
+    queued: usize,
+    lost: usize,
+    /// For frames that do not fit a slot; a socket with a ring sends nothing else.
+    large_out: PacketSocket,
+    large: Vec<u8>,
+    warned: bool,
+}
+
+impl Ring {
+    /// Opens an interface of this network namespace.
+    pub fn open(interface: &str, options: Options) -> io::Result<Self> {
+        let socket = PacketSocket::open(interface)?;
+        socket.set(
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
+        )?;
+        // A frame that does not fit its slot is queued beside the ring, whole.
+        socket.set(libc::PACKET_COPY_THRESH, &1)?;
+        let large_out = PacketSocket::open(interface)?;
+        if options.qdisc_bypass {
+            socket.set(libc::PACKET_QDISC_BYPASS, &1)?;
+            large_out.set(libc::PACKET_QDISC_BYPASS, &1)?;
+        }
+        let blocks = |slots: usize| slots.max(1).div_ceil(PER_BLOCK);
+        let (receive, send) = (blocks(options.slots), blocks(SEND_SLOTS));
+        for (option, blocks) in [
+            (libc::PACKET_RX_RING, receive),
+            (libc::PACKET_TX_RING, send),
+        ] {
+            let number = |n: usize| {
+                libc::c_uint::try_from(n).map_err(|_| {
+                    io::Error::new(io::ErrorKind::InvalidInput, "the ring is too large")
+                })
+            };
+            let request = libc::tpacket_req {
+                tp_block_size: number(BLOCK)?,
+                tp_block_nr: number(blocks)?,
+                tp_frame_size: number(SLOT)?,
+                tp_frame_nr: number(blocks * PER_BLOCK)?,
+            };
+            socket.set_at(libc::SOL_PACKET, option, &request)?;
+        }
+        let (incoming, outgoing) = slots::map(&socket.fd, receive, send)?;
+        large_out.bind_to_send()?;
+        socket.bind()?;
+        Ok(Self {
+            name: interface.to_owned(),
+            socket,
+            incoming,
+            next_in: 0,
+            outgoing,
+            next_out: 0,
+            queued: 0,
+            lost: 0,
+            large_out,
+            large: Vec::new(),
+            warned: false,
+        })
+    }
+
+    /// How many frames have arrived, up to `most`.
+    fn arrived(&self, most: usize) -> usize {
+        let count = self.incoming.count();
+        (0..most.min(count))
+            .take_while(|ahead| self.incoming.has_arrived((self.next_in + ahead) % count))
+            .count()
+    }
+
+    /// Hands the frame of the next slot over; false if it is lost.
+    fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<bool> {
+        let Some(arrived) = self.incoming.arrived(self.next_in) else {
+            return Ok(false);
+        };
+        let Arrived {
+            status,
+            len,
+            vlan_tpid,
+            vlan_tci,
+            bytes,
+        } = arrived;
+        let tag = stripped_tag(status, vlan_tpid, vlan_tci);
+        let frame = if status & libc::TP_STATUS_COPY != 0 {
+            self.large.resize(HEADROOM + MAX_FRAME, 0);
+            let received = self.socket.receive(&mut self.large[HEADROOM..])?;
+            if received != Some(len) || len > MAX_FRAME {
+                return Ok(self.oversized(len));
+            }
+            &mut self.large[..HEADROOM + len]
+        } else if bytes.len() == HEADROOM + len {
+            bytes
+        } else {
+            return Ok(self.oversized(len));
+        };
+        let start = match tag {
+            // The kernel leaves room before the frame: only the addresses are moved.
+            Some(tag) if len >= 2 * 6 => {
+                frame.copy_within(HEADROOM..HEADROOM + 12, HEADROOM - TAG);
+                frame[HEADROOM - TAG + 12..HEADROOM + 12].copy_from_slice(&tag);
+                HEADROOM - TAG
+            }
+            _ => HEADROOM,
+        };
+        if status & libc::TP_STATUS_CSUMNOTREADY != 0 {
+            finish_checksum(&mut frame[start..]);
+        }
+        sink.frame(&frame[start..]);
+        Ok(true)
+    }
+
+    /// A frame that is lost for its length.
+    fn oversized(&mut self, len: usize) -> bool {
+        if len > MAX_FRAME && !self.warned {
+            self.warned = true;
+            tracing::warn!(
+                port = self.name,
+                "frames of {len} bytes arrive, longer than any of Ethernet: turn segmentation off at the other end \
+                 (ethtool -K INTERFACE tso off gso off)"
+            );
+        }
+        false
+    }
+
+    /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
+    fn transmit(&mut self) -> io::Result<()> {
+        while self.queued > 0 {
+            let Err(error) = self.socket.send(&[]) else {
+                self.queued = 0;
+                break;
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                // The first that is left: too long for the link, or lost at the other end, which is full.
+                Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOBUFS) => {
+                    self.forget_sent();
+                    self.withdraw_first();
+                }
+                // The link: full, down, gone.
+                Some(libc::EAGAIN | libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
+                    self.forget_sent();
+                    self.withdraw_all();
+                }
+                _ => {
+                    self.forget_sent();
+                    self.withdraw_all();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The slot of the first frame that is queued.
+    fn first_queued(&self) -> usize {
+        let count = self.outgoing.count();
+        (self.next_out + count - self.queued) % count
+    }
+
+    /// Takes the frames off the queue that the kernel has taken.
+    fn forget_sent(&mut self) {
+        let ours = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
+        while self.queued > 0 && self.outgoing.status(self.first_queued()) & ours == 0 {
+            self.queued -= 1;
+        }
+    }
+
+    /// Takes the first frame out of the queue. The kernel goes on at its slot, so those behind it move up.
+    fn withdraw_first(&mut self) {
+        if self.queued == 0 {
+            return;
+        }
+        let count = self.outgoing.count();
+        let first = self.first_queued();
+        for ahead in 1..self.queued {
+            let (from, to) = ((first + ahead) % count, (first + ahead - 1) % count);
+            self.outgoing.move_frame(from, to);
+        }
+        self.next_out = (self.next_out + count - 1) % count;
+        self.queued -= 1;
+        self.lost += 1;
+        self.outgoing
+            .set_status(self.next_out, libc::TP_STATUS_AVAILABLE);
+        for ahead in 0..self.queued {
+            let slot = (first + ahead) % count;
+            self.outgoing.set_status(slot, libc::TP_STATUS_SEND_REQUEST);
+        }
+    }
+
+    fn withdraw_all(&mut self) {
+        let (count, first) = (self.outgoing.count(), self.first_queued());
+        for ahead in 0..self.queued {
+            self.outgoing
+                .set_status((first + ahead) % count, libc::TP_STATUS_AVAILABLE);
+        }
+        self.next_out = first;
+        self.lost += self.queued;
+        self.queued = 0;
+    }
+
+    /// Sends a frame that no slot holds.
+    fn send_large(&mut self, frame: &[u8]) -> io::Result<()> {
+        // What was queued before goes before.
+        self.transmit()?;
+        loop {
+            let Err(error) = self.large_out.send(frame) else {
+                return Ok(());
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(
+                    libc::EMSGSIZE
+                    | libc::EINVAL
+                    | libc::EAGAIN
+                    | libc::ENOBUFS
+                    | libc::ENETDOWN
+                    | libc::ENXIO
+                    | libc::ENODEV,
+                ) => {
+                    self.lost += 1;
+                    return Ok(());
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl PortIo for Ring {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
+        let mut received = Received::default();
+        let ready = self.arrived(budget);
+        if ready == 0 {
+            // Readable without a frame: the interface went down, and may come back.
+            self.socket.take_error()?;
+            return Ok(received);
+        }
+        sink.arrived();
+        for _ in 0..ready {
+            let handed_over = self.hand_over(sink);
+            self.incoming
+                .set_status(self.next_in, libc::TP_STATUS_KERNEL);
+            self.next_in = (self.next_in + 1) % self.incoming.count();
+            if handed_over? {
+                received.frames += 1;
+            } else {
+                received.errors += 1;
+            }
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        if frame.len() > SEND_ROOM {
+            return self.send_large(frame);
+        }
+        if frame.len() < ETHERNET_HEADER {
+            self.lost += 1;
+            return Ok(());
+        }
+        if self.queued == BATCH {
+            self.transmit()?;
+        }
+        if !self.outgoing.put(self.next_out, frame) {
+            // The card has not sent the oldest yet: the ring is full.
+            self.lost += 1;
+            return Ok(());
+        }
+        self.next_out = (self.next_out + 1) % self.outgoing.count();
+        self.queued += 1;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<usize> {
+        self.transmit()?;
+        Ok(std::mem::take(&mut self.lost))
+    }
+
+    fn has_arrived(&self) -> Option<bool> {
+        Some(self.incoming.has_arrived(self.next_in))
+    }
+
+    fn overflow(&mut self) -> u64 {
+        self.socket.overflow()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.fd.as_fd())
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,342 @@
+//! The memory that a packet socket shares with the kernel (PACKET_MMAP, TPACKET_V2): a run of slots of equal size, each
+//! with a status word that says whose it is.
+//!
+//! The one protocol of the words: whoever owns a slot reads and writes it, then stores the status that gives it away with
+//! release ordering; the other side loads the status with acquire ordering before it touches the slot. The kernel gives
+//! received frames with `TP_STATUS_USER` and takes frames to send with `TP_STATUS_SEND_REQUEST`.
+//!
+//! Of everything that the kernel writes only what is checked here is believed: lengths and offsets are held against the
+//! slot.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of a slot: room for a frame of 1,500 bytes with Ethernet and VLAN headers. An odd number of cache lines, so that
+/// consecutive slots fall into different cache sets.
+pub(super) const SLOT: usize = 1600;
+/// What the kernel allocates in one piece; a multiple of any page size.
+pub(super) const BLOCK: usize = 64 << 10;
+/// A slot does not cross blocks.
+pub(super) const PER_BLOCK: usize = BLOCK / SLOT;
+
+/// `struct tpacket2_hdr`, aligned to 16 bytes.
+const HEADER: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
+/// Where the kernel looks for a frame to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`).
+const SEND_OFFSET: usize = HEADER;
+/// Where a received frame begins at the earliest: after its header and link-layer address.
+const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
+/// The longest frame that a slot takes for sending.
+pub(super) const SEND_ROOM: usize = SLOT - SEND_OFFSET;
+/// Bytes before a received frame that may be overwritten: a VLAN tag's.
+pub(super) const HEADROOM: usize = 4;
+
+const _: () = assert!(SLOT.is_multiple_of(16) && SLOT.is_multiple_of(64));
+const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);
+
+/// Maps the rings that were asked of a socket: the slots of its receive blocks, and those of its transmit blocks.
+pub(super) fn map(
+    socket: &impl AsRawFd,
+    receive_blocks: usize,
+    transmit_blocks: usize,
+) -> io::Result<(Slots, Slots)> {
+    let bytes = (receive_blocks + transmit_blocks) * BLOCK;
+    // SAFETY: a new mapping where the kernel likes; nothing of ours is touched.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            socket.as_raw_fd(),
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+    let memory = Arc::new(Mapping { start, bytes });
+    let slots = |first: usize, blocks: usize| Slots {
+        // SAFETY: within the mapping, or at its end.
+        start: unsafe { start.add(first * BLOCK) },
+        count: blocks * PER_BLOCK,
+        _memory: Some(Arc::clone(&memory)),
+    };
+    Ok((
+        slots(0, receive_blocks),
+        slots(receive_blocks, transmit_blocks),
+    ))
+}
+
+/// The memory of a socket's rings, until nobody refers into it any more.
+struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is only ever unmapped through this value.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made with this address and size; every `Slots` in it holds this value, so none is left.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), self.bytes);
+        }
+    }
+}
+
+/// Slots 0 to `count - 1`.
+///
+/// Invariant: `start` is aligned to 16 bytes; from it `count / PER_BLOCK` whole blocks are readable and writable, by this
+/// value and by the kernel only.
+pub(super) struct Slots {
+    start: NonNull<u8>,
+    count: usize,
+    /// None in tests.
+    _memory: Option<Arc<Mapping>>,
+}
+
+// SAFETY: the memory is valid in every thread and belongs to this value (and the kernel) alone.
+unsafe impl Send for Slots {}
+
+/// A frame that the kernel has given us.
+#[derive(Debug)]
+pub(super) struct Arrived<'a> {
+    /// `TP_STATUS_…`
+    pub status: u32,
+    /// The frame's length on the link, without a stripped tag.
+    pub len: usize,
+    pub vlan_tpid: u16,
+    pub vlan_tci: u16,
+    /// [`HEADROOM`] bytes, then as much of the frame as the slot holds.
+    pub bytes: &'a mut [u8],
+}
+
+impl Slots {
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The slot's first byte, with room for [`SLOT`].
+    fn slot(&self, index: usize) -> NonNull<u8> {
+        assert!(index < self.count);
+        // SAFETY: the index is in range, so the slot lies within its block, and that among the readable ones.
+        unsafe {
+            self.start
+                .add(index / PER_BLOCK * BLOCK + index % PER_BLOCK * SLOT)
+        }
+    }
+
+    fn status_word(&self, index: usize) -> &AtomicU32 {
+        let header: *mut libc::tpacket2_hdr = self.slot(index).as_ptr().cast();
+        // SAFETY: the slot is valid as long as self and aligned for its header; on both sides the word is only ever
+        // accessed atomically.
+        unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) }
+    }
+
+    /// Whose the slot is, and why.
+    pub(super) fn status(&self, index: usize) -> u32 {
+        self.status_word(index).load(Ordering::Acquire)
+    }
+
+    /// Gives a slot away, or takes one back that the kernel has not looked at.
+    pub(super) fn set_status(&mut self, index: usize, status: u32) {
+        self.status_word(index).store(status, Ordering::Release);
+    }
+
+    /// Whether the kernel has given us this slot, with a frame.
+    pub(super) fn has_arrived(&self, index: usize) -> bool {
+        self.status(index) & libc::TP_STATUS_USER != 0
+    }
+
+    /// The frame in a slot that [has arrived](Self::has_arrived); none if its description makes no sense.
+    pub(super) fn arrived(&mut self, index: usize) -> Option<Arrived<'_>> {
+        let status = self.status(index);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        let slot = self.slot(index);
+        // SAFETY: the status, loaded with acquire ordering, says that the slot is ours until we give it away, for which
+        // `self` has to be borrowed anew; so the kernel does not write it now. The header is read by value.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let (at, held) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
+        if at < RECEIVE_OFFSET + HEADROOM || at + held > SLOT {
+            return None;
+        }
+        // SAFETY: as above; offset and length lie within the slot, as just checked, and the borrow of `self` keeps anybody
+        // else in this process away.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(slot.add(at - HEADROOM).as_ptr(), HEADROOM + held)
+        };
+        Some(Arrived {
+            status,
+            len: header.tp_len as usize,
+            vlan_tpid: header.tp_vlan_tpid,
+            vlan_tci: header.tp_vlan_tci,
+            bytes,
+        })
+    }
+
+    /// Puts a frame into a free slot and hands it to the kernel, which looks at it at the next send; false if the slot is
+    /// not free.
+    ///
+    /// # Panics
+    /// If the frame is longer than [`SEND_ROOM`].
+    pub(super) fn put(&mut self, index: usize, frame: &[u8]) -> bool {
+        assert!(frame.len() <= SEND_ROOM);
+        if self.status(index) != libc::TP_STATUS_AVAILABLE {
+            return false;
+        }
+        let slot = self.slot(index);
+        // SAFETY: the status, loaded with acquire ordering, says that the slot is ours; offset plus length lie within it, as
+        // just checked. The status word itself is not written here.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                frame.as_ptr(),
+                slot.add(SEND_OFFSET).as_ptr(),
+                frame.len(),
+            );
+            let header: *mut libc::tpacket2_hdr = slot.cast().as_ptr();
+            (*header).tp_len = frame.len() as u32;
+        }
+        self.set_status(index, libc::TP_STATUS_SEND_REQUEST);
+        true
+    }
+
+    /// Moves a frame that the kernel has not taken to another slot that it has not taken either.
+    pub(super) fn move_frame(&mut self, from: usize, to: usize) {
+        let (source, target) = (self.slot(from), self.slot(to));
+        let sending = |slot| self.status(slot) & libc::TP_STATUS_SENDING != 0;
+        assert!(!sending(from) && !sending(to));
+        if from == to {
+            return;
+        }
+        // SAFETY: two different slots, so disjoint; the kernel looks at neither before the next send. The status words lie
+        // before what is copied.
+        unsafe {
+            let (source_header, target_header): (*mut libc::tpacket2_hdr, *mut libc::tpacket2_hdr) =
+                (source.cast().as_ptr(), target.cast().as_ptr());
+            (*target_header).tp_len = (*source_header).tp_len;
+            std::ptr::copy_nonoverlapping(
+                source.add(SEND_OFFSET).as_ptr(),
+                target.add(SEND_OFFSET).as_ptr(),
+                SEND_ROOM,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel of our own: ordinary memory in place of the mapping.
+    struct Memory {
+        words: Vec<u128>,
+        blocks: usize,
+    }
+
+    impl Memory {
+        fn new(blocks: usize) -> Self {
+            Self {
+                words: vec![0; blocks * BLOCK / 16],
+                blocks,
+            }
+        }
+
+        fn slots(&mut self) -> Slots {
+            Slots {
+                start: NonNull::new(self.words.as_mut_ptr().cast()).unwrap(),
+                count: self.blocks * PER_BLOCK,
+                _memory: None,
+            }
+        }
+    }
+
+    /// What the kernel would write for a frame.
+    fn arrive(slots: &mut Slots, index: usize, at: usize, snaplen: usize, len: usize) {
+        let header = slots.slot(index).cast::<libc::tpacket2_hdr>();
+        // SAFETY: the memory belongs to the test.
+        unsafe {
+            let header = header.as_ptr();
+            (*header).tp_mac = at as u16;
+            (*header).tp_snaplen = snaplen as u32;
+            (*header).tp_len = len as u32;
+        }
+        slots.set_status(index, libc::TP_STATUS_USER);
+    }
+
+    #[test]
+    fn a_slot_is_ours_only_while_its_status_says_so() {
+        let mut memory = Memory::new(2);
+        let mut slots = memory.slots();
+        assert_eq!(slots.count(), 2 * PER_BLOCK);
+        for index in [0, PER_BLOCK - 1, PER_BLOCK, 2 * PER_BLOCK - 1] {
+            assert!(!slots.has_arrived(index) && slots.arrived(index).is_none());
+            arrive(&mut slots, index, 66, 60, 60);
+            assert!(slots.has_arrived(index));
+            let arrived = slots.arrived(index).unwrap();
+            assert_eq!((arrived.len, arrived.bytes.len()), (60, HEADROOM + 60));
+            arrived.bytes.fill(0xff);
+            slots.set_status(index, libc::TP_STATUS_KERNEL);
+            assert!(slots.arrived(index).is_none());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_would_leave_its_slot_is_refused() {
+        let mut memory = Memory::new(1);
+        let mut slots = memory.slots();
+        let last = PER_BLOCK - 1;
+        for (at, snaplen, fits) in [
+            (66, SLOT - 66, true),
+            (66, SLOT - 65, false),
+            (RECEIVE_OFFSET + HEADROOM, 0, true),
+            (RECEIVE_OFFSET + HEADROOM - 1, 0, false),
+            (0, 60, false),
+            (u16::MAX.into(), 60, false),
+            (66, u32::MAX as usize, false),
+        ] {
+            arrive(&mut slots, last, at, snaplen, snaplen);
+            assert_eq!(slots.arrived(last).is_some(), fits, "{at} {snaplen}");
+        }
+    }
+
+    #[test]
+    fn a_slot_takes_one_frame_until_it_is_sent() {
+        let mut memory = Memory::new(1);
+        let mut slots = memory.slots();
+        assert!(slots.put(3, &[7; SEND_ROOM]));
+        assert_eq!(slots.status(3), libc::TP_STATUS_SEND_REQUEST);
+        assert!(!slots.put(3, &[8; 60]), "not sent yet");
+        assert!(slots.put(4, &[9; 60]));
+        slots.move_frame(4, 3);
+        drop(slots);
+        let bytes: Vec<u8> = memory.words.iter().flat_map(|w| w.to_ne_bytes()).collect();
+        let frame = &bytes[3 * SLOT + SEND_OFFSET..][..SEND_ROOM];
+        assert!(frame[..60].iter().all(|b| *b == 9));
+        assert_eq!(&bytes[2 * SLOT..3 * SLOT], &[0; SLOT], "nothing before it");
+        assert_eq!(bytes[5 * SLOT..6 * SLOT], [0; SLOT], "nothing after it");
+    }
+
+    #[test]
+    #[should_panic(expected = "index < self.count")]
+    fn there_is_no_slot_after_the_last() {
+        let mut memory = Memory::new(1);
+        memory.slots().status(PER_BLOCK);
+    }
+
+    #[test]
+    #[should_panic(expected = "SEND_ROOM")]
+    fn a_frame_that_is_too_long_is_a_defect() {
+        let mut memory = Memory::new(1);
+        memory.slots().put(0, &[0; SEND_ROOM + 1]);
+    }
+}

@@ -1,0 +1,229 @@
+//! What both back ends ask of their socket.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Beside a ring or without one: what the system allows of this is good enough.
+const SOCKET_BUFFER: libc::c_int = 16 << 20;
+
+/// A tag was taken out of the frame; TPID known. (`linux/if_packet.h`; `libc` lacks them.)
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+const TPID_8021Q: u16 = 0x8100;
+
+/// An AF_PACKET socket for one interface. Nothing is received before [`PacketSocket::bind`].
+pub(super) struct PacketSocket {
+    pub(super) fd: OwnedFd,
+    index: libc::c_int,
+}
+
+impl PacketSocket {
+    /// For an interface of this network namespace.
+    pub(super) fn open(interface: &str) -> io::Result<Self> {
+        let index = nix::net::if_::if_nametoindex(interface)? as libc::c_int;
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no pointers; a result that is not -1 is a descriptor that nobody else owns.
+        let fd = unsafe {
+            // Protocol 0: nothing is received until the socket is bound to its interface.
+            let fd = libc::socket(libc::AF_PACKET, kind, 0);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        let socket = Self { fd, index };
+        // Frames that we send, and those of other sockets, are not ours to receive (Linux 4.20).
+        socket.set(libc::PACKET_IGNORE_OUTGOING, &1)?;
+        for (forced, plain) in [
+            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        ] {
+            // Larger buffers only save frames in a burst.
+            if socket
+                .set_at(libc::SOL_SOCKET, forced, &SOCKET_BUFFER)
+                .is_err()
+            {
+                socket.set_at(libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
+            }
+        }
+        Ok(socket)
+    }
+
+    /// From here on the interface is promiscuous and its frames arrive.
+    pub(super) fn bind(&self) -> io::Result<()> {
+        // SAFETY: plain data, for which all zeros is a value.
+        let mut membership: libc::packet_mreq = unsafe { zeroed() };
+        membership.mr_ifindex = self.index;
+        membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
+        self.set_at(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        self.bind_protocol(libc::ETH_P_ALL)
+    }
+
+    /// For sending only.
+    pub(super) fn bind_to_send(&self) -> io::Result<()> {
+        self.bind_protocol(0)
+    }
+
+    fn bind_protocol(&self, protocol: libc::c_int) -> io::Result<()> {
+        // SAFETY: plain data, for which all zeros is a value.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as libc::c_ushort;
+        address.sll_protocol = (protocol as u16).to_be();
+        address.sll_ifindex = self.index;
+        // SAFETY: the address outlives the call and has the length that is passed.
+        let bound = unsafe {
+            libc::bind(
+                self.fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        result(bound).map(drop)
+    }
+
+    /// Sets an option of packet(7).
+    pub(super) fn set(&self, option: libc::c_int, value: &libc::c_int) -> io::Result<()> {
+        self.set_at(libc::SOL_PACKET, option, value)
+    }
+
+    /// Sets an option.
+    pub(super) fn set_at<T>(
+        &self,
+        level: libc::c_int,
+        option: libc::c_int,
+        value: &T,
+    ) -> io::Result<()> {
+        // SAFETY: the value outlives the call and has the length that is passed; the kernel only reads it.
+        let set = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                (value as *const T).cast(),
+                size_of::<T>() as libc::socklen_t,
+            )
+        };
+        result(set).map(drop)
+    }
+
+    fn ask<T>(&self, level: libc::c_int, option: libc::c_int, value: &mut T) -> io::Result<()> {
+        let mut length = size_of_val(value) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes, which is the value's size; callers pass plain integers and
+        // structures of them, for which any bytes are a value.
+        let asked = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                (&raw mut *value).cast(),
+                &raw mut length,
+            )
+        };
+        result(asked).map(drop)
+    }
+
+    /// Frames that found no room since the last call: asking resets the kernel's count.
+    pub(super) fn overflow(&self) -> u64 {
+        // SAFETY: plain data, for which all zeros is a value.
+        let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
+        self.ask(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut statistics)
+            .map_or(0, |()| statistics.tp_drops.into())
+    }
+
+    /// The error that makes the socket readable though no frame has come (the interface went down), and clears it.
+    pub(super) fn take_error(&self) -> io::Result<()> {
+        let mut error: libc::c_int = 0;
+        self.ask(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
+        match error {
+            0 | libc::ENETDOWN => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// A frame that the kernel has queued, cut to the buffer; its whole length. None if there is none.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        loop {
+            // SAFETY: the buffer outlives the call and has the length that is passed.
+            let received = unsafe {
+                libc::recv(
+                    self.fd.as_raw_fd(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    flags,
+                )
+            };
+            if received >= 0 {
+                return Ok(Some(received as usize));
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN) => return Ok(None),
+                // Reading the error has cleared it; the frame is still queued.
+                Some(libc::EINTR | libc::ENETDOWN) => {}
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a frame, or, if there is none, what lies in the transmit ring.
+    pub(super) fn send(&self, frame: &[u8]) -> io::Result<()> {
+        let start = if frame.is_empty() {
+            std::ptr::null()
+        } else {
+            frame.as_ptr()
+        };
+        // SAFETY: the kernel only reads the frame, which outlives the call; null with length 0 is what packet(7) asks for.
+        let sent = unsafe {
+            libc::send(
+                self.fd.as_raw_fd(),
+                start.cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+fn result(value: libc::c_int) -> io::Result<libc::c_int> {
+    if value < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(value)
+    }
+}
+
+/// The VLAN tag that the kernel keeps beside a frame instead of in it, from the words that describe the frame.
+pub(super) fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
+    if status & TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let tpid = if status & TP_STATUS_VLAN_TPID_VALID != 0 {
+        tpid
+    } else {
+        TPID_8021Q
+    };
+    let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
+    Some([a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_what_the_status_says() {
+        assert_eq!(stripped_tag(1, 0x8100, 5), None);
+        assert_eq!(stripped_tag(1 << 4, 0, 5), Some([0x81, 0, 0, 5]));
+        assert_eq!(
+            stripped_tag(1 << 4 | 1 << 6, 0x88a8, 0xa02a),
+            Some([0x88, 0xa8, 0xa0, 42])
+        );
+    }
+}
