@@ -144,7 +144,7 @@ fn frames_of_all_sizes(io: Io) {
     assert_eq!(send(&mut host, &frame(1, 9216 + 15 + 4)), 1);
     assert_eq!(send(&mut host, &[0; 13]), 1);
     // More than a batch at once, those that fit a slot and those that do not, in order; one of them is too long.
-    let size = |number: u8| if number % 3 == 0 { 4000 } else { 60 };
+    let size = |number: u8| if number.is_multiple_of(3) { 4000 } else { 60 };
     for number in 0..200 {
         host.send(&frame(number, size(number))).unwrap();
         if number == 100 {
