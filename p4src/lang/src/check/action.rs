@@ -129,6 +129,7 @@ impl<'a> Checker<'a, '_> {
             params: action_params(decl),
             types: types.to_vec(),
             ret: Ty::Void,
+            ret_span: None,
             generics: Vec::new(),
         }
     }

@@ -15,6 +15,24 @@ impl<'a> Checker<'a, '_> {
         };
         let names: Vec<_> = list.iter().collect();
         self.check_names(names.iter().filter(structured).map(|a| &a.name));
+        for a in list {
+            let mixed = list
+                .iter()
+                .any(|b| b.name.name == a.name.name && structured(&&a) != structured(&&b));
+            if mixed && structured(&&a) {
+                let message = format!(
+                    "`@{}` stands here both with brackets and without",
+                    a.name.name
+                );
+                self.err(Code::Duplicate, a.name.span, message);
+            }
+            if let ("name", AnnotationBody::Unstructured { literals, .. }) =
+                (a.name.name.as_str(), &a.body)
+                && !matches!(literals.as_slice(), [Literal::Str(_), ..])
+            {
+                self.err(Code::Type, a.name.span, "`@name` takes one string");
+            }
+        }
         list.iter().map(|a| self.annotation(a)).collect()
     }
 

@@ -257,6 +257,14 @@ impl<'a> Checker<'a, '_> {
             .iter()
             .any(|g| matches!(g, super::args::Given::Omitted));
         let settled = self.settled(&targs, &mut infer, !omitted, call.span)?;
+        if !proto.type_params.is_empty() {
+            let types: Vec<Ty> = sig
+                .types
+                .iter()
+                .map(|ty| self.subst(ty, &infer, call.span))
+                .collect();
+            self.check_params(&proto.params, &types);
+        }
         let args = self.lower_args(&sig, &bound, vals, &infer)?;
         sig.ret = self.subst(&sig.ret.clone(), &infer, call.span);
         Some((sig, args, settled))

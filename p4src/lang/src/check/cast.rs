@@ -15,8 +15,11 @@ pub(crate) fn castable(types: &Types, from: &Ty, to: &Ty) -> bool {
         return true;
     }
     match (from, to) {
-        (Ty::New(i), _) if castable(types, &types.newtypes[*i as usize].1, to) => true,
-        (_, Ty::New(i)) if castable(types, from, &types.newtypes[*i as usize].1) => true,
+        // Between a new type and what it stands for, and no further: two casts do that.
+        (Ty::New(i), _) if types.newtypes[*i as usize].1 == *to => true,
+        (Ty::Integer, Ty::New(i)) => castable(types, from, &types.newtypes[*i as usize].1),
+        (_, Ty::New(i)) if types.newtypes[*i as usize].1 == *from => true,
+        (Ty::New(_), _) | (_, Ty::New(_)) => false,
         (Ty::SerEnum(i), _) => castable(types, &types.ser_enums[*i as usize].repr, to),
         (_, Ty::SerEnum(i)) => castable(types, from, &types.ser_enums[*i as usize].repr),
         (Ty::Bit(_), Ty::Bit(_)) | (Ty::Int(_), Ty::Int(_)) => true,

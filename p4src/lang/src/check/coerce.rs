@@ -187,6 +187,20 @@ impl<'a> Checker<'a, '_> {
                     let part = self.coerce(item.val.clone(), elem, item.span)?;
                     parts.push(self.element_value(elem, part));
                 }
+                if parts.len() < types.len() && !list.rest {
+                    let message = format!(
+                        "{} has {} elements, the list has {}",
+                        self.types.show(ty),
+                        types.len(),
+                        parts.len()
+                    );
+                    self.push(
+                        Diagnostic::error(Code::Type, span, message).hint(
+                            "end the list with `...` to give the others their default values",
+                        ),
+                    );
+                    return None;
+                }
                 while parts.len() < types.len() {
                     let part = self.default_value(elem, span)?;
                     parts.push(self.element_value(elem, part));
@@ -393,6 +407,8 @@ impl<'a> Checker<'a, '_> {
             Val::Expr(ty, _) => ty.clone(),
             Val::Place(p) => p.ty.clone(),
             Val::Extern(_, ty) | Val::Object(_, ty) | Val::Package(_, ty) => ty.clone(),
+            // With names it is a struct's, but nothing says which.
+            Val::List(list) if list.items.iter().any(|i| i.name.is_some()) => return None,
             Val::List(list) => {
                 let items: Option<Vec<Ty>> =
                     list.items.iter().map(|i| self.type_of(&i.val)).collect();

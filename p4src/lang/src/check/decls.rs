@@ -61,6 +61,8 @@ pub(crate) struct ActionDef<'a> {
 impl<'a> Checker<'a, '_> {
     /// One declaration of the top level.
     pub(crate) fn top_level(&mut self, decl: &'a Decl) {
+        // For their faults; whoever needs them evaluates them again.
+        self.annotations(&decl.annotations);
         let end = decl.span.end;
         match &decl.kind {
             DeclKind::Const { ty, name, init } => {
@@ -97,6 +99,8 @@ impl<'a> Checker<'a, '_> {
             }
             DeclKind::Parser(p) => {
                 self.check_constructor_params(&p.ctor_params);
+                self.check_names(p.params.iter().map(|p| &p.name));
+                self.check_names(p.type_params.iter());
                 self.parsers.push(p);
                 self.types.parser_names.push(p.name.name.clone());
                 let index = self.parsers.len() as u32 - 1;
@@ -104,6 +108,8 @@ impl<'a> Checker<'a, '_> {
             }
             DeclKind::Control(c) => {
                 self.check_constructor_params(&c.ctor_params);
+                self.check_names(c.params.iter().map(|p| &p.name));
+                self.check_names(c.type_params.iter());
                 self.controls.push(ControlDef {
                     decl: c,
                     annotations: &decl.annotations,
@@ -126,6 +132,10 @@ impl<'a> Checker<'a, '_> {
                 });
                 self.types.package_names.push(name.name.clone());
                 let index = self.packages.len() as u32 - 1;
+                self.check_names(params.iter().map(|p| &p.name));
+                self.check_names(type_params.iter());
+                let vars = self.rigid(type_params);
+                self.signature(&[(type_params, &vars)], params, None);
                 self.declare_from(name, Val::Decl(DeclRef::Package(index)), end);
             }
             DeclKind::Table(t) => {
@@ -176,21 +186,14 @@ impl<'a> Checker<'a, '_> {
                 let under = self.resolve(ty);
                 let ok = matches!(
                     self.types.strip_new(&under),
-                    Ty::Bit(_)
-                        | Ty::Int(_)
-                        | Ty::Bool
-                        | Ty::Poison
-                        | Ty::SerEnum(_)
-                        | Ty::Varbit(_)
-                ) || self.types.strukt(&under).is_some();
+                    Ty::Bit(_) | Ty::Int(_) | Ty::Bool | Ty::Poison
+                );
                 if !ok {
                     let shown = self.types.show(&under);
                     self.err(
                         Code::Type,
                         ty.span,
-                        format!(
-                            "a new type stands for a bit<>, int<>, bool or struct, not for {shown}"
-                        ),
+                        format!("a new type stands for a bit<>, int<> or bool, not for {shown}"),
                     );
                 }
                 self.types.newtypes.push((name.name.clone(), under));

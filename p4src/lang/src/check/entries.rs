@@ -4,7 +4,7 @@ use super::Checker;
 use super::table::EntryRules;
 use super::types::Ty;
 use crate::ast;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
@@ -20,6 +20,17 @@ impl<'a> Checker<'a, '_> {
         let mut written = Vec::with_capacity(entries.len());
         for entry in entries {
             let priority = match &entry.priority {
+                Some(e) if all_const => {
+                    self.push(
+                        Diagnostic::error(
+                            Code::Type,
+                            e.span,
+                            "`const entries` have no priorities: the first that matches wins",
+                        )
+                        .hint("`entries` without `const` have them"),
+                    );
+                    None
+                }
                 Some(e) => self.written_priority(e),
                 None => None,
             };

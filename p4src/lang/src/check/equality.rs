@@ -96,7 +96,6 @@ impl<'a> Checker<'a, '_> {
             | Ty::SerEnum(_)
             | Ty::Varbit(_)
             | Ty::Str
-            | Ty::Var(_)
             | Ty::MatchKind => match fold::binary(BinOp::Eq, a, b, ir::Type::Bool) {
                 Ok(e) => Some(e),
                 Err(fault) => {

@@ -29,14 +29,18 @@ impl<'a> Checker<'a, '_> {
     pub(crate) fn check_extern(&mut self, index: u32) {
         let decl = self.externs[index as usize];
         let class: Vec<Ty> = self.rigid(decl.type_params);
+        self.check_names(decl.type_params.iter());
+        self.check_overloads(decl.methods);
         for m in decl.methods {
             let own: Vec<Ty> = self.rigid(&m.proto.type_params);
             let generics = [
                 (decl.type_params, class.as_slice()),
                 (m.proto.type_params.as_slice(), own.as_slice()),
             ];
-            self.signature(&generics, &m.proto.params, m.proto.ret.as_ref());
+            let sig = self.signature(&generics, &m.proto.params, m.proto.ret.as_ref());
             self.check_names(m.proto.params.iter().map(|p| &p.name));
+            self.check_names(m.proto.type_params.iter());
+            self.check_extern_params(&sig);
             let constructor = m.proto.name.name == decl.name.name;
             if constructor {
                 self.check_constructor_params(&m.proto.params);
@@ -52,6 +56,56 @@ impl<'a> Checker<'a, '_> {
                         "a method needs a return type; a constructor is named `{}`",
                         decl.name.name
                     ),
+                );
+            }
+        }
+    }
+
+    /// Parsers, controls and packages are no business of an extern's (P4_16 1.2.5, section 6.8).
+    pub(crate) fn check_extern_params(&mut self, sig: &super::infer::Signature<'a>) {
+        for (p, ty) in sig.params.iter().zip(&sig.types) {
+            if matches!(ty, Ty::Parser(..) | Ty::Control(..) | Ty::Package(..)) {
+                let shown = self.types.show(ty);
+                let message = format!("an extern's parameter cannot be a {shown}");
+                self.err(Code::Type, p.name.span, message);
+            }
+            if let Some(default) = &p.default
+                && !self.types.has_vars(ty)
+                && !ty.is_object()
+            {
+                self.constant(default, ty);
+            }
+        }
+        if sig.ret == Ty::Integer
+            && let Some(at) = sig.ret_span
+        {
+            self.push(
+                Diagnostic::error(Code::Type, at, "an `int` cannot be returned at run time")
+                    .hint("give it a width: `bit<32>`"),
+            );
+        }
+    }
+
+    /// Methods of one name differ in their parameters' names, which is what a call tells them apart by.
+    fn check_overloads(&mut self, methods: &'a [ast::Method]) {
+        for (n, m) in methods.iter().enumerate() {
+            let names = |m: &'a ast::Method| m.proto.params.iter().map(|p| p.name.name.as_str());
+            let same = methods[..n].iter().find(|other| {
+                other.proto.name.name == m.proto.name.name
+                    && other.proto.params.len() == m.proto.params.len()
+                    && names(other).eq(names(m))
+            });
+            if let Some(first) = same {
+                self.push(
+                    Diagnostic::error(
+                        Code::Duplicate,
+                        m.proto.name.span,
+                        format!(
+                            "`{}` with these parameters is declared twice",
+                            m.proto.name.name
+                        ),
+                    )
+                    .label(first.proto.name.span, "first here"),
                 );
             }
         }
@@ -235,11 +289,13 @@ impl<'a> Checker<'a, '_> {
         name: &str,
         made: Instantiation<'a>,
     ) {
-        if made.init.is_some() && !decl.methods.iter().any(|m| m.is_abstract) {
+        if let Some(init) = made.init
+            && !decl.methods.iter().any(|m| m.is_abstract)
+        {
             self.push(
                 Diagnostic::error(
                     Code::Type,
-                    made.span,
+                    init.first().map_or(made.span, |item| item.span),
                     format!("`{}` has no abstract methods to implement", decl.name.name),
                 )
                 .label(decl.name.span, "declared here"),
@@ -247,6 +303,7 @@ impl<'a> Checker<'a, '_> {
             return;
         }
         let mut done: Vec<&str> = Vec::new();
+        let mut unknown = false;
         for item in made.init.unwrap_or_default() {
             let DeclKind::Function { proto, body } = &item.kind else {
                 self.unsupported(
@@ -268,6 +325,7 @@ impl<'a> Checker<'a, '_> {
                         decl.name.name, proto.name.name
                     ),
                 );
+                unknown = true;
                 continue;
             };
             self.conforming_method(ty, decl, method, proto);
@@ -284,7 +342,8 @@ impl<'a> Checker<'a, '_> {
                 made.methods.push((proto.name.name.clone(), action));
             }
         }
-        for m in decl.methods.iter().filter(|m| m.is_abstract) {
+        // A name written wrong is not also one left out.
+        for m in decl.methods.iter().filter(|m| m.is_abstract && !unknown) {
             let name = &m.proto.name.name;
             let optional = m.annotations.iter().any(|a| a.name.name == "optional");
             if !optional && !done.iter().any(|d| d == name) {

@@ -27,6 +27,8 @@ pub(crate) struct Signature<'a> {
     pub(crate) params: &'a [ast::Param],
     pub(crate) types: Vec<Ty>,
     pub(crate) ret: Ty,
+    /// Where the result's type is written.
+    pub(crate) ret_span: Option<Span>,
     /// Type parameters and what they stand for, for default values.
     pub(crate) generics: Vec<(&'a ast::Ident, Ty)>,
 }
@@ -89,6 +91,7 @@ impl<'a> Checker<'a, '_> {
         }
         let types: Vec<Ty> = params.iter().map(|p| self.resolve(&p.ty)).collect();
         self.check_params(params, &types);
+        let ret_written = ret;
         let ret = match ret {
             Some(ty) => self.resolve(ty),
             None => Ty::Void,
@@ -101,6 +104,7 @@ impl<'a> Checker<'a, '_> {
         Signature {
             params,
             types,
+            ret_span: ret_written.map(|ty| ty.span),
             ret,
             generics,
         }

@@ -63,9 +63,10 @@ impl<'a> Checker<'a, '_> {
             Val::Decl(DeclRef::Extern(_)) | Val::Type(Ty::Extern(..)) | Val::Poison
         );
         if made.init.is_some() && !is_extern {
+            let first = made.init.and_then(<[_]>::first);
             self.err(
                 Code::Type,
-                made.span,
+                first.map_or(made.span, |item| item.span),
                 "only an extern object is initialised with a block",
             );
             return Val::Poison;
@@ -488,7 +489,8 @@ impl<'a> Checker<'a, '_> {
         }
         for i in 0..self.functions.len() as u32 {
             let def = self.functions[i as usize];
-            if self.seen_functions.contains(&i) {
+            // A generic function must be right for every type, not only for those that it is used with.
+            if self.seen_functions.contains(&i) && def.proto.type_params.is_empty() {
                 continue;
             }
             self.dry_run(|c| {
@@ -497,7 +499,8 @@ impl<'a> Checker<'a, '_> {
                     c.function(i, &vars);
                 } else {
                     let generics = [(def.proto.type_params.as_slice(), vars.as_slice())];
-                    c.signature(&generics, &def.proto.params, def.proto.ret.as_ref());
+                    let sig = c.signature(&generics, &def.proto.params, def.proto.ret.as_ref());
+                    c.check_extern_params(&sig);
                 }
             });
         }

@@ -60,7 +60,7 @@ use unit::Unit;
 /// stack overflow.
 pub(crate) const MAX_DEPTH: u32 = 256;
 /// Most parsers, controls and extern objects in a program: nested instances multiply.
-pub(crate) const MAX_INSTANCES: usize = 65_536;
+pub(crate) const MAX_INSTANCES: usize = 16_384;
 /// Most statements and temporaries over all instances.
 pub(crate) const MAX_WORK: u64 = 20_000_000;
 
@@ -81,6 +81,7 @@ pub fn check(
     }
     for decl in &program.decls {
         checker.top_level(decl);
+        checker.main_is_an_instance(decl);
     }
     checker.check_unused();
     checker.finish(program, source)
@@ -174,6 +175,28 @@ impl<'a, 's> Checker<'a, 's> {
             depth: 0,
             work: 0,
             dry: false,
+        }
+    }
+
+    /// `main` is the instance of the architecture's package.
+    fn main_is_an_instance(&mut self, decl: &ast::Decl) {
+        let Some(name) = decls::decl_name(decl).filter(|n| n.name == "main") else {
+            return;
+        };
+        // Functions have a name space of their own kind: none of them is called by the architecture.
+        let package = matches!(
+            self.globals.get("main").map(|e| &e.val),
+            Some(value::Val::Package(..) | value::Val::Functions(_) | value::Val::Poison)
+        );
+        if !package {
+            self.push(
+                Diagnostic::error(
+                    Code::Architecture,
+                    name.span,
+                    "`main` must be a package's instance",
+                )
+                .hint("`Package(…) main;`"),
+            );
         }
     }
 

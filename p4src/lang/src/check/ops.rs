@@ -53,6 +53,12 @@ impl<'a> Checker<'a, '_> {
         rhs: &'a ast::Expr,
         span: Span,
     ) -> Val<'a> {
+        for side in [lhs, rhs] {
+            if matches!(side.kind, ast::ExprKind::Ellipsis) {
+                self.err(Code::Type, side.span, "`...` is no operand");
+                return Val::Poison;
+            }
+        }
         let left = self.condition(lhs);
         let mut right = None;
         let block = self.block_of(|c| right = c.condition(rhs));

@@ -189,7 +189,21 @@ impl<'a> Checker<'a, '_> {
                 );
             }
         }
-        order.iter().map(|s| self.state(s)).collect()
+        let states: Vec<ir::State> = order.iter().map(|s| self.state(s)).collect();
+        if !states.is_empty() && !ends(&states) {
+            self.push(
+                Diagnostic::error(
+                    Code::Cycle,
+                    decl.name.span,
+                    format!("parser `{}` runs for ever", decl.name.name),
+                )
+                .label(
+                    states[0].span,
+                    "no way from here leads to `accept` or `reject`",
+                ),
+            );
+        }
+        states
     }
 
     fn state(&mut self, state: &'a ast::State) -> ir::State {
@@ -228,4 +242,36 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
         ir::Target::Reject
     }
+}
+
+/// Whether `accept` or `reject` can be reached; a `select` whose cases leave something out rejects.
+fn ends(states: &[ir::State]) -> bool {
+    let mut seen = vec![false; states.len()];
+    let mut todo = vec![0usize];
+    while let Some(at) = todo.pop() {
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        let mut follow = |target: &ir::Target| match target {
+            ir::Target::State(id) => {
+                todo.push(id.index());
+                false
+            }
+            ir::Target::Accept | ir::Target::Reject => true,
+        };
+        let ends = match &states[at].transition {
+            ir::Transition::Direct(target) => follow(target),
+            ir::Transition::Select { cases, .. } => {
+                let any = |(keys, _): &(Vec<ir::Keyset>, ir::Target)| {
+                    keys.iter().all(|k| matches!(k, ir::Keyset::Any))
+                };
+                let ends = cases.iter().filter(|(_, target)| follow(target)).count() > 0;
+                ends || !cases.iter().any(any)
+            }
+        };
+        if ends {
+            return true;
+        }
+    }
+    false
 }

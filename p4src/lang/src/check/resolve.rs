@@ -45,7 +45,14 @@ impl<'a> Checker<'a, '_> {
             TypeKind::DontCare => Ty::DontCare,
             TypeKind::Bit(None) => Ty::Bit(1),
             TypeKind::Bit(Some(w)) => self.size(w, MAX_WIDTH, "width").map_or(Ty::Poison, Ty::Bit),
-            TypeKind::Int(w) => self.size(w, MAX_WIDTH, "width").map_or(Ty::Poison, Ty::Int),
+            TypeKind::Int(w) => match self.size(w, MAX_WIDTH, "width") {
+                Some(0) => {
+                    self.err(Code::Constant, w.span, "an int<> has one bit at least");
+                    Ty::Poison
+                }
+                Some(w) => Ty::Int(w),
+                None => Ty::Poison,
+            },
             TypeKind::Varbit(w) => self
                 .size(w, MAX_VARBIT, "width")
                 .map_or(Ty::Poison, Ty::Varbit),

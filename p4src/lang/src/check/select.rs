@@ -97,8 +97,12 @@ impl<'a> Checker<'a, '_> {
                         }
                     }
                     _ => {
-                        self.unsupported(span, "selecting on a tuple variable");
-                        types.push(Ty::Poison);
+                        let place = self.place_of(ty, e, span);
+                        for (n, t) in items.iter().enumerate() {
+                            let access = ir::Access::Field(n as u32);
+                            let (t, e) = self.step(place.clone(), access, t.clone()).read();
+                            self.select_key(t, e, span, types, out);
+                        }
                     }
                 }
             }

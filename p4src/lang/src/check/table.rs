@@ -427,6 +427,7 @@ impl<'a> Checker<'a, '_> {
                 params: &sig.params[..directed],
                 types: sig.types[..directed].to_vec(),
                 ret: Ty::Void,
+                ret_span: None,
                 generics: Vec::new(),
             };
             let (again, calls) = self.directed_args(&first, bound, name, e.span);

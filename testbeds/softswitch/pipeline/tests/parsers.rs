@@ -228,7 +228,8 @@ fn verify_names_its_error() {
 
 #[test]
 fn an_endless_parser_times_out() {
-    let parser = "state start { transition again; } state again { transition start; }";
+    let parser = "state start { transition again; }
+        state again { transition select(pkt.length()) { 0: accept; default: start; } }";
     let mut switch = with_error(NOTE, "note_h note;", parser).load_with(Config {
         max_steps: 50,
         ..Config::default()
