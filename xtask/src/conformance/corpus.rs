@@ -2,6 +2,7 @@
 
 use super::suite::Case;
 use anyhow::{Context, Result, bail};
+use pipeline::Executor;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub struct Corpus {
     filter: String,
     /// Which commit it is, if git knows.
     pub commit: String,
+    /// What runs the programs.
+    pub executor: Executor,
 }
 
 impl Corpus {
@@ -46,6 +49,7 @@ impl Corpus {
             root,
             filter: filter.to_owned(),
             commit,
+            executor: Executor::Fast,
         })
     }
 

@@ -29,6 +29,20 @@ pub struct Args {
     /// Run only the cases whose name contains this (figures are then no measure)
     #[arg(long, value_name = "NAME", default_value = "")]
     case: String,
+    /// What runs the programs; `both`: where they differ is a miss
+    #[arg(long, value_enum, default_value_t = Executor::Fast)]
+    executor: Executor,
+}
+
+/// See [`pipeline::Executor`].
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Executor {
+    /// The register machine.
+    Fast,
+    /// The plain interpreter.
+    Reference,
+    /// Both, block by block.
+    Both,
 }
 
 /// The names of a file's suites, and what runs them.
@@ -44,7 +58,12 @@ const RUNNERS: &[Runner] = &[
 
 /// Runs everything; `Ok(false)` if a figure was not reached.
 pub fn run(args: &Args) -> Result<bool> {
-    let corpus = Corpus::open(&args.dir, &args.case)?;
+    let mut corpus = Corpus::open(&args.dir, &args.case)?;
+    corpus.executor = match args.executor {
+        Executor::Fast => pipeline::Executor::Fast,
+        Executor::Reference => pipeline::Executor::Reference,
+        Executor::Both => pipeline::Executor::Both,
+    };
     let wanted = |name: &&str| name.contains(&args.suite);
     let mut suites = Vec::new();
     for (names, runner) in RUNNERS {

@@ -10,7 +10,7 @@ use super::suite::{Reach, Suite};
 use anyhow::Result;
 use bench::Bench;
 use p4lang::ir::Arch;
-use pipeline::{Config, Switch};
+use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,7 +33,9 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
             let program = corpus::name_of(&p.with_extension("p4"));
             xfail.contains(&format!("testdata/p4_16_samples/{program}"))
         });
-        let cases = |paths: &[PathBuf]| corpus::each(paths, |p| corpus::name_of(p), |p| case(p));
+        let cases = |paths: &[PathBuf]| {
+            corpus::each(paths, |p| corpus::name_of(p), |p| case(p, corpus.executor))
+        };
         Suite {
             name,
             reach: Reach::Cases(reach),
@@ -65,12 +67,15 @@ fn architecture(stf: &Path) -> Option<Arch> {
     }
 }
 
-fn case(stf: &Path) -> Result<(), String> {
+fn case(stf: &Path, executor: Executor) -> Result<(), String> {
     let text = std::fs::read_to_string(stf).map_err(|e| e.to_string())?;
     let script = script::parse(&text).map_err(|e| e.to_string())?;
     let compiled = corpus::compile(&stf.with_extension("p4")).map_err(|d| d.short())?;
-    let switch =
-        Switch::new(Arc::new(compiled.program), Config::default()).map_err(|e| e.to_string())?;
+    let config = Config {
+        executor,
+        ..Config::default()
+    };
+    let switch = Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())?;
     let mut bench = Bench::new(switch);
     for command in &script {
         bench.execute(command)?;

@@ -216,7 +216,10 @@ impl Bench {
     }
 
     /// Whether each port sent what was expected there, in order, and nothing else.
-    pub fn finish(self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<(), String> {
+        if let Some(difference) = self.switch.take_differences().into_iter().next() {
+            return Err(format!("the executors differ: {difference}"));
+        }
         for (port, expected) in &self.expected {
             let sent = self.sent.get(port).map_or(&[][..], Vec::as_slice);
             for (i, (pattern, packet)) in expected.iter().zip(sent).enumerate() {
