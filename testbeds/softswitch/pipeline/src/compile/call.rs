@@ -56,7 +56,7 @@ impl<'p> Compiler<'p> {
         let mut places = Vec::new();
         for arg in args {
             places.push(match arg {
-                Arg::Out(to) | Arg::InOut(to) => Some(self.locate(to)?),
+                Arg::Out(to) | Arg::InOut(to) => Some(self.locate_fixed(to)?),
                 Arg::In(Expr {
                     kind: ExprKind::Read(from),
                     ..
@@ -215,10 +215,10 @@ impl<'p> Compiler<'p> {
                 Some(Arg::In(e)) => self.expr_into(e, d)?,
                 Some(Arg::Out(to)) => {
                     self.op(Op::Zero { d, n })?;
-                    out.push((self.locate(to)?, d));
+                    out.push((self.locate_fixed(to)?, d));
                 }
                 Some(Arg::InOut(to)) => {
-                    let place = self.locate(to)?;
+                    let place = self.locate_fixed(to)?;
                     let s = self.load(&place)?;
                     self.copy(d, s, n)?;
                     out.push((place, d));

@@ -56,6 +56,23 @@ impl Compiler<'_> {
         Ok(place)
     }
 
+    /// The same for an argument that is copied out: the callee may change what an index was computed from, but not the
+    /// place (P4_16 6.8).
+    pub(super) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Place> {
+        let mut place = self.locate(lvalue)?;
+        if let Some(e) = place.element {
+            let mut element = self.code.elements[e as usize];
+            let index = self.alloc(1)?;
+            self.op(Op::Mov {
+                d: index,
+                s: element.index,
+            })?;
+            element.index = index;
+            place.element = Some(self.element(element));
+        }
+        Ok(place)
+    }
+
     fn step(&mut self, place: &mut Place, access: &Access) -> Result<()> {
         match access {
             Access::Field(i) => {

@@ -1,6 +1,7 @@
 //! Small programs: a test writes only what it is about. PSA's here, v1model's in a file of their own.
 #![allow(dead_code, missing_docs)]
 
+pub mod program;
 pub mod v1model;
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
