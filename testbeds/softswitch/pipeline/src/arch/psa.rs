@@ -57,6 +57,17 @@ struct Copied {
     passes: u32,
 }
 
+/// The blocks of a pipeline and what they leave for it.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    parser: Block,
+    control: Block,
+    deparser: Block,
+    parser_error: Field,
+    drop: Field,
+    clone: Field,
+}
+
 impl Psa {
     /// Binds the six blocks to one frame and compiles them.
     pub(crate) fn load(program: &Program, compiler: &mut Compiler<'_>) -> Result<Psa, LoadError> {
@@ -164,9 +175,14 @@ impl Psa {
         self.blocks(
             core,
             now_ns,
-            (x.parser, x.control, x.deparser),
-            x.parser_error,
-            (x.drop, x.clone),
+            Blocks {
+                parser: x.parser,
+                control: x.control,
+                deparser: x.deparser,
+                parser_error: x.parser_error,
+                drop: x.drop,
+                clone: x.clone,
+            },
             bytes,
             &mut out,
         );
@@ -306,9 +322,14 @@ impl Psa {
         self.blocks(
             core,
             now_ns,
-            (x.parser, x.control, x.deparser),
-            x.parser_error,
-            (x.drop, x.clone),
+            Blocks {
+                parser: x.parser,
+                control: x.control,
+                deparser: x.deparser,
+                parser_error: x.parser_error,
+                drop: x.drop,
+                clone: x.clone,
+            },
             bytes,
             &mut out,
         );
@@ -359,9 +380,7 @@ impl Psa {
         &self,
         core: &mut Core,
         now_ns: u64,
-        (parser, control, deparser): (Block, Block, Block),
-        parser_error: Field,
-        (drop, clone): (Field, Field),
+        blocks: Blocks,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) {
@@ -377,16 +396,17 @@ impl Psa {
             };
             core.run_block(&self.code, block, run)
         };
-        let parsed = run(core, parser, 0);
-        parser_error.set(&mut core.frame, parsed.error);
+        let parsed = run(core, blocks.parser, 0);
+        blocks.parser_error.set(&mut core.frame, parsed.error);
         core.stats.parser_errors += u64::from(parsed.error != 0);
-        run(core, control, parsed.cursor);
+        run(core, blocks.control, parsed.cursor);
         // Nobody will see the bytes of a packet that ends here, nor the metadata of a clone that is not made.
-        let (dropped, cloned) = (drop.get(&core.frame) != 0, clone.get(&core.frame) != 0);
-        if dropped && !cloned && core.executor == Executor::Fast && self.code.is_quiet(deparser) {
+        let frame = &core.frame;
+        let unseen = blocks.drop.get(frame) != 0 && blocks.clone.get(frame) == 0;
+        if unseen && core.executor == Executor::Fast && self.code.is_quiet(blocks.deparser) {
             return;
         }
-        run(core, deparser, parsed.cursor);
+        run(core, blocks.deparser, parsed.cursor);
         let payload = parsed.cursor.div_ceil(8);
         out.extend_from_slice(&bytes[payload.min(bytes.len())..]);
     }

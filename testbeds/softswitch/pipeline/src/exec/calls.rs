@@ -110,10 +110,8 @@ impl Machine<'_> {
                 }
             }
             Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
-            Op::Emit { layout, s } => {
-                if f!(s) != 0 {
-                    write_fields(frame, self.out, &code.layouts[layout as usize], s, 0);
-                }
+            Op::Emit { layout, s } if f!(s) != 0 => {
+                write_fields(frame, self.out, &code.layouts[layout as usize], s, 0);
             }
             Op::InValueSet { d, set } => {
                 let (set, keys) = &code.value_sets[set as usize];
@@ -372,12 +370,10 @@ impl Machine<'_> {
                 code.lanes[lanes as usize].run(frame, &mut self.state.banks);
                 pc = to as usize;
             }
-            Op::Trace(mark) => {
-                if self.trace.len() < crate::switch::TRACE_LIMIT {
-                    self.trace.push(mark);
-                }
+            Op::Trace(mark) if self.trace.len() < crate::switch::TRACE_LIMIT => {
+                self.trace.push(mark)
             }
-            // The loop's own.
+            // The loop's own, and what a guard above lets pass.
             _ => {}
         }
         pc

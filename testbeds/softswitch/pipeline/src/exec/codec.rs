@@ -4,6 +4,7 @@
 //! a loop that vectorises. What fits neither is left to `fields`, which does everything bit by bit.
 
 use super::bits;
+use super::simd::widest;
 use crate::op::Field;
 
 /// The plan for one layout without a varbit.
@@ -187,11 +188,7 @@ impl Codec {
             }
         }
         for run in &self.runs {
-            let from = run.byte as usize..(run.byte + 4 * run.n) as usize;
-            let to = run.slot as usize..(run.slot + run.n) as usize;
-            for (slot, value) in frame[to].iter_mut().zip(bytes[from].as_chunks().0) {
-                *slot = u32::from_be_bytes(*value).into();
-            }
+            run.read(frame, bytes);
         }
         for field in &self.rest {
             read_one(frame, packet, at, field);
@@ -247,13 +244,7 @@ impl Codec {
                         *to = word.to_be_bytes();
                     }
                 }
-                Store::Run(run) => {
-                    let to = run.byte as usize..(run.byte + 4 * run.n) as usize;
-                    let from = run.slot as usize..(run.slot + run.n) as usize;
-                    for (to, value) in bytes[to].as_chunks_mut().0.iter_mut().zip(&frame[from]) {
-                        *to = (*value as u32).to_be_bytes();
-                    }
-                }
+                Store::Run(run) => run.write(frame, bytes),
             }
         }
         out.truncate(start + self.bytes);
@@ -269,6 +260,34 @@ impl Codec {
             sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
         }
         crate::externs::checksum::fold(sum)
+    }
+}
+
+impl Run {
+    fn read(self, frame: &mut [u64], bytes: &[u8]) {
+        let from = &bytes[self.byte as usize..(self.byte + 4 * self.n) as usize];
+        let to = &mut frame[self.slot as usize..(self.slot + self.n) as usize];
+        widest(
+            #[inline(always)]
+            || {
+                for (slot, value) in to.iter_mut().zip(from.as_chunks().0) {
+                    *slot = u32::from_be_bytes(*value).into();
+                }
+            },
+        );
+    }
+
+    fn write(self, frame: &[u64], bytes: &mut [u8]) {
+        let to = &mut bytes[self.byte as usize..(self.byte + 4 * self.n) as usize];
+        let from = &frame[self.slot as usize..(self.slot + self.n) as usize];
+        widest(
+            #[inline(always)]
+            || {
+                for (to, value) in to.as_chunks_mut().0.iter_mut().zip(from) {
+                    *to = (*value as u32).to_be_bytes();
+                }
+            },
+        );
     }
 }
 

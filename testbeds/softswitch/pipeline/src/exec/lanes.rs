@@ -5,6 +5,7 @@
 //! 256 registers are 13 instructions of 256 lanes.
 
 use super::bits::mask;
+use super::simd::widest;
 use crate::externs::register::Bank;
 use crate::op::Slot;
 
@@ -104,6 +105,14 @@ const CHUNK: usize = 8;
 impl Lanes {
     /// Runs the body once for all lanes.
     pub fn run(&self, frame: &mut [u64], banks: &mut [Bank]) {
+        widest(
+            #[inline(always)]
+            || self.run_inline(frame, banks),
+        );
+    }
+
+    #[inline(always)]
+    fn run_inline(&self, frame: &mut [u64], banks: &mut [Bank]) {
         let n = self.n as usize;
         let mut pc = 0;
         while let Some(op) = self.ops.get(pc) {
@@ -184,6 +193,7 @@ impl Lanes {
     }
 }
 
+#[inline(always)]
 fn copy(frame: &mut [u64], n: usize, d: Slot, s: Lane) {
     let d = d as usize;
     match s {

@@ -6,6 +6,7 @@ mod calls;
 pub mod codec;
 mod fields;
 pub mod lanes;
+mod simd;
 
 use crate::externs::State;
 use crate::op::{Code, Op};
