@@ -74,6 +74,8 @@ pub struct Compiler<'p> {
     /// `exit` labels that something jumps to.
     exits: HashSet<Target>,
     top: u32,
+    /// After the instruction before this position, what slots from there on hold is of no use: a statement ended.
+    dead: Vec<(Target, Slot)>,
     single: HashMap<u64, Slot>,
     layouts: HashMap<Type, u32>,
     offsets: Vec<Option<layout::Offsets>>,
@@ -121,6 +123,7 @@ impl<'p> Compiler<'p> {
             labels: Vec::new(),
             exits: HashSet::new(),
             top: CONSTANT_SLOTS,
+            dead: Vec::new(),
             single: HashMap::new(),
             layouts: HashMap::new(),
             offsets: vec![None; program.types.len()],
@@ -259,7 +262,7 @@ impl<'p> Compiler<'p> {
             random: self.random,
         };
         self.code.note_quiet();
-        roll::roll(&mut self.code);
+        roll::roll(&mut self.code, &self.dead);
         for layout in &mut self.code.layouts {
             layout.seal();
         }

@@ -14,6 +14,7 @@ impl<'p> Compiler<'p> {
             self.stmt(stmt)?;
             self.top = top;
             self.span = span;
+            self.dead.push((self.code.ops.len() as u32, top));
         }
         Ok(())
     }

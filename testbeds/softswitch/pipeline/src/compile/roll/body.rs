@@ -13,6 +13,8 @@ pub(super) struct Body<'b> {
     temporaries: Vec<Slot>,
     /// Where their lanes begin.
     scratch: Slot,
+    /// Nothing reads slots from here on after the body.
+    dead_from: Slot,
 }
 
 /// For each temporary, the operand it is known to equal.
@@ -25,6 +27,7 @@ impl<'b> Body<'b> {
         members: &'b [Member],
         lanes: u32,
         scratch: Slot,
+        dead_from: Slot,
     ) -> Option<(Vec<LaneOp>, u32)> {
         let mut temporaries = Vec::new();
         for m in members {
@@ -40,6 +43,7 @@ impl<'b> Body<'b> {
             lanes,
             temporaries,
             scratch,
+            dead_from,
         };
         (body.separate() && body.assigned()).then_some(())?;
         let mut ops = body.translate()?;
@@ -203,7 +207,9 @@ impl<'b> Body<'b> {
                     .for_each(|c| *c = None);
                 if let (Step::Zero, Some(t)) = (m.d, self.temporary(d)) {
                     copies[t] = operand_of(m, read[0]).filter(|s| *s != lane);
-                    ops.push(LaneOp::Last { d, s: lane });
+                    if d < self.dead_from {
+                        ops.push(LaneOp::Last { d, s: lane });
+                    }
                 }
             }
             if m.shape.to.is_some() {

@@ -23,8 +23,9 @@ const LEAST: usize = 4;
 /// Longer bodies are not looked for.
 const LONGEST: usize = 64;
 
-/// Rolls up what can be. Positions stay: what was rolled up stays behind, unreachable.
-pub fn roll(code: &mut Code) {
+/// Rolls up what can be. Positions stay: what was rolled up stays behind, unreachable. `dead`: positions, in order, from
+/// which on nothing reads what the slots from the given one on held before.
+pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;
     }
@@ -37,7 +38,13 @@ pub fn roll(code: &mut Code) {
             Some((start, body, lanes)) => {
                 let period = body.len();
                 let end = start + period * lanes;
-                if let Some((ops, temporaries)) = Body::lanes(code, &body, lanes as u32, scratch) {
+                if let Some((ops, temporaries)) = Body::lanes(
+                    code,
+                    &body,
+                    lanes as u32,
+                    scratch,
+                    dead_from(dead, end as Target),
+                ) {
                     code.frame = code.frame.max(scratch + temporaries * lanes as u32);
                     code.lanes.push(Lanes {
                         n: lanes as u32,
@@ -53,6 +60,13 @@ pub fn roll(code: &mut Code) {
             None => at += 1,
         }
     }
+}
+
+/// The first slot that nothing reads from this position on.
+fn dead_from(dead: &[(Target, Slot)], at: Target) -> Slot {
+    let first = dead.partition_point(|(p, _)| *p < at);
+    let here = dead[first..].iter().take_while(|(p, _)| *p == at);
+    here.map(|(_, slot)| *slot).min().unwrap_or(Slot::MAX)
 }
 
 /// What an instruction does, apart from where.

@@ -167,7 +167,7 @@ fn written_out(body: &[Line], lanes: u32) -> Code {
 fn same(body: &[Line], lanes: u32, frame: &[u64], row: u64) -> usize {
     let plain = written_out(body, lanes);
     let mut rolled = plain.clone();
-    roll(&mut rolled);
+    roll(&mut rolled, &[]);
     assert_eq!(
         run(&rolled, frame, row),
         run(&plain, frame, row),
@@ -221,4 +221,16 @@ fn what_a_lane_leaves_for_the_next_is_not() {
     let body = [Line::Add(carried, carried, value), Line::Write(0, carried)];
     let frame: Vec<u64> = (0..u64::from(FRAME)).collect();
     assert_eq!(same(&body, 16, &frame, 0), 0);
+}
+
+#[test]
+fn a_dead_temporary_is_not_written() {
+    let (value, temporary) = (Operand(100, true), Operand(10, false));
+    let body = [Line::Read(0, temporary), Line::Mov(value, temporary)];
+    let mut code = written_out(&body, 8);
+    roll(&mut code, &[(7, 3), (16, 12), (16, 10), (16, 11)]);
+    assert_eq!(code.lanes[0].ops.len(), 2);
+    let mut code = written_out(&body, 8);
+    roll(&mut code, &[(15, 10), (16, 11)]);
+    assert_eq!(code.lanes[0].ops.len(), 3);
 }
