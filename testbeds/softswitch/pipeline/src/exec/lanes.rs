@@ -81,6 +81,16 @@ pub enum LaneOp {
         index: Slot,
         s: Lane,
     },
+    /// Registers and a run: registers = run = run ∘ registers, the run only if the guard is not zero.
+    Update {
+        what: Binary,
+        w: u8,
+        bank: u32,
+        offset: u32,
+        index: Slot,
+        g: Slot,
+        run: Slot,
+    },
     /// What the slot, in which every lane's value lay for a while, holds in the end.
     Last {
         d: Slot,
@@ -90,6 +100,26 @@ pub enum LaneOp {
     Nothing,
 }
 
+impl LaneOp {
+    /// Where it may go other than to the next one.
+    pub fn target(&self) -> Option<u32> {
+        let mut op = *self;
+        op.target_mut().copied()
+    }
+
+    /// The same, to be changed.
+    pub fn target_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            LaneOp::Jump(to)
+            | LaneOp::JumpIf { to, .. }
+            | LaneOp::JumpIfNot { to, .. }
+            | LaneOp::JumpEq { to, .. }
+            | LaneOp::JumpNe { to, .. } => Some(to),
+            _ => None,
+        }
+    }
+}
+
 /// A body for `n` lanes.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
@@ -97,6 +127,35 @@ pub struct Lanes {
     pub n: u32,
     /// In order.
     pub ops: Vec<LaneOp>,
+}
+
+/// The expression with `f` as the operation in `w` bits, compiled for each.
+macro_rules! by_operation {
+    ($what:expr, $w:expr, |$f:ident| $run:expr) => {{
+        let m = mask($w.into());
+        match $what {
+            Binary::Add => {
+                let $f = |a: u64, b: u64| a.wrapping_add(b) & m;
+                $run
+            }
+            Binary::Sub => {
+                let $f = |a: u64, b: u64| a.wrapping_sub(b) & m;
+                $run
+            }
+            Binary::And => {
+                let $f = |a: u64, b: u64| a & b;
+                $run
+            }
+            Binary::Or => {
+                let $f = |a: u64, b: u64| a | b;
+                $run
+            }
+            Binary::Xor => {
+                let $f = |a: u64, b: u64| a ^ b;
+                $run
+            }
+        }
+    }};
 }
 
 /// Lanes that are worked on at a time: two registers' worth on the smallest x86-64.
@@ -146,14 +205,21 @@ impl Lanes {
                 }
                 LaneOp::Mov { d, s } => copy(frame, n, d, s),
                 LaneOp::Binary { what, w, d, a, b } => {
-                    let m = mask(w.into());
-                    match what {
-                        Binary::Add => zip(frame, n, d, a, b, |a, b| a.wrapping_add(b) & m),
-                        Binary::Sub => zip(frame, n, d, a, b, |a, b| a.wrapping_sub(b) & m),
-                        Binary::And => zip(frame, n, d, a, b, |a, b| a & b),
-                        Binary::Or => zip(frame, n, d, a, b, |a, b| a | b),
-                        Binary::Xor => zip(frame, n, d, a, b, |a, b| a ^ b),
-                    }
+                    by_operation!(what, w, |f| zip(frame, n, d, a, b, f));
+                }
+                LaneOp::Update {
+                    what,
+                    w,
+                    bank,
+                    offset,
+                    index,
+                    g,
+                    run,
+                } => {
+                    let (row, keep) = (frame[index as usize], frame[g as usize] != 0);
+                    let values = &mut frame[run as usize..run as usize + n];
+                    let bank = &mut banks[bank as usize];
+                    by_operation!(what, w, |f| bank.update(row, offset, values, keep, f));
                 }
                 LaneOp::Read {
                     bank,

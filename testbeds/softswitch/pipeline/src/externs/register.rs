@@ -83,6 +83,51 @@ impl Bank {
     }
 }
 
+impl Bank {
+    /// Cell = `f(value, cell)` for cells side by side, and if `keep`, the value too. Beyond the size as reads and writes.
+    #[inline(always)]
+    pub fn update(
+        &mut self,
+        row: u64,
+        offset: u32,
+        values: &mut [u64],
+        keep: bool,
+        f: impl Fn(u64, u64) -> u64,
+    ) {
+        if row >= self.rows {
+            if keep {
+                values.iter_mut().for_each(|v| *v = f(*v, 0));
+            }
+            return;
+        }
+        let at = row as usize * self.stride as usize + offset as usize;
+        match (&mut self.words, keep) {
+            (Words::Narrow(words), true) => {
+                for (word, value) in words[at..].iter_mut().zip(values) {
+                    *value = f(*value, u64::from(*word));
+                    *word = *value as u32;
+                }
+            }
+            (Words::Narrow(words), false) => {
+                for (word, value) in words[at..].iter_mut().zip(values) {
+                    *word = f(*value, u64::from(*word)) as u32;
+                }
+            }
+            (Words::Wide(words), true) => {
+                for (word, value) in words[at..].iter_mut().zip(values) {
+                    *value = f(*value, *word);
+                    *word = *value;
+                }
+            }
+            (Words::Wide(words), false) => {
+                for (word, value) in words[at..].iter_mut().zip(values) {
+                    *word = f(*value, *word);
+                }
+            }
+        }
+    }
+}
+
 /// A register as the control plane sees it.
 #[derive(Debug, Clone)]
 pub struct Info {

@@ -13,8 +13,9 @@
 //! Then no lane reads what another one wrote, and working op by op through all lanes does what working lane by lane did.
 
 mod body;
+mod tidy;
 
-use crate::exec::lanes::{Binary, Lanes};
+use crate::exec::lanes::Binary;
 use crate::op::{Code, Op, Slot, T3, Target};
 use body::Body;
 
@@ -31,6 +32,7 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     }
     let sources = Sources::of(code);
     let shapes: Vec<Option<Shape>> = code.ops.iter().map(Shape::of).collect();
+    // Lanes of temporaries lie behind everything else.
     let scratch = code.frame;
     let mut at = 0;
     while at < code.ops.len() {
@@ -46,10 +48,7 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
                     dead_from(dead, end as Target),
                 ) {
                     code.frame = code.frame.max(scratch + temporaries * lanes as u32);
-                    code.lanes.push(Lanes {
-                        n: lanes as u32,
-                        ops,
-                    });
+                    code.lanes.push(tidy::lanes(lanes as u32, ops, scratch));
                     code.ops[start] = Op::Lanes {
                         lanes: (code.lanes.len() - 1) as u32,
                         to: end as Target,

@@ -2,6 +2,7 @@
 
 use super::roll;
 use crate::exec::Machine;
+use crate::exec::lanes::LaneOp;
 use crate::externs::State;
 use crate::externs::register::Bank;
 use crate::op::{Code, Op, RegisterPlan, Slot, T3};
@@ -200,10 +201,12 @@ fn a_sum_in_each_register_is_rolled_up() {
     let (value, temporary, stored) = (Operand(100, true), Operand(10, false), Operand(11, false));
     let body = [
         Line::Mov(temporary, value),
-        Line::JumpNe(4, 1, 3),
+        Line::JumpNe(4, 1, 4),
         Line::Read(0, stored),
         Line::Add(temporary, temporary, stored),
         Line::Write(0, temporary),
+        Line::Jump(1),
+        Line::Mov(temporary, Operand(2, false)),
         Line::MovIf(5, value, temporary),
     ];
     let frame: Vec<u64> = (0..u64::from(FRAME)).collect();
@@ -212,6 +215,13 @@ fn a_sum_in_each_register_is_rolled_up() {
         (frame[4], frame[5]) = (op, guard);
         assert_eq!(same(&body, 32, &frame, 2), 1);
     }
+    let mut code = written_out(&body, 32);
+    roll(&mut code, &[(32 * 8, 10)]);
+    let updates = code.lanes[0]
+        .ops
+        .iter()
+        .filter(|op| matches!(op, LaneOp::Update { .. }));
+    assert_eq!(updates.count(), 1);
 }
 
 #[test]
