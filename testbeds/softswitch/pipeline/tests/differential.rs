@@ -24,6 +24,7 @@ fn both() -> Config {
 }
 
 fn from_environment(name: &str, otherwise: u64) -> u64 {
+    #[allow(clippy::disallowed_methods, reason = "a switch of this test")]
     let value = std::env::var(name).ok();
     value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
 }

@@ -297,6 +297,7 @@ impl<'b> Body<'b> {
                     s == lanes
                 }
                 LaneOp::Binary { a, b, .. } => a == lanes || b == lanes,
+                LaneOp::Last { d, s } => s == lanes && d != self.temporaries[t],
                 _ => false,
             };
             // A guarded write keeps what is there, so that it reads it too.
