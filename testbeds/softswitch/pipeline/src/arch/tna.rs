@@ -35,7 +35,7 @@ use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
 /// Pipes that a chip may have.
-pub(crate) const PIPES: u32 = crate::table::attached::PIPES as u32;
+pub(crate) const PIPES: u32 = crate::table::cells::PIPES as u32;
 /// Device ports: beyond the last pipe's.
 const PORTS: u32 = PIPES << 7;
 /// Bits of `parser_err`: nothing matched in a `select`.

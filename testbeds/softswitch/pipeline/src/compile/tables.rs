@@ -7,7 +7,7 @@ use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
 use crate::op::{Apply, Mark, Op, ProfilePlan};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
-use crate::table::{ActionSpec, Bound, DirectMeter, Spec, Table};
+use crate::table::{ActionSpec, Bound, DirectMeter, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
     self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, TableId,
@@ -31,6 +31,7 @@ impl Compiler<'_> {
                 }
                 self.tables.insert((ControlId(c as u32), t as u32), index);
                 self.state.tables.push(built);
+                self.state.found.push(None);
                 for (name, value) in &table.properties {
                     match (name.as_str(), value) {
                         ("psa_direct_counter" | "psa_direct_meter", Const::Extern(id)) => {
@@ -86,6 +87,9 @@ impl Compiler<'_> {
                 kind,
                 width,
             });
+        }
+        if fields.iter().map(|f| f.width as usize).sum::<usize>() > MAX_WORDS * 64 {
+            return self.unsupported("a key of more than 4096 bits");
         }
         if fields.iter().filter(|f| f.kind == Kind::Lpm).count() > 1 {
             return self.unsupported("two lpm fields in one key");

@@ -122,14 +122,14 @@ impl Machine<'_> {
             Op::Apply(i) => {
                 let apply = &code.applies[i as usize];
                 let key = apply.key as usize;
-                let table = &mut self.state.tables[apply.table as usize];
-                let key = &frame[key..key + apply.key_slots as usize];
-                let (hit, action) = match &apply.profile {
-                    None => table.lookup(key),
+                let table = &self.state.tables[apply.table as usize];
+                let found = table.lookup(&frame[key..key + apply.key_slots as usize]);
+                self.state.found[apply.table as usize] = found;
+                let action = match &apply.profile {
+                    None => table.action(found),
                     Some(plan) => {
-                        table.lookup(key);
                         let profile = &self.state.profiles[plan.profile as usize];
-                        let indirect = table.found_indirect();
+                        let indirect = table.found_indirect(found);
                         let hash = match (indirect, plan.data, profile.selector) {
                             (
                                 Some(Indirect::Group(_) | Indirect::OneShot(_)),
@@ -144,27 +144,22 @@ impl Machine<'_> {
                             }
                             _ => 0,
                         };
-                        match indirect {
-                            None => table.found_action(),
-                            Some(indirect) => {
-                                let place = plan.place as usize;
-                                // An empty group does nothing.
-                                let nothing = table.found_action();
-                                match profile.action(place, indirect, hash) {
-                                    Some(action) => (true, action),
-                                    None => nothing,
-                                }
-                            }
+                        let place = plan.place as usize;
+                        let action = indirect.and_then(|i| profile.action(place, i, hash));
+                        match action {
+                            Some(action) => action.as_action(),
+                            // An entry that names an empty group does nothing.
+                            None => table.action(found),
                         }
                     }
                 };
                 if let Some(slot) = apply.hit {
-                    f!(slot) = hit.into();
+                    f!(slot) = found.is_some().into();
                 }
                 let next = match action.index {
                     Some(index) => {
                         let at = apply.params[index as usize] as usize;
-                        frame[at..at + action.params.len()].copy_from_slice(&action.params);
+                        frame[at..at + action.params.len()].copy_from_slice(action.params);
                         if let Some(slot) = apply.action_run {
                             f!(slot) = index.into();
                         }
@@ -178,14 +173,16 @@ impl Machine<'_> {
                     }
                 };
                 pc = next;
-                if table.spec.idle_timeout && hit {
-                    table.touch(self.now_ns);
+                let table = &mut self.state.tables[apply.table as usize];
+                if table.spec.idle_timeout {
+                    table.touch(found, self.now_ns);
                 }
                 if apply.counts {
-                    table.count(self.packet.len() as u64);
+                    table.count(found, self.packet.len() as u64);
                 }
                 if let Some(slot) = apply.colour {
-                    f!(slot) = table.mark(meter::GREEN, self.now_ns, self.packet.len() as u64);
+                    let bytes = self.packet.len() as u64;
+                    f!(slot) = table.mark(found, meter::GREEN, self.now_ns, bytes);
                 }
             }
             Op::RegisterRead { r, d, index } => {
@@ -215,11 +212,14 @@ impl Machine<'_> {
             }
             Op::CountDirect { table } => {
                 let bytes = self.state.counted(self.packet.len());
-                self.state.tables[table as usize].count(bytes);
+                let found = self.state.found[table as usize];
+                self.state.tables[table as usize].count(found, bytes);
             }
             Op::MeterDirect { table, colour, d } => {
                 let (colour, bytes) = (f!(colour), self.state.counted(self.packet.len()));
-                f!(d) = self.state.tables[table as usize].mark(colour, self.now_ns, bytes);
+                let found = self.state.found[table as usize];
+                let table = &mut self.state.tables[table as usize];
+                f!(d) = table.mark(found, colour, self.now_ns, bytes);
             }
             Op::Meter {
                 meter,
@@ -321,7 +321,8 @@ impl Machine<'_> {
             } => {
                 let d = d as usize;
                 let into = &mut frame[d..d + words as usize];
-                self.state.tables[table as usize].read_cell(offset, self.state.pipe, into);
+                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                self.state.tables[table as usize].read_cell(found, offset, pipe, into);
             }
             Op::DirectWrite {
                 table,
@@ -331,7 +332,8 @@ impl Machine<'_> {
             } => {
                 let s = s as usize;
                 let from = &frame[s..s + words as usize];
-                self.state.tables[table as usize].write_cell(offset, self.state.pipe, from);
+                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                self.state.tables[table as usize].write_cell(found, offset, pipe, from);
             }
             Op::Capture {
                 kind,

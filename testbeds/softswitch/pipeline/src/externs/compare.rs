@@ -12,6 +12,7 @@ impl State {
         let counters = counters.map(|(a, b)| (a.name.as_str(), a == b));
         let meters = meters.map(|(a, b)| (a.name.as_str(), a == b));
         let rest = [
+            ("entries found", self.found == other.found),
             ("registers", self.banks == other.banks),
             ("checksum units", self.checksums == other.checksums),
             ("random numbers", self.randoms == other.randoms),

@@ -14,7 +14,7 @@ pub mod value_set;
 
 use crate::exec::bits;
 use crate::op::Layout;
-use crate::table::Table;
+use crate::table::{Index, Table};
 use std::collections::VecDeque;
 
 /// Digest messages held for the control plane; more are counted and lost.
@@ -34,6 +34,8 @@ pub struct DigestMessage {
 pub struct State {
     /// In order of controls.
     pub tables: Vec<Table>,
+    /// What the last packet found in each table; its direct counter or meter may be asked for later.
+    pub found: Vec<Option<Index>>,
     /// Register cells.
     pub banks: Vec<register::Bank>,
     /// Indexed counters.

@@ -84,8 +84,9 @@ impl<'p> Interpreter<'_, 'p> {
                 self.state.counters[counter as usize].count(number(0), length);
             }
             (Object::DirectCounter, "count") => {
-                let table = self.code.bindings.direct.get(&id)?;
-                self.state.tables[*table as usize].count(length);
+                let table = *self.code.bindings.direct.get(&id)? as usize;
+                let found = self.state.found[table];
+                self.state.tables[table].count(found, length);
             }
             (Object::AutomaticMeter, "read") => {
                 return scalar(self.colours.get(&id).copied().unwrap_or(0));
@@ -94,7 +95,9 @@ impl<'p> Interpreter<'_, 'p> {
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
                 let before = values.first().map_or(colours[0], |v| v.bits().u64());
-                return scalar(self.state.tables[table].mark(before, self.now_ns, length));
+                let found = self.state.found[table];
+                let table = &mut self.state.tables[table];
+                return scalar(table.mark(found, before, self.now_ns, length));
             }
             (Object::Meter(meter), "execute" | "execute_meter") => {
                 let meter = &mut self.state.meters[meter as usize];

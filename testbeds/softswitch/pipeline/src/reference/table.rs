@@ -34,9 +34,11 @@ impl<'p> Interpreter<'_, 'p> {
         }
         let words: Vec<u64> = keys.iter().flat_map(to_words).collect();
         let found = self.state.tables[index].lookup_one_by_one(&words);
-        let (hit, bound) = match self.indirect(table, index)? {
+        self.state.found[index] = found;
+        let hit = found.is_some();
+        let bound = match self.indirect(table, index)? {
             Some(picked) => picked,
-            None => found,
+            None => self.state.tables[index].action(found).into(),
         };
         if let Some(var) = hit_var {
             self.env().vars[var.index()] = Value::Bits(Bits::bool(hit));
@@ -58,16 +60,17 @@ impl<'p> Interpreter<'_, 'p> {
             }
         }
         self.trace_table(table, index, &keys, (hit, &bound), (control, &params));
-        if hit && self.state.tables[index].spec.idle_timeout {
-            self.state.tables[index].touch(self.now_ns);
+        if self.state.tables[index].spec.idle_timeout {
+            self.state.tables[index].touch(found, self.now_ns);
         }
         // v1model's direct counters and meters work at each application.
         let length = self.packet.len() as u64;
         if property(table, "counters").is_some() {
-            self.state.tables[index].count(length);
+            self.state.tables[index].count(found, length);
         }
         if let Some(id) = property(table, "meters") {
-            let colour = self.state.tables[index].mark(meter::GREEN, self.now_ns, length);
+            let table = &mut self.state.tables[index];
+            let colour = table.mark(found, meter::GREEN, self.now_ns, length);
             self.colours.insert(id, colour);
         }
         match bound.index.and_then(|i| table.actions.get(i as usize)) {
@@ -77,13 +80,14 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// What the member or group that the found entry names does; `None` if the entry has an action of its own.
-    fn indirect(&mut self, table: &'p Table, index: usize) -> Result<Option<(bool, Bound)>> {
+    fn indirect(&mut self, table: &'p Table, index: usize) -> Result<Option<Bound>> {
         let implementation =
             property(table, "psa_implementation").or(property(table, "implementation"));
         let profile = implementation.and_then(|id| self.code.bindings.profiles.get(&id));
-        let (Some(profile), Some(indirect)) =
-            (profile.copied(), self.state.tables[index].found_indirect())
-        else {
+        let (Some(profile), Some(indirect)) = (
+            profile.copied(),
+            self.state.tables[index].found_indirect(self.state.found[index]),
+        ) else {
             return Ok(None);
         };
         let profile = profile as usize;
@@ -107,11 +111,7 @@ impl<'p> Interpreter<'_, 'p> {
         let place = profile.tables.iter().position(|t| *t as usize == index);
         let action = profile.action(place.unwrap_or(0), indirect, hash);
         // An empty group is a hit that does nothing.
-        let bound = action.cloned().unwrap_or(Bound {
-            index: None,
-            params: Box::default(),
-        });
-        Ok(Some((true, bound)))
+        Ok(Some(action.cloned().unwrap_or(Bound::nothing())))
     }
 }
 

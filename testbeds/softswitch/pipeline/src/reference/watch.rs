@@ -158,7 +158,8 @@ impl<'p> Interpreter<'_, 'p> {
         let keys = declared
             .flat_map(|(key, value)| fields_of(self.program, &key.expr.ty, &key.name, value))
             .collect();
-        let entry = self.state.tables[index].found_match().filter(|_| hit);
+        let found = self.state.found[index].filter(|_| hit);
+        let entry = self.state.tables[index].found_match(found);
         let action = bound.index.and_then(|i| table.actions.get(i as usize));
         let action = action.map(|offered| {
             let action = &control.actions[offered.action.index()];

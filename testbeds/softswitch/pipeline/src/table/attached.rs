@@ -1,12 +1,12 @@
-//! What hangs on entries: counters, meters, and the members or groups that they name.
+//! What hangs on entries: counters, meters, timers, and the members or groups that they name.
 
 use super::idle::Timer;
-use super::{Bound, DirectMeter, Entry, EntryKey, Note, Removed, Table};
+use super::rows::{Head, Index, Row};
+use super::{DirectMeter, Key, Note, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
-use hashbrown::HashMap;
 use p4lang::runtime::TableEntry;
 
 /// What an entry has beside key and action. The rarer part is apart, so that large tables stay small.
@@ -31,71 +31,104 @@ impl Attached {
     }
 }
 
-impl Bound {
-    /// Nothing to run.
-    pub(super) fn nothing() -> Bound {
-        Bound {
-            index: None,
-            params: Box::default(),
+/// What all entries of a table have, by the numbers of their rows. There are cells as far as a row has had one, so that a
+/// table where none has any takes no memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachments {
+    /// Each row has a counter.
+    counts: bool,
+    counters: Vec<CounterValue>,
+    more: Vec<Option<Box<More>>>,
+}
+
+impl Attachments {
+    /// For a table without entries.
+    pub fn new(counts: bool) -> Attachments {
+        Attachments {
+            counts,
+            counters: Vec::new(),
+            more: Vec::new(),
         }
+    }
+
+    /// Sets what a row has.
+    pub fn set(&mut self, row: Index, attached: Attached) {
+        let at = row as usize;
+        if self.counts || at < self.counters.len() || attached.counter != CounterValue::default() {
+            *self.counter_mut(row) = attached.counter;
+        }
+        if at < self.more.len() || attached.more.is_some() {
+            *cell(&mut self.more, row) = attached.more;
+        }
+    }
+
+    /// What a row has.
+    pub fn of(&self, row: Index) -> Attached {
+        Attached {
+            counter: self.counter(row),
+            more: self.more.get(row as usize).cloned().flatten(),
+        }
+    }
+
+    /// A row's counter.
+    pub fn counter(&self, row: Index) -> CounterValue {
+        let cell = self.counters.get(row as usize);
+        cell.copied().unwrap_or_default()
+    }
+
+    /// A row's counter.
+    #[inline]
+    pub fn counter_mut(&mut self, row: Index) -> &mut CounterValue {
+        cell(&mut self.counters, row)
+    }
+
+    /// The rarer part, if it is there.
+    pub fn more(&self, row: Index) -> Option<&More> {
+        self.more.get(row as usize)?.as_deref()
+    }
+
+    /// The rarer part, if it is there.
+    pub fn more_mut(&mut self, row: Index) -> Option<&mut More> {
+        self.more.get_mut(row as usize)?.as_deref_mut()
+    }
+
+    /// The rarer part, made if it is not there.
+    pub fn make_more(&mut self, row: Index) -> &mut More {
+        cell(&mut self.more, row).get_or_insert_default()
     }
 }
 
-impl Entry {
-    fn naming(key: EntryKey, indirect: Indirect, attached: Attached) -> Entry {
-        Entry {
-            key,
-            action: Bound::nothing(),
+/// A row's cell, made if it is not there.
+fn cell<T: Clone + Default>(cells: &mut Vec<T>, row: Index) -> &mut T {
+    if cells.len() <= row as usize {
+        cells.resize(row as usize + 1, T::default());
+    }
+    &mut cells[row as usize]
+}
+
+/// An entry taken out, to be put back as it was.
+#[derive(Debug, Clone)]
+pub struct Removed {
+    pub(super) row: Row,
+    pub(super) indirect: Option<Indirect>,
+    pub(super) attached: Attached,
+}
+
+impl Removed {
+    /// What it named instead of an action.
+    pub fn indirect(&self) -> Option<Indirect> {
+        self.indirect
+    }
+}
+
+impl Head {
+    /// Of an entry that names something instead of an action.
+    pub(super) fn naming(key: &Key, indirect: Option<Indirect>) -> Head {
+        Head {
+            rank: key.rank,
+            action: None,
             is_const: false,
-            indirect: Some(indirect),
-            attached,
-        }
-    }
-}
-
-/// Pipes of a Tofino: a direct register has a cell in each.
-pub const PIPES: usize = 4;
-
-/// What the direct registers of a table keep for each entry, and in each pipe.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cells {
-    /// Words of a new entry, of all registers.
-    pub initial: Vec<u64>,
-    /// Entries written so far: the words of pipe 0, then of the others.
-    written: HashMap<u32, Box<[u64]>>,
-}
-
-impl Cells {
-    fn at(&self, offset: u32, pipe: u32) -> usize {
-        pipe as usize % PIPES * self.initial.len() + offset as usize
-    }
-
-    /// An entry is gone.
-    pub fn forget(&mut self, entry: u32) {
-        self.written.remove(&entry);
-    }
-
-    /// Some words of an entry.
-    pub fn read(&self, entry: u32, offset: u32, pipe: u32, into: &mut [u64]) {
-        let from = match self.written.get(&entry) {
-            Some(words) => words.get(self.at(offset, pipe)..),
-            None => self.initial.get(offset as usize..),
-        };
-        for (to, from) in into.iter_mut().zip(from.unwrap_or_default()) {
-            *to = *from;
-        }
-    }
-
-    /// Sets them.
-    pub fn write(&mut self, entry: u32, offset: u32, pipe: u32, from: &[u64]) {
-        let at = self.at(offset, pipe);
-        let initial = &self.initial;
-        let words = self
-            .written
-            .entry(entry)
-            .or_insert_with(|| initial.repeat(PIPES).into());
-        for (to, from) in words.iter_mut().skip(at).zip(from) {
-            *to = *from;
+            indirect,
         }
     }
 }
@@ -110,52 +143,26 @@ impl Table {
         }
     }
 
-    /// Direct registers of the entry found last; zeroes if there is none.
-    pub fn read_cell(&self, offset: u32, pipe: u32, into: &mut [u64]) {
-        into.fill(0);
-        if let Some(entry) = self.found {
-            self.cells.read(entry, offset, pipe, into);
-        }
+    /// What an entry that a lookup found names instead of an action.
+    pub fn found_indirect(&self, found: Option<Index>) -> Option<Indirect> {
+        self.rows.head(found?).indirect
     }
 
-    /// Sets them; nothing if there is no entry.
-    pub fn write_cell(&mut self, offset: u32, pipe: u32, from: &[u64]) {
-        if let Some(entry) = self.found {
-            self.cells.write(entry, offset, pipe, from);
-        }
-    }
-
-    /// What the entry found last names instead of an action.
-    pub fn found_indirect(&self) -> Option<Indirect> {
-        self.found_entry()?.indirect
-    }
-
-    /// The action of the entry found last, or the default action; and whether there was an entry.
-    pub fn found_action(&self) -> (bool, &Bound) {
-        match self.found_entry() {
-            Some(entry) => (true, &entry.action),
-            None => (false, &self.default),
-        }
-    }
-
-    fn found_entry(&self) -> Option<&Entry> {
-        self.entries.get(self.found? as usize)?.as_ref()
-    }
-
-    /// Counts a packet at the entry found last.
+    /// Counts a packet at the entry that a lookup found, or else at the default action.
     #[inline]
-    pub fn count(&mut self, bytes: u64) {
+    pub fn count(&mut self, found: Option<Index>, bytes: u64) {
         let Some((_, kind)) = &self.spec.direct_counter else {
             return;
         };
-        match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
-            Some(Some(entry)) => entry.attached.counter.add(*kind, bytes),
-            _ => self.default_counter.add(*kind, bytes),
-        }
+        let cell = match found {
+            Some(row) => self.attachments.counter_mut(row),
+            None => &mut self.default_counter,
+        };
+        cell.add(*kind, bytes);
     }
 
-    /// Marks a packet that came with `colour` (the program's value) with the meter of the entry found last.
-    pub fn mark(&mut self, colour: u64, now_ns: u64, bytes: u64) -> u64 {
+    /// Marks a packet that came with `colour` (the program's value) with the meter of the entry that a lookup found.
+    pub fn mark(&mut self, found: Option<Index>, colour: u64, now_ns: u64, bytes: u64) -> u64 {
         let Some(DirectMeter {
             bytes: by_bytes,
             colours,
@@ -166,9 +173,9 @@ impl Table {
         };
         let before = colours.iter().position(|c| *c == colour).unwrap_or(0) as u64;
         let units = if by_bytes { bytes } else { 1 };
-        let cell = match self.found.and_then(|e| self.entries.get_mut(e as usize)) {
-            Some(Some(entry)) => &mut entry.attached.more().meter,
-            _ => &mut self.default_meter,
+        let cell = match found {
+            Some(row) => &mut self.attachments.make_more(row).meter,
+            None => &mut self.default_meter,
         };
         colours[cell.mark(before, now_ns, units, bytes) as usize]
     }
@@ -181,13 +188,9 @@ impl Table {
     ) -> Result<(), TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
-        if self.by_key.contains_key(&key) {
-            return Err(TableError::DuplicateEntry);
-        }
-        if self.by_key.len() as u64 >= self.spec.size {
-            return Err(TableError::Full(self.spec.size));
-        }
-        self.put(Entry::naming(key, indirect, self.attached()));
+        self.has_room_for(&key)?;
+        let head = Head::naming(&key, Some(indirect));
+        self.put(head, &key, &[], self.attached());
         Ok(())
     }
 
@@ -197,26 +200,27 @@ impl Table {
         entry: &TableEntry,
         indirect: Indirect,
     ) -> Result<Removed, TableError> {
-        let removed = self.delete(entry)?;
-        let (key, attached) = (removed.0.key.clone(), removed.0.attached.clone());
-        self.put(Entry::naming(key, indirect, attached));
-        Ok(removed)
+        self.writable()?;
+        let key = self.entry_key(entry)?;
+        let row = self.row(&key)?;
+        if self.rows.head(row).is_const {
+            return Err(TableError::ConstTable);
+        }
+        let old = self.copy(row);
+        self.rows.set(row, Head::naming(&key, Some(indirect)), &[]);
+        Ok(old)
     }
 
     /// What an entry names instead of an action.
     pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, TableError> {
-        let key = self.entry_key(entry)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        match self.entries.get(index as usize) {
-            Some(Some(entry)) => Ok(entry.indirect),
-            _ => Err(TableError::NotFound),
-        }
+        let row = self.row(&self.entry_key(entry)?)?;
+        Ok(self.rows.head(row).indirect)
     }
 
     /// Whether an entry names it.
     pub fn names(&self, indirect: Indirect) -> bool {
-        let mut entries = self.entries.iter().flatten();
-        entries.any(|e| e.indirect == Some(indirect))
+        let mut rows = self.rows.iter();
+        rows.any(|row| self.rows.head(row).indirect == Some(indirect))
     }
 
     /// The direct counter of an entry, or with `None` of the default action.
@@ -224,12 +228,8 @@ impl Table {
         let Some(entry) = entry else {
             return Ok(&mut self.default_counter);
         };
-        let key = self.entry_key(entry)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        match self.entries.get_mut(index as usize) {
-            Some(Some(entry)) => Ok(&mut entry.attached.counter),
-            _ => Err(TableError::NotFound),
-        }
+        let row = self.row(&self.entry_key(entry)?)?;
+        Ok(self.attachments.counter_mut(row))
     }
 
     /// The direct meter of an entry, or with `None` of the default action.
@@ -237,11 +237,7 @@ impl Table {
         let Some(entry) = entry else {
             return Ok(&mut self.default_meter);
         };
-        let key = self.entry_key(entry)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        match self.entries.get_mut(index as usize) {
-            Some(Some(entry)) => Ok(&mut entry.attached.more().meter),
-            _ => Err(TableError::NotFound),
-        }
+        let row = self.row(&self.entry_key(entry)?)?;
+        Ok(&mut self.attachments.make_more(row).meter)
     }
 }

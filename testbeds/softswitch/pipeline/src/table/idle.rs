@@ -1,6 +1,6 @@
 //! Idle timeouts: which entries no packet has found for their time (P4Runtime specification 1.4, section 9.1.7).
 
-use super::Table;
+use super::{Index, Table};
 use std::collections::BTreeSet;
 
 /// Timeouts below this are kept as written and timed as this: an entry is reported once per timeout.
@@ -52,12 +52,10 @@ impl Timer {
 pub struct Timers(BTreeSet<(u64, u32)>);
 
 impl Table {
-    /// A packet has found the entry found last.
+    /// A packet has found an entry, if it has.
     #[inline]
-    pub fn touch(&mut self, now_ns: u64) {
-        if let Some(Some(entry)) = self.found.and_then(|e| self.entries.get_mut(e as usize))
-            && let Some(more) = &mut entry.attached.more
-        {
+    pub fn touch(&mut self, found: Option<Index>, now_ns: u64) {
+        if let Some(more) = found.and_then(|row| self.attachments.more_mut(row)) {
             more.timer.hit_ns = now_ns;
         }
     }
@@ -88,12 +86,11 @@ impl Table {
         }
     }
 
-    fn timer(&mut self, index: u32) -> Option<&mut Timer> {
-        let entry = self.entries.get_mut(index as usize)?.as_mut()?;
-        Some(&mut entry.attached.more.as_mut()?.timer)
+    fn timer(&mut self, index: Index) -> Option<&mut Timer> {
+        Some(&mut self.attachments.more_mut(index)?.timer)
     }
 
-    pub(super) fn start_timer(&mut self, index: u32) {
+    pub(super) fn start_timer(&mut self, index: Index) {
         let Some(timer) = self.timer(index) else {
             return;
         };
@@ -103,7 +100,7 @@ impl Table {
         }
     }
 
-    pub(super) fn stop_timer(&mut self, index: u32) {
+    pub(super) fn stop_timer(&mut self, index: Index) {
         if let Some(due) = self.timer(index).and_then(|timer| timer.due_ns.take()) {
             self.idle.0.remove(&(due, index));
         }

@@ -1,13 +1,13 @@
 //! A lookup that is obviously right: every entry is compared with the key.
 
 use super::key::FieldKey;
-use super::{Bound, Table, key};
+use super::{Index, Table, key};
 use p4lang::runtime::FieldMatch;
 
 impl Table {
     /// As `lookup`: of the entries that match, the one with the highest priority, or with the longest prefix where the table
     /// wants no priority (P4_16 14.2.1.4, P4Runtime 9.1); among equals the first by key.
-    pub fn lookup_one_by_one(&mut self, words: &[u64]) -> (bool, Bound) {
+    pub fn lookup_one_by_one(&self, words: &[u64]) -> Option<Index> {
         let mut values = Vec::with_capacity(self.spec.fields.len());
         let mut at = 0;
         for field in &self.spec.fields {
@@ -16,46 +16,43 @@ impl Table {
             values.push(word(at) | high << 64);
             at += field.slots() as usize;
         }
-        let mut best: Option<(i64, u32)> = None;
-        for (key, entry) in &self.by_key {
-            let matches = key.1.iter().zip(&values).all(|(k, v)| k.matches(*v));
+        let rank_and_key = |row: Index| {
+            let key = self.fields(row);
             let rank = if self.spec.wants_priority() {
-                i64::from(key.0.0)
+                i64::from(self.priority(row))
             } else {
-                key.1.iter().map(prefix).sum()
+                key.iter().map(prefix).sum()
             };
-            if matches && best.is_none_or(|(before, _)| rank > before) {
-                best = Some((rank, *entry));
-            }
-        }
-        self.found = best.map(|(_, entry)| entry);
-        let (hit, bound) = self.found_action();
-        (hit, bound.clone())
+            (rank, key)
+        };
+        let all = self.rows.iter().map(|row| (rank_and_key(row), row));
+        let matching =
+            all.filter(|((_, key), _)| key.iter().zip(&values).all(|(k, v)| k.matches(*v)));
+        let first = matching
+            .min_by(|((a, a_key), _), ((b, b_key), _)| b.cmp(a).then_with(|| a_key.cmp(b_key)));
+        first.map(|(_, row)| row)
     }
 
-    /// Whether packets have left the same in two copies: the entry found, counters, meters.
+    /// Whether packets have left the same in two copies: counters, meters, timers, direct registers.
     pub fn same_effects(&self, other: &Table) -> bool {
-        let mut entries = self.entries.iter().zip(&other.entries);
-        self.found == other.found
-            && self.default_counter == other.default_counter
+        self.default_counter == other.default_counter
             && self.default_meter == other.default_meter
-            && entries.all(|pair| match pair {
-                (Some(a), Some(b)) => a.attached == b.attached,
-                (a, b) => a.is_none() == b.is_none(),
-            })
+            && self.attachments == other.attachments
+            && self.cells == other.cells
+            && self.rows.iter().eq(other.rows.iter())
     }
 
-    /// Key and priority of the entry found last.
-    pub fn found_match(&self) -> Option<(Vec<FieldMatch>, i32)> {
-        let entry = self.entries.get(self.found? as usize)?.as_ref()?;
-        let fields = self.spec.fields.iter().zip(&entry.key.1);
+    /// Key and priority of an entry that a lookup found.
+    pub fn found_match(&self, found: Option<Index>) -> Option<(Vec<FieldMatch>, i32)> {
+        let key = self.fields(found?);
+        let fields = self.spec.fields.iter().zip(&key);
         let fields = fields.filter_map(|(spec, key)| {
             Some(FieldMatch {
                 field: spec.name.clone(),
                 value: key::to_match(spec, key)?,
             })
         });
-        Some((fields.collect(), entry.key.0.0))
+        Some((fields.collect(), self.priority(found?)))
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::externs::counter::{CounterValue, Kind as CounterKind};
 use p4lang::runtime::Match;
 use proptest::prelude::*;
 
@@ -41,13 +42,7 @@ fn table(fields: &[(&str, Kind, u32)], size: u64) -> Table {
             },
         )),
     };
-    Table::new(
-        spec,
-        Bound {
-            index: None,
-            params: Box::default(),
-        },
-    )
+    Table::new(spec, Bound::nothing())
 }
 
 fn entry(key: &[(&str, Match)], priority: i32, port: u128) -> TableEntry {
@@ -69,8 +64,8 @@ fn entry(key: &[(&str, Match)], priority: i32, port: u128) -> TableEntry {
 }
 
 fn port(table: &mut Table, key: &[u64]) -> Option<u64> {
-    let (hit, action) = table.lookup(key);
-    hit.then(|| action.params[0])
+    let found = table.lookup(key);
+    found.map(|_| table.action(found).params[0])
 }
 
 #[test]
@@ -236,10 +231,8 @@ fn direct_counters_belong_to_entries() {
     let mut t = table(&[("a", Kind::Exact, 8)], 4);
     let e = entry(&[("a", Match::Exact(1))], 0, 1);
     t.insert(&e).unwrap();
-    t.lookup(&[1]);
-    t.count(100);
-    t.lookup(&[2]);
-    t.count(60);
+    t.count(t.lookup(&[1]), 100);
+    t.count(t.lookup(&[2]), 60);
     assert_eq!(
         *t.counter(Some(&e)).unwrap(),
         CounterValue {
@@ -256,39 +249,130 @@ fn direct_counters_belong_to_entries() {
     );
 }
 
+/// What P4 and P4Runtime say of a table, in the plainest form.
+#[derive(Default)]
+struct Model(Vec<TableEntry>);
+
+impl Model {
+    fn place(&self, e: &TableEntry) -> Option<usize> {
+        let same = |o: &TableEntry| o.priority == e.priority && o.key == e.key;
+        self.0.iter().position(same)
+    }
+
+    /// Of all entries that match, those of the largest priority, or else of the longest prefix.
+    fn best(&self, fields: &[(&str, Kind, u32)], key: &[u128]) -> Vec<&TableEntry> {
+        let value = |name: &str| key[fields.iter().position(|f| f.0 == name).unwrap()];
+        let wins = |e: &&TableEntry| {
+            e.key.iter().all(|m| {
+                let v = value(&m.field);
+                match m.value {
+                    Match::Exact(x) | Match::Optional(x) => v == x,
+                    Match::Ternary { value, mask } => v & mask == value,
+                    Match::Lpm { value, prefix_len } => {
+                        let width = fields.iter().find(|f| f.0 == m.field).unwrap().2;
+                        (v ^ value) >> (width - prefix_len) == 0
+                    }
+                    Match::Range { low, high } => (low..=high).contains(&v),
+                }
+            })
+        };
+        let rank = |e: &TableEntry| {
+            let prefix = e.key.iter().find_map(|m| match m.value {
+                Match::Lpm { prefix_len, .. } => Some(prefix_len),
+                _ => None,
+            });
+            (e.priority, if e.priority == 0 { prefix } else { None })
+        };
+        let matching: Vec<&TableEntry> = self.0.iter().filter(wins).collect();
+        let best = matching.iter().map(|e| rank(e)).max();
+        matching
+            .into_iter()
+            .filter(|e| Some(rank(e)) == best)
+            .collect()
+    }
+}
+
+const SHAPES: &[&[(&str, Kind, u32)]] = &[
+    &[("a", Kind::Exact, 3), ("b", Kind::Exact, 4)],
+    &[("a", Kind::Exact, 2), ("b", Kind::Lpm, 6)],
+    &[("a", Kind::Lpm, 4), ("b", Kind::Exact, 100)],
+    &[("a", Kind::Lpm, 128), ("b", Kind::Exact, 8)],
+    &[("a", Kind::Ternary, 4), ("b", Kind::Range, 3)],
+    &[("a", Kind::Optional, 2), ("b", Kind::Lpm, 5)],
+];
+
 proptest! {
-    /// Against the definition: of all entries that match, one of the largest priority.
+    /// Inserted, modified, deleted and put back, a table does what the model does; inserted in another order, the same.
     #[test]
-    fn grouped_search_finds_what_a_scan_finds(
-        rows in proptest::collection::vec((1i32..6, 0u128..16, 0u128..16, 0u128..8, 0u128..8, any::<bool>()), 0..24),
-        keys in proptest::collection::vec((0u64..16, 0u64..8), 16),
+    fn a_table_is_its_model(
+        shape in 0..SHAPES.len(),
+        steps in prop::collection::vec((0..4u8, 1i32..6, [0u128..16, 0u128..16], [0u128..16, 0u128..16]), 0..60),
+        keys in prop::collection::vec([0u128..16, 0u128..16], 24),
     ) {
-        let mut t = table(&[("f", Kind::Ternary, 4), ("r", Kind::Range, 3)], 100);
-        let mut kept: Vec<TableEntry> = Vec::new();
-        for (i, (priority, value, mask, x, y, keep)) in rows.into_iter().enumerate() {
-            let key = [
-                ("f", Match::Ternary { value: value & mask, mask }),
-                ("r", Match::Range { low: x.min(y), high: x.max(y) }),
-            ];
-            let e = entry(&key, priority, i as u128);
-            if t.insert(&e).is_ok() {
-                if keep { kept.push(e) } else { t.delete(&e).unwrap(); }
+        let fields = SHAPES[shape];
+        let mut t = table(fields, 1000);
+        let wants_priority = t.spec.wants_priority();
+        let mut model = Model::default();
+        for (i, (what, priority, a, b)) in steps.into_iter().enumerate() {
+            let matches = fields.iter().zip(a.iter().zip(b)).filter_map(|((name, kind, width), (a, b))| {
+                let full = u128::MAX >> (128 - width);
+                let (a, b) = (a & full, b & full);
+                Some((*name, match kind {
+                    Kind::Exact => Match::Exact(a),
+                    Kind::Optional if b & 1 == 0 => return None,
+                    Kind::Optional => Match::Optional(a),
+                    Kind::Lpm => {
+                        let prefix_len = width - (b as u32).min(*width);
+                        if prefix_len == 0 { return None }
+                        Match::Lpm { value: a & full << (width - prefix_len), prefix_len }
+                    }
+                    Kind::Ternary if b == 0 => return None,
+                    Kind::Ternary => Match::Ternary { value: a & b, mask: b },
+                    Kind::Range if a.min(b) == 0 && a.max(b) == full => return None,
+                    Kind::Range => Match::Range { low: a.min(b), high: a.max(b) },
+                }))
+            });
+            let matches: Vec<(&str, Match)> = matches.collect();
+            let e = entry(&matches, if wants_priority { priority } else { 0 }, i as u128);
+            let place = model.place(&e);
+            match (what, place) {
+                (0 | 1, None) => { prop_assert_eq!(t.insert(&e), Ok(())); model.0.push(e); }
+                (0 | 1, Some(_)) => prop_assert_eq!(t.insert(&e), Err(TableError::DuplicateEntry)),
+                (2, Some(at)) => {
+                    let old = std::mem::replace(&mut model.0[at], e.clone());
+                    prop_assert_eq!(t.modify(&e), Ok(old.action));
+                }
+                (2, None) => prop_assert_eq!(t.modify(&e), Err(TableError::NotFound)),
+                (_, None) => prop_assert_eq!(t.delete(&e).err(), Some(TableError::NotFound)),
+                (_, Some(at)) => {
+                    let removed = t.delete(&e).unwrap();
+                    if i % 3 == 0 { t.restore(removed); } else { model.0.remove(at); }
+                }
             }
         }
-        for (f, r) in keys {
-            let wins = |e: &&TableEntry| e.key.iter().all(|m| match m.value {
-                Match::Ternary { value, mask } => u128::from(f) & mask == value,
-                Match::Range { low, high } => (low..=high).contains(&u128::from(r)),
-                _ => false,
-            });
-            let best = kept.iter().filter(wins).map(|e| e.priority).max();
-            let found = port(&mut t, &[f, r]);
-            let priority = found.map(|p| {
-                let e = kept.iter().find(|e| e.action.params[0].1 == u128::from(p)).unwrap();
-                assert!(wins(&e));
-                e.priority
-            });
-            prop_assert_eq!(priority, best);
+        let mut other = table(fields, 1000);
+        model.0.iter().rev().for_each(|e| other.insert(e).unwrap());
+        let listed: Vec<TableEntry> = t.entries().collect();
+        prop_assert_eq!(&listed, &other.entries().collect::<Vec<_>>());
+        prop_assert!(listed.is_sorted_by_key(|e| Reverse(e.priority)));
+        let sorted = |mut all: Vec<TableEntry>| { all.sort(); all };
+        prop_assert_eq!(sorted(listed), sorted(model.0.clone()));
+        for key in keys {
+            let mut slots = Vec::new();
+            let mut values = Vec::new();
+            for ((_, _, width), v) in fields.iter().zip(key) {
+                values.push(v & u128::MAX >> (128 - width));
+                slots.push(values[values.len() - 1] as u64);
+                slots.extend((*width > 64).then_some(0));
+            }
+            let found = port(&mut t, &slots);
+            prop_assert_eq!(found, port(&mut other, &slots));
+            prop_assert_eq!(t.lookup(&slots), t.lookup_one_by_one(&slots));
+            let best = model.best(fields, &values);
+            match found {
+                None => prop_assert!(best.is_empty()),
+                Some(p) => prop_assert!(best.iter().any(|e| e.action.params[0].1 == u128::from(p))),
+            }
         }
     }
 }

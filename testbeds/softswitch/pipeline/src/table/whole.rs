@@ -1,16 +1,15 @@
 //! Entries with all that P4Runtime knows of them, by position: fields in the table's order, actions and parameters as
 //! numbers. No names are looked at, so that large batches are fast.
 
-use super::attached::Attached;
 use super::idle::Timer;
 use super::key::FieldKey;
-use super::{Bound, Entry, EntryKey, Removed, Table};
+use super::rows::Head;
+use super::{Bound, Index, Key, Removed, Table};
 use crate::entries::DirectChange;
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
 use crate::externs::profile::{Indirect, OneShotAction};
-use std::cmp::Reverse;
 
 /// What a client attaches to an entry, for itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,7 +89,7 @@ fn change_meter(cell: &mut Cell, now_ns: u64, change: &DirectChange) {
 }
 
 impl Table {
-    fn whole_key(&self, priority: i32, key: Vec<FieldKey>) -> Result<EntryKey, TableError> {
+    fn whole_key(&self, priority: i32, key: &[FieldKey]) -> Result<Key, TableError> {
         if self.spec.wants_priority() != (priority > 0) || priority < 0 {
             return Err(TableError::BadPriority(priority));
         }
@@ -100,7 +99,7 @@ impl Table {
                 field.map(|f| f.name.clone()).unwrap_or_default(),
             ));
         }
-        Ok((Reverse(priority), key))
+        Ok(self.packed(key, priority))
     }
 
     /// Adds an entry; `indirect` stands for an action that is not its own.
@@ -111,13 +110,8 @@ impl Table {
         indirect: Option<Indirect>,
     ) -> Result<(), TableError> {
         self.writable()?;
-        let key = self.whole_key(write.priority, write.key)?;
-        if self.by_key.contains_key(&key) {
-            return Err(TableError::DuplicateEntry);
-        }
-        if self.by_key.len() as u64 >= self.spec.size {
-            return Err(TableError::Full(self.spec.size));
-        }
+        let key = self.whole_key(write.priority, &write.key)?;
+        self.has_room_for(&key)?;
         let mut attached = self.attached();
         attached.counter = write.counter.unwrap_or_default();
         if let Some(note) = write.note {
@@ -127,17 +121,13 @@ impl Table {
             more.meter.configure(write.meter, now_ns);
             more.timer = Timer::new(write.idle_timeout_ns, now_ns);
         }
-        let action = match write.action {
-            EntryAction::Own(bound) => bound,
-            _ => Bound::nothing(),
-        };
-        self.put(Entry {
-            key,
-            action,
-            is_const: false,
-            indirect,
-            attached,
-        });
+        match write.action {
+            EntryAction::Own(bound) => {
+                let head = Head::running(&key, &bound);
+                self.put(head, &key, &bound.params, attached);
+            }
+            _ => self.put(Head::naming(&key, indirect), &key, &[], attached),
+        }
         Ok(())
     }
 
@@ -148,57 +138,50 @@ impl Table {
         write: EntryWrite,
         indirect: Option<Indirect>,
     ) -> Result<Removed, TableError> {
-        let key = self.whole_key(write.priority, write.key)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        self.stop_timer(index);
-        let changed = self.change(index, write.action, indirect, |attached| {
-            if let Some(counter) = write.counter {
-                attached.counter = counter;
-            }
-            match (write.note, &mut attached.more) {
-                (Some(note), _) => attached.more().note = *note,
-                (None, Some(more)) => more.note = Note::default(),
-                (None, None) => {}
-            }
-            if let Some(more) = &mut attached.more {
-                if more.meter.config() != write.meter {
-                    more.meter.configure(write.meter, now_ns);
-                }
-                if write.clear_meter_counts {
-                    more.meter.clear_counts();
-                }
-                if more.timer.timeout_ns != write.idle_timeout_ns {
-                    more.timer = more.timer.changed(write.idle_timeout_ns, now_ns);
-                }
-            }
-        });
-        self.start_timer(index);
-        changed
-    }
-
-    fn change(
-        &mut self,
-        index: u32,
-        action: EntryAction,
-        indirect: Option<Indirect>,
-        attach: impl FnOnce(&mut Attached),
-    ) -> Result<Removed, TableError> {
-        let constant = self.spec.const_entries;
-        let Some(Some(entry)) = self.entries.get_mut(index as usize) else {
-            return Err(TableError::NotFound);
-        };
+        let key = self.whole_key(write.priority, &write.key)?;
+        let row = self.row(&key)?;
         // Of a constant entry only what hangs on it may change.
-        if action != EntryAction::Keep && (constant || entry.is_const) {
+        let constant = self.spec.const_entries || self.rows.head(row).is_const;
+        if constant && write.action != EntryAction::Keep {
             return Err(TableError::ConstTable);
         }
-        let old = Removed(entry.clone());
-        match action {
+        let old = self.copy(row);
+        match &write.action {
             EntryAction::Keep => {}
-            EntryAction::Own(bound) => (entry.action, entry.indirect) = (bound, None),
-            _ => (entry.action, entry.indirect) = (Bound::nothing(), indirect),
+            EntryAction::Own(bound) => {
+                self.rows
+                    .set(row, Head::running(&key, bound), &bound.params);
+            }
+            _ => self.rows.set(row, Head::naming(&key, indirect), &[]),
         }
-        attach(&mut entry.attached);
+        self.stop_timer(row);
+        self.attach(now_ns, row, write);
+        self.start_timer(row);
         Ok(old)
+    }
+
+    /// Changes what hangs on an entry.
+    fn attach(&mut self, now_ns: u64, row: Index, write: EntryWrite) {
+        if let Some(counter) = write.counter {
+            *self.attachments.counter_mut(row) = counter;
+        }
+        match (write.note, self.attachments.more_mut(row)) {
+            (Some(note), _) => self.attachments.make_more(row).note = *note,
+            (None, Some(more)) => more.note = Note::default(),
+            (None, None) => {}
+        }
+        let Some(more) = self.attachments.more_mut(row) else {
+            return;
+        };
+        if more.meter.config() != write.meter {
+            more.meter.configure(write.meter, now_ns);
+        }
+        if write.clear_meter_counts {
+            more.meter.clear_counts();
+        }
+        if more.timer.timeout_ns != write.idle_timeout_ns {
+            more.timer = more.timer.changed(write.idle_timeout_ns, now_ns);
+        }
     }
 
     /// Takes an entry out.
@@ -208,21 +191,17 @@ impl Table {
         key: Vec<FieldKey>,
     ) -> Result<Removed, TableError> {
         self.writable()?;
-        let key = self.whole_key(priority, key)?;
-        let index = *self.by_key.get(&key).ok_or(TableError::NotFound)?;
-        if matches!(self.entries.get(index as usize), Some(Some(e)) if e.is_const) {
+        let row = self.row(&self.whole_key(priority, &key)?)?;
+        if self.rows.head(row).is_const {
             return Err(TableError::ConstTable);
         }
-        self.take(&key, index)
-            .map(Removed)
-            .ok_or(TableError::NotFound)
+        Ok(self.take(row))
     }
 
     /// Takes an entry out that was just put in.
     pub fn undo_insert(&mut self, priority: i32, key: Vec<FieldKey>) {
-        let key = (Reverse(priority), key);
-        if let Some(index) = self.by_key.get(&key).copied() {
-            self.take(&key, index);
+        if let Some(row) = self.number(priority, &key) {
+            self.take(row);
         }
     }
 
@@ -234,15 +213,12 @@ impl Table {
         key: &[FieldKey],
         change: &DirectChange,
     ) -> Result<Removed, TableError> {
-        let index = self.number(priority, key).ok_or(TableError::NotFound)?;
-        let Some(Some(entry)) = self.entries.get_mut(index as usize) else {
-            return Err(TableError::NotFound);
-        };
-        let old = Removed(entry.clone());
+        let row = self.number(priority, key).ok_or(TableError::NotFound)?;
+        let old = self.copy(row);
         if let Some(counter) = change.counter {
-            entry.attached.counter = counter;
+            *self.attachments.counter_mut(row) = counter;
         }
-        if let Some(more) = &mut entry.attached.more {
+        if let Some(more) = self.attachments.more_mut(row) {
             change_meter(&mut more.meter, now_ns, change);
         }
         Ok(old)
@@ -266,49 +242,53 @@ impl Table {
 
     /// The number of an entry.
     pub fn number(&self, priority: i32, key: &[FieldKey]) -> Option<u32> {
-        self.by_key.get(&(Reverse(priority), key.to_vec())).copied()
+        self.row(&self.whole_key(priority, key).ok()?).ok()
     }
 
     /// An entry by its number, its one-shot actions left to the caller; `None` if there is none.
     pub fn state(&self, number: u32, now_ns: u64) -> Option<(EntryState, Option<Indirect>)> {
-        let entry = self.entries.get(number as usize)?.as_ref()?;
-        let more = entry.attached.more.as_deref();
+        if !self.rows.is_live(number) {
+            return None;
+        }
+        let head = self.rows.head(number);
+        let more = self.attachments.more(number);
         let state = EntryState {
-            key: entry.key.1.clone(),
-            priority: entry.key.0.0,
-            action: match entry.indirect {
+            key: self.fields(number),
+            priority: self.priority(number),
+            action: match head.indirect {
                 Some(indirect) => EntryAction::Named(indirect),
-                None => EntryAction::Own(entry.action.clone()),
+                None => EntryAction::Own(self.action(Some(number)).into()),
             },
-            is_const: entry.is_const || self.spec.const_entries,
+            is_const: head.is_const || self.spec.const_entries,
             meter: more.and_then(|m| m.meter.config()),
             meter_counts: more.map(|m| m.meter.counts()).unwrap_or_default(),
-            counter: entry.attached.counter,
+            counter: self.attachments.counter(number),
             idle_timeout_ns: more.map_or(0, |m| m.timer.timeout_ns),
             since_hit_ns: more.map_or(0, |m| now_ns.saturating_sub(m.timer.hit_ns)),
             note: more.map(|m| m.note.clone()).unwrap_or_default(),
         };
-        Some((state, entry.indirect))
+        Some((state, head.indirect))
     }
 
     /// Numbers of entries are less than this.
     pub fn numbers(&self) -> u32 {
-        self.entries.len() as u32
+        self.rows.capacity() as u32
     }
 
     /// An entry of another table as this one takes it: by the names of fields, actions and parameters.
     pub fn translated(&self, from: &Table, state: EntryState) -> Result<EntryWrite, TableError> {
-        let mut named = from.named(state.priority, &state.key, Bound::nothing());
+        let mut named = from.named(state.priority, &state.key, Bound::nothing().as_action());
         let action = match state.action {
-            EntryAction::Own(bound) => EntryAction::Own(self.bind(&from.call(&bound), false)?),
+            EntryAction::Own(bound) => {
+                EntryAction::Own(self.bind(&from.spec.call(bound.as_action()), false)?)
+            }
             other => other,
         };
         // A field more may have become a don't-care, but not a priority more.
         named.table.clone_from(&self.spec.name);
-        let (Reverse(priority), key) = self.entry_key(&named)?;
         Ok(EntryWrite {
-            key,
-            priority,
+            key: self.entry_fields(&named)?,
+            priority: named.priority,
             action,
             meter: state.meter.filter(|_| self.spec.direct_meter.is_some()),
             clear_meter_counts: false,
@@ -323,12 +303,9 @@ impl Table {
         if self.spec.const_entries {
             return;
         }
-        for number in 0..self.numbers() {
-            if let Some(Some(entry)) = self.entries.get(number as usize)
-                && !entry.is_const
-            {
-                let key = entry.key.clone();
-                self.take(&key, number);
+        for row in 0..self.numbers() {
+            if self.rows.is_live(row) && !self.rows.head(row).is_const {
+                self.take(row);
             }
         }
     }

@@ -1,0 +1,125 @@
+//! Actions bound to parameters: the control plane's by name, the data plane's as slots.
+
+use super::spec::Spec;
+use crate::error::TableError;
+use p4lang::runtime::ActionCall;
+
+/// An action with its parameters as they lie in the frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// Index into the table's actions; `None` runs nothing.
+    pub index: Option<u32>,
+    /// Slots of all parameters.
+    pub params: Box<[u64]>,
+}
+
+impl Bound {
+    /// Runs nothing.
+    pub fn nothing() -> Bound {
+        Bound {
+            index: None,
+            params: Box::default(),
+        }
+    }
+
+    /// As a lookup gives it.
+    #[inline]
+    pub fn as_action(&self) -> Action<'_> {
+        Action {
+            index: self.index,
+            params: &self.params,
+        }
+    }
+}
+
+/// A [`Bound`] that lies in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Action<'t> {
+    /// Index into the table's actions; `None` runs nothing.
+    pub index: Option<u32>,
+    /// Slots of all parameters.
+    pub params: &'t [u64],
+}
+
+impl From<Action<'_>> for Bound {
+    fn from(action: Action) -> Bound {
+        Bound {
+            index: action.index,
+            params: action.params.into(),
+        }
+    }
+}
+
+impl Spec {
+    /// An action with its parameters as slots.
+    pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
+        let no_action = || TableError::NoSuchAction(call.name.clone());
+        let Some(index) = self.actions.iter().position(|a| a.name == call.name) else {
+            // Every table may do nothing on a miss.
+            if as_default && call.name == "NoAction" && call.params.is_empty() {
+                return Ok(Bound::nothing());
+            }
+            return Err(no_action());
+        };
+        let action = &self.actions[index];
+        let kept_out = if as_default {
+            action.table_only
+        } else {
+            action.default_only
+        };
+        if kept_out {
+            return Err(no_action());
+        }
+        let unknown = |(name, _): &&(String, u128)| !action.params.iter().any(|(p, _)| p == name);
+        if let Some((name, _)) = call.params.iter().find(unknown) {
+            return Err(TableError::NoSuchParam(name.clone()));
+        }
+        let mut params = Vec::with_capacity(action.slots());
+        for (name, width) in &action.params {
+            let (_, value) = call
+                .params
+                .iter()
+                .find(|(n, _)| n == name)
+                .ok_or_else(|| TableError::MissingParam(name.clone()))?;
+            if *width < 128 && value >> width != 0 {
+                return Err(TableError::ValueTooWide(name.clone()));
+            }
+            params.push(*value as u64);
+            if *width > 64 {
+                params.push((value >> 64) as u64);
+            }
+        }
+        Ok(Bound {
+            index: Some(index as u32),
+            params: params.into(),
+        })
+    }
+
+    /// Back to names.
+    pub fn call(&self, bound: Action) -> ActionCall {
+        let Some(action) = bound.index.and_then(|i| self.actions.get(i as usize)) else {
+            return ActionCall {
+                name: "NoAction".into(),
+                params: Vec::new(),
+            };
+        };
+        let mut slots = bound.params.iter().copied();
+        let mut value = |width: u32| {
+            let low = slots.next().unwrap_or(0);
+            let high = if width > 64 {
+                slots.next().unwrap_or(0)
+            } else {
+                0
+            };
+            u128::from(low) | u128::from(high) << 64
+        };
+        ActionCall {
+            name: action.name.clone(),
+            params: action
+                .params
+                .iter()
+                .map(|(n, w)| (n.clone(), value(*w)))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Direct registers (Tofino): what the program keeps for each entry, and in each pipe.
+
+use super::{Index, Table};
+use hashbrown::HashMap;
+
+/// Pipes of a Tofino: a direct register has a cell in each.
+pub const PIPES: usize = 4;
+
+/// What the direct registers of a table keep for each entry, and in each pipe.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cells {
+    /// Words of a new entry, of all registers.
+    pub initial: Vec<u64>,
+    /// Entries written so far: the words of pipe 0, then of the others.
+    written: HashMap<Index, Box<[u64]>>,
+}
+
+impl Cells {
+    fn at(&self, offset: u32, pipe: u32) -> usize {
+        pipe as usize % PIPES * self.initial.len() + offset as usize
+    }
+
+    /// An entry is gone.
+    pub fn forget(&mut self, entry: Index) {
+        self.written.remove(&entry);
+    }
+
+    /// Some words of an entry.
+    pub fn read(&self, entry: Index, offset: u32, pipe: u32, into: &mut [u64]) {
+        let from = match self.written.get(&entry) {
+            Some(words) => words.get(self.at(offset, pipe)..),
+            None => self.initial.get(offset as usize..),
+        };
+        for (to, from) in into.iter_mut().zip(from.unwrap_or_default()) {
+            *to = *from;
+        }
+    }
+
+    /// Sets them.
+    pub fn write(&mut self, entry: Index, offset: u32, pipe: u32, from: &[u64]) {
+        let at = self.at(offset, pipe);
+        let initial = &self.initial;
+        let words = self
+            .written
+            .entry(entry)
+            .or_insert_with(|| initial.repeat(PIPES).into());
+        for (to, from) in words.iter_mut().skip(at).zip(from) {
+            *to = *from;
+        }
+    }
+}
+
+impl Table {
+    /// Direct registers of an entry that a lookup found; zeroes if it found none.
+    pub fn read_cell(&self, found: Option<Index>, offset: u32, pipe: u32, into: &mut [u64]) {
+        into.fill(0);
+        if let Some(entry) = found {
+            self.cells.read(entry, offset, pipe, into);
+        }
+    }
+
+    /// Sets them; nothing if there is no entry.
+    pub fn write_cell(&mut self, found: Option<Index>, offset: u32, pipe: u32, from: &[u64]) {
+        if let Some(entry) = found {
+            self.cells.write(entry, offset, pipe, from);
+        }
+    }
+}

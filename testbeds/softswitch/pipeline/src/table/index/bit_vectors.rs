@@ -1,0 +1,191 @@
+//! Up to some thousand entries with masks, ranges and priorities: bit vectors (Lakshman and Stiliadis 1998).
+//!
+//! An entry is a position, 512 positions a block. For each four bits of the key and each of their 16 values a block has a row
+//! of 512 bits: the positions whose entries accept the value. The rows that a key picks, ANDed, leave the entries that fit;
+//! positions are in the order in which entries win, so that the first one left is the answer, whatever masks there are.
+//! Four bits rather than eight: a block of a 5-tuple is 26 KiB and not 208, and stays in the first cache.
+//!
+//! What is inserted goes to the end, out of order, where all that fit are compared. When a quarter is out of order, all are
+//! sorted and laid out anew: that costs O(n) after n / 4 insertions. What is removed loses its bit in `live`.
+//! A range counts as the bits that its bounds have in common; what is left is checked against the bounds.
+//!
+//! Search is O(n / 512 · key bits / 4) loads of a cache line, in blocks up to the first hit.
+
+use crate::table::rows::{Index, Rows};
+
+/// Words of a row.
+const WORDS: usize = 8;
+const POSITIONS: usize = WORDS * 64;
+/// Rows ANDed before looking whether anything is left.
+const STRIDE: usize = 8;
+
+type Vector = [u64; WORDS];
+
+/// Vectors of 512 positions.
+#[derive(Debug, Clone)]
+struct Block {
+    live: Vector,
+    /// Sixteen for each nibble of the key.
+    rows: Box<[[Vector; 16]]>,
+}
+
+/// All blocks of a table.
+#[derive(Debug, Clone)]
+pub struct BitVectors {
+    blocks: Vec<Block>,
+    /// The row at each position; removed ones too.
+    order: Vec<Index>,
+    /// Positions before this are in order.
+    sorted: usize,
+    live: usize,
+    /// The position of each row.
+    positions: Vec<u32>,
+}
+
+impl BitVectors {
+    /// Of all rows.
+    pub fn of(rows: &Rows) -> BitVectors {
+        let mut vectors = BitVectors {
+            blocks: Vec::new(),
+            order: Vec::new(),
+            sorted: 0,
+            live: 0,
+            positions: Vec::new(),
+        };
+        vectors.rebuild(rows, rows.iter().collect());
+        vectors
+    }
+
+    fn rebuild(&mut self, rows: &Rows, mut live: Vec<Index>) {
+        live.sort_unstable_by(|a, b| rows.order(*a, *b));
+        self.blocks.clear();
+        self.order.clear();
+        self.live = 0;
+        for row in live {
+            self.append(rows, row);
+        }
+        self.sorted = self.order.len();
+    }
+
+    /// Takes a row in.
+    pub fn insert(&mut self, rows: &Rows, row: Index) {
+        let unsorted = self.order.len() - self.sorted;
+        if unsorted >= (self.live / 4).max(64) {
+            let mut all: Vec<Index> = self.live_rows().collect();
+            all.push(row);
+            self.rebuild(rows, all);
+        } else {
+            self.append(rows, row);
+        }
+    }
+
+    fn live_rows(&self) -> impl Iterator<Item = Index> + '_ {
+        let is_live =
+            |p: usize| self.blocks[p / POSITIONS].live[p % POSITIONS / 64] >> (p % 64) & 1;
+        let order = self.order.iter().enumerate();
+        order
+            .filter(move |(p, _)| is_live(*p) == 1)
+            .map(|(_, row)| *row)
+    }
+
+    fn append(&mut self, rows: &Rows, row: Index) {
+        let position = self.order.len();
+        let nibbles = rows.packing.bits.div_ceil(4);
+        if position.is_multiple_of(POSITIONS) {
+            self.blocks.push(Block {
+                live: [0; WORDS],
+                rows: vec![[[0; WORDS]; 16]; nibbles].into(),
+            });
+        }
+        let (word, bit) = (position % POSITIONS / 64, 1 << (position % 64));
+        let block = &mut self.blocks[position / POSITIONS];
+        block.live[word] |= bit;
+        let (values, cover) = (rows.values(row), rows.cover(row));
+        for (n, row) in block.rows.iter_mut().enumerate() {
+            let mask = nibble(&cover, n);
+            let value = nibble(values, n) & mask;
+            for (v, vector) in row.iter_mut().enumerate() {
+                if v & mask == value {
+                    vector[word] |= bit;
+                }
+            }
+        }
+        self.order.push(row);
+        self.live += 1;
+        if self.positions.len() <= row as usize {
+            self.positions.resize(row as usize + 1, 0);
+        }
+        self.positions[row as usize] = position as u32;
+    }
+
+    /// Forgets a row, which is still among `rows`.
+    pub fn remove(&mut self, rows: &Rows, row: Index) {
+        let position = self.positions[row as usize] as usize;
+        self.blocks[position / POSITIONS].live[position % POSITIONS / 64] &=
+            !(1 << (position % 64));
+        self.live -= 1;
+        // Those removed are looked at no longer than they are as many as the others.
+        if self.order.len() > 2 * self.live + POSITIONS {
+            self.rebuild(rows, self.live_rows().collect());
+        }
+    }
+
+    /// The entry that a packed key hits.
+    pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
+        let mut best: Option<Index> = None;
+        for (b, block) in self.blocks.iter().enumerate() {
+            let start = b * POSITIONS;
+            if best.is_some() && start + POSITIONS <= self.sorted {
+                continue;
+            }
+            let left = block.accepting(key);
+            for (w, mut word) in left.into_iter().enumerate() {
+                while word != 0 {
+                    let position = start + w * 64 + word.trailing_zeros() as usize;
+                    word &= word - 1;
+                    if best.is_some() && position < self.sorted {
+                        continue;
+                    }
+                    let row = self.order[position];
+                    if rows.packing.has_ranges()
+                        && !rows
+                            .packing
+                            .in_ranges(key, rows.values(row), rows.masks(row))
+                    {
+                        continue;
+                    }
+                    if best.is_none_or(|best| rows.order(row, best).is_lt()) {
+                        best = Some(row);
+                    }
+                }
+            }
+        }
+        best
+    }
+}
+
+impl Block {
+    /// The positions whose entries accept the key, ranges aside.
+    #[inline(always)]
+    fn accepting(&self, key: &[u64]) -> Vector {
+        let mut left = self.live;
+        for (chunk, rows) in self.rows.chunks(STRIDE).enumerate() {
+            for (i, row) in rows.iter().enumerate() {
+                let vector = &row[nibble(key, chunk * STRIDE + i)];
+                for (left, v) in left.iter_mut().zip(vector) {
+                    *left &= v;
+                }
+            }
+            if left.iter().fold(0, |any, word| any | word) == 0 {
+                break;
+            }
+        }
+        left
+    }
+}
+
+/// Four bits of a packed key.
+#[inline(always)]
+fn nibble(words: &[u64], n: usize) -> usize {
+    (words[n / 16] >> (60 - n % 16 * 4) & 15) as usize
+}

@@ -1,0 +1,117 @@
+//! Structures that find the entry for a key; each holds numbers of [`Rows`], which hold the entries.
+//!
+//! | key | structure |
+//! |---|---|
+//! | exact fields only | the index of [`Rows`] itself: one probe |
+//! | one lpm field, others exact, at most 128 bits | [`Trie`] |
+//! | ternary, range, optional fields; wider lpm | [`Linear`], [`BitVectors`] or [`TupleSpace`], by the number of entries |
+//!
+//! All change by one entry at a time, at a cost that does not grow with the number of entries, or only amortised. All agree
+//! with [`Linear`] on a table that is not exact: `tests.rs`.
+
+mod bit_vectors;
+mod linear;
+mod trie;
+mod tuple_space;
+
+use super::key::{FieldSpec, Kind};
+use super::rows::{Index, Rows};
+use bit_vectors::BitVectors;
+use linear::Linear;
+use trie::Trie;
+use tuple_space::TupleSpace;
+
+/// Entries up to which a scan is fastest.
+const LINEAR: usize = 16;
+/// Entries up to which bit vectors are.
+const BIT_VECTORS: usize = 4096;
+
+/// The structure that a table's entries are in now.
+#[derive(Debug, Clone)]
+pub enum Structure {
+    /// All fields exact.
+    Exact,
+    /// A key of at most 64 bits.
+    Narrow(Trie<u64>),
+    /// A key of at most 128 bits.
+    Wide(Trie<u128>),
+    /// Few entries.
+    Linear(Linear),
+    /// Some thousand entries.
+    BitVectors(BitVectors),
+    /// Any number of entries.
+    TupleSpace(TupleSpace),
+}
+
+impl Structure {
+    /// For a table without entries.
+    pub fn new(fields: &[FieldSpec]) -> Structure {
+        let only = |kinds: &[Kind]| fields.iter().all(|f| kinds.contains(&f.kind));
+        let lpm = fields.iter().find(|f| f.kind == Kind::Lpm);
+        let bits: u32 = fields.iter().map(|f| f.width).sum();
+        let trie = only(&[Kind::Exact, Kind::Lpm]) && bits > 0;
+        match lpm {
+            None if only(&[Kind::Exact]) => Structure::Exact,
+            Some(lpm) if trie && bits <= 64 => Structure::Narrow(Trie::new(bits - lpm.width)),
+            Some(lpm) if trie && bits <= 128 => Structure::Wide(Trie::new(bits - lpm.width)),
+            _ => Structure::Linear(Linear::default()),
+        }
+    }
+
+    /// The entry that a packed key hits.
+    #[inline(always)]
+    pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
+        match self {
+            Structure::Exact => rows.find_exact(key),
+            Structure::Narrow(trie) => trie.find(rows, key),
+            Structure::Wide(trie) => trie.find(rows, key),
+            Structure::Linear(linear) => linear.find(rows, key),
+            Structure::BitVectors(vectors) => vectors.find(rows, key),
+            Structure::TupleSpace(space) => space.find(rows, key),
+        }
+    }
+
+    /// Takes in a row that has been added.
+    pub fn insert(&mut self, rows: &Rows, row: Index) {
+        match self {
+            Structure::Exact => {}
+            Structure::Narrow(trie) => trie.insert(rows, row),
+            Structure::Wide(trie) => trie.insert(rows, row),
+            Structure::Linear(linear) if rows.len() <= LINEAR => linear.insert(rows, row),
+            Structure::Linear(_) => *self = Structure::BitVectors(BitVectors::of(rows)),
+            Structure::BitVectors(vectors) if rows.len() <= BIT_VECTORS => {
+                vectors.insert(rows, row)
+            }
+            Structure::BitVectors(_) => *self = Structure::TupleSpace(TupleSpace::of(rows)),
+            Structure::TupleSpace(space) => space.insert(rows, row),
+        }
+    }
+
+    /// Forgets a row that is about to be taken out. The next smaller structure takes over at half its limit only, so that
+    /// entries going to and fro at the limit do not move all others each time.
+    pub fn remove(&mut self, rows: &Rows, row: Index) {
+        match self {
+            Structure::Exact => {}
+            Structure::Narrow(trie) => trie.remove(rows, row),
+            Structure::Wide(trie) => trie.remove(rows, row),
+            Structure::Linear(linear) => linear.remove(row),
+            Structure::BitVectors(vectors) => {
+                vectors.remove(rows, row);
+                if rows.len() <= LINEAR / 2 {
+                    *self = Structure::Linear(Linear::of(rows, row));
+                }
+            }
+            Structure::TupleSpace(space) => {
+                space.remove(rows, row);
+                if rows.len() <= BIT_VECTORS / 2 {
+                    let mut vectors = BitVectors::of(rows);
+                    vectors.remove(rows, row);
+                    *self = Structure::BitVectors(vectors);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

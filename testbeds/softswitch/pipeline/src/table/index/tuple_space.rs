@@ -1,0 +1,259 @@
+//! Any number of entries with masks, ranges and priorities: tuple space search (Srinivasan, Suri and Varghese 1999).
+//!
+//! Entries are grouped by mask, each group a hash table; groups are searched from the best rank that is in them, until no
+//! later one can win. A group without a match costs the hash of the masked key and one cache line: hashbrown compares seven
+//! bits of the hash for 16 places at once, and only then looks at a row. A range is, for the group, the bits that its bounds
+//! have in common (see [`Packing::cover`](crate::table::packing::Packing::cover)); what is found is checked against the bounds.
+//!
+//! Search is O(groups), insertion and removal O(log n) but for entries that differ in nothing but rank and range: those are
+//! a sorted list.
+
+use crate::table::rows::{Index, Rows, masked_hash};
+use hashbrown::{HashMap, HashTable};
+use std::collections::BTreeMap;
+
+/// Rows that have cover and covered values in common, in the order in which they win.
+#[derive(Debug, Clone)]
+enum Slot {
+    One(Index),
+    Many(Vec<Index>),
+}
+
+impl Slot {
+    #[inline(always)]
+    fn rows(&self) -> &[Index] {
+        match self {
+            Slot::One(row) => std::slice::from_ref(row),
+            Slot::Many(rows) => rows,
+        }
+    }
+}
+
+/// Rows that have a cover in common.
+#[derive(Debug, Clone)]
+struct Group {
+    cover: Box<[u64]>,
+    by_value: HashTable<Slot>,
+    /// How many rows have each rank.
+    ranks: BTreeMap<i32, u32>,
+}
+
+/// A group's place in the search.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    best: i32,
+    group: u32,
+}
+
+/// All groups of a table.
+#[derive(Debug, Clone, Default)]
+pub struct TupleSpace {
+    groups: Vec<Group>,
+    free: Vec<u32>,
+    by_cover: HashMap<Box<[u64]>, u32>,
+    /// By best rank, the largest first; then by cover, so that a group's place can be searched for.
+    turns: Vec<Turn>,
+}
+
+impl TupleSpace {
+    /// Of all rows.
+    pub fn of(rows: &Rows) -> TupleSpace {
+        let mut space = TupleSpace::default();
+        for row in rows.iter() {
+            space.insert(rows, row);
+        }
+        space
+    }
+
+    /// The entry that a packed key hits.
+    #[inline(always)]
+    pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
+        let ranges = rows.packing.has_ranges();
+        let mut best: Option<(i32, Index)> = None;
+        for turn in &self.turns {
+            if best.is_some_and(|(rank, _)| turn.best < rank) {
+                break;
+            }
+            let group = &self.groups[turn.group as usize];
+            let Some(slot) = group.find(rows, key) else {
+                continue;
+            };
+            for row in slot.rows().iter().copied() {
+                if ranges
+                    && !rows
+                        .packing
+                        .in_ranges(key, rows.values(row), rows.masks(row))
+                {
+                    continue;
+                }
+                if best.is_none_or(|(_, best)| rows.order(row, best).is_lt()) {
+                    best = Some((rows.rank(row), row));
+                }
+                break;
+            }
+        }
+        best.map(|(_, row)| row)
+    }
+
+    fn place(&self, turn: Turn) -> Result<usize, usize> {
+        let cover = &self.groups[turn.group as usize].cover;
+        self.turns.binary_search_by(|other| {
+            let other_cover = &self.groups[other.group as usize].cover;
+            turn.best
+                .cmp(&other.best)
+                .then_with(|| other_cover.cmp(cover))
+        })
+    }
+
+    /// A group's best rank may have changed from `before`; `None`: it had none.
+    fn take_turn(&mut self, group: u32, before: Option<i32>) {
+        let best = self.groups[group as usize].best();
+        if best == before {
+            return;
+        }
+        if let Some(best) = before
+            && let Ok(place) = self.place(Turn { best, group })
+        {
+            self.turns.remove(place);
+        }
+        if let Some(best) = best
+            && let Err(place) = self.place(Turn { best, group })
+        {
+            self.turns.insert(place, Turn { best, group });
+        }
+    }
+
+    /// Takes a row in.
+    pub fn insert(&mut self, rows: &Rows, row: Index) {
+        let cover = rows.cover(row);
+        let cover = &cover[..rows.packing.words];
+        let group = match self.by_cover.get(cover) {
+            Some(group) => *group,
+            None => self.new_group(cover.into()),
+        };
+        let this = &mut self.groups[group as usize];
+        let before = this.best();
+        this.insert(rows, row);
+        self.take_turn(group, before);
+    }
+
+    fn new_group(&mut self, cover: Box<[u64]>) -> u32 {
+        let group = Group {
+            cover: cover.clone(),
+            by_value: HashTable::new(),
+            ranks: BTreeMap::new(),
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.groups[at as usize] = group;
+                at
+            }
+            None => {
+                self.groups.push(group);
+                (self.groups.len() - 1) as u32
+            }
+        };
+        self.by_cover.insert(cover, at);
+        at
+    }
+
+    /// Forgets a row, which is still among `rows`.
+    pub fn remove(&mut self, rows: &Rows, row: Index) {
+        let cover = rows.cover(row);
+        let cover = &cover[..rows.packing.words];
+        let Some(group) = self.by_cover.get(cover).copied() else {
+            return;
+        };
+        let this = &mut self.groups[group as usize];
+        let before = this.best();
+        this.remove(rows, row);
+        let empty = this.ranks.is_empty();
+        self.take_turn(group, before);
+        if empty {
+            self.by_cover.remove(cover);
+            self.free.push(group);
+        }
+    }
+}
+
+impl Group {
+    fn best(&self) -> Option<i32> {
+        self.ranks.last_key_value().map(|(rank, _)| *rank)
+    }
+
+    #[inline(always)]
+    fn hash(&self, key: &[u64]) -> u64 {
+        hash(&self.cover, key)
+    }
+
+    /// Whether a key, of which only the covered bits count, belongs to the slot.
+    #[inline(always)]
+    fn is_in(&self, rows: &Rows, slot: &Slot, key: &[u64]) -> bool {
+        let values = rows.values(slot.rows()[0]);
+        let words = values.iter().zip(key).zip(&self.cover);
+        words.fold(0, |different, ((v, k), c)| different | ((v ^ k) & c)) == 0
+    }
+
+    #[inline(always)]
+    fn find(&self, rows: &Rows, key: &[u64]) -> Option<&Slot> {
+        let same = |slot: &Slot| self.is_in(rows, slot, key);
+        self.by_value.find(self.hash(key), same)
+    }
+
+    fn insert(&mut self, rows: &Rows, row: Index) {
+        *self.ranks.entry(rows.rank(row)).or_default() += 1;
+        let values = rows.values(row);
+        let hash_of = self.hash(values);
+        let cover = &self.cover;
+        let same = |slot: &Slot| {
+            let words = rows.values(slot.rows()[0]).iter().zip(values).zip(cover);
+            words.fold(0, |different, ((v, k), c)| different | ((v ^ k) & c)) == 0
+        };
+        match self.by_value.find_mut(hash_of, same) {
+            Some(slot) => {
+                if let Slot::One(first) = *slot {
+                    *slot = Slot::Many(vec![first]);
+                }
+                if let Slot::Many(all) = slot {
+                    let place = all.partition_point(|other| rows.order(*other, row).is_lt());
+                    all.insert(place, row);
+                }
+            }
+            None => {
+                let hash_of_slot = |slot: &Slot| hash(cover, rows.values(slot.rows()[0]));
+                self.by_value
+                    .insert_unique(hash_of, Slot::One(row), hash_of_slot);
+            }
+        }
+    }
+
+    fn remove(&mut self, rows: &Rows, row: Index) {
+        let rank = rows.rank(row);
+        if let Some(n) = self.ranks.get_mut(&rank) {
+            *n -= 1;
+            if *n == 0 {
+                self.ranks.remove(&rank);
+            }
+        }
+        let hash_of = self.hash(rows.values(row));
+        let has = |slot: &Slot| slot.rows().contains(&row);
+        let Ok(mut slot) = self.by_value.find_entry(hash_of, has) else {
+            return;
+        };
+        match slot.get_mut() {
+            Slot::Many(all) if all.len() > 2 => all.retain(|other| *other != row),
+            Slot::Many(all) => {
+                let other = if all[0] == row { all[1] } else { all[0] };
+                *slot.get_mut() = Slot::One(other);
+            }
+            Slot::One(_) => {
+                slot.remove();
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn hash(cover: &[u64], key: &[u64]) -> u64 {
+    masked_hash(0, key.iter().zip(cover).map(|(k, c)| k & c))
+}

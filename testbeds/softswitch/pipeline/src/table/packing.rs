@@ -1,0 +1,294 @@
+//! Keys as dense words: a string of bits, exact fields first, an LPM field last, the rest as declared; the first bit is
+//! the most significant of word 0.
+//!
+//! A 5-tuple is five slots in the frame and two words here, so that hashing, masking and comparing cost less than half.
+//! With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
+
+use super::key::{FieldKey, FieldSpec, Kind};
+use crate::exec::bits::mask;
+use std::cmp::Ordering;
+
+/// Words of a key at most.
+pub const MAX_WORDS: usize = 64;
+
+/// Bits of one slot that go to one word.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    slot: u32,
+    slot_shift: u32,
+    mask: u64,
+    word: u32,
+    word_shift: u32,
+}
+
+/// Where a field lies in the string of bits.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: usize,
+    width: u32,
+    kind: Kind,
+}
+
+/// How a table's keys are packed.
+#[derive(Debug, Clone)]
+pub struct Packing {
+    pieces: Vec<Piece>,
+    /// In order of declaration.
+    places: Vec<Place>,
+    /// Words of a packed key.
+    pub words: usize,
+    /// Bits of a packed key.
+    pub bits: usize,
+    /// Bits that are no range field's; `None`: there is no range field.
+    fixed: Option<Box<[u64]>>,
+}
+
+impl Packing {
+    /// For keys whose fields lie one after the other in slots.
+    pub fn new(fields: &[FieldSpec]) -> Packing {
+        let mut order: Vec<usize> = (0..fields.len()).collect();
+        order.sort_by_key(|i| match fields[*i].kind {
+            Kind::Exact => 0,
+            Kind::Lpm => 2,
+            _ => 1,
+        });
+        let mut starts = Vec::new();
+        let mut slot = 0;
+        for field in fields {
+            starts.push(slot);
+            slot += field.slots();
+        }
+        let mut packing = Packing {
+            pieces: Vec::new(),
+            places: fields
+                .iter()
+                .map(|f| Place {
+                    at: 0,
+                    width: f.width,
+                    kind: f.kind,
+                })
+                .collect(),
+            words: 0,
+            bits: 0,
+            fixed: None,
+        };
+        for i in order {
+            let width = fields[i].width;
+            packing.places[i].at = packing.bits;
+            if width > 64 {
+                packing.piece(starts[i] + 1, width - 64);
+            }
+            packing.piece(starts[i], width.min(64));
+        }
+        packing.words = packing.bits.div_ceil(64);
+        if fields.iter().any(|f| f.kind == Kind::Range) {
+            let mut fixed = vec![0; packing.words];
+            for place in packing.places.iter().filter(|p| p.kind != Kind::Range) {
+                put(&mut fixed, place.at, place.width, u128::MAX);
+            }
+            packing.fixed = Some(fixed.into());
+        }
+        packing
+    }
+
+    /// The low `width` bits of a slot go to the end of the string.
+    fn piece(&mut self, slot: u32, mut width: u32) {
+        while width > 0 {
+            let room = 64 - self.bits as u32 % 64;
+            let n = width.min(room);
+            self.pieces.push(Piece {
+                slot,
+                slot_shift: width - n,
+                mask: mask(n),
+                word: self.bits as u32 / 64,
+                word_shift: room - n,
+            });
+            self.bits += n as usize;
+            width -= n;
+        }
+    }
+
+    /// Packs a key that lies in slots; `N` ≥ [`Packing::words`].
+    #[inline(always)]
+    pub fn pack<const N: usize>(&self, slots: &[u64]) -> [u64; N] {
+        let mut words = [0; N];
+        for p in &self.pieces {
+            words[p.word as usize] |=
+                (slots[p.slot as usize] >> p.slot_shift & p.mask) << p.word_shift;
+        }
+        words
+    }
+
+    /// Appends an entry's values, and unless all fields are exact its masks; of a range, low and high bound.
+    pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
+        let start = to.len();
+        to.resize(start + self.words * if with_masks { 2 } else { 1 }, 0);
+        let (values, masks) = to[start..].split_at_mut(self.words);
+        for (place, field) in self.places.iter().zip(key) {
+            let (value, mask) = match *field {
+                FieldKey::Masked { value, mask } => (value, mask),
+                FieldKey::Range { low, high } => (low, high),
+            };
+            put(values, place.at, place.width, value);
+            if with_masks {
+                put(masks, place.at, place.width, mask);
+            }
+        }
+    }
+
+    /// Back to fields in order of declaration. An exact table has no masks.
+    pub fn unpack(&self, values: &[u64], masks: Option<&[u64]>) -> Vec<FieldKey> {
+        let field = |place: &Place| {
+            let value = take(values, place.at, place.width);
+            let mask = match masks {
+                Some(masks) => take(masks, place.at, place.width),
+                None => ones(place.width),
+            };
+            match place.kind {
+                Kind::Range => FieldKey::Range {
+                    low: value,
+                    high: mask,
+                },
+                _ => FieldKey::Masked { value, mask },
+            }
+        };
+        self.places.iter().map(field).collect()
+    }
+
+    /// The order of two entries, values and masks, field by field as declared: as [`FieldKey`]s are ordered.
+    pub fn order(&self, a: (&[u64], &[u64]), b: (&[u64], &[u64])) -> Ordering {
+        let field = |words: &[u64], p: &Place| match words {
+            [] => 0,
+            words => take(words, p.at, p.width),
+        };
+        let of = |entry: (&[u64], &[u64]), p: &Place| (field(entry.0, p), field(entry.1, p));
+        let mut fields = self.places.iter().map(|p| of(a, p).cmp(&of(b, p)));
+        fields.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    /// There are range fields.
+    pub fn has_ranges(&self) -> bool {
+        self.fixed.is_some()
+    }
+
+    /// Whether a key fits an entry.
+    #[inline(always)]
+    pub fn matches(&self, key: &[u64], values: &[u64], masks: &[u64]) -> bool {
+        let words = key.iter().zip(values).zip(masks);
+        match &self.fixed {
+            None => words.fold(0, |different, ((k, v), m)| different | ((k & m) ^ v)) == 0,
+            Some(fixed) => {
+                let mut words = words.zip(fixed);
+                words.all(|(((k, v), m), fixed)| ((k & m) ^ v) & fixed == 0)
+                    && self.in_ranges(key, values, masks)
+            }
+        }
+    }
+
+    /// Whether a key lies within an entry's ranges.
+    pub fn in_ranges(&self, key: &[u64], values: &[u64], masks: &[u64]) -> bool {
+        let mut ranges = self.places.iter().filter(|p| p.kind == Kind::Range);
+        ranges.all(|p| {
+            let of = |words| take(words, p.at, p.width);
+            (of(values)..=of(masks)).contains(&of(key))
+        })
+    }
+
+    /// An entry's mask in which a range is the prefix that its bounds have in common, what differs
+    /// counted in whole nibbles: what has to be equal for the range to match. Nibbles, because each length is a group to search.
+    pub fn cover(&self, values: &[u64], masks: &[u64], to: &mut [u64]) {
+        let Some(fixed) = &self.fixed else {
+            to.copy_from_slice(masks);
+            return;
+        };
+        for ((to, m), f) in to.iter_mut().zip(masks).zip(fixed) {
+            *to = m & f;
+        }
+        for p in self.places.iter().filter(|p| p.kind == Kind::Range) {
+            let differ = take(values, p.at, p.width) ^ take(masks, p.at, p.width);
+            let below = (128 - differ.leading_zeros()).next_multiple_of(4);
+            if below < p.width || differ == 0 {
+                put(to, p.at, p.width, u128::MAX << below.min(127));
+            }
+        }
+    }
+}
+
+/// The lowest `width` ≤ 128 bits set.
+fn ones(width: u32) -> u128 {
+    u128::MAX.checked_shr(128 - width).unwrap_or(0)
+}
+
+/// Writes the low `width` ≤ 128 bits of `value` at bit `at`, into zeroes.
+fn put(words: &mut [u64], at: usize, width: u32, value: u128) {
+    let (mut at, mut left) = (at, width);
+    while left > 0 {
+        let room = 64 - at as u32 % 64;
+        let n = left.min(room);
+        words[at / 64] |= ((value >> (left - n)) as u64 & mask(n)) << (room - n);
+        at += n as usize;
+        left -= n;
+    }
+}
+
+/// Reads `width` ≤ 128 bits at bit `at`.
+fn take(words: &[u64], at: usize, width: u32) -> u128 {
+    let (mut at, mut left, mut value) = (at, width, 0u128);
+    while left > 0 {
+        let room = 64 - at as u32 % 64;
+        let n = left.min(room);
+        value |= u128::from(words[at / 64] >> (room - n) & mask(n)) << (left - n);
+        at += n as usize;
+        left -= n;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop_oneof![
+            Just(Kind::Exact),
+            Just(Kind::Ternary),
+            Just(Kind::Range),
+            Just(Kind::Lpm)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn slots_and_entries_pack_alike(fields in proptest::collection::vec((1u32..=128, kind(), any::<u128>()), 1..6)) {
+            let specs: Vec<FieldSpec> = fields
+                .iter()
+                .map(|(width, kind, _)| FieldSpec { name: String::new(), kind: *kind, width: *width })
+                .collect();
+            let packing = Packing::new(&specs);
+            let (mut slots, mut key) = (Vec::new(), Vec::new());
+            for (spec, (_, _, value)) in specs.iter().zip(&fields) {
+                let value = value & spec.max();
+                slots.push(value as u64);
+                if spec.width > 64 {
+                    slots.push((value >> 64) as u64);
+                }
+                key.push(match spec.kind {
+                    Kind::Range => FieldKey::Range { low: value, high: value },
+                    _ => FieldKey::Masked { value, mask: spec.max() },
+                });
+            }
+            let packed = packing.pack::<MAX_WORDS>(&slots);
+            let mut entry = Vec::new();
+            packing.pack_entry(&key, true, &mut entry);
+            let (values, masks) = entry.split_at(packing.words);
+            prop_assert_eq!(&packed[..packing.words], values);
+            prop_assert!(packing.matches(&packed[..packing.words], values, masks));
+            prop_assert_eq!(packing.unpack(values, Some(masks)), key);
+            let mut cover = vec![0; packing.words];
+            packing.cover(values, masks, &mut cover);
+            let all: u32 = cover.iter().map(|w| w.count_ones()).sum();
+            prop_assert_eq!(all as usize, packing.bits);
+        }
+    }
+}

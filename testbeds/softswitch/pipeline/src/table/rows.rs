@@ -1,0 +1,298 @@
+//! The entries of a table, in one flat arena, and an index by their whole key.
+//!
+//! A row is a head, the key's values, unless all fields are exact its masks, and the action's parameters: an exact hit
+//! touches the index and mostly one more cache line. Rows keep their number while they live; a freed row is used again.
+
+use super::action::Action;
+use super::packing::{MAX_WORDS, Packing};
+use crate::externs::profile::Indirect;
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use std::cmp::{Ordering, Reverse};
+use std::hash::{BuildHasher, Hasher};
+
+/// The number of an entry.
+pub type Index = u32;
+
+/// Entries at most: structures use the upper bit of an [`Index`], and all ones for none.
+pub const MAX_ROWS: usize = (1 << 31) - 1;
+
+/// What an entry is beside its key and parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The larger wins: the priority where the table wants one, else the length of the LPM prefix.
+    pub rank: i32,
+    /// Its action; `None` if it runs nothing.
+    pub action: Option<u32>,
+    /// From `const` entries.
+    pub is_const: bool,
+    /// In place of its action.
+    pub indirect: Option<Indirect>,
+}
+
+const LIVE: u64 = 1 << 63;
+const CONST: u64 = 1 << 62;
+/// What is named instead of an action; its number is the first parameter.
+const NAMES: u64 = 3 << 60;
+const MEMBER: u64 = 1 << 60;
+const GROUP: u64 = 2 << 60;
+const ONE_SHOT: u64 = 3 << 60;
+/// Bits 32 ..= 59: the action's index + 1; 0 runs nothing.
+const ACTION: u64 = (1 << 28) - 1;
+
+/// Rows of one table.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    /// How keys are packed.
+    pub packing: Packing,
+    /// Words of a key: values, and masks unless the table is exact.
+    key_words: usize,
+    stride: usize,
+    data: Vec<u64>,
+    free: Vec<Index>,
+    by_key: HashTable<Index>,
+}
+
+/// A row taken out.
+#[derive(Debug, Clone)]
+pub struct Row(Box<[u64]>);
+
+impl Rows {
+    /// Without rows. `params`: slots of the action that takes most.
+    pub fn new(packing: Packing, exact: bool, params: usize) -> Rows {
+        let key_words = packing.words * if exact { 1 } else { 2 };
+        Rows {
+            packing,
+            key_words,
+            stride: 1 + key_words + params,
+            data: Vec::new(),
+            free: Vec::new(),
+            by_key: HashTable::new(),
+        }
+    }
+
+    /// Live rows.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Numbers of live rows, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Index> + '_ {
+        let all = 0..(self.data.len() / self.stride) as Index;
+        all.filter(|row| self.is_live(*row))
+    }
+
+    /// Numbers given out so far, free ones included.
+    pub fn capacity(&self) -> usize {
+        self.data.len() / self.stride
+    }
+
+    #[inline(always)]
+    fn row(&self, row: Index) -> &[u64] {
+        let at = row as usize * self.stride;
+        &self.data[at..at + self.stride]
+    }
+
+    /// It has not been taken out.
+    pub fn is_live(&self, row: Index) -> bool {
+        let head = self.data.get(row as usize * self.stride);
+        head.is_some_and(|head| head & LIVE != 0)
+    }
+
+    /// Its rank.
+    pub fn rank(&self, row: Index) -> i32 {
+        self.row(row)[0] as u32 as i32
+    }
+
+    /// All but key and parameters.
+    pub fn head(&self, row: Index) -> Head {
+        let head = self.row(row)[0];
+        let number = || self.params(row).first().map_or(0, |n| *n as u32);
+        Head {
+            rank: head as u32 as i32,
+            action: ((head >> 32 & ACTION) as u32).checked_sub(1),
+            is_const: head & CONST != 0,
+            indirect: match head & NAMES {
+                MEMBER => Some(Indirect::Member(number())),
+                GROUP => Some(Indirect::Group(number())),
+                ONE_SHOT => Some(Indirect::OneShot(number())),
+                _ => None,
+            },
+        }
+    }
+
+    /// The key's values; low bounds of ranges.
+    #[inline(always)]
+    pub fn values(&self, row: Index) -> &[u64] {
+        &self.row(row)[1..1 + self.packing.words]
+    }
+
+    /// The key's masks; high bounds of ranges. Empty if the table is exact.
+    #[inline(always)]
+    pub fn masks(&self, row: Index) -> &[u64] {
+        &self.row(row)[1 + self.packing.words..1 + self.key_words]
+    }
+
+    fn key(&self, row: Index) -> &[u64] {
+        &self.row(row)[1..1 + self.key_words]
+    }
+
+    fn params(&self, row: Index) -> &[u64] {
+        &self.row(row)[1 + self.key_words..]
+    }
+
+    /// Its action; `slots`: how many each action takes. One that names a member or group runs nothing itself.
+    #[inline(always)]
+    pub fn action(&self, row: Index, slots: &[usize]) -> Action<'_> {
+        let row = self.row(row);
+        let index = ((row[0] >> 32 & ACTION) as u32).checked_sub(1);
+        match index.and_then(|i| slots.get(i as usize)) {
+            Some(n) => Action {
+                index,
+                params: &row[1 + self.key_words..1 + self.key_words + n],
+            },
+            None => Action {
+                index: None,
+                params: &[],
+            },
+        }
+    }
+
+    /// The row with this packed key: values, and masks unless the table is exact.
+    pub fn find(&self, rank: i32, key: &[u64]) -> Option<Index> {
+        let same = |row: &Index| self.key(*row) == key && self.rank(*row) == rank;
+        self.by_key.find(hash(rank, key), same).copied()
+    }
+
+    /// The row of an exact table that a key hits.
+    #[inline(always)]
+    pub fn find_exact(&self, key: &[u64]) -> Option<Index> {
+        let same = |row: &Index| self.values(*row) == key;
+        self.by_key.find(hash(0, key), same).copied()
+    }
+
+    /// Adds a row whose key is not there yet.
+    pub fn add(&mut self, head: Head, key: &[u64], params: &[u64]) -> Index {
+        let row = self.free.pop().unwrap_or_else(|| {
+            let row = self.capacity() as Index;
+            self.data.resize(self.data.len() + self.stride, 0);
+            row
+        });
+        let at = row as usize * self.stride;
+        self.data[at + 1..at + 1 + self.key_words].copy_from_slice(key);
+        self.set(row, head, params);
+        self.index(row);
+        row
+    }
+
+    /// Changes all but the key; the rank must stay.
+    pub fn set(&mut self, row: Index, head: Head, params: &[u64]) {
+        let at = row as usize * self.stride;
+        let to = &mut self.data[at..at + self.stride];
+        let action = head.action.map_or(0, |i| u64::from(i) + 1);
+        to[0] = LIVE | u64::from(head.rank as u32) | (action & ACTION) << 32;
+        if head.is_const {
+            to[0] |= CONST;
+        }
+        let to_params = &mut to[1 + self.key_words..];
+        to_params.fill(0);
+        to_params[..params.len()].copy_from_slice(params);
+        let (names, number) = match head.indirect {
+            None => return,
+            Some(Indirect::Member(number)) => (MEMBER, number),
+            Some(Indirect::Group(number)) => (GROUP, number),
+            Some(Indirect::OneShot(number)) => (ONE_SHOT, number),
+        };
+        if let Some(first) = to_params.first_mut() {
+            *first = number.into();
+            to[0] |= names;
+        }
+    }
+
+    /// A row as it is.
+    pub fn copy(&self, row: Index) -> Row {
+        Row(self.row(row).into())
+    }
+
+    /// Takes a row out.
+    pub fn take(&mut self, row: Index) -> Row {
+        let key_hash = hash(self.rank(row), self.key(row));
+        if let Ok(found) = self.by_key.find_entry(key_hash, |other| *other == row) {
+            found.remove();
+        }
+        let taken = self.copy(row);
+        self.data[row as usize * self.stride] = 0;
+        self.free.push(row);
+        taken
+    }
+
+    /// Puts a row back, under a number that may be another.
+    pub fn put_back(&mut self, taken: &Row) -> Index {
+        let row = self.free.pop().unwrap_or_else(|| {
+            let row = self.capacity() as Index;
+            self.data.resize(self.data.len() + self.stride, 0);
+            row
+        });
+        let at = row as usize * self.stride;
+        self.data[at..at + self.stride].copy_from_slice(&taken.0);
+        self.index(row);
+        row
+    }
+
+    /// The row with the key of one that was taken out.
+    pub fn find_like(&self, taken: &Row) -> Option<Index> {
+        self.find(taken.0[0] as u32 as i32, &taken.0[1..1 + self.key_words])
+    }
+
+    fn index(&mut self, row: Index) {
+        let (stride, key_words) = (self.stride, self.key_words);
+        let data = &self.data;
+        let hash_of = |row: &Index| {
+            let at = *row as usize * stride;
+            hash(data[at] as u32 as i32, &data[at + 1..at + 1 + key_words])
+        };
+        self.by_key.insert_unique(hash_of(&row), row, hash_of);
+    }
+
+    /// Whether a key fits the row, in a table that is not exact.
+    #[inline(always)]
+    pub fn matches(&self, row: Index, key: &[u64]) -> bool {
+        let row = &self.row(row)[1..1 + self.key_words];
+        let (values, masks) = row.split_at(self.packing.words);
+        self.packing.matches(key, values, masks)
+    }
+
+    /// What decides between rows that a key fits, and how they are listed: the larger rank, then the smaller key. No two
+    /// rows are equal, so that the order of insertion does not matter.
+    pub fn order(&self, a: Index, b: Index) -> Ordering {
+        let by_rank = Reverse(self.rank(a)).cmp(&Reverse(self.rank(b)));
+        by_rank.then_with(|| {
+            let of = |row| (self.values(row), self.masks(row));
+            self.packing.order(of(a), of(b))
+        })
+    }
+
+    /// What has to be equal for the row to match; words that the key does not have are 0.
+    pub fn cover(&self, row: Index) -> [u64; MAX_WORDS] {
+        let mut cover = [0; MAX_WORDS];
+        let words = self.packing.words;
+        self.packing
+            .cover(self.values(row), self.masks(row), &mut cover[..words]);
+        cover
+    }
+}
+
+#[inline(always)]
+fn hash(rank: i32, key: &[u64]) -> u64 {
+    masked_hash(rank as u64, key.iter().copied())
+}
+
+/// Of words that a structure indexes.
+#[inline(always)]
+pub fn masked_hash(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
+    let mut hasher = FixedState::with_seed(seed).build_hasher();
+    for word in words {
+        hasher.write_u64(word);
+    }
+    hasher.finish()
+}
