@@ -9,6 +9,7 @@ mod p4info;
 mod samples;
 mod stf;
 mod suite;
+mod tna;
 
 use anyhow::{Result, bail};
 use corpus::Corpus;
@@ -32,6 +33,12 @@ pub struct Args {
     /// What runs the programs; `both`: where they differ is a miss
     #[arg(long, value_enum, default_value_t = Executor::Fast)]
     executor: Executor,
+    /// A checkout of p4lang/p4app-switchML, for tna_programs
+    #[arg(long, value_name = "DIR")]
+    switchml: Option<PathBuf>,
+    /// A checkout of Fangjin98/distributed-training-INA, for tna_programs
+    #[arg(long, value_name = "DIR")]
+    nga: Option<PathBuf>,
 }
 
 /// See [`pipeline::Executor`].
@@ -71,10 +78,19 @@ pub fn run(args: &Args) -> Result<bool> {
             suites.extend(runner(&corpus)?.into_iter().filter(|s| wanted(&s.name)));
         }
     }
-    if suites.is_empty() {
+    let mut skipped = Vec::new();
+    if wanted(&tna::NAME) {
+        let programs = tna::run(args.switchml.as_deref(), args.nga.as_deref(), &args.case);
+        suites.extend(programs.suite);
+        skipped = programs.skipped;
+    }
+    if suites.is_empty() && skipped.is_empty() {
         bail!("no suite is called {}", args.suite);
     }
     print!("{}", suite::report(&corpus.commit, &suites));
+    for what in skipped {
+        println!("{}: skipped: {what}", tna::NAME);
+    }
     if args.json {
         println!("{}", suite::json(&suites));
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs)]
 
 pub mod program;
+pub mod tna;
 pub mod v1model;
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};

@@ -1,0 +1,470 @@
+//! TNA's extern objects.
+
+mod support;
+
+use p4lang::runtime::Match;
+use pipeline::{FilterConfig, MeterConfig, Switch};
+use support::tna::Tna;
+use support::{call, entry, one, through};
+
+/// A byte in, and up to eight bytes in front of the payload out.
+const IN_OUT: Tna<'static> = Tna {
+    include: "tna.p4",
+    decls: "header out_h { bit<32> x; bit<32> y; }",
+    headers: "byte_h b; out_h o;",
+    meta: "bit<8> unused;",
+    parser_locals: "",
+    parser: "state go { pkt.extract(hdr.b); hdr.o.setValid(); transition accept; }",
+    port_metadata: "pkt.advance(PORT_METADATA_SIZE);",
+    locals: "",
+    ingress: "",
+    deparser_locals: "",
+    deparser: "pkt.emit(hdr.o);",
+    egress_parser: "state go { transition accept; }",
+    egress_locals: "",
+    egress: "",
+    egress_deparser_locals: "",
+    egress_deparser: "pkt.emit(hdr);",
+};
+
+/// x and y of what leaves.
+fn out(switch: &mut Switch, packet: &[u8]) -> (u32, u32) {
+    let b = one(switch, packet);
+    let word = |at: usize| u32::from_be_bytes(b[at..at + 4].try_into().expect("four bytes"));
+    (word(0), word(4))
+}
+
+const PORT: &str = "tm.ucast_egress_port = 1;";
+
+fn with(ingress: &str) -> String {
+    format!("{ingress} {PORT}")
+}
+
+#[test]
+fn register_actions_read_change_and_write() {
+    let locals = "
+        Register<pair_t, bit<8>>(4, {5, 6}) pairs;
+        RegisterAction<pair_t, bit<8>, bit<32>>(pairs) add = {
+            void apply(inout pair_t p, out bit<32> rv) {
+                rv = p.a;
+                if (p.b > 7) { p.a = p.a + 10; } else { p.b = p.b + 1; }
+            }
+        };
+        RegisterAction<pair_t, bit<8>, bit<32>>(pairs) look = {
+            void apply(inout pair_t p, out bit<32> rv) { rv = p.b; }
+        };
+        RegisterAction<pair_t, bit<8>, bit<32>>(pairs) silent = {
+            void apply(inout pair_t p) { p.a = 1000; }
+        };";
+    let ingress = with(
+        "if (hdr.b.v[7:7] == 1) { silent.execute(hdr.b.v & 0x7f); }
+         else if (hdr.b.v[6:6] == 1) { hdr.o.y = look.execute(hdr.b.v & 0x3f); }
+         else { hdr.o.x = add.execute(hdr.b.v); }",
+    );
+    let mut switch = Tna {
+        decls: "header out_h { bit<32> x; bit<32> y; } struct pair_t { bit<32> a; bit<32> b; }",
+        locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    assert_eq!(out(&mut switch, &[2]), (5, 0));
+    assert_eq!(out(&mut switch, &[0x42]), (0, 7));
+    assert_eq!(out(&mut switch, &[2]), (5, 0));
+    assert_eq!(out(&mut switch, &[2]), (5, 0), "b is 8 now");
+    assert_eq!(out(&mut switch, &[2]), (15, 0));
+    assert_eq!(out(&mut switch, &[0x82]), (0, 0));
+    assert_eq!(out(&mut switch, &[2]), (1000, 0));
+    assert_eq!(out(&mut switch, &[3]), (5, 0), "its neighbour");
+    assert_eq!(out(&mut switch, &[9]), (0, 0), "beyond the end");
+    assert_eq!(switch.register_read("I.pairs", 2), Ok(vec![1010, 8]));
+    assert_eq!(switch.stats().register_conflicts, 0, "branches exclude each other");
+}
+
+#[test]
+fn a_second_execution_in_one_pass_is_counted() {
+    let ingress = with(
+        "if (hdr.b.v[0:0] == 1) { hdr.o.x = next.execute(0); }
+         if (hdr.b.v[1:1] == 1) { hdr.o.y = next.execute(0); }",
+    );
+    let mut switch = Tna {
+        locals: "Register<bit<32>, bit<8>>(1) r;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) next = {
+                     void apply(inout bit<32> v, out bit<32> rv) { v = v + 1; rv = v; }
+                 };",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    assert_eq!(out(&mut switch, &[1]), (1, 0));
+    assert_eq!(out(&mut switch, &[2]), (0, 2));
+    assert_eq!(switch.stats().register_conflicts, 0);
+    assert_eq!(out(&mut switch, &[3]), (3, 4));
+    assert_eq!(switch.stats().register_conflicts, 1);
+}
+
+#[test]
+fn a_log_goes_round() {
+    let ingress = with("hdr.o.x = put.execute_log();");
+    let mut switch = Tna {
+        locals: "Register<bit<32>, bit<8>>(2) r;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) put = {
+                     void apply(inout bit<32> v, out bit<32> rv) { rv = v; v = (bit<32>) hdr.b.v; }
+                 };",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let got: Vec<u32> = (1..=5).map(|n| out(&mut switch, &[n]).0).collect();
+    assert_eq!(got, [0, 0, 1, 2, 3]);
+}
+
+#[test]
+fn parameters_predicates_and_functions() {
+    let ingress = with(
+        "hdr.o.x = act.execute(0);
+         hdr.o.y[31:24] = max(hdr.b.v, 8w9); hdr.o.y[23:16] = (bit<8>) min((int<8>) hdr.b.v, 8s3);
+         hdr.o.y[15:8] = (bit<8>) sizeInBytes(hdr.o); hdr.o.y[7:0] = (bit<8>) sizeInBits(hdr.b);",
+    );
+    let mut switch = Tna {
+        locals: "RegisterParam<bit<32>>(40) limit;
+                 Register<bit<32>, bit<8>>(1) r;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) act = {
+                     void apply(inout bit<32> v, out bit<32> rv) {
+                         v = v + limit.read();
+                         rv = this.predicate(v > 50, v > 100);
+                     }
+                 };",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    assert_eq!(out(&mut switch, &[7]), (1, 0x0903_0808));
+    assert_eq!(out(&mut switch, &[0xf0]), (2, 0xf0f0_0808), "80; -16 is less than 3");
+    assert_eq!(out(&mut switch, &[1]), (8, 0x0901_0808), "120");
+    switch.register_write("I.limit", 0, &[0]).unwrap();
+    assert_eq!(out(&mut switch, &[1]).0, 8);
+    assert_eq!(switch.register_read("I.r", 0), Ok(vec![120]));
+}
+
+/// A table on the byte with the given property and action body.
+fn direct(locals: &str, property: &str, body: &str) -> String {
+    format!(
+        "{locals}
+         action hit() {{ {body} }}
+         table t {{ key = {{ hdr.b.v : exact; }} actions = {{ hit; NoAction; }} {property} size = 8; }}"
+    )
+}
+
+#[test]
+fn direct_registers_go_with_their_entries() {
+    let locals = direct(
+        "DirectRegister<bit<32>>(3) r;
+         DirectRegisterAction<bit<32>, bit<32>>(r) next = {
+             void apply(inout bit<32> v, out bit<32> rv) { v = v + 1; rv = v; }
+         };",
+        "registers = r;",
+        "hdr.o.x = next.execute();",
+    );
+    let ingress = with("t.apply();");
+    let mut switch = Tna {
+        locals: &locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    for v in [1, 2] {
+        let e = entry("I.t", &[("hdr.b.v", Match::Exact(v))], 0, "I.hit", &[]);
+        switch.insert_entry(&e).unwrap();
+    }
+    let got: Vec<u32> = [1, 1, 2, 9, 1].map(|v| out(&mut switch, &[v]).0).into();
+    assert_eq!(got, [4, 5, 4, 0, 6]);
+    let e = entry("I.t", &[("hdr.b.v", Match::Exact(1))], 0, "I.hit", &[]);
+    switch.delete_entry(&e).unwrap();
+    switch.insert_entry(&e).unwrap();
+    assert_eq!(out(&mut switch, &[1]).0, 4, "a new entry starts anew");
+}
+
+#[test]
+fn counters_count_without_metadata_and_with_adjustment() {
+    let locals = direct(
+        "Counter<bit<64>, bit<8>>(4, CounterType_t.PACKETS_AND_BYTES) c;
+         DirectCounter<bit<64>>(CounterType_t.BYTES) d;",
+        "counters = d;",
+        "d.count(2);",
+    );
+    let ingress = with("c.count(1); c.count(2, 4); c.count(3, 100); t.apply();");
+    let mut switch = Tna {
+        locals: &locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let e = entry("I.t", &[("hdr.b.v", Match::Exact(1))], 0, "I.hit", &[]);
+    switch.insert_entry(&e).unwrap();
+    through(&mut switch, &[1; 10]);
+    through(&mut switch, &[2; 10]);
+    let counts = |i| switch.counter_read("I.c", i).map(|c| (c.packets, c.bytes));
+    assert_eq!(counts(1), Ok((2, 20)));
+    assert_eq!(counts(2), Ok((2, 12)));
+    assert_eq!(counts(3), Ok((2, 0)));
+    let direct = switch.direct_counter_read("I.t", Some(&e)).unwrap();
+    assert_eq!(direct.bytes, 8);
+    let default = switch.direct_counter_read("I.t", None).unwrap();
+    assert_eq!(default.bytes, 0, "counted by the action only");
+}
+
+#[test]
+fn meters_have_colours_of_their_own() {
+    let ingress = with(
+        "hdr.o.x = (bit<32>) m.execute(0); hdr.o.y = (bit<32>) own.execute(0, MeterColor_t.YELLOW);",
+    );
+    let mut switch = Tna {
+        locals: "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS, 30, 20, 10) own;",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let config = MeterConfig {
+        cir: 1,
+        cburst: 1,
+        pir: 1,
+        pburst: 2,
+    };
+    for name in ["I.m", "I.own"] {
+        switch.meter_configure(name, 0, Some(config), 0).unwrap();
+    }
+    let got: Vec<_> = (0..3).map(|_| out(&mut switch, &[1])).collect();
+    assert_eq!(got, [(0, 20), (1, 20), (3, 30)], "green, yellow, red; yellow at best");
+}
+
+#[test]
+fn hashes_of_any_polynomial() {
+    let ingress = with(
+        "hdr.o.x[31:16] = ccitt.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
+         hdr.o.x[15:8] = small.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
+         hdr.o.y = crc32.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
+         hdr.o.x[7:0] = same.get({ hdr.b.v });",
+    );
+    let mut switch = Tna {
+        locals: "CRCPolynomial<bit<16>>(0x1021, false, false, false, 0xffff, 0) poly;
+                 Hash<bit<16>>(HashAlgorithm_t.CUSTOM, poly) ccitt; Hash<bit<8>>(HashAlgorithm_t.CRC8) small;
+                 Hash<bit<32>>(HashAlgorithm_t.CRC32) crc32; Hash<bit<8>>(HashAlgorithm_t.IDENTITY) same;",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    // Check values of "123456789".
+    assert_eq!(out(&mut switch, b"1"), (0x29b1_f431, 0xcbf4_3926));
+}
+
+#[test]
+fn random_numbers_fill_their_type() {
+    let ingress = with("hdr.o.x = (bit<32>) r.get();");
+    let mut switch = Tna {
+        locals: "Random<bit<3>>() r;",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let mut seen = [false; 8];
+    for _ in 0..200 {
+        seen[out(&mut switch, &[0]).0 as usize] = true;
+    }
+    assert_eq!(seen, [true; 8]);
+}
+
+#[test]
+fn checksums_are_verified_updated_and_left_over() {
+    // A UDP-like header whose checksum covers the payload, too.
+    let mut switch = Tna {
+        decls: "header l4_h { bit<16> port; bit<16> checksum; bit<16> more; } struct rest_t { bit<16> sum; }",
+        headers: "l4_h h; byte_h wrong;",
+        meta: "bit<16> rest; bit<1> bad;",
+        parser_locals: "Checksum() whole; Checksum() part;",
+        parser: "state go {
+                     pkt.extract(hdr.h);
+                     whole.add(hdr.h);
+                     meta.bad = (bit<1>) whole.verify();
+                     part.subtract({ hdr.h.port, hdr.h.checksum });
+                     part.subtract_all_and_deposit(meta.rest);
+                     transition select(hdr.h.port) { 0xffff: more; default: accept; }
+                 }
+                 state more { pkt.extract(hdr.wrong); transition accept; }",
+        ingress: "hdr.h.port = hdr.h.port + 1; hdr.wrong.setValid(); hdr.wrong.v = (bit<8>) meta.bad; tm.ucast_egress_port = 1;",
+        deparser_locals: "Checksum() c;",
+        deparser: "hdr.h.checksum = c.update({ hdr.h.port, meta.rest }, true); pkt.emit(hdr);",
+        ..Tna::default()
+    }
+    .load();
+    let sum = |words: &[u16]| {
+        let sum: u32 = words.iter().map(|w| u32::from(*w)).sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        ((folded & 0xffff) + (folded >> 16)) as u16
+    };
+    let packet = |port: u16, checksum: u16, rest: [u16; 3]| -> Vec<u8> {
+        let words = [port, checksum, rest[0], rest[1], rest[2]];
+        words.iter().flat_map(|w| w.to_be_bytes()).collect()
+    };
+    // `more` and the payload stay in the rest.
+    let rest = [0x1234, 0xfedc, 0x0042];
+    let right = |port: u16| !sum(&[port, rest[0], rest[1], rest[2]]);
+    let mut out = one(&mut switch, &packet(80, right(80), rest));
+    assert_eq!(out.remove(6), 1, "the header alone does not sum up");
+    assert_eq!(out, packet(81, right(81), rest));
+    let alone = packet(80, !sum(&[80, 7]), [7, 0, 0]);
+    assert_eq!(one(&mut switch, &alone)[6], 0, "true is wrong, false is right");
+}
+
+#[test]
+fn parser_counters_count_headers() {
+    let mut switch = Tna {
+        decls: "header list_h { bit<8> n; }",
+        headers: "list_h l; byte_h[4] items; byte_h left;",
+        parser_locals: "ParserCounter() todo;",
+        parser: "state go {
+                     pkt.extract(hdr.l);
+                     // Rotated by 4, masked to 3 bits, plus 0, at most 4.
+                     todo.set(hdr.l.n, 4, 4, 2, 0);
+                     transition next;
+                 }
+                 state next { transition select(todo.is_zero()) { true: accept; false: item; } }
+                 state item { pkt.extract(hdr.items.next); todo.decrement(1); transition next; }",
+        ingress: "hdr.left.setValid(); hdr.left.v = 0xee; tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(one(&mut switch, &[0x20, 1, 2, 3]), [0x20, 1, 2, 0xee, 3]);
+    assert_eq!(one(&mut switch, &[0x0f, 1, 2, 3]), [0x0f, 0xee, 1, 2, 3]);
+    assert_eq!(through(&mut switch, &[0x50, 1, 2, 3, 4, 5]), [], "beyond the range");
+}
+
+#[test]
+fn selectors_pick_by_hash() {
+    let locals = "
+        Hash<bit<8>>(HashAlgorithm_t.IDENTITY) h;
+        ActionProfile(8) profile;
+        ActionSelector(profile, h, SelectorMode_t.FAIR, 4, 2) selector;
+        action give(bit<32> v) { hdr.o.x = v; }
+        table t {
+            key = { hdr.o.y : exact; hdr.b.v : selector; }
+            actions = { give; NoAction; }
+            implementation = selector;
+            size = 8;
+        }";
+    let ingress = with("t.apply();");
+    let mut switch = Tna {
+        locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    for id in 0..3u32 {
+        let action = call("I.give", &[("v", u128::from(id) * 100)]);
+        switch.insert_member("I.profile", id, &action).unwrap();
+    }
+    let group = [(0, 1), (1, 1), (2, 1)];
+    switch.insert_group("I.selector", 1, &group).unwrap();
+    let e = entry("I.t", &[("hdr.o.y", Match::Exact(0))], 0, "I.give", &[]);
+    switch.insert_indirect(&e, pipeline::Indirect::Group(1)).unwrap();
+    let got: Vec<u32> = [0, 1, 2, 3].map(|v| out(&mut switch, &[v]).0).into();
+    assert_eq!(got, [0, 100, 200, 0]);
+}
+
+#[test]
+fn algorithmic_tables_match_as_plain_ones() {
+    let locals = "
+        Alpm(1024, 512) alpm;
+        Atcam(16) atcam;
+        action give(bit<32> v) { hdr.o.x = v; }
+        action other(bit<32> v) { hdr.o.y = v; }
+        table a { key = { hdr.b.v : lpm; } actions = { give; NoAction; } implementation = alpm; size = 8; }
+        table b { key = { hdr.o.x[7:0] : atcam_partition_index; hdr.b.v : ternary; } actions = { other; NoAction; }
+                  implementation = atcam; size = 8; idle_timeout = true; }";
+    let ingress = with("a.apply(); b.apply();");
+    let mut switch = Tna {
+        locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let lpm = |value, prefix_len| Match::Lpm { value, prefix_len };
+    for (key, v) in [(lpm(0, 0), 1), (lpm(0x80, 1), 2), (lpm(0xc0, 4), 3)] {
+        let e = entry("I.a", &[("hdr.b.v", key)], 0, "I.give", &[("v", v)]);
+        switch.insert_entry(&e).unwrap();
+    }
+    let partition = switch.tables().find(|t| t.name == "I.b").unwrap().fields[0].name.clone();
+    let key = [
+        (partition.as_str(), Match::Exact(3)),
+        ("hdr.b.v", Match::Ternary { value: 1, mask: 1 }),
+    ];
+    let e = entry("I.b", &key, 5, "I.other", &[("v", 77)]);
+    switch.insert_entry(&e).unwrap();
+    let got: Vec<_> = [1, 0x81, 0xc0, 0xc1].map(|v| out(&mut switch, &[v])).into();
+    assert_eq!(got, [(1, 0), (2, 0), (3, 0), (3, 77)]);
+}
+
+#[test]
+fn filters_smooth_and_detect() {
+    let ingress = with("hdr.o.x = low.execute((bit<32>) hdr.b.v, 0); hdr.o.y = (bit<32>) red.execute((bit<32>) hdr.b.v, 0);");
+    let mut switch = Tna {
+        locals: "Lpf<bit<32>, bit<8>>(1) low; Wred<bit<32>, bit<8>>(1, 9, 4) red;",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    assert_eq!(out(&mut switch, &[200]), (200, 4), "unconfigured");
+    let config = FilterConfig {
+        gain_ns: 1000,
+        decay_ns: 1000,
+        low: 10,
+        high: 20,
+        probability_ppm: 1_000_000,
+    };
+    switch.filter_configure("I.low", 0, Some(config), 0).unwrap();
+    switch.filter_configure("I.red", 0, Some(config), 0).unwrap();
+    let mut at = |now: u64, v: u8| {
+        switch.handle_packet(now, 0, &[v]);
+        let b = support::sent(&mut switch).remove(0).1;
+        (b[3], b[7])
+    };
+    assert_eq!(at(1000, 10), (5, 4));
+    assert_eq!(at(2000, 100), (52, 9), "half of what is left");
+}
+
+#[test]
+fn tofino_2_gives_several_values() {
+    let ingress = with(
+        "bit<8> second; bit<32> first = act.execute(1, second); hdr.o.x = first; hdr.o.y[7:0] = second;
+         hdr.o.y[15:8] = least.execute(0);",
+    );
+    let mut switch = Tna {
+        include: "t2na.p4",
+        locals: "Register<bit<32>, bit<8>>(2, 9) r;
+                 RegisterAction2<bit<32>, bit<8>, bit<32>, bit<8>>(r) act = {
+                     void apply(inout bit<32> v, out bit<32> a, out bit<8> b) {
+                         a = v; v = v + (bit<32>) hdr.b.v; b = this.address<bit<8>>();
+                     }
+                 };
+                 Register<bit<128>, bit<8>>(1, 0x0f0e0d0c0b0a09080706050403020107) wide;
+                 MinMaxAction<bit<128>, bit<8>, bit<8>>(wide) least = {
+                     void apply(inout bit<128> v, out bit<8> rv) { rv = this.min8(v, 0xfff5); }
+                 };",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    // Bytes 1 and 3 are masked out: 7, 2, 4 … are left.
+    assert_eq!(out(&mut switch, &[5]), (9, 0x0201));
+    assert_eq!(out(&mut switch, &[5]), (14, 0x0201));
+}
+
+#[test]
+fn verify_is_none_of_a_tofinos() {
+    let refused = Tna {
+        parser: "state go { verify(true, error.NoMatch); transition accept; }",
+        ..Tna::default()
+    }
+    .refused();
+    assert!(refused.to_string().contains("verify"), "{refused}");
+}

@@ -1,0 +1,512 @@
+//! The ways of a packet through a Tofino.
+
+mod support;
+
+use pipeline::{
+    Config, DropReason, GeneratorApp, MirrorSession, MulticastNode, MulticastTree, Switch, Trigger,
+};
+use support::tna::{Tna, settled};
+use support::{sent, through};
+
+/// A byte that says what ingress does, and the payload.
+const BYTE: &str = "state go { pkt.extract(hdr.b); transition accept; }";
+
+#[test]
+fn a_field_is_invalid_until_it_is_assigned() {
+    let mut switch = Tna {
+        parser: BYTE,
+        ingress: "
+            if (hdr.b.v == 1) { tm.ucast_egress_port = 0; }
+            if (hdr.b.v == 2) { tm.ucast_egress_port = 3; invalidate(tm.ucast_egress_port); }
+            if (hdr.b.v == 3) {
+                if (!is_validated(tm.ucast_egress_port)) { tm.ucast_egress_port = 5; }
+                if (!is_validated(tm.ucast_egress_port)) { tm.ucast_egress_port = 6; }
+            }",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[0, 9]), [], "nothing was asked for");
+    assert_eq!(through(&mut switch, &[1, 9]), [(0, vec![1, 9])], "port 0");
+    assert_eq!(through(&mut switch, &[2, 9]), []);
+    assert_eq!(through(&mut switch, &[3, 9]), [(5, vec![3, 9])]);
+    assert_eq!(switch.stats().dropped(DropReason::Ingress), 2);
+}
+
+#[test]
+fn intrinsic_metadata_come_before_the_packet() {
+    let mut switch = Tna {
+        decls: "header seen_h { bit<16> port; bit<48> mac; bit<48> parsed; bit<64> own; }",
+        headers: "seen_h s;",
+        meta: "bit<64> own;",
+        port_metadata: "meta.own = port_metadata_unpack<bit<64>>(pkt);",
+        ingress: "hdr.s.setValid(); hdr.s.port = (bit<16>) ig.ingress_port; hdr.s.mac = ig.ingress_mac_tstamp;
+                  hdr.s.parsed = prsr.global_tstamp; hdr.s.own = meta.own; tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    }
+    .load();
+    switch.set_port_metadata(300, &[1, 2, 3]);
+    switch.handle_packet(0x0102_0304_0506, 300, &[0xaa]);
+    let expected = [
+        &[1, 44][..],
+        &[1, 2, 3, 4, 5, 6],
+        &[1, 2, 3, 4, 5, 6],
+        &[1, 2, 3, 0, 0, 0, 0, 0],
+        &[0xaa],
+    ];
+    assert_eq!(sent(&mut switch), [(1, expected.concat())]);
+    switch.handle_packet(0, 512, &[0xaa]);
+    assert_eq!(switch.stats().dropped(DropReason::InvalidPort), 1);
+}
+
+#[test]
+fn ingress_drops_what_it_cannot_parse_unless_somebody_looks() {
+    let parser = "state go { pkt.extract(hdr.b); transition select(hdr.b.v) { 1: two; 2: reject; 3: nothing; default: accept; } }
+                  state two { pkt.extract(hdr.c); transition accept; }
+                  state nothing { transition select(hdr.b.v) { 9: accept; } }";
+    let blind = Tna {
+        headers: "byte_h b; byte_h c;",
+        parser,
+        ..Tna::default()
+    };
+    let mut switch = blind.load();
+    assert_eq!(through(&mut switch, &[0]), [(1, vec![0])]);
+    for packet in [&[1][..], &[], &[2], &[3]] {
+        assert_eq!(through(&mut switch, packet), [], "{packet:?}");
+    }
+    assert_eq!(switch.stats().dropped(DropReason::Parser), 4);
+    let mut switch = Tna {
+        ingress: "hdr.c.setValid(); hdr.c.v = (bit<8>) prsr.parser_err; tm.ucast_egress_port = 1;",
+        ..blind
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[1]), [(1, vec![1, 2])], "partial header");
+    assert_eq!(through(&mut switch, &[2]), [], "reject");
+    assert_eq!(through(&mut switch, &[3]), [], "no match");
+}
+
+#[test]
+fn egress_drops_nothing_for_its_parser() {
+    let mut switch = Tna {
+        egress_parser: "state go { pkt.extract(hdr.b); transition select(hdr.b.v) { 1: accept; } }",
+        egress: "hdr.b.setValid(); hdr.b.v = (bit<8>) prsr.parser_err;",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[7, 8]), [(1, vec![1, 8])], "no match");
+    assert_eq!(through(&mut switch, &[]), [(1, vec![2])], "too short");
+}
+
+#[test]
+fn a_packet_is_resubmitted_once_with_eight_bytes() {
+    let mut switch = Tna {
+        decls: "header again_h { bit<64> data; }",
+        headers: "again_h a; byte_h b;",
+        port_metadata: "",
+        parser: "state go { transition select(ig.resubmit_flag) { 1: second; default: first; } }
+                 state first { pkt.advance(PORT_METADATA_SIZE); pkt.extract(hdr.b); transition accept; }
+                 state second { pkt.extract(hdr.a); pkt.extract(hdr.b); transition accept; }",
+        ingress: "tm.ucast_egress_port = 1; tm.mcast_grp_a = 4; dprsr.mirror_type = 1; dprsr.resubmit_type = 2;
+                  dprsr.digest_type = 1; hdr.b.v = hdr.b.v + 1; if (ig.resubmit_flag == 1) { dprsr.mirror_type = 0; invalidate(tm.mcast_grp_a); }",
+        deparser_locals: "Resubmit(2) again; Mirror(1) mirror; Digest<byte_h>(1) learn;",
+        deparser: "if (dprsr.resubmit_type == 2) { again.emit(again_h {data = 0x1122334455667788}); }
+                   if (dprsr.mirror_type == 1) { mirror.emit(5); }
+                   if (dprsr.digest_type == 1) { learn.pack(hdr.b); }
+                   pkt.emit(hdr);",
+        ..Tna::default()
+    }
+    .load();
+    let again = [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 8, 9];
+    assert_eq!(through(&mut switch, &[7, 9]), [(1, again.to_vec())]);
+    assert_eq!(switch.stats().drops().map(|(_, n)| n).sum::<u64>(), 0, "nothing else was tried");
+    let learnt: Vec<_> = std::iter::from_fn(|| switch.poll_digest()).collect();
+    assert_eq!(learnt.len(), 2, "the digest goes in both passes");
+    assert_eq!(learnt[0].fields, [8]);
+}
+
+#[test]
+fn what_is_never_given_a_type_is_not_asked_for() {
+    let mut switch = Tna {
+        parser: BYTE,
+        deparser_locals: "Resubmit(0) again; Mirror(0) mirror; Digest<byte_h>(0) learn;",
+        // The types read as 0.
+        deparser: "if (dprsr.resubmit_type == 0) { again.emit(); }
+                   if (dprsr.mirror_type == 0) { mirror.emit(5); }
+                   if (dprsr.digest_type == 0) { learn.pack(hdr.b); }
+                   pkt.emit(hdr);",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[7]), [(1, vec![7])]);
+    assert_eq!(switch.poll_digest(), None);
+    assert_eq!(switch.stats().dropped(DropReason::NoSession), 0);
+}
+
+fn tree(id: u16, nodes: Vec<MulticastNode>) -> MulticastTree {
+    MulticastTree {
+        id,
+        nodes,
+        ecmp: Vec::new(),
+    }
+}
+
+fn node(rid: u16, xid: Option<u16>, ports: &[u32]) -> MulticastNode {
+    MulticastNode {
+        rid,
+        xid,
+        ports: ports.to_vec(),
+        lags: Vec::new(),
+    }
+}
+
+#[test]
+fn unicast_groups_and_cpu_are_each_by_themselves() {
+    let mut switch = Tna {
+        parser: BYTE,
+        ingress: "tm.ucast_egress_port = 2; tm.mcast_grp_a = 10; tm.mcast_grp_b = 11; tm.copy_to_cpu = 1;
+                  dprsr.drop_ctl = hdr.b.v[2:0];",
+        ..Tna::default()
+    }
+    .load_with(Config {
+        cpu_port: 64,
+        ..Config::default()
+    });
+    switch.set_multicast_tree(&tree(10, vec![node(1, None, &[3, 4])])).unwrap();
+    switch.set_multicast_tree(&tree(11, vec![node(1, None, &[5])])).unwrap();
+    let mut ports = |drop_ctl: u8| -> Vec<u32> {
+        let sent = through(&mut switch, &[drop_ctl]);
+        sent.into_iter().map(|(port, _)| port).collect()
+    };
+    assert_eq!(ports(0), [2, 3, 4, 5, 64]);
+    assert_eq!(ports(1), [64]);
+    assert_eq!(ports(2), [2, 3, 4, 5]);
+    assert_eq!(ports(3), []);
+    assert_eq!(ports(4), [2, 3, 4, 5, 64], "reserved in ingress");
+}
+
+#[test]
+fn two_levels_of_multicast_are_pruned() {
+    let mut switch = Tna {
+        decls: "header copy_h { bit<16> rid; bit<8> first; bit<16> length; } header ask_h { bit<16> xid; bit<16> yid; bit<16> rid; bit<16> h1; bit<16> h2; }",
+        headers: "copy_h c; ask_h a;",
+        parser: "state go { pkt.extract(hdr.a); transition accept; }",
+        ingress: "tm.mcast_grp_a = 1; tm.level1_exclusion_id = hdr.a.xid; tm.level2_exclusion_id = hdr.a.yid[8:0];
+                  tm.rid = hdr.a.rid; tm.level1_mcast_hash = hdr.a.h1[12:0]; tm.level2_mcast_hash = hdr.a.h2[12:0];
+                  hdr.a.setInvalid();",
+        egress: "hdr.c.setValid(); hdr.c.rid = eg.egress_rid; hdr.c.first = (bit<8>) eg.egress_rid_first; hdr.c.length = eg.pkt_length;",
+        ..Tna::default()
+    }
+    .load();
+    switch
+        .set_multicast_tree(&MulticastTree {
+            id: 1,
+            nodes: vec![
+                node(7, Some(100), &[10, 11]),
+                MulticastNode {
+                    lags: vec![vec![20, 21, 22]],
+                    ..node(8, None, &[12])
+                },
+            ],
+            ecmp: vec![vec![node(9, None, &[30]), node(9, None, &[31])]],
+        })
+        .unwrap();
+    switch.set_pruned_ports(3, [11, 12].into());
+    let mut copies = |ask: [u16; 5]| {
+        let mut packet = ask.map(u16::to_be_bytes).concat();
+        packet.push(0xaa);
+        let sent = through(&mut switch, &packet);
+        let copy = |(port, b): (u32, Vec<u8>)| {
+            assert_eq!(b[3..], [0, 1, 0xaa], "one byte was in the packet");
+            (port, u16::from_be_bytes([b[0], b[1]]), b[2])
+        };
+        sent.into_iter().map(copy).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        copies([0, 0, 0, 0, 0]),
+        [(10, 7, 1), (11, 7, 0), (12, 8, 1), (20, 8, 0), (30, 9, 1)]
+    );
+    assert_eq!(
+        copies([100, 0, 0, 5, 2]),
+        [(12, 8, 1), (22, 8, 0), (31, 9, 1)],
+        "L1 exclusion; hashes pick the LAG's and the ECMP's member"
+    );
+    assert_eq!(
+        copies([0, 3, 7, 0, 0]),
+        [(10, 7, 1), (12, 8, 1), (20, 8, 0), (30, 9, 1)],
+        "L2 exclusion within the node of that rid only"
+    );
+    assert_eq!(
+        copies([0, 3, 8, 0, 1]),
+        [(10, 7, 1), (11, 7, 0), (21, 8, 1), (30, 9, 1)],
+        "the first that is left is the first"
+    );
+}
+
+#[test]
+fn a_group_without_copies_is_a_drop() {
+    let mut switch = Tna {
+        ingress: "tm.mcast_grp_b = 9;",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[1]), []);
+    assert_eq!(switch.stats().dropped(DropReason::EmptyGroup), 1);
+}
+
+/// Mirrors in ingress to the session that the first byte names, with a two-byte header.
+fn ingress_mirror() -> Switch {
+    Tna {
+        decls: "header mirror_h { bit<16> tag; }",
+        headers: "byte_h b; byte_h added;",
+        parser: BYTE,
+        ingress: "tm.ucast_egress_port = 1; dprsr.mirror_type = 1; hdr.added.setValid(); hdr.added.v = 0xee;
+                  if (hdr.b.v[7:7] == 1) { dprsr.drop_ctl = 1; }",
+        deparser_locals: "Mirror(1) mirror;",
+        deparser: "if (dprsr.mirror_type == 1) { mirror.emit<mirror_h>((MirrorId_t) (bit<16>) (hdr.b.v & 0x7f), {0xabcd}); }
+                   pkt.emit(hdr);",
+        ..Tna::default()
+    }
+    .load()
+}
+
+#[test]
+fn ingress_mirrors_what_came_in() {
+    let mut switch = ingress_mirror();
+    let session = |port, max_length| {
+        Some(MirrorSession {
+            port: Some(port),
+            max_length,
+            ..MirrorSession::default()
+        })
+    };
+    switch.set_mirror_session(5, session(9, None)).unwrap();
+    switch.set_mirror_session(6, session(9, Some(4))).unwrap();
+    assert!(switch.set_mirror_session(0, session(9, None)).is_err());
+    let copy = vec![0xab, 0xcd, 5, 1, 2];
+    let whole = vec![5, 0xee, 1, 2];
+    assert_eq!(through(&mut switch, &[5, 1, 2]), [(9, copy), (1, whole)]);
+    let cut = vec![0xab, 0xcd, 6, 1];
+    assert_eq!(through(&mut switch, &[6, 1, 2])[0], (9, cut));
+    let dropped = vec![0xab, 0xcd, 0x85, 1];
+    assert_eq!(through(&mut switch, &[0x85, 1]), [(9, dropped)], "dropped, yet mirrored");
+    assert_eq!(switch.stats().dropped(DropReason::NoSession), 0);
+    assert_eq!(through(&mut switch, &[7, 1]).len(), 1);
+    assert_eq!(through(&mut switch, &[0, 1]).len(), 1, "session 0 is reserved");
+    assert_eq!(switch.stats().dropped(DropReason::NoSession), 2);
+}
+
+#[test]
+fn a_mirrored_copy_may_go_to_groups_and_the_cpu() {
+    let mut switch = ingress_mirror();
+    switch.set_multicast_tree(&tree(3, vec![node(4, Some(8), &[11]), node(5, None, &[12])])).unwrap();
+    let session = MirrorSession {
+        groups: [Some(3), None],
+        copy_to_cpu: true,
+        exclusion: (8, 0),
+        ..MirrorSession::default()
+    };
+    switch.set_mirror_session(5, Some(session)).unwrap();
+    let copy = vec![0xab, 0xcd, 0x85];
+    let cpu = pipeline::CPU_PORT;
+    assert_eq!(through(&mut switch, &[0x85]), [(12, copy.clone()), (cpu, copy)]);
+}
+
+#[test]
+fn egress_mirrors_what_leaves() {
+    let mut switch = Tna {
+        decls: "header mirror_h { bit<8> tag; }",
+        headers: "byte_h b;",
+        egress_parser: BYTE,
+        egress: "if (hdr.b.v < 0x10) { dprsr.mirror_type = 0; dprsr.drop_ctl = hdr.b.v[2:0]; hdr.b.v = hdr.b.v | 0x40; }",
+        egress_deparser_locals: "Mirror(0) mirror;",
+        egress_deparser: "if (dprsr.mirror_type == 0) { mirror.emit<mirror_h>(2, {0x99}); } pkt.emit(hdr);",
+        ..Tna::default()
+    }
+    .load();
+    let session = MirrorSession {
+        port: Some(9),
+        ..MirrorSession::default()
+    };
+    switch.set_mirror_session(2, Some(session)).unwrap();
+    // The copy passes egress in its turn: its first byte, 0x99, leaves it alone.
+    let (whole, copy) = ((1, vec![0x40, 7]), (9, vec![0x99, 0x40, 7]));
+    assert_eq!(through(&mut switch, &[0, 7]), [whole, copy]);
+    assert_eq!(through(&mut switch, &[1, 7]), [(9, vec![0x99, 0x41, 7])]);
+    assert_eq!(through(&mut switch, &[4, 7]), [(1, vec![0x44, 7])], "bit 2: no mirror");
+    assert_eq!(through(&mut switch, &[0x20, 7]), [(1, vec![0x20, 7])], "type never assigned");
+}
+
+#[test]
+fn a_mirror_header_has_32_bytes_at_most() {
+    let refused = Tna {
+        decls: "header mirror_h { bit<264> tag; }",
+        ingress: "dprsr.mirror_type = 1;",
+        deparser_locals: "Mirror(1) mirror;",
+        deparser: "if (dprsr.mirror_type == 1) { mirror.emit<mirror_h>(2, {0}); }",
+        ..Tna::default()
+    }
+    .refused();
+    assert!(refused.to_string().contains("33 bytes"), "{refused}");
+}
+
+#[test]
+fn egress_may_be_bypassed() {
+    let mut switch = Tna {
+        parser: BYTE,
+        ingress: "tm.ucast_egress_port = 1; tm.bypass_egress = hdr.b.v[0:0];",
+        egress: "dprsr.drop_ctl = 1;",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[1]), [(1, vec![1])]);
+    assert_eq!(through(&mut switch, &[2]), []);
+    assert_eq!(switch.stats().dropped(DropReason::Egress), 1);
+}
+
+/// Sends the packet once around by the port that it names, and counts passes in each pipe.
+fn counting() -> Switch {
+    Tna {
+        decls: "header turn_h { bit<16> port; bit<8> count; }",
+        headers: "turn_h t;",
+        parser: "state go { pkt.extract(hdr.t); transition accept; }",
+        locals: "Register<bit<8>, bit<1>>(2, 100) passes;
+                 RegisterAction<bit<8>, bit<1>, bit<8>>(passes) pass = {
+                     void apply(inout bit<8> value, out bit<8> now) { value = value + 1; now = value; }
+                 };
+                 Counter<bit<32>, bit<1>>(2, CounterType_t.PACKETS) met;",
+        ingress: "hdr.t.count = pass.execute(1); met.count(1);
+                  if (hdr.t.port == 0) { tm.ucast_egress_port = 1; }
+                  else { tm.ucast_egress_port = hdr.t.port[8:0]; hdr.t.port = 0; }",
+        ..Tna::default()
+    }
+    .load()
+}
+
+#[test]
+fn each_pipe_has_registers_of_its_own() {
+    let mut switch = counting();
+    let mut run = |port: u16| {
+        let [a, b] = port.to_be_bytes();
+        switch.handle_packet(0, 0, &[a, b, 0]);
+        settled(&mut switch)
+    };
+    assert_eq!(run(0), [(1, vec![0, 0, 101])]);
+    assert_eq!(run(68), [(1, vec![0, 0, 103])], "twice through pipe 0");
+    assert_eq!(run(128 + 68), [(1, vec![0, 0, 101])], "pipe 1 for the first time");
+    assert_eq!(run(384 + 70), [(1, vec![0, 0, 101])], "pipe 3");
+    assert_eq!(run(64), [(64, vec![0, 0, 106])], "an ordinary port");
+    switch.set_loopback_ports([64].into());
+    switch.handle_packet(0, 0, &[0, 64, 0]);
+    assert_eq!(settled(&mut switch), [(1, vec![0, 0, 108])], "in loopback");
+
+    let name = "I.passes";
+    assert_eq!(switch.register_read(name, 1), Ok(vec![108]), "pipe 0's");
+    let pipes: Vec<_> = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0]).collect();
+    assert_eq!(pipes, [108, 101, 100, 101]);
+    assert_eq!(switch.counter_read("I.met", 1).unwrap().packets, 10, "all pipes'");
+    assert_eq!(switch.counter_read_pipe(1, "I.met", 1).unwrap().packets, 1);
+    switch.register_write(name, 1, &[7]).unwrap();
+    let written = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0]);
+    assert!(written.eq([7; 4]), "a write goes to all");
+}
+
+#[test]
+fn pipes_may_run_programs_of_their_own() {
+    let one = Tna {
+        ingress: "tm.ucast_egress_port = 128 + 68;",
+        ..Tna::default()
+    };
+    let text = one.text().replace(
+        "Switch(pipe) main;",
+        "control I2(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_t ig,
+             in ingress_intrinsic_metadata_from_parser_t prsr,
+             inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+             inout ingress_intrinsic_metadata_for_tm_t tm) {
+             apply { hdr.b.setValid(); hdr.b.v = 0x22; tm.ucast_egress_port = 5; }
+         }
+         Pipeline(IP(), I2(), ID(), EP(), E(), ED()) second;
+         Switch(pipe, second) main;",
+    );
+    let mut switch = Switch::new(support::compile(&text), Config::default()).unwrap();
+    switch.handle_packet(0, 0, &[1]);
+    assert_eq!(settled(&mut switch), [(5, vec![0x22, 1])]);
+    switch.handle_packet(0, 256, &[1]);
+    assert_eq!(switch.stats().dropped(DropReason::InvalidPort), 1, "pipe 2 runs nothing");
+}
+
+#[test]
+fn the_generator_makes_packets_in_virtual_time() {
+    let mut switch = Tna {
+        ingress: "hdr.b.setValid(); hdr.b.v = (bit<8>) ig.ingress_port; tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    }
+    .load();
+    switch.write_generator_buffer(0, 16, &[0xaa, 0xbb]).unwrap();
+    let app = |trigger| {
+        Some(GeneratorApp {
+            trigger,
+            offset: 16,
+            length: 2,
+            batches: 2,
+            packets: 2,
+            batch_gap_ns: 100,
+            packet_gap_ns: 10,
+            port: 68,
+        })
+    };
+    let packet = |header: [u8; 6]| (1, [&[68][..], &header, &[0xaa, 0xbb]].concat());
+    let all = |app: u8| {
+        [[0, 0], [0, 1], [1, 0], [1, 1]].map(|[b, p]| packet([app, 0, 0, b, 0, p]))
+    };
+    switch.set_generator_app(1000, 0, 3, app(Trigger::OneShot { after_ns: 500 })).unwrap();
+    let mut times = Vec::new();
+    let mut got = Vec::new();
+    while let Some(due) = switch.poll_timeout() {
+        times.push(due);
+        switch.handle_timeout(due);
+        got.extend(sent(&mut switch));
+    }
+    assert_eq!(got, all(3));
+    assert_eq!(times, [1500, 1510, 1610, 1620]);
+
+    switch.set_generator_app(2000, 0, 1, app(Trigger::Periodic { period_ns: 1000 })).unwrap();
+    switch.handle_timeout(4999);
+    assert_eq!(sent(&mut switch), [all(1), all(1)].concat());
+    switch.set_generator_app(5000, 0, 1, None).unwrap();
+    assert_eq!(switch.poll_timeout(), None);
+    assert!(switch.set_generator_app(0, 0, 8, app(Trigger::PortDown)).is_err(), "eight of them");
+}
+
+#[test]
+fn the_generator_answers_events() {
+    let mut switch = Tna {
+        parser: "state go { transition select(ig.ingress_port) { 69: accept; default: byte; } } state byte { pkt.extract(hdr.b); transition accept; }",
+        ingress: "if (hdr.b.isValid() && hdr.b.v == 0x77) { hdr.b.v = 0x12; tm.ucast_egress_port = 68; }
+                  else { tm.ucast_egress_port = 1; }",
+        ..Tna::default()
+    }
+    .load();
+    let app = |trigger| {
+        Some(GeneratorApp {
+            trigger,
+            offset: 0,
+            length: 0,
+            batches: 1,
+            packets: 1,
+            batch_gap_ns: 0,
+            packet_gap_ns: 0,
+            port: 69,
+        })
+    };
+    switch.set_generator_app(0, 0, 2, app(Trigger::PortDown)).unwrap();
+    let wanted = Trigger::Recirculation {
+        value: 0x1200_0000,
+        mask: 0xff00_0000,
+    };
+    switch.set_generator_app(0, 0, 4, app(wanted)).unwrap();
+    switch.port_down(10, 33);
+    assert_eq!(settled(&mut switch), [(1, vec![2, 0, 0, 33, 0, 0])]);
+    switch.handle_packet(20, 0, &[0x77, 0xa, 0xb, 0xc, 0xd]);
+    let back = (1, vec![0x12, 0xa, 0xb, 0xc, 0xd]);
+    let made = (1, vec![4, 0xa, 0xb, 0xc, 0, 0]);
+    assert_eq!(settled(&mut switch), [back, made]);
+}

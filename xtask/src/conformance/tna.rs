@@ -1,0 +1,169 @@
+//! `tna_programs`: TNA programs that others wrote, compiled unchanged with our own include files, on the embedded switch.
+//!
+//! A program passes if it sums as it should on real packets, its entries and groups written by a control plane made here.
+//! Expected sums are computed here, frames are compared whole.
+
+mod frames;
+mod nga;
+mod switchml;
+
+use super::corpus;
+use super::suite::{Case, Reach, Suite};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use pipeline::{Config, Switch};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The suite.
+pub const NAME: &str = "tna_programs";
+
+/// What was run, and what was not for want of a checkout.
+pub struct Programs {
+    pub suite: Option<Suite>,
+    pub skipped: Vec<String>,
+}
+
+type Test = fn(&Path) -> Result<(), String>;
+
+/// Runs each program whose checkout is given.
+pub fn run(switchml: Option<&Path>, nga: Option<&Path>, filter: &str) -> Programs {
+    let all: [(&str, Option<&Path>, Test); 2] = [
+        ("switchml", switchml, switchml::test),
+        ("nga", nga, nga::test),
+    ];
+    let (mut given, mut skipped) = (Vec::new(), Vec::new());
+    for (name, dir, test) in all {
+        match dir {
+            _ if !name.contains(filter) => {}
+            Some(dir) => given.push((name, dir.to_owned(), test)),
+            None => skipped.push(format!("{name} (--{name} DIR names no checkout)")),
+        }
+    }
+    let name = |(name, _, _): &(&str, PathBuf, Test)| (*name).to_owned();
+    let cases: Vec<Case> = corpus::each(&given, name, |(_, dir, test)| test(dir));
+    let suite = (!cases.is_empty()).then(|| Suite {
+        name: NAME,
+        reach: Reach::Cases(cases.len()),
+        cases,
+        apart: Vec::new(),
+    });
+    Programs { suite, skipped }
+}
+
+/// The switch with a program of the checkout.
+fn load(dir: &Path, candidates: &[&str]) -> Result<Switch, String> {
+    let path = candidates.iter().map(|c| dir.join(c)).find(|p| p.is_file());
+    let Some(path) = path else {
+        return Err(format!(
+            "{} has no {}",
+            dir.display(),
+            candidates.join(", ")
+        ));
+    };
+    let compiled = corpus::compile(&path).map_err(|d| d.to_string())?;
+    Switch::new(Arc::new(compiled.program), Config::default()).map_err(|e| e.to_string())
+}
+
+/// A switch, time, and what leaves.
+struct Bench {
+    switch: Switch,
+    now_ns: u64,
+}
+
+/// Rounds through the recirculation link before a packet is given up.
+const ROUNDS: u32 = 1000;
+
+impl Bench {
+    fn new(switch: Switch) -> Bench {
+        Bench { switch, now_ns: 0 }
+    }
+
+    /// Everything that a frame leads to: port and bytes.
+    fn send(&mut self, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        self.now_ns += 1_000;
+        self.switch.handle_packet(self.now_ns, port, frame);
+        let mut sent = Vec::new();
+        for _ in 0..ROUNDS {
+            while let Some(packet) = self.switch.poll_transmit() {
+                sent.push((packet.port, packet.bytes));
+            }
+            let Some(due) = self.switch.poll_timeout() else {
+                break;
+            };
+            self.now_ns = self.now_ns.max(due);
+            self.switch.handle_timeout(self.now_ns);
+        }
+        sent
+    }
+
+    /// The frames that a frame leads to are these.
+    fn expect(
+        &mut self,
+        what: &str,
+        port: u32,
+        frame: &[u8],
+        expected: &[(u32, Vec<u8>)],
+    ) -> Result<(), String> {
+        let mut sent = self.send(port, frame);
+        sent.sort();
+        let mut expected = expected.to_vec();
+        expected.sort();
+        if sent == expected {
+            return Ok(());
+        }
+        let ports = |of: &[(u32, Vec<u8>)]| of.iter().map(|(p, _)| *p).collect::<Vec<_>>();
+        if ports(&sent) != ports(&expected) {
+            let (is, wanted) = (ports(&sent), ports(&expected));
+            return Err(format!(
+                "{what}: frames at ports {is:?}, expected at {wanted:?}"
+            ));
+        }
+        let differing = sent.iter().zip(&expected).find(|(a, b)| a != b);
+        let (a, b) = differing.map_or((&[][..], &[][..]), |(a, b)| (&a.1[..], &b.1[..]));
+        let at = a.iter().zip(b).position(|(a, b)| a != b);
+        Err(format!(
+            "{what}: a frame of {} bytes, expected {}; first difference at {at:?}: {:02x?}, expected {:02x?}",
+            a.len(),
+            b.len(),
+            &a[at.unwrap_or(0)..a.len().min(at.unwrap_or(0) + 8)],
+            &b[at.unwrap_or(0)..b.len().min(at.unwrap_or(0) + 8)],
+        ))
+    }
+
+    /// Writes an entry.
+    fn entry(
+        &mut self,
+        table: &str,
+        key: &[(&str, Match)],
+        priority: i32,
+        action: &str,
+        params: &[(&str, u128)],
+    ) -> Result<(), String> {
+        let key = key.iter().map(|(field, value)| FieldMatch {
+            field: (*field).to_owned(),
+            value: *value,
+        });
+        let entry = TableEntry {
+            table: table.to_owned(),
+            key: key.collect(),
+            priority,
+            action: call(action, params),
+        };
+        let written = self.switch.insert_entry(&entry);
+        written.map_err(|e| format!("entry of {table}: {e}"))
+    }
+}
+
+fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
+    ActionCall {
+        name: action.to_owned(),
+        params: params.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+    }
+}
+
+/// A value that looks random, the same each time.
+fn value(worker: u32, chunk: u32, i: usize) -> u32 {
+    let seed = (worker + 1).wrapping_mul(0x9e37_79b9) ^ (chunk + 1).wrapping_mul(0x85eb_ca6b);
+    let mixed = seed.wrapping_add(i as u32).wrapping_mul(0xc2b2_ae35);
+    mixed ^ mixed >> 15
+}
