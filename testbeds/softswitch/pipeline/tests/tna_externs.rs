@@ -78,7 +78,11 @@ fn register_actions_read_change_and_write() {
     assert_eq!(out(&mut switch, &[3]), (5, 0), "its neighbour");
     assert_eq!(out(&mut switch, &[9]), (0, 0), "beyond the end");
     assert_eq!(switch.register_read("I.pairs", 2), Ok(vec![1010, 8]));
-    assert_eq!(switch.stats().register_conflicts, 0, "branches exclude each other");
+    assert_eq!(
+        switch.stats().register_conflicts,
+        0,
+        "branches exclude each other"
+    );
 }
 
 #[test]
@@ -140,7 +144,11 @@ fn parameters_predicates_and_functions() {
     }
     .load();
     assert_eq!(out(&mut switch, &[7]), (1, 0x0903_0808));
-    assert_eq!(out(&mut switch, &[0xf0]), (2, 0xf0f0_0808), "80; -16 is less than 3");
+    assert_eq!(
+        out(&mut switch, &[0xf0]),
+        (2, 0xf0f0_0808),
+        "80; -16 is less than 3"
+    );
     assert_eq!(out(&mut switch, &[1]), (8, 0x0901_0808), "120");
     switch.register_write("I.limit", 0, &[0]).unwrap();
     assert_eq!(out(&mut switch, &[1]).0, 8);
@@ -235,7 +243,11 @@ fn meters_have_colours_of_their_own() {
         switch.meter_configure(name, 0, Some(config), 0).unwrap();
     }
     let got: Vec<_> = (0..3).map(|_| out(&mut switch, &[1])).collect();
-    assert_eq!(got, [(0, 20), (1, 20), (3, 30)], "green, yellow, red; yellow at best");
+    assert_eq!(
+        got,
+        [(0, 20), (1, 20), (3, 30)],
+        "green, yellow, red; yellow at best"
+    );
 }
 
 #[test]
@@ -313,7 +325,11 @@ fn checksums_are_verified_updated_and_left_over() {
     assert_eq!(out.remove(6), 1, "the header alone does not sum up");
     assert_eq!(out, packet(81, right(81), rest));
     let alone = packet(80, !sum(&[80, 7]), [7, 0, 0]);
-    assert_eq!(one(&mut switch, &alone)[6], 0, "true is wrong, false is right");
+    assert_eq!(
+        one(&mut switch, &alone)[6],
+        0,
+        "true is wrong, false is right"
+    );
 }
 
 #[test]
@@ -336,7 +352,11 @@ fn parser_counters_count_headers() {
     .load();
     assert_eq!(one(&mut switch, &[0x20, 1, 2, 3]), [0x20, 1, 2, 0xee, 3]);
     assert_eq!(one(&mut switch, &[0x0f, 1, 2, 3]), [0x0f, 0xee, 1, 2, 3]);
-    assert_eq!(through(&mut switch, &[0x50, 1, 2, 3, 4, 5]), [], "beyond the range");
+    assert_eq!(
+        through(&mut switch, &[0x50, 1, 2, 3, 4, 5]),
+        [],
+        "beyond the range"
+    );
 }
 
 #[test]
@@ -366,7 +386,9 @@ fn selectors_pick_by_hash() {
     let group = [(0, 1), (1, 1), (2, 1)];
     switch.insert_group("I.selector", 1, &group).unwrap();
     let e = entry("I.t", &[("hdr.o.y", Match::Exact(0))], 0, "I.give", &[]);
-    switch.insert_indirect(&e, pipeline::Indirect::Group(1)).unwrap();
+    switch
+        .insert_indirect(&e, pipeline::Indirect::Group(1))
+        .unwrap();
     let got: Vec<u32> = [0, 1, 2, 3].map(|v| out(&mut switch, &[v]).0).into();
     assert_eq!(got, [0, 100, 200, 0]);
 }
@@ -393,7 +415,9 @@ fn algorithmic_tables_match_as_plain_ones() {
         let e = entry("I.a", &[("hdr.b.v", key)], 0, "I.give", &[("v", v)]);
         switch.insert_entry(&e).unwrap();
     }
-    let partition = switch.tables().find(|t| t.name == "I.b").unwrap().fields[0].name.clone();
+    let partition = switch.tables().find(|t| t.name == "I.b").unwrap().fields[0]
+        .name
+        .clone();
     let key = [
         (partition.as_str(), Match::Exact(3)),
         ("hdr.b.v", Match::Ternary { value: 1, mask: 1 }),
@@ -406,7 +430,9 @@ fn algorithmic_tables_match_as_plain_ones() {
 
 #[test]
 fn filters_smooth_and_detect() {
-    let ingress = with("hdr.o.x = low.execute((bit<32>) hdr.b.v, 0); hdr.o.y = (bit<32>) red.execute((bit<32>) hdr.b.v, 0);");
+    let ingress = with(
+        "hdr.o.x = low.execute((bit<32>) hdr.b.v, 0); hdr.o.y = (bit<32>) red.execute((bit<32>) hdr.b.v, 0);",
+    );
     let mut switch = Tna {
         locals: "Lpf<bit<32>, bit<8>>(1) low; Wred<bit<32>, bit<8>>(1, 9, 4) red;",
         ingress: &ingress,
@@ -421,8 +447,12 @@ fn filters_smooth_and_detect() {
         high: 20,
         probability_ppm: 1_000_000,
     };
-    switch.filter_configure("I.low", 0, Some(config), 0).unwrap();
-    switch.filter_configure("I.red", 0, Some(config), 0).unwrap();
+    switch
+        .filter_configure("I.low", 0, Some(config), 0)
+        .unwrap();
+    switch
+        .filter_configure("I.red", 0, Some(config), 0)
+        .unwrap();
     let mut at = |now: u64, v: u8| {
         switch.handle_packet(now, 0, &[v]);
         let b = support::sent(&mut switch).remove(0).1;

@@ -79,7 +79,11 @@ fn ingress_drops_what_it_cannot_parse_unless_somebody_looks() {
         ..blind
     }
     .load();
-    assert_eq!(through(&mut switch, &[1]), [(1, vec![1, 2])], "partial header");
+    assert_eq!(
+        through(&mut switch, &[1]),
+        [(1, vec![1, 2])],
+        "partial header"
+    );
     assert_eq!(through(&mut switch, &[2]), [], "reject");
     assert_eq!(through(&mut switch, &[3]), [], "no match");
 }
@@ -108,7 +112,7 @@ fn a_packet_is_resubmitted_once_with_eight_bytes() {
         ingress: "tm.ucast_egress_port = 1; tm.mcast_grp_a = 4; dprsr.mirror_type = 1; dprsr.resubmit_type = 2;
                   dprsr.digest_type = 1; hdr.b.v = hdr.b.v + 1; if (ig.resubmit_flag == 1) { dprsr.mirror_type = 0; invalidate(tm.mcast_grp_a); }",
         deparser_locals: "Resubmit(2) again; Mirror(1) mirror; Digest<byte_h>(1) learn;",
-        deparser: "if (dprsr.resubmit_type == 2) { again.emit(again_h {data = 0x1122334455667788}); }
+        deparser: "if (dprsr.resubmit_type == 2) { again.emit<again_h>({0x1122334455667788}); }
                    if (dprsr.mirror_type == 1) { mirror.emit(5); }
                    if (dprsr.digest_type == 1) { learn.pack(hdr.b); }
                    pkt.emit(hdr);",
@@ -117,7 +121,11 @@ fn a_packet_is_resubmitted_once_with_eight_bytes() {
     .load();
     let again = [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 8, 9];
     assert_eq!(through(&mut switch, &[7, 9]), [(1, again.to_vec())]);
-    assert_eq!(switch.stats().drops().map(|(_, n)| n).sum::<u64>(), 0, "nothing else was tried");
+    assert_eq!(
+        switch.stats().drops().map(|(_, n)| n).sum::<u64>(),
+        0,
+        "nothing else was tried"
+    );
     let learnt: Vec<_> = std::iter::from_fn(|| switch.poll_digest()).collect();
     assert_eq!(learnt.len(), 2, "the digest goes in both passes");
     assert_eq!(learnt[0].fields, [8]);
@@ -162,7 +170,8 @@ fn node(rid: u16, xid: Option<u16>, ports: &[u32]) -> MulticastNode {
 fn unicast_groups_and_cpu_are_each_by_themselves() {
     let mut switch = Tna {
         parser: BYTE,
-        ingress: "tm.ucast_egress_port = 2; tm.mcast_grp_a = 10; tm.mcast_grp_b = 11; tm.copy_to_cpu = 1;
+        ingress:
+            "tm.ucast_egress_port = 2; tm.mcast_grp_a = 10; tm.mcast_grp_b = 11; tm.copy_to_cpu = 1;
                   dprsr.drop_ctl = hdr.b.v[2:0];",
         ..Tna::default()
     }
@@ -170,8 +179,12 @@ fn unicast_groups_and_cpu_are_each_by_themselves() {
         cpu_port: 64,
         ..Config::default()
     });
-    switch.set_multicast_tree(&tree(10, vec![node(1, None, &[3, 4])])).unwrap();
-    switch.set_multicast_tree(&tree(11, vec![node(1, None, &[5])])).unwrap();
+    switch
+        .set_multicast_tree(&tree(10, vec![node(1, None, &[3, 4])]))
+        .unwrap();
+    switch
+        .set_multicast_tree(&tree(11, vec![node(1, None, &[5])]))
+        .unwrap();
     let mut ports = |drop_ctl: u8| -> Vec<u32> {
         let sent = through(&mut switch, &[drop_ctl]);
         sent.into_iter().map(|(port, _)| port).collect()
@@ -287,17 +300,30 @@ fn ingress_mirrors_what_came_in() {
     let cut = vec![0xab, 0xcd, 6, 1];
     assert_eq!(through(&mut switch, &[6, 1, 2])[0], (9, cut));
     let dropped = vec![0xab, 0xcd, 0x85, 1];
-    assert_eq!(through(&mut switch, &[0x85, 1]), [(9, dropped)], "dropped, yet mirrored");
+    assert_eq!(
+        through(&mut switch, &[0x85, 1]),
+        [(9, dropped)],
+        "dropped, yet mirrored"
+    );
     assert_eq!(switch.stats().dropped(DropReason::NoSession), 0);
     assert_eq!(through(&mut switch, &[7, 1]).len(), 1);
-    assert_eq!(through(&mut switch, &[0, 1]).len(), 1, "session 0 is reserved");
+    assert_eq!(
+        through(&mut switch, &[0, 1]).len(),
+        1,
+        "session 0 is reserved"
+    );
     assert_eq!(switch.stats().dropped(DropReason::NoSession), 2);
 }
 
 #[test]
 fn a_mirrored_copy_may_go_to_groups_and_the_cpu() {
     let mut switch = ingress_mirror();
-    switch.set_multicast_tree(&tree(3, vec![node(4, Some(8), &[11]), node(5, None, &[12])])).unwrap();
+    switch
+        .set_multicast_tree(&tree(
+            3,
+            vec![node(4, Some(8), &[11]), node(5, None, &[12])],
+        ))
+        .unwrap();
     let session = MirrorSession {
         groups: [Some(3), None],
         copy_to_cpu: true,
@@ -307,7 +333,10 @@ fn a_mirrored_copy_may_go_to_groups_and_the_cpu() {
     switch.set_mirror_session(5, Some(session)).unwrap();
     let copy = vec![0xab, 0xcd, 0x85];
     let cpu = pipeline::CPU_PORT;
-    assert_eq!(through(&mut switch, &[0x85]), [(12, copy.clone()), (cpu, copy)]);
+    assert_eq!(
+        through(&mut switch, &[0x85]),
+        [(12, copy.clone()), (cpu, copy)]
+    );
 }
 
 #[test]
@@ -331,8 +360,16 @@ fn egress_mirrors_what_leaves() {
     let (whole, copy) = ((1, vec![0x40, 7]), (9, vec![0x99, 0x40, 7]));
     assert_eq!(through(&mut switch, &[0, 7]), [whole, copy]);
     assert_eq!(through(&mut switch, &[1, 7]), [(9, vec![0x99, 0x41, 7])]);
-    assert_eq!(through(&mut switch, &[4, 7]), [(1, vec![0x44, 7])], "bit 2: no mirror");
-    assert_eq!(through(&mut switch, &[0x20, 7]), [(1, vec![0x20, 7])], "type never assigned");
+    assert_eq!(
+        through(&mut switch, &[4, 7]),
+        [(1, vec![0x44, 7])],
+        "bit 2: no mirror"
+    );
+    assert_eq!(
+        through(&mut switch, &[0x20, 7]),
+        [(1, vec![0x20, 7])],
+        "type never assigned"
+    );
 }
 
 #[test]
@@ -391,7 +428,11 @@ fn each_pipe_has_registers_of_its_own() {
     };
     assert_eq!(run(0), [(1, vec![0, 0, 101])]);
     assert_eq!(run(68), [(1, vec![0, 0, 103])], "twice through pipe 0");
-    assert_eq!(run(128 + 68), [(1, vec![0, 0, 101])], "pipe 1 for the first time");
+    assert_eq!(
+        run(128 + 68),
+        [(1, vec![0, 0, 101])],
+        "pipe 1 for the first time"
+    );
     assert_eq!(run(384 + 70), [(1, vec![0, 0, 101])], "pipe 3");
     assert_eq!(run(64), [(64, vec![0, 0, 106])], "an ordinary port");
     switch.set_loopback_ports([64].into());
@@ -400,9 +441,15 @@ fn each_pipe_has_registers_of_its_own() {
 
     let name = "I.passes";
     assert_eq!(switch.register_read(name, 1), Ok(vec![108]), "pipe 0's");
-    let pipes: Vec<_> = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0]).collect();
+    let pipes: Vec<_> = (0..4)
+        .map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0])
+        .collect();
     assert_eq!(pipes, [108, 101, 100, 101]);
-    assert_eq!(switch.counter_read("I.met", 1).unwrap().packets, 10, "all pipes'");
+    assert_eq!(
+        switch.counter_read("I.met", 1).unwrap().packets,
+        10,
+        "all pipes'"
+    );
     assert_eq!(switch.counter_read_pipe(1, "I.met", 1).unwrap().packets, 1);
     switch.register_write(name, 1, &[7]).unwrap();
     let written = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0]);
@@ -430,7 +477,11 @@ fn pipes_may_run_programs_of_their_own() {
     switch.handle_packet(0, 0, &[1]);
     assert_eq!(settled(&mut switch), [(5, vec![0x22, 1])]);
     switch.handle_packet(0, 256, &[1]);
-    assert_eq!(switch.stats().dropped(DropReason::InvalidPort), 1, "pipe 2 runs nothing");
+    assert_eq!(
+        switch.stats().dropped(DropReason::InvalidPort),
+        1,
+        "pipe 2 runs nothing"
+    );
 }
 
 #[test]
@@ -454,10 +505,10 @@ fn the_generator_makes_packets_in_virtual_time() {
         })
     };
     let packet = |header: [u8; 6]| (1, [&[68][..], &header, &[0xaa, 0xbb]].concat());
-    let all = |app: u8| {
-        [[0, 0], [0, 1], [1, 0], [1, 1]].map(|[b, p]| packet([app, 0, 0, b, 0, p]))
-    };
-    switch.set_generator_app(1000, 0, 3, app(Trigger::OneShot { after_ns: 500 })).unwrap();
+    let all = |app: u8| [[0, 0], [0, 1], [1, 0], [1, 1]].map(|[b, p]| packet([app, 0, 0, b, 0, p]));
+    switch
+        .set_generator_app(1000, 0, 3, app(Trigger::OneShot { after_ns: 500 }))
+        .unwrap();
     let mut times = Vec::new();
     let mut got = Vec::new();
     while let Some(due) = switch.poll_timeout() {
@@ -468,12 +519,19 @@ fn the_generator_makes_packets_in_virtual_time() {
     assert_eq!(got, all(3));
     assert_eq!(times, [1500, 1510, 1610, 1620]);
 
-    switch.set_generator_app(2000, 0, 1, app(Trigger::Periodic { period_ns: 1000 })).unwrap();
+    switch
+        .set_generator_app(2000, 0, 1, app(Trigger::Periodic { period_ns: 1000 }))
+        .unwrap();
     switch.handle_timeout(4999);
     assert_eq!(sent(&mut switch), [all(1), all(1)].concat());
     switch.set_generator_app(5000, 0, 1, None).unwrap();
     assert_eq!(switch.poll_timeout(), None);
-    assert!(switch.set_generator_app(0, 0, 8, app(Trigger::PortDown)).is_err(), "eight of them");
+    assert!(
+        switch
+            .set_generator_app(0, 0, 8, app(Trigger::PortDown))
+            .is_err(),
+        "eight of them"
+    );
 }
 
 #[test]
@@ -497,7 +555,9 @@ fn the_generator_answers_events() {
             port: 69,
         })
     };
-    switch.set_generator_app(0, 0, 2, app(Trigger::PortDown)).unwrap();
+    switch
+        .set_generator_app(0, 0, 2, app(Trigger::PortDown))
+        .unwrap();
     let wanted = Trigger::Recirculation {
         value: 0x1200_0000,
         mask: 0xff00_0000,

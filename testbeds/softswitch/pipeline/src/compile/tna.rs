@@ -20,7 +20,7 @@ const OWN_VALIDITY: &[(&str, &[&str])] = &[
 /// An extern object of TNA that no other architecture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
-    /// `RegisterAction…`, `DirectRegisterAction…`, `LearnAction…`, `MinMaxAction…`: its register is its first argument.
+    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`: its register is its first argument.
     RegisterAction,
     /// Of the table that names it: words of each entry's cell.
     DirectRegister,

@@ -114,11 +114,7 @@ impl Compiler<'_> {
             }
             "SelectorAction" => Object::Tofino(tna::Object::SelectorAction),
             "DirectRegister" => Object::Tofino(tna::Object::DirectRegister),
-            other
-                if other.contains("RegisterAction")
-                    || other.contains("LearnAction")
-                    || other.contains("MinMaxAction") =>
-            {
+            other if other.contains("RegisterAction") || other.contains("MinMaxAction") => {
                 Object::Tofino(tna::Object::RegisterAction)
             }
             other => return self.unsupported(format!("extern {other}")),
