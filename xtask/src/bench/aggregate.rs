@@ -115,7 +115,7 @@ fn program() -> Result<Switch> {
     ))?;
     for w in 0..u128::from(WORKERS) {
         let key = [
-            job.clone(),
+            job,
             ("hdr.agg.worker", Match::Exact(w)),
             ("meta.port", Match::Exact(w)),
         ];

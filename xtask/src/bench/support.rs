@@ -46,7 +46,7 @@ pub fn entry(
             .iter()
             .map(|(field, value)| FieldMatch {
                 field: (*field).into(),
-                value: value.clone(),
+                value: *value,
             })
             .collect(),
         priority,

@@ -84,7 +84,7 @@ impl Chunk {
             .collect()
     }
 
-    fn from_worker(self, worker: u32) -> Vec<u8> {
+    fn sent_by(self, worker: u32) -> Vec<u8> {
         let payload = self.payload(0, self.exponents(worker), &self.values(worker));
         let datagram = udp(WORKER_UDP, SWITCH_UDP, &payload);
         let packet = ipv4(ip(worker), SWITCH_IP, 17, &datagram);
@@ -153,7 +153,7 @@ fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
     for i in 0..WORKERS {
         let worker = (i + chunk.number) % WORKERS;
         let expected = if i + 1 == WORKERS { &results[..] } else { &[] };
-        let frame = chunk.from_worker(worker);
+        let frame = chunk.sent_by(worker);
         let what = named(&format!("worker {worker}"));
         bench.expect(&what, port(worker), &frame, expected)?;
         if i == 1 {
@@ -162,7 +162,7 @@ fn aggregate(bench: &mut Bench, chunk: Chunk) -> Result<(), String> {
     }
     // A worker that missed the result asks again by sending its packet again.
     for worker in [chunk.number % WORKERS, (chunk.number + 2) % WORKERS] {
-        let frame = chunk.from_worker(worker);
+        let frame = chunk.sent_by(worker);
         let again = [chunk.result(worker, worker)];
         bench.expect(&named("resent late"), port(worker), &frame, &again)?;
     }
