@@ -3,11 +3,13 @@
 //! Strict in both directions: what a switch would have to refuse is refused here, with the code that the specification
 //! asks for.
 
-mod cells;
+pub mod action;
+pub mod cells;
 mod error;
+pub mod matches;
 mod packet;
 mod replication;
-mod table;
+pub mod table;
 
 pub use error::TranslateError;
 pub use packet::{packet_fields, packet_metadata};

@@ -1,12 +1,12 @@
 //! Cells of registers and indirect counters (P4Runtime 1.4, sections 9.4 and 9.7).
 
-use super::table::check_width;
+use super::matches::check_width;
 use super::{CounterValue, Item, TranslateError};
 use crate::bytes;
 use crate::p4info::Index;
 use crate::v1;
 use crate::v1::p4_data::Data;
-use p4lang::p4info::{Counter, ElementField, Register};
+use p4lang::p4info::{Counter, Digest, ElementField, Register};
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
@@ -82,17 +82,16 @@ pub(super) fn counter_from_proto(entry: &v1::CounterEntry, index: &Index) -> Res
     })
 }
 
-fn index_to_proto(cell: u64) -> v1::Index {
+/// An index as the protocol says it.
+#[must_use]
+pub fn index_to_proto(cell: u64) -> v1::Index {
     v1::Index {
         index: i64::try_from(cell).unwrap_or(i64::MAX),
     }
 }
 
-pub(super) fn index_from_proto(
-    name: &str,
-    index: Option<v1::Index>,
-    size: i64,
-) -> Result<Option<u64>> {
+/// An index into an array of `size` cells; none means all.
+pub fn index_from_proto(name: &str, index: Option<v1::Index>, size: i64) -> Result<Option<u64>> {
     let Some(v1::Index { index }) = index else {
         return Ok(None);
     };
@@ -115,18 +114,42 @@ fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()> {
     }
 }
 
+/// A digest message's fields as the protocol says them.
+pub fn digest_to_proto(digest: &Digest, fields: &[u128]) -> Result<v1::P4Data> {
+    data_to_proto(
+        &digest.preamble.name,
+        &digest.element,
+        digest.struct_name.is_some(),
+        fields,
+    )
+}
+
 fn element_to_proto(register: &Register, fields: &[u128]) -> Result<v1::P4Data> {
-    check_count(register, fields.len())?;
-    let fields = register.element.iter().zip(fields);
+    data_to_proto(
+        &register.preamble.name,
+        &register.element,
+        register.struct_name.is_some(),
+        fields,
+    )
+}
+
+fn data_to_proto(
+    owner: &str,
+    element: &[ElementField],
+    is_struct: bool,
+    fields: &[u128],
+) -> Result<v1::P4Data> {
+    check_count(owner, element.len(), fields.len())?;
+    let fields = element.iter().zip(fields);
     let mut members = fields
         .map(|(field, &value)| scalar_to_proto(field, value))
         .collect::<Result<Vec<_>>>()?;
-    match (&register.struct_name, members.len()) {
-        (None, 1) => Ok(members.remove(0)),
-        (Some(_), _) => Ok(v1::P4Data {
+    match (is_struct, members.len()) {
+        (false, 1) => Ok(members.remove(0)),
+        (true, _) => Ok(v1::P4Data {
             data: Some(Data::Struct(v1::P4StructLike { members })),
         }),
-        (None, _) => Ok(v1::P4Data {
+        (false, _) => Ok(v1::P4Data {
             data: Some(Data::Tuple(v1::P4StructLike { members })),
         }),
     }
@@ -140,15 +163,18 @@ fn element_from_proto(register: &Register, data: &v1::P4Data) -> Result<Vec<u128
         }
         _ => return Err(wrong_type(&register.preamble.name)),
     };
-    check_count(register, members.len())?;
+    check_count(
+        &register.preamble.name,
+        register.element.len(),
+        members.len(),
+    )?;
     let members = register.element.iter().zip(members);
     members
         .map(|(field, member)| scalar_from_proto(&register.preamble.name, field, member))
         .collect()
 }
 
-fn check_count(register: &Register, given: usize) -> Result<()> {
-    let (name, declared) = (&register.preamble.name, register.element.len());
+fn check_count(name: &str, declared: usize, given: usize) -> Result<()> {
     match declared {
         0 => Err(TranslateError::Unsupported {
             what: format!("{name}: elements other than scalars and flat structs"),

@@ -156,14 +156,18 @@ impl TranslateError {
         }
     }
 
-    pub(super) fn unknown_name<T: Object>(name: &str) -> Self {
+    /// No object of this name.
+    #[must_use]
+    pub fn unknown_name<T: Object>(name: &str) -> Self {
         Self::UnknownName {
             kind: T::KIND,
             name: name.to_owned(),
         }
     }
 
-    pub(super) fn unknown_id<T: Object>(id: u32) -> Self {
+    /// No object with this id.
+    #[must_use]
+    pub fn unknown_id<T: Object>(id: u32) -> Self {
         Self::UnknownId { kind: T::KIND, id }
     }
 }

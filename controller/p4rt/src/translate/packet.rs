@@ -1,7 +1,7 @@
 //! Metadata of packets from and to the control plane (P4Runtime 1.4, section 16.1).
 
 use super::TranslateError;
-use super::table::check_width;
+use super::matches::check_width;
 use crate::bytes;
 use crate::v1;
 use p4lang::p4info::ControllerPacketMetadata;

@@ -1,0 +1,187 @@
+//! Matches of key fields and of value sets (P4Runtime 1.4, section 9.1.1).
+
+use super::TranslateError;
+use crate::bytes;
+use crate::v1;
+use crate::v1::field_match::{self, FieldMatchType};
+use p4lang::p4info::{MatchField, MatchType};
+use p4lang::runtime::Match;
+
+type Result<T> = std::result::Result<T, TranslateError>;
+
+/// How a key field matches, as the protocol says it; none for a don't-care, which it leaves out.
+///
+/// `table` is the owner's name, for errors.
+pub fn match_to_proto(
+    table: &str,
+    field: &MatchField,
+    value: Match,
+) -> Result<Option<v1::FieldMatch>> {
+    if is_dont_care(field, value) {
+        return Ok(None);
+    }
+    check_match(table, field, value)?;
+    let encode = bytes::encode;
+    let kind = match value {
+        Match::Exact(value) => FieldMatchType::Exact(field_match::Exact {
+            value: encode(value),
+        }),
+        Match::Optional(value) => FieldMatchType::Optional(field_match::Optional {
+            value: encode(value),
+        }),
+        Match::Lpm { value, prefix_len } => FieldMatchType::Lpm(field_match::Lpm {
+            value: encode(value),
+            prefix_len: prefix_len.cast_signed(),
+        }),
+        Match::Ternary { value, mask } => FieldMatchType::Ternary(field_match::Ternary {
+            value: encode(value),
+            mask: encode(mask),
+        }),
+        Match::Range { low, high } => FieldMatchType::Range(field_match::Range {
+            low: encode(low),
+            high: encode(high),
+        }),
+    };
+    Ok(Some(v1::FieldMatch {
+        field_id: field.id,
+        field_match_type: Some(kind),
+    }))
+}
+
+/// How a key field matches.
+///
+/// `table` is the owner's name, for errors.
+pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch) -> Result<Match> {
+    let decode = |value: &[u8]| {
+        bytes::decode(value, field.bitwidth).map_err(|source| TranslateError::Value {
+            field: field.name.clone(),
+            source,
+        })
+    };
+    let unset = TranslateError::Unset {
+        what: "field_match_type",
+    };
+    let value = match given.field_match_type.as_ref().ok_or(unset)? {
+        FieldMatchType::Exact(exact) => Match::Exact(decode(&exact.value)?),
+        FieldMatchType::Optional(optional) => Match::Optional(decode(&optional.value)?),
+        FieldMatchType::Lpm(lpm) => Match::Lpm {
+            value: decode(&lpm.value)?,
+            prefix_len: u32::try_from(lpm.prefix_len).map_err(|_| {
+                match_error(table, field, format!("prefix length {}", lpm.prefix_len))
+            })?,
+        },
+        FieldMatchType::Ternary(ternary) => Match::Ternary {
+            value: decode(&ternary.value)?,
+            mask: decode(&ternary.mask)?,
+        },
+        FieldMatchType::Range(range) => Match::Range {
+            low: decode(&range.low)?,
+            high: decode(&range.high)?,
+        },
+        FieldMatchType::Other(_) => {
+            return Err(TranslateError::Unsupported {
+                what: "match kinds of other architectures".to_owned(),
+            });
+        }
+    };
+    check_match(table, field, value)?;
+    if is_dont_care(field, value) {
+        return Err(match_error(
+            table,
+            field,
+            "a don't-care is left out, not spelt out".to_owned(),
+        ));
+    }
+    Ok(value)
+}
+
+fn is_dont_care(field: &MatchField, value: Match) -> bool {
+    match value {
+        Match::Exact(_) | Match::Optional(_) => false,
+        Match::Lpm { prefix_len, .. } => prefix_len == 0,
+        Match::Ternary { mask, .. } => mask == 0,
+        Match::Range { low, high } => low == 0 && high == bytes::max(field.bitwidth),
+    }
+}
+
+/// Of the field's kind, within its width, and without bits that are not compared.
+fn check_match(table: &str, field: &MatchField, value: Match) -> Result<()> {
+    let (given, declared) = (match_kind(value), declared_kind(&field.match_type));
+    if given != declared {
+        return Err(TranslateError::MatchKind {
+            table: table.to_owned(),
+            field: field.name.clone(),
+            declared,
+            given,
+        });
+    }
+    let numbers = match value {
+        Match::Exact(value) | Match::Optional(value) | Match::Lpm { value, .. } => [value, 0],
+        Match::Ternary { value, mask } => [value, mask],
+        Match::Range { low, high } => [low, high],
+    };
+    for number in numbers {
+        check_width(&field.name, number, field.bitwidth)?;
+    }
+    let reason = match value {
+        Match::Lpm { prefix_len, .. } if prefix_len > field.bitwidth => {
+            format!(
+                "prefix length {prefix_len} in a field of {} bits",
+                field.bitwidth
+            )
+        }
+        Match::Lpm { value, prefix_len }
+            if value & (bytes::max(field.bitwidth - prefix_len)) != 0 =>
+        {
+            format!("bits after the first {prefix_len} are set")
+        }
+        Match::Ternary { value, mask } if value & !mask != 0 => {
+            "bits outside the mask are set".to_owned()
+        }
+        Match::Range { low, high } if low > high => format!("{low} is greater than {high}"),
+        _ => return Ok(()),
+    };
+    Err(match_error(table, field, reason))
+}
+
+fn match_kind(value: Match) -> &'static str {
+    match value {
+        Match::Exact(_) => "exact",
+        Match::Optional(_) => "optional",
+        Match::Lpm { .. } => "lpm",
+        Match::Ternary { .. } => "ternary",
+        Match::Range { .. } => "range",
+    }
+}
+
+fn declared_kind(declared: &MatchType) -> &'static str {
+    match declared {
+        MatchType::Exact => "exact",
+        MatchType::Lpm => "lpm",
+        MatchType::Ternary => "ternary",
+        MatchType::Range => "range",
+        MatchType::Optional => "optional",
+        MatchType::Other(_) => "in a way of the architecture",
+    }
+}
+
+/// Whether a value fits a field.
+pub fn check_width(field: &str, value: u128, bitwidth: u32) -> Result<()> {
+    let source = match bitwidth {
+        129.. => bytes::BytesError::Unsupported { bitwidth },
+        _ if bytes::fits(value, bitwidth) => return Ok(()),
+        _ => bytes::BytesError::TooWide { bitwidth },
+    };
+    Err(TranslateError::Value {
+        field: field.to_owned(),
+        source,
+    })
+}
+
+fn match_error(table: &str, field: &MatchField, reason: String) -> TranslateError {
+    TranslateError::Match {
+        table: table.to_owned(),
+        field: field.name.clone(),
+        reason,
+    }
+}
