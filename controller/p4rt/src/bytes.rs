@@ -38,16 +38,14 @@ pub fn decode(bytes: &[u8], bitwidth: u32) -> Result<u128, BytesError> {
     if bitwidth > 128 {
         return Err(BytesError::Unsupported { bitwidth });
     }
-    let mut significant = bytes.iter().skip_while(|&&byte| byte == 0);
-    if significant.clone().count() > 16 {
-        return Err(BytesError::TooWide { bitwidth });
-    }
-    let value = significant.try_fold(0u128, |value, &byte| {
-        value.checked_mul(256).map(|v| v | u128::from(byte))
-    });
-    match value {
-        Some(value) if fits(value, bitwidth) => Ok(value),
-        _ => Err(BytesError::TooWide { bitwidth }),
+    let (zeroes, low) = bytes.split_at(bytes.len().saturating_sub(16));
+    let mut padded = [0; 16];
+    padded[16 - low.len()..].copy_from_slice(low);
+    let value = u128::from_be_bytes(padded);
+    if fits(value, bitwidth) && zeroes.iter().all(|&byte| byte == 0) {
+        Ok(value)
+    } else {
+        Err(BytesError::TooWide { bitwidth })
     }
 }
 

@@ -1,9 +1,7 @@
-//! What the switch asks of a loaded program: packets in virtual time, and control by name.
+//! What the switch asks of a loaded program: packets in virtual time, and its state for the control plane.
 
 use p4lang::p4info::P4Info;
-use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
-use p4rt::status::{UpdateError, UpdateResult};
-use p4rt::translate::CounterValue;
+use pipeline::{DigestMessage, EntryState, Switch};
 
 /// A frame that leaves the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +13,6 @@ pub struct Transmit {
 }
 
 /// A program in execution. Pure: it knows no clock and no port; `now_ns` counts from an origin of the caller's.
-///
-/// Names are fully qualified and exist: callers have checked them, and keys, widths and indices, against the program's
-/// P4Info.
 pub trait Dataplane: Send {
     /// Processes a frame.
     fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]);
@@ -34,53 +29,24 @@ pub trait Dataplane: Send {
     /// Frames that ended in the program, by reason, in order of the reason.
     fn drops(&self) -> Vec<(String, u64)>;
 
-    /// From here on writes are recorded, until [`Self::commit`] or [`Self::rollback`].
-    fn begin(&mut self);
-    /// Keeps what was written since [`Self::begin`].
-    fn commit(&mut self);
-    /// Takes back what was written since [`Self::begin`].
-    fn rollback(&mut self);
+    /// The next thing that the control plane is told of, apart from packets.
+    fn poll_event(&mut self) -> Option<Event>;
 
-    /// Adds an entry. `AlreadyExists`, `ResourceExhausted`, `PermissionDenied` (const entries).
-    fn insert_entry(&mut self, entry: &TableEntry) -> UpdateResult;
-    /// Replaces the action of the entry with this key and priority. `NotFound`, `PermissionDenied`.
-    fn modify_entry(&mut self, entry: &TableEntry) -> UpdateResult;
-    /// Removes the entry with this key and priority. `NotFound`, `PermissionDenied`.
-    fn delete_entry(&mut self, entry: &TableEntry) -> UpdateResult;
-    /// The entries of a table, its const ones included.
-    fn entries(&self, table: &str) -> Vec<TableEntry>;
-    /// The entry with this key and priority.
-    fn entry(&self, entry: &TableEntry) -> Option<TableEntry>;
-    /// Sets the default action, or resets it to the program's. `PermissionDenied` (const).
-    fn set_default_action(&mut self, table: &str, action: Option<&ActionCall>) -> UpdateResult;
-    /// The default action.
-    fn default_action(&self, table: &str) -> Option<ActionCall>;
+    /// The program's state, for the control plane.
+    fn switch(&self) -> &Switch;
+    /// The program's state, for the control plane.
+    fn switch_mut(&mut self) -> &mut Switch;
+}
 
-    /// Adds or replaces a multicast group.
-    fn set_multicast_group(&mut self, group: &MulticastGroup) -> UpdateResult;
-    /// Removes a multicast group. `NotFound`.
-    fn remove_multicast_group(&mut self, id: u32) -> UpdateResult;
-    /// The group with this id.
-    fn multicast_group(&self, id: u32) -> Option<MulticastGroup>;
-    /// In order of the id.
-    fn multicast_groups(&self) -> Vec<MulticastGroup>;
-    /// Adds or replaces a clone session.
-    fn set_clone_session(&mut self, session: &CloneSession) -> UpdateResult;
-    /// Removes a clone session. `NotFound`.
-    fn remove_clone_session(&mut self, id: u32) -> UpdateResult;
-    /// The session with this id.
-    fn clone_session(&self, id: u32) -> Option<CloneSession>;
-    /// In order of the id.
-    fn clone_sessions(&self) -> Vec<CloneSession>;
-
-    /// The fields of a register's cell, as bit patterns.
-    fn read_register(&self, name: &str, index: u64) -> Result<Vec<u128>, UpdateError>;
-    /// Sets the fields of a register's cell.
-    fn write_register(&mut self, name: &str, index: u64, fields: &[u128]) -> UpdateResult;
-    /// A counter's cell.
-    fn read_counter(&self, name: &str, index: u64) -> Result<CounterValue, UpdateError>;
-    /// Sets a counter's cell.
-    fn write_counter(&mut self, name: &str, index: u64, value: CounterValue) -> UpdateResult;
+/// What a program has for the control plane.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A frame on the CPU port, headers and all.
+    Packet(Vec<u8>),
+    /// A digest message.
+    Digest(DigestMessage),
+    /// No packet has found the entry for its idle timeout: its table's position, and itself.
+    Idle(usize, Box<EntryState>),
 }
 
 /// A program, ready to run.

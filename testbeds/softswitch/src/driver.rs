@@ -16,6 +16,7 @@ pub use self::core::{Core, PortCounters, Statistics};
 pub use handle::{Handle, Stopped};
 
 use self::core::Port;
+use crate::dataplane::Event;
 use crate::ports::PortIo;
 use handle::Command;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -39,8 +40,8 @@ const PACKET_IN_BACKLOG: usize = 1024;
 pub struct Driver {
     /// For commands.
     pub handle: Handle,
-    /// Packets from the CPU port, headers and all.
-    pub packet_in: mpsc::Receiver<Vec<u8>>,
+    /// Packets from the CPU port, digest messages, idle entries.
+    pub packet_in: mpsc::Receiver<Event>,
     /// Ends when the loop does.
     pub thread: JoinHandle<()>,
 }

@@ -43,6 +43,10 @@ pub fn start(config: Config) -> io::Result<Instance> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let ports = config.ports.iter();
+    let port_names = ports
+        .map(|(port, io)| (io.name().to_owned(), *port))
+        .collect();
     let driver::Driver {
         handle,
         packet_in,
@@ -53,6 +57,7 @@ pub fn start(config: Config) -> io::Result<Instance> {
         device_id: config.device_id,
         loader: config.loader,
         program: config.program,
+        port_names,
     };
     let (driver, stop) = (handle.clone(), shutdown.clone());
     let server = std::thread::Builder::new()

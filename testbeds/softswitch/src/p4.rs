@@ -1,13 +1,9 @@
 //! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
 
-use crate::dataplane::{Dataplane, LoadError, Loader, Program, Transmit};
+use crate::dataplane::{Dataplane, Event, LoadError, Loader, Program, Transmit};
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
-use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
 use p4lang::{Compiled, Options};
-use p4rt::rpc::Code;
-use p4rt::status::{UpdateError, UpdateResult};
-use p4rt::translate::CounterValue;
-use pipeline::{ExternError, ReplicationError, Switch, TableError};
+use pipeline::Switch;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,147 +95,18 @@ impl Dataplane for P4Switch {
             .collect()
     }
 
-    fn begin(&mut self) {
-        self.0.begin();
+    fn poll_event(&mut self) -> Option<Event> {
+        if let Some((table, entry)) = self.0.poll_idle() {
+            return Some(Event::Idle(table, Box::new(entry)));
+        }
+        self.0.poll_digest().map(Event::Digest)
     }
 
-    fn commit(&mut self) {
-        self.0.commit();
+    fn switch(&self) -> &Switch {
+        &self.0
     }
 
-    fn rollback(&mut self) {
-        self.0.rollback();
+    fn switch_mut(&mut self) -> &mut Switch {
+        &mut self.0
     }
-
-    fn insert_entry(&mut self, entry: &TableEntry) -> UpdateResult {
-        self.0.insert_entry(entry).map_err(table_error)
-    }
-
-    fn modify_entry(&mut self, entry: &TableEntry) -> UpdateResult {
-        self.0.modify_entry(entry).map_err(table_error)
-    }
-
-    fn delete_entry(&mut self, entry: &TableEntry) -> UpdateResult {
-        self.0.delete_entry(entry).map_err(table_error)
-    }
-
-    fn entries(&self, table: &str) -> Vec<TableEntry> {
-        self.0.entries(table).unwrap_or_default()
-    }
-
-    fn entry(&self, entry: &TableEntry) -> Option<TableEntry> {
-        let same = |other: &TableEntry| {
-            // The order of the key's fields is the writer's.
-            let equal = other.key.len() == entry.key.len()
-                && other.key.iter().all(|field| entry.key.contains(field));
-            equal && other.priority == entry.priority
-        };
-        self.entries(&entry.table).into_iter().find(same)
-    }
-
-    fn set_default_action(&mut self, table: &str, action: Option<&ActionCall>) -> UpdateResult {
-        self.0
-            .set_default_action(table, action)
-            .map_err(table_error)
-    }
-
-    fn default_action(&self, table: &str) -> Option<ActionCall> {
-        self.0.default_action(table).ok()
-    }
-
-    fn set_multicast_group(&mut self, group: &MulticastGroup) -> UpdateResult {
-        self.0.set_multicast_group(group).map_err(replication_error)
-    }
-
-    fn remove_multicast_group(&mut self, id: u32) -> UpdateResult {
-        self.0.delete_multicast_group(id).map_err(replication_error)
-    }
-
-    fn multicast_group(&self, id: u32) -> Option<MulticastGroup> {
-        self.multicast_groups()
-            .into_iter()
-            .find(|group| group.id == id)
-    }
-
-    fn multicast_groups(&self) -> Vec<MulticastGroup> {
-        self.0.multicast_groups()
-    }
-
-    fn set_clone_session(&mut self, session: &CloneSession) -> UpdateResult {
-        self.0.set_clone_session(session).map_err(replication_error)
-    }
-
-    fn remove_clone_session(&mut self, id: u32) -> UpdateResult {
-        self.0.delete_clone_session(id).map_err(replication_error)
-    }
-
-    fn clone_session(&self, id: u32) -> Option<CloneSession> {
-        self.clone_sessions()
-            .into_iter()
-            .find(|session| session.id == id)
-    }
-
-    fn clone_sessions(&self) -> Vec<CloneSession> {
-        self.0.clone_sessions()
-    }
-
-    fn read_register(&self, name: &str, index: u64) -> Result<Vec<u128>, UpdateError> {
-        self.0.register_read(name, index).map_err(extern_error)
-    }
-
-    fn write_register(&mut self, name: &str, index: u64, fields: &[u128]) -> UpdateResult {
-        self.0
-            .register_write(name, index, fields)
-            .map_err(extern_error)
-    }
-
-    fn read_counter(&self, name: &str, index: u64) -> Result<CounterValue, UpdateError> {
-        let value = self.0.counter_read(name, index).map_err(extern_error)?;
-        Ok(CounterValue {
-            packets: value.packets,
-            bytes: value.bytes,
-        })
-    }
-
-    fn write_counter(&mut self, name: &str, index: u64, value: CounterValue) -> UpdateResult {
-        let value = pipeline::CounterValue {
-            packets: value.packets,
-            bytes: value.bytes,
-        };
-        self.0
-            .counter_write(name, index, value)
-            .map_err(extern_error)
-    }
-}
-
-fn table_error(error: TableError) -> UpdateError {
-    let code = match error {
-        TableError::NoSuchTable | TableError::NotFound => Code::NotFound,
-        TableError::DuplicateEntry => Code::AlreadyExists,
-        TableError::Full(_) => Code::ResourceExhausted,
-        TableError::ConstTable => Code::PermissionDenied,
-        TableError::ValueTooWide(_) => Code::OutOfRange,
-        _ => Code::InvalidArgument,
-    };
-    UpdateError::new(code, error.to_string())
-}
-
-fn replication_error(error: ReplicationError) -> UpdateError {
-    let code = match error {
-        ReplicationError::NotFound => Code::NotFound,
-        ReplicationError::Full => Code::ResourceExhausted,
-        ReplicationError::ZeroId | ReplicationError::BadReplicas => Code::InvalidArgument,
-    };
-    UpdateError::new(code, error.to_string())
-}
-
-fn extern_error(error: ExternError) -> UpdateError {
-    let code = match error {
-        ExternError::NotFound => Code::NotFound,
-        ExternError::OutOfRange | ExternError::ValueTooWide => Code::OutOfRange,
-        ExternError::WrongShape => Code::InvalidArgument,
-        ExternError::Full => Code::ResourceExhausted,
-        ExternError::Duplicate => Code::AlreadyExists,
-    };
-    UpdateError::new(code, error.to_string())
 }

@@ -2,23 +2,30 @@
 
 mod arbitration;
 mod batch;
+mod binding;
 mod config;
+mod digests;
+mod errors;
 mod extension;
+mod op;
+mod packet;
+mod profiles;
 mod read;
 mod stream;
 mod write;
 
-use crate::dataplane::{Loader, Program};
+use crate::dataplane::{Event, Loader, Program};
 use crate::driver::{self, Stopped};
-use arbitration::{Arbitration, ClientId};
+use arbitration::{Access, Arbitration, ClientId};
+use binding::Sdn;
 use config::{Loaded, Pipelines};
-use p4rt::p4info::Index;
 use p4rt::v1;
 use p4rt::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{RwLock, mpsc, watch};
+use tokio::sync::{RwLock, Semaphore, mpsc, watch};
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -27,6 +34,9 @@ const MESSAGE_LIMIT: usize = 64 << 20;
 
 /// How long answers in flight may take once the switch ends.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// How often a quiet client is asked whether it is there, and how long it may take to answer.
+const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub use extension::{connect as connect_extension, proto as weir};
 
@@ -38,6 +48,8 @@ pub struct Config {
     pub loader: Arc<dyn Loader>,
     /// A program that runs from the start, with its device config.
     pub program: Option<(Program, Vec<u8>)>,
+    /// Ports by name, for programs whose control plane speaks of them so.
+    pub port_names: Vec<(String, u32)>,
 }
 
 /// Serves until `shutdown` is true, which a client may make it.
@@ -45,12 +57,15 @@ pub async fn serve(
     listener: tokio::net::TcpListener,
     config: Config,
     driver: driver::Handle,
-    packet_in: mpsc::Receiver<Vec<u8>>,
+    events: mpsc::Receiver<Event>,
     shutdown: watch::Sender<bool>,
 ) -> Result<(), ServeError> {
     let mut pipelines = Pipelines::default();
+    let sdn = Sdn::new(config.port_names);
+    let lost = Arc::new(AtomicU64::new(0));
     if let Some((program, device_config)) = config.program {
-        let loaded = Loaded::of_program(&program, device_config).map_err(ServeError::P4Info)?;
+        let loaded =
+            Loaded::of_program(&program, device_config, sdn.clone()).map_err(ServeError::P4Info)?;
         let dataplane = program.dataplane;
         driver
             .run(move |core| {
@@ -65,11 +80,14 @@ pub async fn serve(
         driver: driver.clone(),
         arbitration: Mutex::new(Arbitration::new(config.device_id)),
         clients: Mutex::new(BTreeMap::new()),
-        next_client: std::sync::atomic::AtomicU64::new(0),
+        next_client: AtomicU64::new(0),
         pipelines: RwLock::new(pipelines),
+        reads: Arc::new(Semaphore::new(read::READS)),
+        lost: Arc::clone(&lost),
+        sdn,
         stop: shutdown.subscribe(),
     });
-    let forward = tokio::spawn(stream::forward_packets(Arc::clone(&service), packet_in));
+    let forward = tokio::spawn(stream::forward(Arc::clone(&service), events));
     let runtime = P4RuntimeServer::new(Endpoint(service))
         .max_decoding_message_size(MESSAGE_LIMIT)
         .max_encoding_message_size(MESSAGE_LIMIT);
@@ -77,8 +95,10 @@ pub async fn serve(
     let (mut stop, mut grace) = (shutdown.subscribe(), shutdown.subscribe());
     let until = async move { drop(stop.wait_for(|stop| *stop).await) };
     let served = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
         .add_service(runtime)
-        .add_service(extension::service(driver, shutdown))
+        .add_service(extension::service(driver, shutdown, lost))
         .serve_with_incoming_shutdown(
             tokio_stream::wrappers::TcpListenerStream::new(listener),
             until,
@@ -121,8 +141,13 @@ struct Service {
     driver: driver::Handle,
     arbitration: Mutex<Arbitration>,
     clients: Mutex<BTreeMap<ClientId, ClientSender>>,
-    next_client: std::sync::atomic::AtomicU64,
+    next_client: AtomicU64,
     pipelines: RwLock<Pipelines>,
+    /// One for each read that is not finished.
+    reads: Arc<Semaphore>,
+    /// Stream messages that a client was too slow for.
+    lost: Arc<AtomicU64>,
+    sdn: Sdn,
     stop: watch::Receiver<bool>,
 }
 
@@ -134,6 +159,19 @@ impl Service {
         self.arbitration
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs between two frames, on the program that clients refer to; hands over the time as well.
+    async fn control<R: Send + 'static>(
+        &self,
+        command: impl FnOnce(u64, &mut pipeline::Switch) -> R + Send + 'static,
+    ) -> Result<R, Status> {
+        let run = move |core: &mut driver::Core| {
+            let (now, switch) = core.control()?;
+            Some(command(now, switch))
+        };
+        let result = self.driver.run(run).await.map_err(stopped)?;
+        result.ok_or_else(no_pipeline)
     }
 
     fn clients(&self) -> MutexGuard<'_, BTreeMap<ClientId, ClientSender>> {
@@ -179,7 +217,7 @@ impl P4Runtime for Endpoint {
         request: Request<v1::ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
         let responses = self.0.read_entities(request.into_inner()).await?;
-        Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
+        Ok(Response::new(responses))
     }
 
     async fn set_forwarding_pipeline_config(

@@ -235,7 +235,7 @@ fn a_switch_forwards_between_interfaces_and_captures() {
         priority: 0,
         action,
     };
-    program.insert_entry(&entry).unwrap();
+    program.switch_mut().insert_entry(&entry).unwrap();
     handle
         .run_blocking(|core| {
             core.save(program);

@@ -42,7 +42,7 @@ pub enum DecodeError {
 
 /// The program that a message describes.
 ///
-/// Externs of other architectures and the descriptions of named types are left out. A register or digest whose element is
+/// Externs of other architectures are left out, and of the descriptions of named types all but translations. A register or digest whose element is
 /// neither a scalar nor a flat struct of scalars has an empty `element`.
 pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
     let package = info.pkg_info.clone().unwrap_or_default();
@@ -171,7 +171,7 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
             },
         )?,
         package: program,
-        types: model::TypeInfo::default(),
+        types: translations(&types),
     })
 }
 
@@ -459,4 +459,25 @@ fn width(name: &str, bitwidth: i32) -> Result<u32, DecodeError> {
         name: name.to_owned(),
         bitwidth,
     })
+}
+
+/// The types for which the control plane has a type of its own.
+fn translations(types: &config::P4TypeInfo) -> model::TypeInfo {
+    use config::p4_new_type_spec::Representation;
+    use config::p4_new_type_translation::SdnType;
+    let translated = |(name, new): (&String, &config::P4NewTypeSpec)| {
+        let Some(Representation::TranslatedType(translated)) = &new.representation else {
+            return None;
+        };
+        let sdn = match translated.sdn_type.as_ref()? {
+            SdnType::SdnBitwidth(width) => model::SdnType::Bits(u32::try_from(*width).ok()?),
+            SdnType::SdnString(_) => model::SdnType::String,
+        };
+        let uri = translated.uri.clone();
+        Some((name.clone(), model::NewType::Translated { uri, sdn }))
+    };
+    model::TypeInfo {
+        new_types: types.new_types.iter().filter_map(translated).collect(),
+        ..model::TypeInfo::default()
+    }
 }

@@ -4,7 +4,7 @@ use super::{DecodeError, P4Info, from_proto};
 use crate::config;
 use p4lang::p4info::{
     Action, ActionProfile, ControllerPacketMetadata, Counter, Digest, DirectCounter, DirectMeter,
-    Meter, Preamble, Register, Table, ValueSet,
+    Meter, NewType, Preamble, Register, SdnType, Table, TypeInfo, ValueSet,
 };
 use std::collections::BTreeMap;
 
@@ -122,6 +122,8 @@ pub struct Index {
     pub registers: Section<Register>,
     /// Digests.
     pub digests: Section<Digest>,
+    /// Types that the sections name.
+    types: TypeInfo,
 }
 
 impl Index {
@@ -139,7 +141,17 @@ impl Index {
             value_sets: Section::new(info.value_sets)?,
             registers: Section::new(info.registers)?,
             digests: Section::new(info.digests)?,
+            types: info.types,
         })
+    }
+
+    /// The translation of a type, if the control plane has a type of its own for it: its URI, and that type.
+    #[must_use]
+    pub fn translation(&self, type_name: &str) -> Option<(&str, SdnType)> {
+        match self.types.new_types.get(type_name)? {
+            NewType::Translated { uri, sdn } => Some((uri, *sdn)),
+            NewType::Original(_) => None,
+        }
     }
 
     /// The dictionary of a program that arrived as a message.

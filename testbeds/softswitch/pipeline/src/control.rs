@@ -381,7 +381,12 @@ impl Switch {
         Ok(())
     }
 
-    fn meter_cell(&self, name: &str, index: u64) -> Result<(usize, Cell), ExternError> {
+    /// A meter's cell: its configuration, and what it has marked.
+    pub fn meter_cell(&self, name: &str, index: u64) -> Result<Cell, ExternError> {
+        Ok(self.meter_at(name, index)?.1)
+    }
+
+    fn meter_at(&self, name: &str, index: u64) -> Result<(usize, Cell), ExternError> {
         let meter = *self.names.meters.get(name).ok_or(ExternError::NotFound)?;
         let cell = self.core.state.meters[meter].cell(index);
         Ok((meter, *cell.ok_or(ExternError::OutOfRange)?))
@@ -395,12 +400,12 @@ impl Switch {
 
     /// A meter cell's configuration; `None`: all green.
     pub fn meter_config(&self, name: &str, index: u64) -> Result<Option<MeterConfig>, ExternError> {
-        Ok(self.meter_cell(name, index)?.1.config())
+        Ok(self.meter_at(name, index)?.1.config())
     }
 
     /// What a meter cell has marked green, yellow and red.
     pub fn meter_counts(&self, name: &str, index: u64) -> Result<ColourCounts, ExternError> {
-        Ok(self.meter_cell(name, index)?.1.counts())
+        Ok(self.meter_at(name, index)?.1.counts())
     }
 
     /// Configures a meter cell, its buckets full at `now_ns`.
@@ -425,7 +430,7 @@ impl Switch {
         index: u64,
         change: impl Fn(&mut Cell),
     ) -> Result<(), ExternError> {
-        let (meter, old) = self.meter_cell(name, index)?;
+        let (meter, old) = self.meter_at(name, index)?;
         if let Some(cell) = self.core.state.meters[meter].cell_mut(index) {
             change(cell);
         }

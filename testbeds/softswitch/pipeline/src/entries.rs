@@ -131,6 +131,11 @@ impl Switch {
         Some(state)
     }
 
+    /// An entry's direct meter.
+    pub fn entry_meter(&self, table: usize, number: u32) -> Option<meter::Cell> {
+        self.core.state.tables.get(table)?.meter_of(number)
+    }
+
     /// The number of the entry with this priority and key.
     pub fn entry_number(&self, table: usize, priority: i32, key: &[FieldKey]) -> Option<u32> {
         self.core.state.tables.get(table)?.number(priority, key)

@@ -1,7 +1,7 @@
 //! Program, ports and counters: what a turn of frames and a command work on.
 
 use super::FRAMES_PER_TURN;
-use crate::dataplane::{Dataplane, Transmit};
+use crate::dataplane::{Dataplane, Event, Transmit};
 use crate::ports::{PortIo, Sink};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -111,6 +111,8 @@ struct Drops {
     no_pipeline: u64,
     no_such_port: u64,
     control_plane_too_slow: u64,
+    /// No frames: digest messages and idle entries.
+    notifications_lost: u64,
 }
 
 /// What commands work on.
@@ -120,7 +122,7 @@ pub struct Core {
     /// In order of number.
     ports: Vec<Port>,
     cpu_port: u32,
-    packet_in: mpsc::Sender<Vec<u8>>,
+    packet_in: mpsc::Sender<Event>,
     origin: Instant,
     statistics: Statistics,
     drops: Drops,
@@ -129,7 +131,7 @@ pub struct Core {
 
 impl Core {
     /// `ports` in order of number.
-    pub(super) fn new(ports: Vec<Port>, cpu_port: u32, packet_in: mpsc::Sender<Vec<u8>>) -> Self {
+    pub(super) fn new(ports: Vec<Port>, cpu_port: u32, packet_in: mpsc::Sender<Event>) -> Self {
         Self {
             active: None,
             saved: None,
@@ -148,6 +150,12 @@ impl Core {
         self.saved.as_deref_mut().or(self.active.as_deref_mut())
     }
 
+    /// The time, and the state of the program that the control plane writes to.
+    pub fn control(&mut self) -> Option<(u64, &mut pipeline::Switch)> {
+        let now = elapsed_ns(self.origin);
+        Some((now, self.target()?.switch_mut()))
+    }
+
     /// Keeps a program for [`Self::commit`].
     pub fn save(&mut self, program: Box<dyn Dataplane>) {
         self.saved = Some(program);
@@ -155,9 +163,12 @@ impl Core {
 
     /// Runs the saved program from now on; false if there is none.
     pub fn commit(&mut self) -> bool {
-        let Some(program) = self.saved.take() else {
+        let Some(mut program) = self.saved.take() else {
             return false;
         };
+        for port in self.ports.iter().filter(|port| port.failed) {
+            program.switch_mut().set_port_up(port.counters.port, false);
+        }
         // What the old program still held (recirculating frames) ends with it.
         for (reason, frames) in self.active.iter().flat_map(|program| program.drops()) {
             *self.statistics.drops.entry(reason).or_default() += frames;
@@ -200,6 +211,7 @@ impl Core {
             ("no pipeline", self.drops.no_pipeline),
             ("no such port", self.drops.no_such_port),
             ("control plane too slow", self.drops.control_plane_too_slow),
+            ("notification lost: control plane too slow", self.drops.notifications_lost),
             ("receive queue full", overflow),
         ];
         let own = own
@@ -253,6 +265,9 @@ impl Core {
             Err(error) => {
                 tracing::warn!(port = port.counters.port, name = port.io.name(), %error, "port failed");
                 port.failed = true;
+                if let Some(program) = &mut self.active {
+                    program.switch_mut().set_port_up(port.counters.port, false);
+                }
                 false
             }
         }
@@ -274,12 +289,17 @@ impl Core {
                     program.recycle(frame);
                 }
             } else if port == self.cpu_port {
-                match self.packet_in.try_send(frame) {
+                match self.packet_in.try_send(Event::Packet(frame)) {
                     Ok(()) => self.statistics.packets_in += 1,
                     Err(_) => self.drops.control_plane_too_slow += 1,
                 }
             } else {
                 self.drops.no_such_port += 1;
+            }
+        }
+        while let Some(event) = self.active.as_mut().and_then(|p| p.poll_event()) {
+            if self.packet_in.try_send(event).is_err() {
+                self.drops.notifications_lost += 1;
             }
         }
         for port in self.ports.iter_mut().filter(|port| port.unflushed) {

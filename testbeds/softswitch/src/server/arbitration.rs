@@ -4,13 +4,20 @@
 //! primary's writes in flight end in between: [`Arbitration::update`] refuses its further writes and tells the others,
 //! [`Arbitration::complete`] installs the new primary and tells it.
 
+mod role;
+
+pub use role::Access;
+
 use p4rt::rpc::{self, Code};
 use p4rt::v1;
-use std::collections::BTreeMap;
+use role::RoleConfig;
+use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
 
 /// Streams of one role at a time.
 const MAX_CLIENTS_PER_ROLE: usize = 64;
+/// Roles that are remembered, with their highest election ids.
+const MAX_ROLES: usize = 64;
 
 /// A stream.
 pub type ClientId = u64;
@@ -31,6 +38,8 @@ struct Role {
     primary: Option<ClientId>,
     /// The highest that a primary has had.
     highest: Option<u128>,
+    /// None: full access.
+    config: Option<RoleConfig>,
 }
 
 #[derive(Debug)]
@@ -67,7 +76,7 @@ impl Arbitration {
         id: ClientId,
         update: &v1::MasterArbitrationUpdate,
     ) -> Result<Step, Status> {
-        let role = role_name(update)?;
+        let (role, config) = role_of(update)?;
         let election_id = update
             .election_id
             .map(|id| u128::from(id.high) << 64 | u128::from(id.low));
@@ -98,6 +107,8 @@ impl Arbitration {
                 "{MAX_CLIENTS_PER_ROLE} clients are connected"
             )));
         }
+        self.check_room(&role)?;
+        self.check_exclusive(&role, config.as_ref())?;
         self.clients.insert(
             id,
             Client {
@@ -109,6 +120,7 @@ impl Arbitration {
         if election_id.is_some() && election_id >= state.highest {
             state.highest = election_id;
             state.primary = None;
+            state.config = config;
             let others = self
                 .members(&role)
                 .filter(|&peer| peer != id)
@@ -196,10 +208,83 @@ impl Arbitration {
         role.is_some_and(|role| role.primary == Some(id))
     }
 
-    /// The primary of the default role, which packets from the switch go to.
+    /// What this role may write and read.
     #[must_use]
-    pub fn primary(&self) -> Option<ClientId> {
-        self.roles.get("").and_then(|role| role.primary)
+    pub fn access(&self, role: &str) -> Access {
+        let config = self.roles.get(role).and_then(|role| role.config.as_ref());
+        let foreign = self.live_configs(role);
+        Access {
+            own: config.map(|config| config.ids().collect()),
+            foreign: foreign
+                .flat_map(|c| c.exclusive_p4_ids.iter().copied())
+                .collect(),
+        }
+    }
+
+    /// Whether this role may load a program.
+    pub fn check_push(&self, role: &str) -> Result<(), Status> {
+        let config = self.roles.get(role).and_then(|role| role.config.as_ref());
+        match config {
+            Some(config) if !config.can_push_pipeline => Err(Status::permission_denied(format!(
+                "role `{role}` may not set the pipeline"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The primaries that are sent a packet with this metadata.
+    #[must_use]
+    pub fn receivers(&self, metadata: &[v1::PacketMetadata]) -> Vec<ClientId> {
+        let receives = |role: &&Role| {
+            let config = role.config.as_ref();
+            config.is_none_or(|config| config.receives(metadata))
+        };
+        let roles = self.roles.values().filter(receives);
+        roles.filter_map(|role| role.primary).collect()
+    }
+
+    /// The primaries that are told of this object.
+    #[must_use]
+    pub fn holders(&self, id: u32) -> Vec<ClientId> {
+        let holders = self
+            .roles
+            .iter()
+            .filter(|(name, _)| self.access(name).has(id));
+        holders.filter_map(|(_, role)| role.primary).collect()
+    }
+
+    /// Configs of other roles that have a primary.
+    fn live_configs(&self, but: &str) -> impl Iterator<Item = &RoleConfig> {
+        let others = self.roles.iter().filter(move |(name, _)| *name != but);
+        others
+            .filter(|(_, role)| role.primary.is_some())
+            .filter_map(|(_, role)| role.config.as_ref())
+    }
+
+    /// What one role writes alone, no other may claim.
+    fn check_exclusive(&self, role: &str, config: Option<&RoleConfig>) -> Result<(), Status> {
+        let Some(config) = config else {
+            return Ok(());
+        };
+        let mine: BTreeSet<u32> = config.exclusive_p4_ids.iter().copied().collect();
+        for other in self.live_configs(role) {
+            let taken = other.ids().find(|id| mine.contains(id));
+            let foreign = || config.ids().find(|id| other.exclusive_p4_ids.contains(id));
+            if let Some(id) = taken.or_else(foreign) {
+                let message = format!("{id:#010x} is claimed by another role");
+                return Err(Status::invalid_argument(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_room(&self, role: &str) -> Result<(), Status> {
+        if self.roles.contains_key(role) || self.roles.len() < MAX_ROLES {
+            return Ok(());
+        }
+        Err(Status::resource_exhausted(format!(
+            "{MAX_ROLES} roles are known"
+        )))
     }
 
     fn members(&self, role: &str) -> impl Iterator<Item = ClientId> {
@@ -248,7 +333,7 @@ impl Arbitration {
     }
 }
 
-fn role_name(update: &v1::MasterArbitrationUpdate) -> Result<String, Status> {
+fn role_of(update: &v1::MasterArbitrationUpdate) -> Result<(String, Option<RoleConfig>), Status> {
     let role = update.role.clone().unwrap_or_default();
     #[allow(deprecated)]
     let number = role.id;
@@ -257,231 +342,12 @@ fn role_name(update: &v1::MasterArbitrationUpdate) -> Result<String, Status> {
             "roles by number are deprecated; use the role's name",
         ));
     }
-    if role.config.is_some() {
-        return Err(Status::invalid_argument(
-            "this switch knows no role configurations: every role has full access",
-        ));
+    let config = RoleConfig::of(&role)?;
+    if role.name.is_empty() && config.is_some() {
+        return Err(Status::invalid_argument("the default role has full access"));
     }
-    Ok(role.name)
+    Ok((role.name, config))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn update(device_id: u64, election_id: u64) -> v1::MasterArbitrationUpdate {
-        let election_id = (election_id != 0).then_some(v1::Uint128 {
-            high: 0,
-            low: election_id,
-        });
-        v1::MasterArbitrationUpdate {
-            device_id,
-            election_id,
-            ..Default::default()
-        }
-    }
-
-    fn id(low: u64) -> Option<v1::Uint128> {
-        Some(v1::Uint128 { high: 0, low })
-    }
-
-    /// Who is told which code.
-    fn told(notices: &[Notice]) -> Vec<(ClientId, Code)> {
-        let code = |notice: &v1::MasterArbitrationUpdate| {
-            Code::try_from(notice.status.as_ref().unwrap().code).unwrap()
-        };
-        notices
-            .iter()
-            .map(|(id, notice)| (*id, code(notice)))
-            .collect()
-    }
-
-    fn take_over(
-        arbitration: &mut Arbitration,
-        client: ClientId,
-        election_id: u64,
-    ) -> Vec<(ClientId, Code)> {
-        let Ok(Step::TakeOver(mut notices, id)) =
-            arbitration.update(client, &update(1, election_id))
-        else {
-            panic!("a takeover")
-        };
-        notices.extend(arbitration.complete(id));
-        told(&notices)
-    }
-
-    fn notified(step: Result<Step, Status>) -> Vec<(ClientId, Code)> {
-        match step {
-            Ok(Step::Notify(notices)) => told(&notices),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn refused(step: Result<Step, Status>) -> tonic::Code {
-        step.unwrap_err().code()
-    }
-
-    #[test]
-    fn the_highest_election_id_is_primary() {
-        let mut arbitration = Arbitration::new(1);
-        assert_eq!(take_over(&mut arbitration, 10, 5), [(10, Code::Ok)]);
-        assert_eq!(
-            notified(arbitration.update(11, &update(1, 4))),
-            [(11, Code::AlreadyExists)]
-        );
-        assert_eq!(
-            take_over(&mut arbitration, 12, 6),
-            [
-                (10, Code::AlreadyExists),
-                (11, Code::AlreadyExists),
-                (12, Code::Ok)
-            ]
-        );
-        assert!(arbitration.check_write(1, "", id(6)).is_ok());
-        assert_eq!(
-            arbitration.check_write(1, "", id(5)).unwrap_err().code(),
-            tonic::Code::PermissionDenied
-        );
-        assert_eq!(
-            arbitration.check_write(1, "", None).unwrap_err().code(),
-            tonic::Code::PermissionDenied
-        );
-        assert_eq!(arbitration.primary(), Some(12));
-    }
-
-    #[test]
-    fn a_lower_id_is_not_promoted_when_the_primary_leaves() {
-        let mut arbitration = Arbitration::new(1);
-        take_over(&mut arbitration, 10, 5);
-        notified(arbitration.update(11, &update(1, 4)));
-        assert_eq!(told(&arbitration.leave(10)), [(11, Code::NotFound)]);
-        assert_eq!(
-            arbitration.check_write(1, "", id(4)).unwrap_err().code(),
-            tonic::Code::PermissionDenied
-        );
-        assert_eq!(
-            notified(arbitration.update(11, &update(1, 4))),
-            [(11, Code::NotFound)]
-        );
-        // The highest id ever seen, again.
-        assert_eq!(
-            take_over(&mut arbitration, 12, 5),
-            [(11, Code::AlreadyExists), (12, Code::Ok)]
-        );
-    }
-
-    #[test]
-    fn no_write_is_accepted_between_the_two_steps() {
-        let mut arbitration = Arbitration::new(1);
-        take_over(&mut arbitration, 10, 5);
-        let Ok(Step::TakeOver(_, new)) = arbitration.update(11, &update(1, 6)) else {
-            panic!("a takeover")
-        };
-        assert!(arbitration.check_write(1, "", id(5)).is_err());
-        assert!(arbitration.check_write(1, "", id(6)).is_err());
-        arbitration.complete(new);
-        assert!(arbitration.check_write(1, "", id(6)).is_ok());
-    }
-
-    #[test]
-    fn a_takeover_that_is_outbid_or_abandoned_installs_nobody() {
-        let mut arbitration = Arbitration::new(1);
-        assert!(matches!(
-            arbitration.update(10, &update(1, 5)),
-            Ok(Step::TakeOver(..))
-        ));
-        assert!(matches!(
-            arbitration.update(11, &update(1, 6)),
-            Ok(Step::TakeOver(..))
-        ));
-        assert_eq!(told(&arbitration.complete(11)), [(11, Code::Ok)]);
-        assert_eq!(told(&arbitration.complete(10)), [(10, Code::AlreadyExists)]);
-        assert!(matches!(
-            arbitration.update(12, &update(1, 7)),
-            Ok(Step::TakeOver(..))
-        ));
-        arbitration.leave(12);
-        assert_eq!(arbitration.complete(12), []);
-        assert_eq!(arbitration.primary(), None);
-    }
-
-    #[test]
-    fn a_primary_may_step_down() {
-        let mut arbitration = Arbitration::new(1);
-        take_over(&mut arbitration, 10, 5);
-        notified(arbitration.update(11, &update(1, 4)));
-        let stepped_down = notified(arbitration.update(10, &update(1, 3)));
-        assert_eq!(stepped_down, [(10, Code::NotFound), (11, Code::NotFound)]);
-        assert!(!arbitration.is_primary(10));
-    }
-
-    #[test]
-    fn without_an_election_id_a_client_only_listens() {
-        let mut arbitration = Arbitration::new(1);
-        let Ok(Step::Notify(notices)) = arbitration.update(10, &update(1, 0)) else {
-            panic!("a notice")
-        };
-        assert_eq!(told(&notices), [(10, Code::NotFound)]);
-        assert_eq!(notices[0].1.election_id, None, "no primary has been seen");
-    }
-
-    #[test]
-    fn streams_that_break_the_rules_end() {
-        let mut arbitration = Arbitration::new(1);
-        assert_eq!(
-            refused(arbitration.update(10, &update(2, 5))),
-            tonic::Code::NotFound
-        );
-        take_over(&mut arbitration, 10, 5);
-        assert_eq!(
-            refused(arbitration.update(10, &update(2, 5))),
-            tonic::Code::FailedPrecondition
-        );
-        assert_eq!(
-            refused(arbitration.update(11, &update(1, 5))),
-            tonic::Code::InvalidArgument
-        );
-        let mut other_role = update(1, 5);
-        other_role.role = Some(v1::Role {
-            name: "sdn".into(),
-            ..Default::default()
-        });
-        assert_eq!(
-            refused(arbitration.update(10, &other_role)),
-            tonic::Code::FailedPrecondition
-        );
-        assert_eq!(
-            take_over(&mut arbitration, 10, 5),
-            [(10, Code::Ok)],
-            "its own id again is fine"
-        );
-    }
-
-    #[test]
-    fn roles_are_apart() {
-        let mut arbitration = Arbitration::new(1);
-        take_over(&mut arbitration, 10, 5);
-        let mut sdn = update(1, 5);
-        sdn.role = Some(v1::Role {
-            name: "sdn".into(),
-            ..Default::default()
-        });
-        assert!(
-            matches!(arbitration.update(11, &sdn), Ok(Step::TakeOver(notices, 11)) if notices.is_empty())
-        );
-        arbitration.complete(11);
-        assert!(arbitration.is_primary(10) && arbitration.is_primary(11));
-        assert!(arbitration.check_write(1, "sdn", id(5)).is_ok());
-        assert_eq!(
-            arbitration
-                .check_write(1, "gone", id(5))
-                .unwrap_err()
-                .code(),
-            tonic::Code::NotFound
-        );
-        assert_eq!(
-            arbitration.check_write(7, "", id(5)).unwrap_err().code(),
-            tonic::Code::NotFound
-        );
-    }
-}
+mod tests;

@@ -1,11 +1,13 @@
 //! SetForwardingPipelineConfig and GetForwardingPipelineConfig (P4Runtime 1.4, sections 14 and 15).
 
+use super::binding::Binding;
+use super::digests::Digests;
 use super::*;
 use crate::dataplane::Dataplane;
 use p4lang::p4info::{P4Info, Preamble};
-use p4rt::p4info::{DecodeError, from_proto, to_proto};
-use p4rt::status::UpdateError;
-use std::collections::{BTreeMap, BTreeSet};
+use p4rt::p4info::{DecodeError, Index, from_proto, to_proto};
+use pipeline::{Note, ReconcileError};
+use std::collections::BTreeSet;
 use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
@@ -19,36 +21,21 @@ pub(super) struct Pipelines {
 
 /// What the server remembers of a program, beside what runs in the driver.
 pub(super) struct Loaded {
-    pub(super) index: Arc<Index>,
+    pub(super) binding: Arc<Binding>,
     config: v1::ForwardingPipelineConfig,
     pub(super) notes: Notes,
+    digests: Mutex<Digests>,
 }
 
 /// What clients attached to entities and the data plane does not keep.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Notes {
-    /// By entry: table, key, priority.
-    pub(super) entries: BTreeMap<EntryKey, EntryNote>,
+    /// Of default entries, by table.
+    pub(super) defaults: BTreeMap<u32, Note>,
     /// By group.
     pub(super) groups: BTreeMap<u32, Vec<u8>>,
     /// Groups and sessions whose ports were written as byte strings, and are read so.
     pub(super) port_bytes: BTreeSet<(bool, u32)>,
-    /// Tables whose default action the control plane has written.
-    pub(super) defaults: BTreeSet<String>,
-}
-
-/// Identifies an entry; the default entry has no key.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EntryKey {
-    pub(super) table: String,
-    pub(super) key: Option<(Vec<p4lang::runtime::FieldMatch>, i32)>,
-}
-
-/// Handed back on Read as written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct EntryNote {
-    pub(super) metadata: Vec<u8>,
-    pub(super) controller_metadata: u64,
 }
 
 impl Pipelines {
@@ -67,17 +54,45 @@ impl Loaded {
     pub(super) fn of_program(
         program: &Program,
         device_config: Vec<u8>,
+        sdn: Sdn,
     ) -> Result<Self, DecodeError> {
         let config = v1::ForwardingPipelineConfig {
             p4info: Some(to_proto(&program.p4info)),
             p4_device_config: device_config,
             cookie: None,
         };
-        Ok(Self {
-            index: Arc::new(Index::new(program.p4info.clone())?),
+        let index = Index::new(program.p4info.clone())?;
+        Ok(Self::new(index, program.dataplane.as_ref(), config, sdn))
+    }
+
+    fn new(
+        index: Index,
+        dataplane: &dyn Dataplane,
+        config: v1::ForwardingPipelineConfig,
+        sdn: Sdn,
+    ) -> Self {
+        Self {
+            binding: Arc::new(Binding::new(index, dataplane.switch(), sdn)),
             config,
             notes: Notes::default(),
-        })
+            digests: Mutex::default(),
+        }
+    }
+
+    pub(super) fn digests(&self) -> MutexGuard<'_, Digests> {
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over what clients attached to the program before.
+    fn reconcile(&mut self, old: &Loaded) {
+        self.notes.clone_from(&old.notes);
+        let index = &self.binding.index;
+        self.notes
+            .defaults
+            .retain(|id, _| index.tables.with_id(*id).is_some());
+        let mut configs = old.digests().configs().clone();
+        configs.retain(|id, _| index.digests.with_id(*id).is_some());
+        self.digests().set_configs(configs);
     }
 }
 
@@ -93,6 +108,7 @@ impl Service {
                 .check_write(request.device_id, &request.role, request.election_id)
         };
         check()?;
+        self.arbitration().check_push(&request.role)?;
         let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
         if action == Action::Unspecified {
             return Err(Status::invalid_argument(format!(
@@ -145,31 +161,23 @@ impl Service {
                 };
             }
             Action::ReconcileAndCommit => {
-                if let Some(old) = pipelines.target_mut() {
-                    let (from, to) = (Arc::clone(&old.index), Arc::clone(&loaded.index));
-                    let defaults = old.notes.defaults.clone();
-                    let reconcile = move |core: &mut driver::Core| {
-                        let mut dataplane = dataplane;
-                        if let Some(running) = core.target() {
-                            carry_over(running, dataplane.as_mut(), &from, &to, &defaults)?;
-                        }
-                        core.save(dataplane);
-                        core.commit();
-                        Ok::<_, UpdateError>(())
-                    };
-                    let reconciled = self.driver.run(reconcile).await.map_err(stopped)?;
-                    reconciled.map_err(|error| {
-                        Status::invalid_argument(format!(
-                            "the forwarding state cannot be kept: {error}"
-                        ))
-                    })?;
-                    loaded.notes = std::mem::take(&mut old.notes);
-                } else {
-                    let swap = |core: &mut driver::Core| {
-                        core.save(dataplane);
-                        core.commit();
-                    };
-                    self.driver.run(swap).await.map_err(stopped)?;
+                let reconcile = move |core: &mut driver::Core| {
+                    let mut dataplane = dataplane;
+                    if let Some((now, running)) = core.control() {
+                        dataplane.switch_mut().reconcile(now, running)?;
+                    }
+                    core.save(dataplane);
+                    core.commit();
+                    Ok::<_, ReconcileError>(())
+                };
+                let reconciled = self.driver.run(reconcile).await.map_err(stopped)?;
+                reconciled.map_err(|error| {
+                    Status::invalid_argument(format!(
+                        "the forwarding state cannot be kept: {error}"
+                    ))
+                })?;
+                if let Some(old) = pipelines.target() {
+                    loaded.reconcile(old);
                 }
                 *pipelines = Pipelines {
                     committed: Some(loaded),
@@ -200,12 +208,9 @@ impl Service {
         check_same_program(&given, &program.p4info).map_err(Status::invalid_argument)?;
         let index = Index::new(given)
             .map_err(|error| Status::invalid_argument(format!("P4Info: {error}")))?;
-        let loaded = Loaded {
-            index: Arc::new(index),
-            config,
-            notes: Notes::default(),
-        };
-        Ok((loaded, program.dataplane))
+        let dataplane = program.dataplane;
+        let loaded = Loaded::new(index, dataplane.as_ref(), config, self.sdn.clone());
+        Ok((loaded, dataplane))
     }
 
     pub(super) async fn get_config(
@@ -310,67 +315,4 @@ fn check_same_program(given: &P4Info, compiled: &P4Info) -> Result<(), String> {
         )),
         None => Ok(()),
     }
-}
-
-/// Copies the forwarding state of one program into another: entries, written default actions, groups, sessions, and the
-/// cells of registers and counters of the same name.
-fn carry_over(
-    from: &dyn Dataplane,
-    to: &mut dyn Dataplane,
-    old: &Index,
-    new: &Index,
-    defaults: &BTreeSet<String>,
-) -> Result<(), UpdateError> {
-    use p4rt::rpc::Code;
-    for table in old.tables.iter().filter(|table| !table.is_const_table) {
-        let name = &table.preamble.name;
-        let entries = from.entries(name);
-        if new.tables.named(name).is_none() && !entries.is_empty() {
-            return Err(UpdateError::new(
-                Code::NotFound,
-                format!("table {name} is gone"),
-            ));
-        }
-        for entry in &entries {
-            match to.insert_entry(entry) {
-                // Written in the new program's source.
-                Err(error) if error.code == Code::AlreadyExists => to.modify_entry(entry)?,
-                result => result?,
-            }
-        }
-        if defaults.contains(name) {
-            to.set_default_action(name, from.default_action(name).as_ref())?;
-        }
-    }
-    from.multicast_groups()
-        .iter()
-        .try_for_each(|group| to.set_multicast_group(group))?;
-    from.clone_sessions()
-        .iter()
-        .try_for_each(|session| to.set_clone_session(session))?;
-    for register in old.registers.iter() {
-        let name = &register.preamble.name;
-        if new
-            .registers
-            .named(name)
-            .is_some_and(|r| r.size == register.size && r.element == register.element)
-        {
-            for cell in 0..u64::try_from(register.size).unwrap_or(0) {
-                to.write_register(name, cell, &from.read_register(name, cell)?)?;
-            }
-        }
-    }
-    for counter in old.counters.iter() {
-        let name = &counter.preamble.name;
-        if new
-            .counters
-            .named(name)
-            .is_some_and(|c| c.size == counter.size)
-        {
-            for cell in 0..u64::try_from(counter.size).unwrap_or(0) {
-                to.write_counter(name, cell, from.read_counter(name, cell)?)?;
-            }
-        }
-    }
-    Ok(())
 }

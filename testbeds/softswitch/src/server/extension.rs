@@ -2,6 +2,8 @@
 
 use crate::driver;
 use proto::switch_server::{Switch, SwitchServer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
@@ -28,13 +30,20 @@ pub async fn connect(
 pub(super) struct Extension {
     driver: driver::Handle,
     shutdown: watch::Sender<bool>,
+    /// Stream messages that a client was too slow for.
+    lost: Arc<AtomicU64>,
 }
 
 pub(super) fn service(
     driver: driver::Handle,
     shutdown: watch::Sender<bool>,
+    lost: Arc<AtomicU64>,
 ) -> SwitchServer<Extension> {
-    SwitchServer::new(Extension { driver, shutdown })
+    SwitchServer::new(Extension {
+        driver,
+        shutdown,
+        lost,
+    })
 }
 
 #[tonic::async_trait]
@@ -72,8 +81,12 @@ impl Switch for Extension {
             .run(|core| core.statistics())
             .await
             .map_err(super::stopped)?;
-        let drops = statistics
-            .drops
+        let mut drops = statistics.drops;
+        let lost = self.lost.load(Ordering::Relaxed);
+        if lost > 0 {
+            drops.insert("client too slow".to_owned(), lost);
+        }
+        let drops = drops
             .into_iter()
             .map(|(reason, frames)| proto::Drops { reason, frames });
         Ok(Response::new(proto::StatisticsResponse {

@@ -1,17 +1,23 @@
-//! The stream channel: arbitration, packets from and to the CPU port (P4Runtime 1.4, section 16).
+//! The stream channel: arbitration, packets from and to the CPU port, digest lists, idle entries (P4Runtime 1.4,
+//! section 16).
 
 use super::arbitration::{Notice, Step};
+use super::binding::{Binding, ReadFlags};
+use super::digests::List;
+use super::packet::{pack, unpack};
 use super::*;
-use p4lang::p4info::ControllerPacketMetadata;
 use p4rt::rpc::Code;
-use p4rt::translate::{TranslateError, packet_fields, packet_metadata};
+use p4rt::translate::cells::digest_to_proto;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio_stream::wrappers::ReceiverStream;
 use v1::stream_message_request::Update as Incoming;
 use v1::stream_message_response::Update as Outgoing;
 
 /// Messages waiting for one client. Packets beyond are dropped; a client that does not take notices either is cut off.
 const BACKLOG: usize = 1024;
+/// Events handed on before digest lists that are due are looked for.
+const EVENTS_PER_TURN: usize = 256;
 
 impl Service {
     pub(super) fn open_stream(
@@ -76,15 +82,13 @@ impl Service {
                 }
             }
             Some(Incoming::DigestAck(ack)) => {
-                let details = v1::stream_error::Details::DigestListAck(v1::DigestListAckError {
-                    digest_list_ack: Some(ack),
-                });
-                self.send_error(
-                    id,
-                    Code::Unimplemented,
-                    "digests: not supported yet".to_owned(),
-                    details,
-                );
+                if let Err((code, message)) = self.acknowledge(id, &ack).await {
+                    let details =
+                        v1::stream_error::Details::DigestListAck(v1::DigestListAckError {
+                            digest_list_ack: Some(ack),
+                        });
+                    self.send_error(id, code, message, details);
+                }
             }
             Some(Incoming::Other(other)) => {
                 let details =
@@ -116,20 +120,13 @@ impl Service {
                     "no forwarding pipeline config is set".to_owned(),
                 )
             };
-            let header = pipelines
-                .committed
-                .as_ref()
-                .ok_or_else(no_pipeline)?
-                .index
-                .controller_headers
-                .named("packet_out");
-            let mut frame = match header {
+            let committed = pipelines.committed.as_ref().ok_or_else(no_pipeline)?;
+            let binding = &committed.binding;
+            let mut frame = match binding.index.controller_headers.named("packet_out") {
                 Some(header) => {
-                    let refused = |error: TranslateError| (error.code(), error.to_string());
-                    pack(
-                        header,
-                        &packet_fields(header, &packet.metadata).map_err(refused)?,
-                    )
+                    let values = binding.header_values(header, &packet.metadata);
+                    // Whatever is wrong with the metadata has this code (section 16.7).
+                    pack(&values.map_err(|error| (Code::InvalidArgument, error.message))?)
                 }
                 None if packet.metadata.is_empty() => Vec::new(),
                 None => {
@@ -189,107 +186,176 @@ impl Service {
                 Err(mpsc::error::TrySendError::Full(_))
             )
         };
-        !self.clients().get(&id).is_some_and(full)
+        let full = self.clients().get(&id).is_some_and(full);
+        if full {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        !full
     }
 }
 
-/// Hands packets from the CPU port to the primary client.
-pub(super) async fn forward_packets(service: Arc<Service>, mut packets: mpsc::Receiver<Vec<u8>>) {
-    while let Some(frame) = packets.recv().await {
-        let Some(primary) = service.arbitration().primary() else {
-            continue;
-        };
-        let packet = {
+/// Hands what the program has for the control plane to the clients that are to have it.
+pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Event>) {
+    let origin = tokio::time::Instant::now();
+    loop {
+        let due = {
             let pipelines = service.pipelines.read().await;
-            let index = pipelines.committed.as_ref().map(|loaded| &loaded.index);
-            match index.and_then(|index| index.controller_headers.named("packet_in")) {
-                None => Some(v1::PacketIn {
-                    payload: frame,
-                    metadata: Vec::new(),
-                }),
-                Some(header) => unpack(header, &frame).and_then(|(fields, payload)| {
-                    let metadata = packet_metadata(header, &fields).ok()?;
-                    Some(v1::PacketIn {
-                        payload: payload.to_vec(),
-                        metadata,
-                    })
-                }),
+            let committed = pipelines.committed.as_ref();
+            committed.and_then(|loaded| loaded.digests().next_ns())
+        };
+        // A digest that is switched on later begins with a message, which ends the wait.
+        let wait = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(origin + Duration::from_nanos(due)).await,
+                None => std::future::pending().await,
             }
         };
-        match packet {
-            Some(packet) => drop(service.send(primary, Outgoing::Packet(packet))),
-            None => tracing::warn!("a packet on the CPU port is shorter than its packet_in header"),
-        }
-    }
-}
-
-/// A header's fields, one after the other, most significant bit first.
-fn pack(header: &ControllerPacketMetadata, fields: &[u128]) -> Vec<u8> {
-    let widths = header.metadata.iter().map(|field| field.bitwidth);
-    let bits: u32 = widths.clone().sum();
-    let mut bytes = vec![0; (bits as usize).div_ceil(8)];
-    let mut at = 0;
-    for (width, value) in widths.zip(fields) {
-        for bit in (0..width).rev() {
-            let set = bit < 128 && value >> bit & 1 == 1;
-            bytes[at / 8] |= u8::from(set) << (7 - at % 8);
-            at += 1;
-        }
-    }
-    bytes
-}
-
-/// The fields of the header that `frame` begins with, and the rest; none if it is too short.
-fn unpack<'a>(header: &ControllerPacketMetadata, frame: &'a [u8]) -> Option<(Vec<u128>, &'a [u8])> {
-    let bits: u32 = header.metadata.iter().map(|field| field.bitwidth).sum();
-    let (head, payload) = frame.split_at_checked((bits as usize).div_ceil(8))?;
-    let mut at = 0;
-    let field = |field: &p4lang::p4info::PacketMetadata| {
-        let mut value = 0u128;
-        for _ in 0..field.bitwidth {
-            value = value << 1 | u128::from(head[at / 8] >> (7 - at % 8) & 1);
-            at += 1;
-        }
-        value
-    };
-    Some((header.metadata.iter().map(field).collect(), payload))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use p4lang::p4info::PacketMetadata;
-
-    fn header(widths: &[u32]) -> ControllerPacketMetadata {
-        let field = |(&bitwidth, id)| PacketMetadata {
-            id,
-            name: format!("f{id}"),
-            bitwidth,
-            annotations: Vec::new(),
-            type_name: None,
+        let event = tokio::select! {
+            event = events.recv() => match event {
+                Some(event) => Some(event),
+                None => return,
+            },
+            () = wait => None,
         };
-        ControllerPacketMetadata {
-            preamble: Default::default(),
-            metadata: widths.iter().zip(1..).map(field).collect(),
+        let pipelines = service.pipelines.read().await;
+        let Some(loaded) = &pipelines.committed else {
+            continue;
+        };
+        let now = u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // All that has come meanwhile, so that what belongs together is told together.
+        let mut idle = Idle::default();
+        let mut next = event;
+        let mut taken = 0;
+        while let Some(event) = next {
+            service.told(loaded, now, event, &mut idle);
+            taken += 1;
+            next = (taken < EVENTS_PER_TURN)
+                .then(|| events.try_recv().ok())
+                .flatten();
+        }
+        service.tell_idle(idle);
+        loop {
+            let list = loaded.digests().due(now);
+            let Some(list) = list else { break };
+            service.send_list(loaded, list);
+        }
+    }
+}
+
+/// Idle entries by table.
+type Idle = BTreeMap<u32, Vec<v1::TableEntry>>;
+
+impl Service {
+    fn told(&self, loaded: &Loaded, now: u64, event: Event, idle: &mut Idle) {
+        let binding = &loaded.binding;
+        match event {
+            Event::Packet(frame) => self.packet_in(binding, frame),
+            Event::Digest(message) => {
+                let Some(digest) = binding.index.digests.named(&message.name) else {
+                    return;
+                };
+                let id = digest.preamble.id;
+                let list = loaded.digests().message(now, id, message.fields);
+                if let Some(list) = list {
+                    self.send_list(loaded, list);
+                }
+            }
+            Event::Idle(position, state) => {
+                let Some(table) = binding.table_at(position) else {
+                    return;
+                };
+                match table.entry_to_proto(&state, ReadFlags::default(), binding) {
+                    Ok(entry) => idle.entry(entry.table_id).or_default().push(entry),
+                    Err(error) => tracing::warn!(%error, "an idle entry is not told of"),
+                }
+            }
         }
     }
 
-    #[test]
-    fn fields_are_packed_without_gaps() {
-        let header = header(&[9, 7, 16]);
-        let packed = pack(&header, &[0x1ff, 1, 0xbeef]);
-        assert_eq!(packed, [0xff, 0x81, 0xbe, 0xef]);
-        let frame = [packed.as_slice(), b"payload"].concat();
-        assert_eq!(
-            unpack(&header, &frame),
-            Some((vec![0x1ff, 1, 0xbeef], &b"payload"[..]))
-        );
+    fn packet_in(&self, binding: &Binding, frame: Vec<u8>) {
+        let packet = match binding.index.controller_headers.named("packet_in") {
+            None => v1::PacketIn {
+                payload: frame,
+                metadata: Vec::new(),
+            },
+            Some(header) => {
+                let Some((values, payload)) = unpack(&binding.header_widths(header), &frame) else {
+                    tracing::warn!("a packet on the CPU port is shorter than its packet_in header");
+                    return;
+                };
+                v1::PacketIn {
+                    payload: payload.to_vec(),
+                    metadata: binding.header_to_proto(header, &values),
+                }
+            }
+        };
+        let receivers = self.arbitration().receivers(&packet.metadata);
+        for client in receivers {
+            self.send(client, Outgoing::Packet(packet.clone()));
+        }
     }
 
-    #[test]
-    fn an_odd_header_is_padded_and_a_short_frame_refused() {
-        let header = header(&[9]);
-        assert_eq!(pack(&header, &[1]), [0x00, 0x80]);
-        assert_eq!(unpack(&header, &[0xff]), None);
+    fn send_list(&self, loaded: &Loaded, list: List) {
+        let Some(digest) = loaded.binding.index.digests.with_id(list.digest) else {
+            return;
+        };
+        let messages = list.messages.iter();
+        let data: Result<Vec<_>, _> = messages.map(|m| digest_to_proto(digest, m)).collect();
+        let data = match data {
+            Ok(data) => data,
+            Err(error) => {
+                tracing::warn!(%error, "a digest list is not sent");
+                return;
+            }
+        };
+        let message = v1::DigestList {
+            digest_id: list.digest,
+            list_id: list.id,
+            data,
+            timestamp: epoch_ns(),
+        };
+        let holders = self.arbitration().holders(list.digest);
+        for client in holders {
+            self.send(client, Outgoing::Digest(message.clone()));
+        }
     }
+
+    fn tell_idle(&self, idle: Idle) {
+        for (table, entries) in idle {
+            let holders = self.arbitration().holders(table);
+            for client in holders {
+                let notification = v1::IdleTimeoutNotification {
+                    table_entry: entries.clone(),
+                    timestamp: epoch_ns(),
+                };
+                self.send(client, Outgoing::IdleTimeoutNotification(notification));
+            }
+        }
+    }
+
+    async fn acknowledge(
+        &self,
+        id: ClientId,
+        ack: &v1::DigestListAck,
+    ) -> Result<(), (Code, String)> {
+        if !self.arbitration().is_primary(id) {
+            let message = "this client is not primary".to_owned();
+            return Err((Code::PermissionDenied, message));
+        }
+        let pipelines = self.pipelines.read().await;
+        let committed = pipelines.committed.as_ref();
+        let loaded = committed.filter(|l| l.binding.index.digests.with_id(ack.digest_id).is_some());
+        let Some(loaded) = loaded else {
+            let message = format!("the program has no digest {:#010x}", ack.digest_id);
+            return Err((Code::InvalidArgument, message));
+        };
+        loaded.digests().acknowledge(ack.digest_id, ack.list_id);
+        Ok(())
+    }
+}
+
+/// The server's clock, as notifications carry it.
+fn epoch_ns() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -56,6 +56,21 @@ impl FieldSpec {
         limbs(self.width)
     }
 
+    /// A match in canonical form.
+    pub fn key(&self, given: &Match) -> Result<FieldKey, TableError> {
+        field_key(self, given)
+    }
+
+    /// The key of a field that an entry leaves out; an exact one cannot be.
+    pub fn dont_care(&self) -> Result<FieldKey, TableError> {
+        dont_care(self)
+    }
+
+    /// Back from the canonical form; `None` for a don't-care.
+    pub fn match_of(&self, key: &FieldKey) -> Option<Match> {
+        to_match(self, key)
+    }
+
     /// The largest value.
     pub fn max(&self) -> u128 {
         if self.width >= 128 {

@@ -270,6 +270,12 @@ impl Table {
         Some((state, head.indirect))
     }
 
+    /// An entry's direct meter.
+    pub fn meter_of(&self, number: u32) -> Option<Cell> {
+        let entry = self.entries.get(number as usize)?.as_ref()?;
+        Some(entry.attached.more.as_ref()?.meter)
+    }
+
     /// Numbers of entries are less than this.
     pub fn numbers(&self) -> u32 {
         self.rows.capacity() as u32

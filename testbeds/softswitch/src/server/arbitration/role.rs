@@ -1,0 +1,130 @@
+//! What a role may do (P4Runtime 1.4, section 5.2). The protocol leaves the scheme of a role's config open; ours is
+//! `stratum.P4RoleConfig`, which controllers in use send.
+
+use p4rt::rpc::Code;
+use p4rt::status::{UpdateError, UpdateResult};
+use p4rt::v1;
+use prost::Message as _;
+use std::collections::BTreeSet;
+use tonic::Status;
+use v1::entity::Entity as Kind;
+
+const TYPE: &str = "stratum.P4RoleConfig";
+
+/// A role's config, as controllers send it.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct RoleConfig {
+    /// Written by this role alone.
+    #[prost(uint32, repeated, tag = "1")]
+    pub exclusive_p4_ids: Vec<u32>,
+    /// Written by this role and others.
+    #[prost(uint32, repeated, tag = "2")]
+    pub shared_p4_ids: Vec<u32>,
+    /// Which packets it is sent.
+    #[prost(message, optional, tag = "3")]
+    pub packet_in_filter: Option<PacketFilter>,
+    /// Whether it is sent packets at all.
+    #[prost(bool, tag = "4")]
+    pub receives_packet_ins: bool,
+    /// Whether it may load programs.
+    #[prost(bool, tag = "5")]
+    pub can_push_pipeline: bool,
+}
+
+/// Packets whose metadata has this value.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct PacketFilter {
+    /// Field of the `packet_in` header.
+    #[prost(uint32, tag = "1")]
+    pub metadata_id: u32,
+    /// As in the packet's metadata.
+    #[prost(bytes = "vec", tag = "2")]
+    pub value: Vec<u8>,
+}
+
+impl RoleConfig {
+    /// From the protocol's `Role.config`; none means full access.
+    pub fn of(role: &v1::Role) -> Result<Option<Self>, Status> {
+        let Some(any) = &role.config else {
+            return Ok(None);
+        };
+        if any.type_url.rsplit('/').next() != Some(TYPE) {
+            let message = format!("role.config is no {TYPE}: {}", any.type_url);
+            return Err(Status::invalid_argument(message));
+        }
+        let config = Self::decode(any.value.as_slice());
+        config
+            .map(Some)
+            .map_err(|error| Status::invalid_argument(format!("role.config: {error}")))
+    }
+
+    /// Everything it may write.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        let exclusive = self.exclusive_p4_ids.iter();
+        exclusive.chain(&self.shared_p4_ids).copied()
+    }
+
+    /// Whether it is sent a packet with this metadata.
+    pub fn receives(&self, metadata: &[v1::PacketMetadata]) -> bool {
+        let passes = |filter: &PacketFilter| {
+            let mut metadata = metadata.iter();
+            metadata.any(|m| m.metadata_id == filter.metadata_id && m.value == filter.value)
+        };
+        self.receives_packet_ins && self.packet_in_filter.as_ref().is_none_or(passes)
+    }
+}
+
+/// Which objects of the program a call may write and read.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Of a role with a config.
+    pub(super) own: Option<BTreeSet<u32>>,
+    /// Other roles write these alone.
+    pub(super) foreign: BTreeSet<u32>,
+}
+
+impl Access {
+    /// Whether the object is this role's.
+    pub fn has(&self, id: u32) -> bool {
+        let own = self.own.as_ref().is_none_or(|own| own.contains(&id));
+        own && !self.foreign.contains(&id)
+    }
+
+    /// Whether objects with this id are read: what the role does not have is left out.
+    pub fn reads(&self, id: u32) -> bool {
+        self.own.as_ref().is_none_or(|own| own.contains(&id))
+    }
+
+    /// Whether an update of this entity is allowed.
+    pub fn check(&self, entity: Option<&v1::Entity>) -> UpdateResult {
+        if self.own.is_none() && self.foreign.is_empty() {
+            return Ok(());
+        }
+        let kind = entity.and_then(|entity| entity.entity.as_ref());
+        match kind.and_then(id_of) {
+            Some(id) if !self.has(id) => {
+                let message = format!("{id:#010x} is not in this role's config");
+                Err(UpdateError::new(Code::PermissionDenied, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The object that an entity belongs to; groups and sessions belong to none.
+fn id_of(entity: &Kind) -> Option<u32> {
+    Some(match entity {
+        Kind::ExternEntry(entry) => entry.extern_id,
+        Kind::TableEntry(entry) => entry.table_id,
+        Kind::ActionProfileMember(member) => member.action_profile_id,
+        Kind::ActionProfileGroup(group) => group.action_profile_id,
+        Kind::MeterEntry(entry) => entry.meter_id,
+        Kind::DirectMeterEntry(entry) => entry.table_entry.as_ref()?.table_id,
+        Kind::CounterEntry(entry) => entry.counter_id,
+        Kind::DirectCounterEntry(entry) => entry.table_entry.as_ref()?.table_id,
+        Kind::PacketReplicationEngineEntry(_) => return None,
+        Kind::ValueSetEntry(entry) => entry.value_set_id,
+        Kind::RegisterEntry(entry) => entry.register_id,
+        Kind::DigestEntry(entry) => entry.digest_id,
+    })
+}

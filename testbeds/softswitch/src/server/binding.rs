@@ -1,0 +1,233 @@
+//! A client's P4Info bound to the program that runs: from ids to positions in the program, worked out once per pipeline
+//! config, so that an update costs no look-up by name.
+
+mod action;
+mod entry;
+mod field;
+mod others;
+mod sdn;
+
+pub(super) use entry::{
+    DefaultState, ReadFlags, clears, config_to_proto, counter_to_proto, counter_value,
+    counts_to_proto, meter_config, no_entry,
+};
+pub(super) use sdn::Sdn;
+
+use field::{Field, Form};
+use p4lang::ast::Literal;
+use p4lang::ir::Type;
+use p4lang::p4info::{ActionScope, ControllerPacketMetadata, PacketMetadata, SdnType, Table};
+use p4rt::p4info::Index;
+use p4rt::rpc::Code;
+use p4rt::status::UpdateError;
+use pipeline::Switch;
+use std::collections::BTreeMap;
+
+/// A program and how a client speaks of it.
+pub(super) struct Binding {
+    /// The client's P4Info.
+    pub(super) index: Index,
+    /// By id.
+    tables: BTreeMap<u32, BoundTable>,
+    /// Ids by the program's positions.
+    by_position: BTreeMap<usize, u32>,
+    /// Members of value sets.
+    value_sets: BTreeMap<u32, Vec<Field>>,
+    /// Fields of controller headers: `packet_in`, `packet_out`.
+    headers: BTreeMap<u32, Vec<HeaderField>>,
+    sdn: Sdn,
+}
+
+/// A table and where it stands in the program.
+pub(super) struct BoundTable {
+    pub(super) info: Table,
+    pub(super) position: usize,
+    /// In the program's order.
+    fields: Vec<Field>,
+    /// In the program's order.
+    actions: Vec<BoundAction>,
+    pub(super) has_counter: bool,
+    pub(super) has_meter: bool,
+}
+
+struct BoundAction {
+    id: u32,
+    name: String,
+    scope: ActionScope,
+    /// In the program's order.
+    params: Vec<BoundParam>,
+}
+
+struct BoundParam {
+    id: u32,
+    name: String,
+    /// Of the control plane's values.
+    bitwidth: u32,
+    /// Of the program's.
+    width: u32,
+    form: Form,
+}
+
+/// A field of a controller header, as it lies in the frame.
+struct HeaderField {
+    /// In the program: P4Info has those of translated types only as the client sees them.
+    width: u32,
+    /// Which of P4Info's fields it is; one that is hidden there is 0.
+    metadata: Option<usize>,
+    /// A client may leave it out.
+    padding: bool,
+    form: Form,
+}
+
+impl Binding {
+    /// `index` describes `switch`'s program: that has been checked.
+    pub(super) fn new(index: Index, switch: &Switch, sdn: Sdn) -> Self {
+        let mut tables = BTreeMap::new();
+        for info in index.tables.iter() {
+            let Some(position) = switch.table_position(&info.preamble.name) else {
+                continue;
+            };
+            let Some(spec) = switch.table_spec(position) else {
+                continue;
+            };
+            let fields = spec.fields.iter().filter_map(|spec| {
+                let info = info.match_fields.iter().find(|f| f.name == spec.name)?;
+                Some(Field::new(
+                    info,
+                    spec,
+                    form(&index, info.type_name.as_ref()),
+                ))
+            });
+            let actions = spec.actions.iter().map(|spec| {
+                let action = index.actions.named(&spec.name);
+                let offered =
+                    action.and_then(|a| info.action_refs.iter().find(|r| r.id == a.preamble.id));
+                let params = spec.params.iter().filter_map(|(name, width)| {
+                    let param = action?.params.iter().find(|p| p.name == *name)?;
+                    Some(BoundParam {
+                        id: param.id,
+                        name: name.clone(),
+                        bitwidth: param.bitwidth,
+                        width: *width,
+                        form: form(&index, param.type_name.as_ref()),
+                    })
+                });
+                BoundAction {
+                    // An action that P4Info lacks has no id.
+                    id: action.map_or(0, |a| a.preamble.id),
+                    name: spec.name.clone(),
+                    scope: offered.map_or(ActionScope::TableAndDefault, |r| r.scope),
+                    params: params.collect(),
+                }
+            });
+            let bound = BoundTable {
+                position,
+                fields: fields.collect(),
+                actions: actions.collect(),
+                has_counter: spec.direct_counter.is_some(),
+                has_meter: spec.direct_meter.is_some(),
+                info: info.clone(),
+            };
+            tables.insert(info.preamble.id, bound);
+        }
+        let value_sets = index.value_sets.iter().filter_map(|set| {
+            let specs = switch.value_set_fields(&set.preamble.name).ok()?;
+            // By position: what the source does not name has no name in the program either.
+            let fields = set.match_fields.iter().zip(specs);
+            let fields = fields
+                .map(|(info, spec)| Field::new(info, spec, form(&index, info.type_name.as_ref())));
+            Some((set.preamble.id, fields.collect()))
+        });
+        let headers = index.controller_headers.iter();
+        let headers =
+            headers.map(|header| (header.preamble.id, header_fields(&index, switch, header)));
+        // Collected before the index is moved.
+        let headers = headers.collect();
+        Self {
+            by_position: tables.iter().map(|(id, t)| (t.position, *id)).collect(),
+            value_sets: value_sets.collect(),
+            headers,
+            tables,
+            sdn,
+            index,
+        }
+    }
+
+    /// The table with this id.
+    pub(super) fn table(&self, id: u32) -> Result<&BoundTable, UpdateError> {
+        let unknown = || p4rt::translate::TranslateError::unknown_id::<Table>(id).into();
+        self.tables.get(&id).ok_or_else(unknown)
+    }
+
+    /// All tables, by id.
+    pub(super) fn tables(&self) -> impl Iterator<Item = (u32, &BoundTable)> {
+        self.tables.iter().map(|(id, table)| (*id, table))
+    }
+
+    /// The table at this position of the program.
+    pub(super) fn table_at(&self, position: usize) -> Option<&BoundTable> {
+        self.tables.get(self.by_position.get(&position)?)
+    }
+}
+
+/// How values of a type are exchanged.
+fn form(index: &Index, type_name: Option<&String>) -> Form {
+    match type_name.and_then(|name| index.translation(name)) {
+        Some((uri, SdnType::String)) => Form::Text(uri.to_owned()),
+        Some((_, SdnType::Bits(_))) | None => Form::Number,
+    }
+}
+
+fn header_fields(
+    index: &Index,
+    switch: &Switch,
+    header: &ControllerPacketMetadata,
+) -> Vec<HeaderField> {
+    let is = |literal: &Literal, name: &str| matches!(literal, Literal::Str(s) if s == name);
+    let declared = switch.program().types.iter().find(|ty| {
+        let mut annotations = ty.annotations.iter();
+        annotations.any(|a| {
+            let named = a
+                .literals
+                .first()
+                .is_some_and(|l| is(l, &header.preamble.name));
+            a.name == "controller_header" && named
+        })
+    });
+    let Some(declared) = declared else {
+        // A program without the header takes what P4Info says.
+        let fields = header.metadata.iter().enumerate();
+        let field = |(at, field): (usize, &PacketMetadata)| HeaderField {
+            width: field.bitwidth,
+            metadata: Some(at),
+            padding: false,
+            form: Form::Number,
+        };
+        return fields.map(field).collect();
+    };
+    let field = |field: &p4lang::ir::FieldType| {
+        let mut names = field.annotations.iter().filter(|a| a.name == "name");
+        let renamed = names.find_map(|a| match a.literals.first() {
+            Some(Literal::Str(name)) => Some(name.as_str()),
+            _ => None,
+        });
+        let name = renamed.unwrap_or(&field.name);
+        let metadata = header.metadata.iter().position(|m| m.name == name);
+        let type_name = metadata.and_then(|at| header.metadata[at].type_name.as_ref());
+        HeaderField {
+            width: match field.ty {
+                Type::Bit(width) | Type::Int(width) => width,
+                Type::Bool => 1,
+                _ => 0,
+            },
+            metadata,
+            padding: field.annotations.iter().any(|a| a.name == "padding"),
+            form: form(index, type_name),
+        }
+    };
+    declared.fields.iter().map(field).collect()
+}
+
+fn invalid(message: impl Into<String>) -> UpdateError {
+    UpdateError::new(Code::InvalidArgument, message)
+}

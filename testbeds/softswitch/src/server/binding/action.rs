@@ -1,0 +1,185 @@
+//! Actions and their parameters: ids and byte strings ↔ positions and words.
+
+use super::{BoundAction, BoundParam, BoundTable, Form, Sdn};
+use p4lang::p4info::ActionScope;
+use p4lang::runtime::ActionCall;
+use p4rt::status::UpdateError;
+use p4rt::translate::TranslateError;
+use p4rt::translate::action::Place;
+use p4rt::{bytes, v1};
+use pipeline::Bound;
+
+impl BoundTable {
+    fn offered(&self, id: u32, place: Place) -> Result<(usize, &BoundAction), TranslateError> {
+        let mut actions = self.actions.iter().enumerate();
+        let Some((position, action)) = actions.find(|(_, a)| a.id == id && id != 0) else {
+            return Err(TranslateError::ActionNotOffered {
+                table: self.info.preamble.name.clone(),
+                action: format!("{id:#010x}"),
+            });
+        };
+        let allowed = match (place, action.scope) {
+            (Place::Entry, ActionScope::DefaultOnly) => "as default action",
+            (Place::Default, ActionScope::TableOnly) => "in entries",
+            _ => return Ok((position, action)),
+        };
+        Err(TranslateError::ActionScope {
+            table: self.info.preamble.name.clone(),
+            action: action.name.clone(),
+            allowed,
+        })
+    }
+
+    /// An action with its parameters as they lie in the program.
+    pub(super) fn bound(
+        &self,
+        call: &v1::Action,
+        place: Place,
+        sdn: &Sdn,
+    ) -> Result<Bound, UpdateError> {
+        let (position, action) = self.offered(call.action_id, place)?;
+        let mut params = Vec::with_capacity(action.params.len());
+        action.values(call, sdn, |param, value| {
+            params.push(value as u64);
+            if param.width > 64 {
+                params.push((value >> 64) as u64);
+            }
+        })?;
+        Ok(Bound {
+            index: u32::try_from(position).ok(),
+            params: params.into(),
+        })
+    }
+
+    /// An action by names.
+    pub(super) fn call(
+        &self,
+        call: &v1::Action,
+        place: Place,
+        sdn: &Sdn,
+    ) -> Result<ActionCall, UpdateError> {
+        let (_, action) = self.offered(call.action_id, place)?;
+        let mut params = Vec::with_capacity(action.params.len());
+        action.values(call, sdn, |param, value| {
+            params.push((param.name.clone(), value));
+        })?;
+        Ok(ActionCall {
+            name: action.name.clone(),
+            params,
+        })
+    }
+
+    /// As the control plane sees it; none for an action that P4Info lacks.
+    pub(super) fn action_to_proto(&self, bound: &Bound, sdn: &Sdn) -> Option<v1::Action> {
+        let action = self.actions.get(bound.index? as usize)?;
+        let mut words = bound.params.iter().copied();
+        let params = action.params.iter().map(|param| {
+            let low = words.next().unwrap_or(0);
+            let high = if param.width > 64 {
+                words.next().unwrap_or(0)
+            } else {
+                0
+            };
+            param.to_proto(u128::from(low) | u128::from(high) << 64, sdn)
+        });
+        Some(v1::Action {
+            action_id: action.id,
+            params: params.collect(),
+        })
+        .filter(|action| action.action_id != 0)
+    }
+
+    /// As the control plane sees it.
+    pub(super) fn call_to_proto(&self, call: &ActionCall, sdn: &Sdn) -> Option<v1::Action> {
+        let action = self.actions.iter().find(|a| a.name == call.name)?;
+        let params = action.params.iter().filter_map(|param| {
+            let (_, value) = call.params.iter().find(|(name, _)| *name == param.name)?;
+            Some(param.to_proto(*value, sdn))
+        });
+        Some(v1::Action {
+            action_id: action.id,
+            params: params.collect(),
+        })
+    }
+}
+
+impl BoundAction {
+    /// Hands over each parameter's value, in order.
+    fn values(
+        &self,
+        call: &v1::Action,
+        sdn: &Sdn,
+        mut each: impl FnMut(&BoundParam, u128),
+    ) -> Result<(), UpdateError> {
+        for (at, param) in self.params.iter().enumerate() {
+            // Usually in order.
+            let given = match call.params.get(at) {
+                Some(given) if given.param_id == param.id => given,
+                _ => {
+                    let mut given = call.params.iter();
+                    let given = given.find(|p| p.param_id == param.id);
+                    given.ok_or_else(|| TranslateError::Missing {
+                        owner: self.name.clone(),
+                        kind: "parameter",
+                        field: param.name.clone(),
+                    })?
+                }
+            };
+            each(param, param.value(&given.value, sdn)?);
+        }
+        if call.params.len() == self.params.len() {
+            return Ok(());
+        }
+        let known = |id: u32| self.params.iter().find(|p| p.id == id);
+        for (at, given) in call.params.iter().enumerate() {
+            let owner = self.name.clone();
+            let Some(param) = known(given.param_id) else {
+                return Err(TranslateError::UnknownField {
+                    owner,
+                    kind: "parameter",
+                    field: given.param_id.to_string(),
+                }
+                .into());
+            };
+            if call.params[..at]
+                .iter()
+                .any(|p| p.param_id == given.param_id)
+            {
+                return Err(TranslateError::Twice {
+                    owner,
+                    kind: "parameter",
+                    field: param.name.clone(),
+                }
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BoundParam {
+    fn value(&self, given: &[u8], sdn: &Sdn) -> Result<u128, UpdateError> {
+        if let Form::Text(uri) = &self.form {
+            return sdn.value(uri, given, self.width);
+        }
+        // A translated value is a number of the control plane's width that has to fit the program's as well.
+        let value = bytes::decode(given, self.bitwidth.min(self.width));
+        value.map_err(|source| {
+            TranslateError::Value {
+                field: self.name.clone(),
+                source,
+            }
+            .into()
+        })
+    }
+
+    fn to_proto(&self, value: u128, sdn: &Sdn) -> v1::action::Param {
+        v1::action::Param {
+            param_id: self.id,
+            value: match &self.form {
+                Form::Number => bytes::encode(value),
+                Form::Text(uri) => sdn.text(uri, value),
+            },
+        }
+    }
+}

@@ -1,0 +1,526 @@
+//! Table entries: the protocol's form ↔ the program's (P4Runtime 1.4, section 9.1).
+
+use super::{Binding, BoundTable, Sdn, invalid};
+use p4rt::rpc::Code;
+use p4rt::status::UpdateError;
+use p4rt::translate::TranslateError;
+use p4rt::translate::action::Place;
+use p4rt::translate::table::check_priority;
+use p4rt::v1;
+use pipeline::{
+    CounterValue, EntryAction, EntryRef, EntryState, EntryWrite, FieldKey, GroupMember, Indirect,
+    MeterConfig, Note, OneShotAction,
+};
+use v1::table_action::Type as ActionKind;
+use v1::update::Type;
+
+type Result<T> = std::result::Result<T, UpdateError>;
+
+/// Which of an entry's parts a read asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::server) struct ReadFlags {
+    meter: bool,
+    meter_counts: bool,
+    counter: bool,
+    since_hit: bool,
+}
+
+impl ReadFlags {
+    pub(in crate::server) fn of(query: &v1::TableEntry) -> Self {
+        Self {
+            meter: query.meter_config.is_some(),
+            meter_counts: query.meter_counter_data.is_some(),
+            counter: query.counter_data.is_some(),
+            since_hit: query.time_since_last_hit.is_some(),
+        }
+    }
+}
+
+impl BoundTable {
+    fn name(&self) -> &str {
+        &self.info.preamble.name
+    }
+
+    fn key(&self, entry: &v1::TableEntry, sdn: &Sdn) -> Result<Vec<FieldKey>> {
+        let mut key = Vec::with_capacity(self.fields.len());
+        let mut used = 0;
+        for (at, field) in self.fields.iter().enumerate() {
+            // Usually in order.
+            let given = match entry.r#match.get(at) {
+                Some(given) if given.field_id == field.info.id => Some(given),
+                _ => entry.r#match.iter().find(|m| m.field_id == field.info.id),
+            };
+            key.push(match given {
+                Some(given) => {
+                    used += 1;
+                    field.key(self.name(), given, sdn)?
+                }
+                None => field.left_out(self.name())?,
+            });
+        }
+        if used == entry.r#match.len() {
+            return Ok(key);
+        }
+        for (at, given) in entry.r#match.iter().enumerate() {
+            let owner = self.name().to_owned();
+            let Some(field) = self.fields.iter().find(|f| f.info.id == given.field_id) else {
+                let field = given.field_id.to_string();
+                let kind = "key field";
+                return Err(TranslateError::UnknownField { owner, kind, field }.into());
+            };
+            if entry.r#match[..at]
+                .iter()
+                .any(|m| m.field_id == given.field_id)
+            {
+                let field = field.info.name.clone();
+                let kind = "key field";
+                return Err(TranslateError::Twice { owner, kind, field }.into());
+            }
+        }
+        Ok(key)
+    }
+
+    /// Which entry is meant.
+    pub(in crate::server) fn entry_ref(
+        &self,
+        entry: &v1::TableEntry,
+        binding: &Binding,
+    ) -> Result<EntryRef> {
+        if entry.is_default_action {
+            self.check_default(entry)?;
+            return Ok(EntryRef::Default);
+        }
+        check_priority(&self.info, entry.priority)?;
+        Ok(EntryRef::Entry(
+            entry.priority,
+            self.key(entry, &binding.sdn)?,
+        ))
+    }
+
+    /// The default entry has neither key nor priority nor a timeout.
+    pub(in crate::server) fn check_default(&self, entry: &v1::TableEntry) -> Result<()> {
+        if !entry.r#match.is_empty() || entry.priority != 0 {
+            let name = self.name();
+            return Err(invalid(format!(
+                "{name}: the default entry has neither key nor priority"
+            )));
+        }
+        if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
+            return Err(invalid("the default entry has no idle timeout"));
+        }
+        Ok(())
+    }
+
+    /// The whole of an entry that is to be inserted or modified.
+    pub(in crate::server) fn write(
+        &self,
+        kind: Type,
+        entry: &v1::TableEntry,
+        binding: &Binding,
+    ) -> Result<EntryWrite> {
+        check_priority(&self.info, entry.priority)?;
+        let key = self.key(entry, &binding.sdn)?;
+        if self.fields.is_empty() {
+            return Err(invalid(
+                "a table without a key has no entries but the default one",
+            ));
+        }
+        self.check_attached(entry)?;
+        if entry.time_since_last_hit.is_some() {
+            return Err(invalid("time_since_last_hit is set by the switch"));
+        }
+        let idle_timeout_ns = u64::try_from(entry.idle_timeout_ns)
+            .map_err(|_| invalid("the idle timeout is negative"))?;
+        if idle_timeout_ns != 0 && !self.info.idle_timeout {
+            return Err(invalid(format!("{} has no idle timeouts", self.name())));
+        }
+        let action = match &entry.action {
+            Some(action) => self.action(action, binding)?,
+            None if kind == Type::Modify => EntryAction::Keep,
+            None => return Err(TranslateError::Unset { what: "action" }.into()),
+        };
+        #[allow(deprecated)]
+        let number = entry.controller_metadata;
+        let noted = number != 0 || !entry.metadata.is_empty();
+        Ok(EntryWrite {
+            key,
+            priority: entry.priority,
+            action,
+            meter: entry.meter_config.as_ref().map(meter_config).transpose()?,
+            clear_meter_counts: clears(entry.meter_counter_data.as_ref())?,
+            counter: entry.counter_data.as_ref().map(counter_value).transpose()?,
+            idle_timeout_ns,
+            note: noted.then(|| {
+                Box::new(Note {
+                    metadata: entry.metadata.clone(),
+                    number,
+                })
+            }),
+        })
+    }
+
+    /// Direct counters and meters are there for those tables only that have them.
+    pub(in crate::server) fn check_attached(&self, entry: &v1::TableEntry) -> Result<()> {
+        if entry.counter_data.is_some() && !self.has_counter {
+            return Err(invalid(format!("{} has no direct counter", self.name())));
+        }
+        let metered = entry.meter_config.is_some() || entry.meter_counter_data.is_some();
+        if metered && !self.has_meter {
+            return Err(invalid(format!("{} has no direct meter", self.name())));
+        }
+        Ok(())
+    }
+
+    fn action(&self, action: &v1::TableAction, binding: &Binding) -> Result<EntryAction> {
+        let kind = action.r#type.as_ref();
+        let kind = kind.ok_or(TranslateError::Unset {
+            what: "action type",
+        })?;
+        let indirect = self.info.implementation_id != 0;
+        if indirect == matches!(kind, ActionKind::Action(_)) {
+            let name = self.name();
+            let reason = if indirect {
+                "its entries name members or groups, they have no actions of their own"
+            } else {
+                "it has no action profile"
+            };
+            return Err(invalid(format!("{name}: {reason}")));
+        }
+        Ok(match kind {
+            ActionKind::Action(call) => {
+                EntryAction::Own(self.bound(call, Place::Entry, &binding.sdn)?)
+            }
+            ActionKind::ActionProfileMemberId(id) => EntryAction::Named(Indirect::Member(*id)),
+            ActionKind::ActionProfileGroupId(id) => EntryAction::Named(Indirect::Group(*id)),
+            ActionKind::ActionProfileActionSet(set) => {
+                let profile = binding
+                    .index
+                    .action_profiles
+                    .with_id(self.info.implementation_id);
+                let sized = profile.filter(|p| p.with_selector);
+                let sized =
+                    sized.ok_or_else(|| invalid("the table's action profile has no selector"))?;
+                let action = |a: &v1::ActionProfileAction| {
+                    let call = a.action.as_ref();
+                    let call = call.ok_or(TranslateError::Unset { what: "action" })?;
+                    Ok(OneShotAction {
+                        call: self.call(call, Place::Entry, &binding.sdn)?,
+                        weight: weight(a.weight)?,
+                        watch_port: binding
+                            .watch_port(a.watch_kind.as_ref().map(WatchKind::from))?,
+                    })
+                };
+                let actions = set.action_profile_actions.iter().map(action);
+                let actions = actions.collect::<Result<Vec<_>>>()?;
+                let weights = actions.iter().map(|a| a.weight);
+                crate::server::profiles::check_size(sized, weights, sized.max_group_size)?;
+                EntryAction::OneShot(actions)
+            }
+        })
+    }
+
+    /// The id of an entry's own action.
+    pub(in crate::server) fn action_id(&self, action: &EntryAction) -> Option<u32> {
+        match action {
+            EntryAction::Own(bound) => Some(self.actions.get(bound.index? as usize)?.id),
+            _ => None,
+        }
+    }
+
+    /// The action that is to stand where no entry matches.
+    pub(in crate::server) fn default_call(
+        &self,
+        action: &v1::TableAction,
+        binding: &Binding,
+    ) -> Result<p4lang::runtime::ActionCall> {
+        match &action.r#type {
+            Some(ActionKind::Action(call)) => self.call(call, Place::Default, &binding.sdn),
+            Some(_) => Err(invalid("the default entry has an action of its own")),
+            None => Err(TranslateError::Unset {
+                what: "action type",
+            }
+            .into()),
+        }
+    }
+
+    /// An entry as the protocol says it.
+    pub(in crate::server) fn entry_to_proto(
+        &self,
+        state: &EntryState,
+        flags: ReadFlags,
+        binding: &Binding,
+    ) -> Result<v1::TableEntry> {
+        let mut matches = Vec::with_capacity(self.fields.len());
+        for (field, key) in self.fields.iter().zip(&state.key) {
+            matches.extend(field.to_proto(self.name(), key, &binding.sdn)?);
+        }
+        Ok(v1::TableEntry {
+            table_id: self.info.preamble.id,
+            r#match: matches,
+            action: self.entry_action_to_proto(&state.action, binding),
+            priority: state.priority,
+            #[allow(deprecated)]
+            controller_metadata: state.note.number,
+            metadata: state.note.metadata.clone(),
+            is_const: state.is_const,
+            idle_timeout_ns: state.idle_timeout_ns.cast_signed(),
+            time_since_last_hit: (flags.since_hit && self.info.idle_timeout).then(|| {
+                v1::table_entry::IdleTimeout {
+                    elapsed_ns: state.since_hit_ns.cast_signed(),
+                }
+            }),
+            ..self.attached_to_proto(flags, state.counter, state.meter, &state.meter_counts)
+        })
+    }
+
+    fn attached_to_proto(
+        &self,
+        flags: ReadFlags,
+        counter: CounterValue,
+        meter: Option<MeterConfig>,
+        counts: &pipeline::ColourCounts,
+    ) -> v1::TableEntry {
+        let (counted, metered) = (self.has_counter, self.has_meter);
+        v1::TableEntry {
+            meter_config: meter
+                .filter(|_| flags.meter && metered)
+                .map(config_to_proto),
+            counter_data: (flags.counter && counted).then(|| counter_to_proto(counter)),
+            meter_counter_data: (flags.meter_counts && metered).then(|| counts_to_proto(counts)),
+            ..Default::default()
+        }
+    }
+
+    fn entry_action_to_proto(
+        &self,
+        action: &EntryAction,
+        binding: &Binding,
+    ) -> Option<v1::TableAction> {
+        let sdn = &binding.sdn;
+        let kind = match action {
+            EntryAction::Own(bound) => ActionKind::Action(self.action_to_proto(bound, sdn)?),
+            EntryAction::Named(Indirect::Member(id)) => ActionKind::ActionProfileMemberId(*id),
+            EntryAction::Named(Indirect::Group(id)) => ActionKind::ActionProfileGroupId(*id),
+            EntryAction::Named(Indirect::OneShot(_)) | EntryAction::Keep => return None,
+            EntryAction::OneShot(actions) => {
+                let action = |a: &OneShotAction| v1::ActionProfileAction {
+                    action: self.call_to_proto(&a.call, sdn),
+                    weight: a.weight.cast_signed(),
+                    watch_kind: a.watch_port.map(|port| {
+                        v1::action_profile_action::WatchKind::WatchPort(binding.port_to_proto(port))
+                    }),
+                };
+                ActionKind::ActionProfileActionSet(v1::ActionProfileActionSet {
+                    action_profile_actions: actions.iter().map(action).collect(),
+                })
+            }
+        };
+        Some(v1::TableAction { r#type: Some(kind) })
+    }
+
+    /// The default entry as the protocol says it.
+    pub(in crate::server) fn default_to_proto(
+        &self,
+        state: &DefaultState,
+        flags: ReadFlags,
+        binding: &Binding,
+    ) -> v1::TableEntry {
+        let action = self.action_to_proto(&state.bound, &binding.sdn);
+        let (counter, meter) = (state.counter, &state.meter);
+        v1::TableEntry {
+            table_id: self.info.preamble.id,
+            is_default_action: true,
+            is_const: self.info.const_default_action_id != 0,
+            action: action.map(|action| v1::TableAction {
+                r#type: Some(ActionKind::Action(action)),
+            }),
+            metadata: state.note.metadata.clone(),
+            #[allow(deprecated)]
+            controller_metadata: state.note.number,
+            ..self.attached_to_proto(flags, counter, meter.config(), &meter.counts())
+        }
+    }
+
+    /// The key fields of an entry alone.
+    pub(in crate::server) fn key_to_proto(
+        &self,
+        entry: &EntryRef,
+        binding: &Binding,
+    ) -> Result<v1::TableEntry> {
+        let mut proto = v1::TableEntry {
+            table_id: self.info.preamble.id,
+            is_default_action: *entry == EntryRef::Default,
+            ..Default::default()
+        };
+        if let EntryRef::Entry(priority, key) = entry {
+            proto.priority = *priority;
+            for (field, key) in self.fields.iter().zip(key) {
+                let given = field.to_proto(self.name(), key, &binding.sdn)?;
+                proto.r#match.extend(given);
+            }
+        }
+        Ok(proto)
+    }
+
+    /// An action of a member of this table's profile.
+    pub(in crate::server) fn member_call(
+        &self,
+        call: &v1::Action,
+        binding: &Binding,
+    ) -> Result<p4lang::runtime::ActionCall> {
+        self.call(call, Place::Entry, &binding.sdn)
+    }
+
+    /// As the protocol says it.
+    pub(in crate::server) fn member_to_proto(
+        &self,
+        call: &p4lang::runtime::ActionCall,
+        binding: &Binding,
+    ) -> Option<v1::Action> {
+        self.call_to_proto(call, &binding.sdn)
+    }
+}
+
+/// What stands where no entry matches.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct DefaultState {
+    pub(in crate::server) bound: pipeline::Bound,
+    pub(in crate::server) counter: CounterValue,
+    pub(in crate::server) meter: pipeline::MeterCell,
+    pub(in crate::server) note: Note,
+}
+
+/// The two messages that watch a port have a type each.
+pub(in crate::server) enum WatchKind<'a> {
+    Number(i32),
+    Port(&'a [u8]),
+}
+
+impl<'a> From<&'a v1::action_profile_action::WatchKind> for WatchKind<'a> {
+    fn from(kind: &'a v1::action_profile_action::WatchKind) -> Self {
+        use v1::action_profile_action::WatchKind as Kind;
+        match kind {
+            #[allow(deprecated)]
+            Kind::Watch(port) => Self::Number(*port),
+            Kind::WatchPort(port) => Self::Port(port),
+        }
+    }
+}
+
+impl<'a> From<&'a v1::action_profile_group::member::WatchKind> for WatchKind<'a> {
+    fn from(kind: &'a v1::action_profile_group::member::WatchKind) -> Self {
+        use v1::action_profile_group::member::WatchKind as Kind;
+        match kind {
+            #[allow(deprecated)]
+            Kind::Watch(port) => Self::Number(*port),
+            Kind::WatchPort(port) => Self::Port(port),
+        }
+    }
+}
+
+impl Binding {
+    /// The port that a member's liveness depends on; empty: none.
+    pub(in crate::server) fn watch_port(&self, kind: Option<WatchKind<'_>>) -> Result<Option<u32>> {
+        match kind {
+            None | Some(WatchKind::Number(0) | WatchKind::Port([])) => Ok(None),
+            Some(WatchKind::Number(port)) => Ok(Some(port.cast_unsigned())),
+            Some(WatchKind::Port(port)) => self.port(port).map(Some),
+        }
+    }
+
+    /// A group's member.
+    pub(in crate::server) fn group_member(
+        &self,
+        member: &v1::action_profile_group::Member,
+    ) -> Result<GroupMember> {
+        Ok(GroupMember {
+            member: member.member_id,
+            weight: weight(member.weight)?,
+            watch_port: self.watch_port(member.watch_kind.as_ref().map(WatchKind::from))?,
+        })
+    }
+}
+
+fn weight(weight: i32) -> Result<u32> {
+    match u32::try_from(weight) {
+        Ok(0) | Err(_) => Err(invalid(format!("a weight of {weight}"))),
+        Ok(weight) => Ok(weight),
+    }
+}
+
+/// A meter's configuration; all of ours are two-rate three-colour markers.
+pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterConfig> {
+    let value = |name: &str, value: i64| {
+        u64::try_from(value).map_err(|_| invalid(format!("meter config: {name} is negative")))
+    };
+    if config.eburst != 0 {
+        return Err(invalid(
+            "meter config: eburst belongs to single-rate markers",
+        ));
+    }
+    let config = MeterConfig {
+        cir: value("cir", config.cir)?,
+        cburst: value("cburst", config.cburst)?,
+        pir: value("pir", config.pir)?,
+        pburst: value("pburst", config.pburst)?,
+    };
+    if config.cir > config.pir {
+        return Err(invalid(
+            "meter config: the committed rate is above the peak rate",
+        ));
+    }
+    Ok(config)
+}
+
+/// As the protocol says it.
+pub(in crate::server) fn config_to_proto(config: MeterConfig) -> v1::MeterConfig {
+    v1::MeterConfig {
+        cir: config.cir.cast_signed(),
+        cburst: config.cburst.cast_signed(),
+        pir: config.pir.cast_signed(),
+        pburst: config.pburst.cast_signed(),
+        eburst: 0,
+    }
+}
+
+/// Whether a meter's counts begin anew; they cannot be set to anything but 0.
+pub(in crate::server) fn clears(counts: Option<&v1::MeterCounterData>) -> Result<bool> {
+    let Some(counts) = counts else {
+        return Ok(false);
+    };
+    let mut colours = [counts.green, counts.yellow, counts.red]
+        .into_iter()
+        .flatten();
+    if colours.any(|c| c != v1::CounterData::default()) {
+        return Err(invalid("a meter's counts can only be set to 0"));
+    }
+    Ok(true)
+}
+
+/// A counter's value.
+pub(in crate::server) fn counter_value(data: &v1::CounterData) -> Result<CounterValue> {
+    let value = |value: i64| u64::try_from(value).map_err(|_| invalid("a counter is negative"));
+    Ok(CounterValue {
+        packets: value(data.packet_count)?,
+        bytes: value(data.byte_count)?,
+    })
+}
+
+/// As the protocol says it.
+pub(in crate::server) fn counter_to_proto(value: CounterValue) -> v1::CounterData {
+    v1::CounterData {
+        byte_count: value.bytes.cast_signed(),
+        packet_count: value.packets.cast_signed(),
+    }
+}
+
+/// As the protocol says it.
+pub(in crate::server) fn counts_to_proto(counts: &pipeline::ColourCounts) -> v1::MeterCounterData {
+    let [green, yellow, red] = counts.map(|count| Some(counter_to_proto(count)));
+    v1::MeterCounterData { green, yellow, red }
+}
+
+/// An entry that is not there.
+pub(in crate::server) fn no_entry() -> UpdateError {
+    UpdateError::new(Code::NotFound, "no such entry")
+}

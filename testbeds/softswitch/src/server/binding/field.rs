@@ -1,0 +1,158 @@
+//! Key fields: the control plane's matches ↔ the program's.
+
+use super::{Sdn, invalid};
+use p4lang::p4info::{MatchField, MatchType};
+use p4lang::runtime::Match;
+use p4rt::rpc::Code;
+use p4rt::status::UpdateError;
+use p4rt::translate::TranslateError;
+use p4rt::translate::matches::{match_from_proto, match_to_proto};
+use p4rt::{bytes, v1};
+use pipeline::{FieldKey, FieldSpec};
+use v1::field_match::{self, FieldMatchType};
+
+/// How values go over the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As byte strings.
+    Number,
+    /// As strings, translated under this URI.
+    Text(String),
+}
+
+/// A key field of a table or value set.
+pub(super) struct Field {
+    pub(super) info: MatchField,
+    spec: FieldSpec,
+    form: Form,
+}
+
+impl Field {
+    pub(super) fn new(info: &MatchField, spec: &FieldSpec, form: Form) -> Self {
+        Self {
+            info: info.clone(),
+            spec: spec.clone(),
+            form,
+        }
+    }
+
+    /// The program's form of a match.
+    pub(super) fn key(
+        &self,
+        owner: &str,
+        given: &v1::FieldMatch,
+        sdn: &Sdn,
+    ) -> Result<FieldKey, UpdateError> {
+        let value = match &self.form {
+            Form::Number => {
+                let value = match_from_proto(owner, &self.info, given)?;
+                self.narrowed(value)?
+            }
+            Form::Text(uri) => {
+                let (text, value): (_, fn(u128) -> Match) = match &given.field_match_type {
+                    Some(FieldMatchType::Exact(exact)) => (&exact.value, Match::Exact),
+                    Some(FieldMatchType::Optional(optional)) => (&optional.value, Match::Optional),
+                    _ => return Err(self.untranslatable()),
+                };
+                value(sdn.value(uri, text, self.spec.width)?)
+            }
+        };
+        let key = self.spec.key(&value);
+        key.map_err(|error| {
+            UpdateError::new(crate::server::errors::of_table(&error), error.to_string())
+        })
+    }
+
+    /// What is meant where the field is left out.
+    pub(super) fn left_out(&self, owner: &str) -> Result<FieldKey, UpdateError> {
+        self.spec.dont_care().map_err(|_| {
+            let missing = TranslateError::Missing {
+                owner: owner.to_owned(),
+                kind: "key field",
+                field: self.info.name.clone(),
+            };
+            missing.into()
+        })
+    }
+
+    /// As the control plane sees it; none for a don't-care.
+    pub(super) fn to_proto(
+        &self,
+        owner: &str,
+        key: &FieldKey,
+        sdn: &Sdn,
+    ) -> Result<Option<v1::FieldMatch>, TranslateError> {
+        let Some(value) = self.spec.match_of(key) else {
+            return Ok(None);
+        };
+        let Form::Text(uri) = &self.form else {
+            return match_to_proto(owner, &self.info, self.widened(value));
+        };
+        let kind = match value {
+            Match::Exact(value) => FieldMatchType::Exact(field_match::Exact {
+                value: sdn.text(uri, value),
+            }),
+            Match::Optional(value) => FieldMatchType::Optional(field_match::Optional {
+                value: sdn.text(uri, value),
+            }),
+            _ => {
+                let what = "masks and ranges of translated values".to_owned();
+                return Err(TranslateError::Unsupported { what });
+            }
+        };
+        Ok(Some(v1::FieldMatch {
+            field_id: self.info.id,
+            field_match_type: Some(kind),
+        }))
+    }
+
+    /// From the control plane's width to the program's. Masks are translated only where they select one value.
+    fn narrowed(&self, value: Match) -> Result<Match, UpdateError> {
+        let (theirs, ours) = (self.info.bitwidth, self.spec.width);
+        if theirs == ours {
+            return Ok(value);
+        }
+        match value {
+            Match::Exact(_) | Match::Optional(_) => Ok(value),
+            Match::Lpm { value, prefix_len } if prefix_len == theirs => Ok(Match::Lpm {
+                value,
+                prefix_len: ours,
+            }),
+            Match::Ternary { value, mask } if mask == bytes::max(theirs) => Ok(Match::Ternary {
+                value,
+                mask: bytes::max(ours),
+            }),
+            Match::Range { low, high } if low == high => Ok(value),
+            _ => Err(self.untranslatable()),
+        }
+    }
+
+    fn widened(&self, value: Match) -> Match {
+        let (theirs, ours) = (self.info.bitwidth, self.spec.width);
+        match value {
+            Match::Lpm { value, prefix_len } if prefix_len == ours => Match::Lpm {
+                value,
+                prefix_len: theirs,
+            },
+            Match::Ternary { value, mask } if mask == bytes::max(ours) => Match::Ternary {
+                value,
+                mask: bytes::max(theirs),
+            },
+            value => value,
+        }
+    }
+
+    fn untranslatable(&self) -> UpdateError {
+        if matches!(self.info.match_type, MatchType::Exact | MatchType::Optional) {
+            return invalid(format!(
+                "key field `{}` is matched in another way",
+                self.info.name
+            ));
+        }
+        let message = format!(
+            "key field `{}` is translated: masks and ranges that mean more than one value are not",
+            self.info.name
+        );
+        UpdateError::new(Code::Unimplemented, message)
+    }
+}

@@ -1,0 +1,281 @@
+//! Digest lists (P4Runtime 1.4, section 9.8): what is gathered, when it is sent, and what is not sent twice. Pure: time is
+//! an argument, lists come out as values.
+
+use p4rt::rpc::Code;
+use p4rt::status::{UpdateError, UpdateResult};
+use p4rt::v1;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use v1::update::Type;
+
+/// Messages in a list where the client sets no limit.
+const LIST_LIMIT: usize = 1024;
+/// Messages remembered until they are acknowledged; beyond, the oldest list is forgotten and may be sent again.
+const UNACKNOWLEDGED: usize = 65_536;
+
+/// How messages are gathered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct DigestConfig {
+    max_timeout_ns: u64,
+    /// 0: no limit of the client's.
+    max_list_size: usize,
+    ack_timeout_ns: u64,
+}
+
+impl DigestConfig {
+    pub(super) fn new(config: &v1::digest_entry::Config) -> Result<Self, UpdateError> {
+        let negative = |_| UpdateError::new(Code::InvalidArgument, "a digest's config is negative");
+        Ok(Self {
+            max_timeout_ns: u64::try_from(config.max_timeout_ns).map_err(negative)?,
+            max_list_size: usize::try_from(config.max_list_size).map_err(negative)?,
+            ack_timeout_ns: u64::try_from(config.ack_timeout_ns).map_err(negative)?,
+        })
+    }
+
+    pub(super) fn to_proto(self) -> v1::digest_entry::Config {
+        v1::digest_entry::Config {
+            max_timeout_ns: self.max_timeout_ns.cast_signed(),
+            max_list_size: i32::try_from(self.max_list_size).unwrap_or(i32::MAX),
+            ack_timeout_ns: self.ack_timeout_ns.cast_signed(),
+        }
+    }
+
+    fn list_size(&self) -> usize {
+        match self.max_list_size {
+            // A list is sent with its first message if nothing may wait.
+            _ if self.max_timeout_ns == 0 => 1,
+            0 => LIST_LIMIT,
+            size => size.min(LIST_LIMIT),
+        }
+    }
+}
+
+/// Which digests are on.
+pub(super) type Configs = BTreeMap<u32, DigestConfig>;
+
+/// Applies a digest entry's update to the configuration.
+pub(super) fn configure(
+    configs: &mut Configs,
+    kind: Type,
+    id: u32,
+    config: DigestConfig,
+) -> UpdateResult {
+    let error = |code, message: &str| Err(UpdateError::new(code, message));
+    match (kind, configs.contains_key(&id)) {
+        (Type::Insert, true) => return error(Code::AlreadyExists, "the digest is on"),
+        (Type::Modify | Type::Delete, false) => return error(Code::NotFound, "the digest is off"),
+        (Type::Delete, true) => configs.remove(&id),
+        _ => configs.insert(id, config),
+    };
+    Ok(())
+}
+
+/// A list to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) digest: u32,
+    pub(super) id: u64,
+    /// The messages' fields.
+    pub(super) messages: Vec<Vec<u128>>,
+}
+
+/// All digests of a program.
+#[derive(Debug, Default)]
+pub(super) struct Digests {
+    configs: Configs,
+    buffers: BTreeMap<u32, Buffer>,
+    next_list: u64,
+}
+
+#[derive(Debug, Default)]
+struct Buffer {
+    /// In order of arrival.
+    messages: Vec<Vec<u128>>,
+    first_ns: u64,
+    /// What is in `messages` or in a list that is not acknowledged.
+    known: BTreeSet<Vec<u128>>,
+    /// Number, time, messages.
+    sent: VecDeque<(u64, u64, Vec<Vec<u128>>)>,
+    remembered: usize,
+}
+
+impl Digests {
+    pub(super) fn configs(&self) -> &Configs {
+        &self.configs
+    }
+
+    /// Takes a new configuration; what a digest that is off has gathered is dropped.
+    pub(super) fn set_configs(&mut self, configs: Configs) {
+        self.buffers.retain(|id, _| configs.contains_key(id));
+        self.configs = configs;
+    }
+
+    /// The program has sent a message.
+    pub(super) fn message(&mut self, now_ns: u64, digest: u32, fields: Vec<u128>) -> Option<List> {
+        let config = *self.configs.get(&digest)?;
+        let buffer = self.buffers.entry(digest).or_default();
+        buffer.forget(now_ns, config.ack_timeout_ns);
+        if !buffer.known.insert(fields.clone()) {
+            return None;
+        }
+        if buffer.messages.is_empty() {
+            buffer.first_ns = now_ns;
+        }
+        buffer.messages.push(fields);
+        if buffer.messages.len() < config.list_size() {
+            return None;
+        }
+        self.list(now_ns, digest)
+    }
+
+    /// The client has acted on a list.
+    pub(super) fn acknowledge(&mut self, digest: u32, list: u64) {
+        if let Some(buffer) = self.buffers.get_mut(&digest)
+            && let Some(at) = buffer.sent.iter().position(|(id, ..)| *id == list)
+        {
+            buffer.remove(at);
+        }
+    }
+
+    /// A list whose time is over.
+    pub(super) fn due(&mut self, now_ns: u64) -> Option<List> {
+        let due = |(id, buffer): (&u32, &Buffer)| {
+            let at = self.due_ns(*id, buffer)?;
+            (at <= now_ns).then_some(*id)
+        };
+        let digest = self.buffers.iter().find_map(due)?;
+        self.list(now_ns, digest)
+    }
+
+    /// When [`Self::due`] has a list.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        let due = |(id, buffer): (&u32, &Buffer)| self.due_ns(*id, buffer);
+        self.buffers.iter().filter_map(due).min()
+    }
+
+    fn due_ns(&self, digest: u32, buffer: &Buffer) -> Option<u64> {
+        let config = self.configs.get(&digest)?;
+        let waiting = !buffer.messages.is_empty();
+        waiting.then(|| buffer.first_ns.saturating_add(config.max_timeout_ns))
+    }
+
+    fn list(&mut self, now_ns: u64, digest: u32) -> Option<List> {
+        let config = self.configs.get(&digest)?;
+        let buffer = self.buffers.get_mut(&digest)?;
+        self.next_list += 1;
+        let id = self.next_list;
+        let messages = std::mem::take(&mut buffer.messages);
+        buffer.remembered += messages.len();
+        buffer.sent.push_back((id, now_ns, messages.clone()));
+        buffer.forget(now_ns, config.ack_timeout_ns);
+        while buffer.remembered > UNACKNOWLEDGED {
+            buffer.remove(0);
+        }
+        Some(List {
+            digest,
+            id,
+            messages,
+        })
+    }
+}
+
+impl Buffer {
+    /// Forgets lists that are older than a client may take.
+    fn forget(&mut self, now_ns: u64, ack_timeout_ns: u64) {
+        while let Some((_, sent_ns, _)) = self.sent.front()
+            && now_ns.saturating_sub(*sent_ns) >= ack_timeout_ns
+        {
+            self.remove(0);
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        if let Some((.., messages)) = self.sent.remove(at) {
+            self.remembered -= messages.len();
+            for message in &messages {
+                self.known.remove(message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digests(max_timeout_ns: u64, max_list_size: usize, ack_timeout_ns: u64) -> Digests {
+        let config = DigestConfig {
+            max_timeout_ns,
+            max_list_size,
+            ack_timeout_ns,
+        };
+        let mut digests = Digests::default();
+        let mut configs = Configs::new();
+        configure(&mut configs, Type::Insert, 1, config).unwrap();
+        digests.set_configs(configs);
+        digests
+    }
+
+    fn messages(list: Option<List>) -> Option<Vec<u128>> {
+        list.map(|list| list.messages.concat())
+    }
+
+    #[test]
+    fn a_list_is_sent_when_it_is_full_or_old() {
+        let mut digests = digests(100, 3, 0);
+        assert_eq!(digests.message(0, 1, vec![1]), None);
+        assert_eq!(digests.message(5, 1, vec![1]), None, "known");
+        assert_eq!(digests.message(5, 1, vec![2]), None);
+        assert_eq!(
+            messages(digests.message(6, 1, vec![3])),
+            Some(vec![1, 2, 3])
+        );
+        assert_eq!(digests.next_ns(), None);
+        assert_eq!(digests.message(10, 1, vec![1]), None, "forgotten at once");
+        assert_eq!(digests.next_ns(), Some(110));
+        assert_eq!(digests.due(109), None);
+        assert_eq!(messages(digests.due(110)), Some(vec![1]));
+        assert_eq!(digests.message(0, 2, vec![1]), None, "off");
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_not_sent_again() {
+        let mut digests = digests(0, 0, 50);
+        let first = digests.message(0, 1, vec![1]).unwrap();
+        assert_eq!(digests.message(10, 1, vec![1]), None);
+        digests.acknowledge(1, first.id + 1);
+        assert_eq!(digests.message(11, 1, vec![1]), None, "another list");
+        digests.acknowledge(1, first.id);
+        let second = digests.message(12, 1, vec![1]).unwrap();
+        assert!(second.id > first.id);
+        assert_eq!(digests.message(61, 1, vec![1]), None);
+        assert!(digests.message(62, 1, vec![1]).is_some(), "too long ago");
+    }
+
+    #[test]
+    fn a_digest_is_switched_on_changed_and_switched_off() {
+        let mut configs = Configs::new();
+        let mut apply = |kind| {
+            let result = configure(&mut configs, kind, 7, DigestConfig::default());
+            result.map_err(|error| error.code)
+        };
+        assert_eq!(apply(Type::Modify), Err(Code::NotFound));
+        assert_eq!(apply(Type::Insert), Ok(()));
+        assert_eq!(apply(Type::Insert), Err(Code::AlreadyExists));
+        assert_eq!(apply(Type::Modify), Ok(()));
+        assert_eq!(apply(Type::Delete), Ok(()));
+        assert_eq!(apply(Type::Delete), Err(Code::NotFound));
+    }
+
+    #[test]
+    fn memory_of_unacknowledged_messages_is_bounded() {
+        let mut digests = digests(0, 1, u64::MAX);
+        for value in 0..=UNACKNOWLEDGED as u128 {
+            assert!(digests.message(0, 1, vec![value]).is_some());
+        }
+        assert_eq!(digests.message(0, 1, vec![1]), None, "remembered");
+        assert!(
+            digests.message(0, 1, vec![0]).is_some(),
+            "the oldest is not"
+        );
+    }
+}

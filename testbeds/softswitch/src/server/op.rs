@@ -1,0 +1,381 @@
+//! One update in the program's own terms, and its application between two frames.
+
+use super::binding::{self, Binding};
+use super::digests::DigestConfig;
+use super::{errors, profiles};
+use p4lang::p4info::{Counter, Digest, Meter};
+use p4lang::runtime::ActionCall;
+use p4rt::rpc::Code;
+use p4rt::status::{UpdateError, UpdateResult};
+use p4rt::translate::cells::index_from_proto;
+use p4rt::translate::{Item, Part, TranslateError};
+use p4rt::v1;
+use pipeline::{
+    CounterValue, DirectChange, EntryRef, EntryWrite, FieldKey, MeterConfig, ProfileGroup, Switch,
+};
+use v1::entity::Entity as Kind;
+use v1::update::Type;
+
+type Result<T> = std::result::Result<T, UpdateError>;
+
+/// A well-formed update.
+pub(super) enum Op {
+    Insert(usize, EntryWrite),
+    Modify(usize, EntryWrite),
+    Delete(usize, i32, Vec<FieldKey>),
+    /// Table, its name, the action or the program's own, counter and meter.
+    Default(usize, String, Option<ActionCall>, DirectChange),
+    Direct(usize, EntryRef, DirectChange),
+    /// Profile, number; deleted without an action.
+    Member(Type, String, u32, Option<ActionCall>),
+    Group(Type, String, u32, Option<ProfileGroup>),
+    /// Name, cells, configuration, whether counts begin anew.
+    Meter(String, std::ops::Range<u64>, Option<MeterConfig>, bool),
+    Counter(String, std::ops::Range<u64>, CounterValue),
+    Register(String, std::ops::Range<u64>, Vec<u128>),
+    ValueSet(String, Vec<Vec<FieldKey>>),
+    /// Groups and sessions.
+    Replication(Type, Item),
+    /// Not the program's: which lists the server makes.
+    Digest(Type, u32, DigestConfig),
+    /// Nothing is asked for.
+    Nothing,
+}
+
+fn invalid(message: impl Into<String>) -> UpdateError {
+    UpdateError::new(Code::InvalidArgument, message)
+}
+
+fn denied(message: impl Into<String>) -> UpdateError {
+    UpdateError::new(Code::PermissionDenied, message)
+}
+
+fn modify_only(kind: Type, what: &str) -> UpdateResult {
+    match kind {
+        Type::Modify => Ok(()),
+        _ => Err(invalid(format!(
+            "{what} is always there: it can only be modified"
+        ))),
+    }
+}
+
+impl Op {
+    /// What an update asks for.
+    pub(super) fn new(update: &v1::Update, binding: &Binding) -> Result<Op> {
+        let kind = update.r#type();
+        if kind == Type::Unspecified {
+            return Err(invalid("the update's type is not set"));
+        }
+        let entity = update.entity.as_ref();
+        let kinds = entity.and_then(|entity| entity.entity.as_ref());
+        match kinds.ok_or_else(|| invalid("the update has no entity"))? {
+            Kind::TableEntry(entry) => table_entry(kind, entry, binding),
+            Kind::DirectCounterEntry(entry) => {
+                modify_only(kind, "a direct counter")?;
+                let (table, at) = direct(entry.table_entry.as_ref(), binding)?;
+                if !table.has_counter {
+                    return Err(invalid("the table has no direct counter"));
+                }
+                let counter = entry
+                    .data
+                    .as_ref()
+                    .map(binding::counter_value)
+                    .transpose()?;
+                let change = DirectChange {
+                    counter,
+                    ..DirectChange::default()
+                };
+                Ok(Op::Direct(table.position, at, change))
+            }
+            Kind::DirectMeterEntry(entry) => {
+                modify_only(kind, "a direct meter")?;
+                let (table, at) = direct(entry.table_entry.as_ref(), binding)?;
+                if !table.has_meter {
+                    return Err(invalid("the table has no direct meter"));
+                }
+                let meter = entry
+                    .config
+                    .as_ref()
+                    .map(binding::meter_config)
+                    .transpose()?;
+                let change = DirectChange {
+                    counter: None,
+                    meter: Some(meter),
+                    clear_meter_counts: binding::clears(entry.counter_data.as_ref())?,
+                };
+                Ok(Op::Direct(table.position, at, change))
+            }
+            Kind::ActionProfileMember(member) => {
+                let (profile, call) = profiles::member(kind, member, binding)?;
+                Ok(Op::Member(kind, profile, member.member_id, call))
+            }
+            Kind::ActionProfileGroup(group) => {
+                let (profile, written) = profiles::group(kind, group, binding)?;
+                Ok(Op::Group(kind, profile, group.group_id, written))
+            }
+            Kind::MeterEntry(entry) => {
+                modify_only(kind, "a meter")?;
+                let id = entry.meter_id;
+                let meter = binding.index.meters.with_id(id);
+                let meter = meter.ok_or_else(|| TranslateError::unknown_id::<Meter>(id))?;
+                let name = &meter.preamble.name;
+                let index = index_from_proto(name, entry.index, meter.size)?;
+                let config = entry
+                    .config
+                    .as_ref()
+                    .map(binding::meter_config)
+                    .transpose()?;
+                let clears = binding::clears(entry.counter_data.as_ref())?;
+                Ok(Op::Meter(
+                    name.clone(),
+                    cells(index, meter.size),
+                    config,
+                    clears,
+                ))
+            }
+            Kind::CounterEntry(entry) => {
+                modify_only(kind, "a counter")?;
+                let id = entry.counter_id;
+                let counter = binding.index.counters.with_id(id);
+                let counter = counter.ok_or_else(|| TranslateError::unknown_id::<Counter>(id))?;
+                let name = &counter.preamble.name;
+                let index = index_from_proto(name, entry.index, counter.size)?;
+                // Without data a counter stays as it is.
+                let Some(data) = &entry.data else {
+                    return Ok(Op::Nothing);
+                };
+                let value = binding::counter_value(data)?;
+                Ok(Op::Counter(name.clone(), cells(index, counter.size), value))
+            }
+            Kind::RegisterEntry(entry) => {
+                modify_only(kind, "a register")?;
+                let entity = update.entity.clone().unwrap_or_default();
+                let item = Item::from_entity(&entity, &binding.index, Part::Whole)?;
+                let Item::Register {
+                    name,
+                    index,
+                    fields,
+                } = item
+                else {
+                    return Err(UpdateError::new(Code::Internal, "a register is none"));
+                };
+                let register = binding.index.registers.with_id(entry.register_id);
+                let cells = cells(index, register.map_or(0, |r| r.size));
+                Ok(Op::Register(name, cells, fields))
+            }
+            Kind::ValueSetEntry(entry) => {
+                modify_only(kind, "a value set")?;
+                let members = binding.value_set_members(entry)?;
+                let set = binding.index.value_sets.with_id(entry.value_set_id);
+                let name = set.map(|set| set.preamble.name.clone()).unwrap_or_default();
+                Ok(Op::ValueSet(name, members))
+            }
+            Kind::PacketReplicationEngineEntry(_) => {
+                let part = if kind == Type::Delete {
+                    Part::Key
+                } else {
+                    Part::Whole
+                };
+                let mut entity = update.entity.clone().unwrap_or_default();
+                binding.number_ports(&mut entity)?;
+                let item = Item::from_entity(&entity, &binding.index, part)?;
+                Ok(Op::Replication(kind, item))
+            }
+            Kind::DigestEntry(entry) => {
+                let id = entry.digest_id;
+                if binding.index.digests.with_id(id).is_none() {
+                    return Err(TranslateError::unknown_id::<Digest>(id).into());
+                }
+                let config = match (kind, &entry.config) {
+                    (Type::Delete, _) => DigestConfig::default(),
+                    (_, Some(config)) => DigestConfig::new(config)?,
+                    (_, None) => return Err(TranslateError::Unset { what: "config" }.into()),
+                };
+                Ok(Op::Digest(kind, id, config))
+            }
+            Kind::ExternEntry(_) => Err(extern_entries()),
+        }
+    }
+
+    /// Applies it to the program.
+    pub(super) fn apply(self, now_ns: u64, switch: &mut Switch) -> UpdateResult {
+        match self {
+            Op::Insert(table, write) => switch
+                .insert_whole(now_ns, table, write)
+                .map_err(errors::profile),
+            Op::Modify(table, write) => switch
+                .modify_whole(now_ns, table, write)
+                .map_err(errors::profile),
+            Op::Delete(table, priority, key) => switch
+                .delete_whole(table, priority, key)
+                .map_err(errors::table),
+            Op::Default(table, name, action, change) => {
+                switch
+                    .set_default_action(&name, action.as_ref())
+                    .map_err(errors::table)?;
+                switch
+                    .change_direct(now_ns, table, &EntryRef::Default, &change)
+                    .map_err(errors::table)
+            }
+            Op::Direct(table, entry, change) => switch
+                .change_direct(now_ns, table, &entry, &change)
+                .map_err(errors::table),
+            Op::Member(kind, profile, id, call) => match (kind, call) {
+                (Type::Insert, Some(call)) => switch.insert_member(&profile, id, &call),
+                (Type::Modify, Some(call)) => switch.modify_member(&profile, id, &call),
+                _ => switch.delete_member(&profile, id),
+            }
+            .map_err(errors::profile),
+            Op::Group(kind, profile, id, group) => match group {
+                Some(group) => switch.put_group(&profile, id, group, kind == Type::Modify),
+                None => switch.delete_group(&profile, id),
+            }
+            .map_err(errors::profile),
+            Op::Meter(name, mut cells, config, clears) => cells
+                .try_for_each(|cell| {
+                    if switch.meter_config(&name, cell)? != config {
+                        switch.meter_configure(&name, cell, config, now_ns)?;
+                    }
+                    if clears {
+                        switch.meter_clear_counts(&name, cell)?;
+                    }
+                    Ok(())
+                })
+                .map_err(errors::object),
+            Op::Counter(name, mut cells, value) => cells
+                .try_for_each(|cell| switch.counter_write(&name, cell, value))
+                .map_err(errors::object),
+            Op::Register(name, mut cells, fields) => cells
+                .try_for_each(|cell| switch.register_write(&name, cell, &fields))
+                .map_err(errors::object),
+            Op::ValueSet(name, members) => switch
+                .value_set_assign(&name, &members)
+                .map_err(errors::object),
+            Op::Replication(kind, item) => replicate(switch, kind, &item),
+            Op::Digest(..) | Op::Nothing => Ok(()),
+        }
+    }
+}
+
+pub(super) fn extern_entries() -> UpdateError {
+    let message = "extern entries: no architecture of this switch has any";
+    UpdateError::new(Code::Unimplemented, message)
+}
+
+fn table_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Result<Op> {
+    let table = binding.table(entry.table_id)?;
+    if entry.is_const {
+        return Err(invalid("is_const is set by the switch"));
+    }
+    if entry.is_default_action {
+        return default_entry(kind, entry, binding);
+    }
+    if table.info.is_const_table && (kind != Type::Modify || entry.action.is_some()) {
+        return Err(denied("the table's entries are constant"));
+    }
+    if kind == Type::Delete {
+        return match table.entry_ref(entry, binding)? {
+            EntryRef::Entry(priority, key) => Ok(Op::Delete(table.position, priority, key)),
+            EntryRef::Default => Err(invalid("the default entry is not deleted")),
+        };
+    }
+    let write = table.write(kind, entry, binding)?;
+    let constant_only = !table.info.has_initial_entries && !table.info.is_const_table;
+    if kind == Type::Modify && entry.action.is_none() && constant_only {
+        return Err(TranslateError::Unset { what: "action" }.into());
+    }
+    Ok(match kind {
+        Type::Insert => Op::Insert(table.position, write),
+        _ => Op::Modify(table.position, write),
+    })
+}
+
+fn default_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Result<Op> {
+    let table = binding.table(entry.table_id)?;
+    modify_only(kind, "a default entry")?;
+    table.check_default(entry)?;
+    table.check_attached(entry)?;
+    let name = &table.info.preamble.name;
+    if table.info.const_default_action_id != 0 {
+        return Err(denied("the table's default action is constant"));
+    }
+    if table.info.implementation_id != 0 && entry.action.is_some() {
+        return Err(denied(
+            "the default entry of a table with an action profile is constant",
+        ));
+    }
+    let action = entry.action.as_ref();
+    let reset = action.is_none();
+    let counter = entry.counter_data.as_ref().map(binding::counter_value);
+    let change = DirectChange {
+        // Resetting the entry resets what hangs on it.
+        counter: match counter.transpose()? {
+            None if reset && table.has_counter => Some(CounterValue::default()),
+            counter => counter,
+        },
+        meter: match &entry.meter_config {
+            Some(config) => Some(Some(binding::meter_config(config)?)),
+            None => Some(None),
+        },
+        clear_meter_counts: reset || binding::clears(entry.meter_counter_data.as_ref())?,
+    };
+    let action = action.map(|action| table.default_call(action, binding));
+    Ok(Op::Default(
+        table.position,
+        name.clone(),
+        action.transpose()?,
+        change,
+    ))
+}
+
+/// The table and entry that a direct counter or meter belongs to.
+pub(super) fn direct<'a>(
+    entry: Option<&v1::TableEntry>,
+    binding: &'a Binding,
+) -> Result<(&'a binding::BoundTable, EntryRef)> {
+    let entry = entry.ok_or(TranslateError::Unset {
+        what: "table_entry",
+    })?;
+    let table = binding.table(entry.table_id)?;
+    Ok((table, table.entry_ref(entry, binding)?))
+}
+
+/// One cell, or all.
+pub(super) fn cells(cell: Option<u64>, size: i64) -> std::ops::Range<u64> {
+    match cell {
+        Some(cell) => cell..cell.saturating_add(1),
+        None => 0..u64::try_from(size).unwrap_or(0),
+    }
+}
+
+fn replicate(switch: &mut Switch, kind: Type, item: &Item) -> UpdateResult {
+    let (present, what) = match item {
+        Item::MulticastGroup(group) => (
+            switch.multicast_groups().iter().any(|g| g.id == group.id),
+            "multicast group",
+        ),
+        Item::CloneSession(session) => (
+            switch.clone_sessions().iter().any(|s| s.id == session.id),
+            "clone session",
+        ),
+        _ => return Err(UpdateError::new(Code::Internal, "no replication entry")),
+    };
+    match (kind, present) {
+        (Type::Insert, true) => {
+            let message = format!("there is such a {what}");
+            return Err(UpdateError::new(Code::AlreadyExists, message));
+        }
+        (Type::Modify | Type::Delete, false) => {
+            return Err(UpdateError::new(Code::NotFound, format!("no such {what}")));
+        }
+        _ => {}
+    }
+    match (kind, item) {
+        (Type::Delete, Item::MulticastGroup(group)) => switch.delete_multicast_group(group.id),
+        (_, Item::MulticastGroup(group)) => switch.set_multicast_group(group),
+        (Type::Delete, Item::CloneSession(session)) => switch.delete_clone_session(session.id),
+        (_, Item::CloneSession(session)) => switch.set_clone_session(session),
+        _ => Ok(()),
+    }
+    .map_err(errors::replication)
+}

@@ -1,0 +1,197 @@
+//! The stream: digests, idle entries, roles, and a client that takes nothing.
+
+mod support;
+
+use p4rt::rpc::Code;
+use p4rt::v1;
+use p4rt::v1::entity::Entity as Kind;
+use p4rt::v1::stream_message_request::Update as Say;
+use p4rt::v1::stream_message_response::Update as Told;
+use support::raw::*;
+use support::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn digests_are_listed_and_acknowledged() {
+    let (instance, one, _two) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let digest_id = id(&raw.index.digests, "learn_t");
+    let digest = |max_list_size| {
+        let config = v1::digest_entry::Config {
+            max_timeout_ns: 3_600_000_000_000,
+            max_list_size,
+            ack_timeout_ns: 3_600_000_000_000,
+        };
+        Kind::DigestEntry(v1::DigestEntry {
+            digest_id,
+            config: Some(config),
+        })
+    };
+    let batch = vec![
+        (Modify, digest(1)),
+        (Insert, digest(2)),
+        (Insert, digest(2)),
+    ];
+    assert_eq!(
+        raw.write(batch).await,
+        [Code::NotFound, Code::Ok, Code::AlreadyExists]
+    );
+    let all = Kind::DigestEntry(v1::DigestEntry::default());
+    assert_eq!(raw.read(all).await, [digest(2)]);
+
+    let source = |last| [0xd1, 0, 0, 0, 0, last];
+    let learn = |last| assert!(one.send(&frame_from(source(last), 0)));
+    let data = |last: u8| {
+        use v1::p4_data::Data;
+        let bits = |value: &[u8]| v1::P4Data {
+            data: Some(Data::Bitstring(value.to_vec())),
+        };
+        let members = vec![bits(&source(last)), bits(&[1])];
+        v1::P4Data {
+            data: Some(Data::Struct(v1::P4StructLike { members })),
+        }
+    };
+    async fn list(raw: &mut Raw) -> v1::DigestList {
+        match raw.next().await {
+            Told::Digest(list) => list,
+            other => panic!("{other:?}"),
+        }
+    }
+    for last in [1, 1, 2, 1] {
+        learn(last);
+    }
+    let first = list(&mut raw).await;
+    assert_eq!(first.digest_id, digest_id);
+    assert_eq!(first.data, [data(1), data(2)], "each once");
+    learn(2);
+    learn(3);
+    learn(4);
+    let second = list(&mut raw).await;
+    assert_eq!(second.data, [data(3), data(4)], "2 is not acknowledged");
+    let list_id = first.list_id;
+    raw.say(Say::DigestAck(v1::DigestListAck { digest_id, list_id })).await;
+    // An answer comes for a wrong one only; it says that the right one has been seen.
+    let wrong = v1::DigestListAck {
+        digest_id: 1,
+        list_id,
+    };
+    raw.say(Say::DigestAck(wrong)).await;
+    let Told::Error(error) = raw.next().await else {
+        panic!("an error")
+    };
+    assert_eq!(error.canonical_code, Code::InvalidArgument as i32);
+    learn(2);
+    learn(1);
+    assert_eq!(list(&mut raw).await.data, [data(2), data(1)]);
+    raw.put(Delete, digest(0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_idle_entry_is_told_of() {
+    let (instance, ..) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let entry = v1::TableEntry {
+        idle_timeout_ns: 2_000_000,
+        metadata: b"why".to_vec(),
+        ..raw.entry("watched", &[9], "count_and_send", &[2])
+    };
+    raw.put(Insert, Kind::TableEntry(entry.clone())).await;
+    for _ in 0..2 {
+        let Told::IdleTimeoutNotification(told) = raw.next().await else {
+            panic!("a notification")
+        };
+        assert_eq!(told.table_entry, [entry.clone()]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_role_writes_and_reads_what_is_its_own() {
+    use prost::Message as _;
+    let (instance, ..) = switch(Some(program()));
+    let mut all = Raw::primary(&instance).await;
+    let forward = id(&all.index.tables, "forward");
+    // stratum.P4RoleConfig by hand: exclusive_p4_ids = [forward].
+    #[derive(prost::Message)]
+    struct Config {
+        #[prost(uint32, repeated, tag = "1")]
+        exclusive: Vec<u32>,
+    }
+    let config = Config {
+        exclusive: vec![forward],
+    };
+    let role = v1::Role {
+        name: "routing".into(),
+        config: Some(prost_types::Any {
+            type_url: "type.googleapis.com/stratum.P4RoleConfig".into(),
+            value: config.encode_to_vec(),
+        }),
+        ..Default::default()
+    };
+    let mut routing = Raw::with_role(&instance, Some(role)).await;
+    let mine = Kind::TableEntry(all.entry("forward", &[1], "send", &[1]));
+    let other = Kind::TableEntry(all.entry("watched", &[1], "count_and_send", &[1]));
+    let both = vec![(Insert, mine.clone()), (Insert, other.clone())];
+    assert_eq!(
+        all.write(both.clone()).await,
+        [Code::PermissionDenied, Code::Ok]
+    );
+    assert_eq!(
+        routing.write(both).await,
+        [Code::Ok, Code::PermissionDenied]
+    );
+    let entries = Kind::TableEntry(v1::TableEntry::default());
+    assert_eq!(routing.read(entries.clone()).await, [mine]);
+    assert_eq!(all.read(entries).await.len(), 3, "with the constant one");
+    let request = v1::SetForwardingPipelineConfigRequest {
+        device_id: DEVICE,
+        role: "routing".into(),
+        election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+        action: v1::set_forwarding_pipeline_config_request::Action::Commit.into(),
+        ..Default::default()
+    };
+    let refused = routing.grpc.set_forwarding_pipeline_config(request).await;
+    assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);
+}
+
+/// More than the socket's buffers, HTTP/2's window and the client's backlog hold together.
+const FLOOD: usize = 12_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_client_that_takes_nothing_holds_up_nobody() {
+    let (instance, one, two) = switch(Some(program()));
+    // Primary, so every packet for the controller is its; and it never reads its stream.
+    let mut deaf = Raw::primary(&instance).await;
+    let to_cpu = Kind::TableEntry(deaf.entry("forward", &[7], "send", &[0x01, 0xfe]));
+    let to_two = Kind::TableEntry(deaf.entry("forward", &[8], "send", &[2]));
+    deaf.put(Insert, to_cpu).await;
+    deaf.put(Insert, to_two).await;
+    let to = |last: u8, size: usize| {
+        let mut frame = vec![0; size];
+        frame[5] = last;
+        frame
+    };
+    for sent in 1..=FLOOD {
+        assert!(one.send(&to(7, 1500)));
+        if sent % 64 == 0 {
+            // Frames still move; and the link in memory has room again.
+            assert!(one.send(&to(8, 60)));
+            assert_eq!(two.receive(TIMEOUT), Some(to(8, 60)));
+        }
+    }
+    // Others are served meanwhile.
+    let mut client = connect(&instance).await;
+    client.fetch_pipeline().await.unwrap();
+    let query = p4rt::client::Query::Entries { table: None };
+    assert_eq!(client.read(&[query]).await.unwrap().len(), 3);
+
+    let address = instance.address().to_string();
+    let extension = softswitch::server::connect_extension(&address, TIMEOUT).await;
+    let statistics = extension
+        .unwrap()
+        .statistics(softswitch::server::weir::StatisticsRequest {})
+        .await
+        .unwrap()
+        .into_inner();
+    let slow = ["client too slow", "control plane too slow"];
+    let lost = statistics.drops.iter().filter(|d| slow.contains(&d.reason.as_str()));
+    assert!(lost.map(|d| d.frames).sum::<u64>() > 0, "{statistics:?}");
+}
