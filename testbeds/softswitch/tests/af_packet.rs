@@ -226,11 +226,11 @@ fn a_switch_forwards_between_interfaces_and_captures() {
         value: p4lang::runtime::Match::Exact(2),
     }];
     let action = p4lang::runtime::ActionCall {
-        name: "Ingress.send".into(),
+        name: "MyIngress.send".into(),
         params: vec![("port".into(), 2)],
     };
     let entry = p4lang::runtime::TableEntry {
-        table: "Ingress.forward".into(),
+        table: "MyIngress.forward".into(),
         key,
         priority: 0,
         action,

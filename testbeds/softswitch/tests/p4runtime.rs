@@ -4,7 +4,6 @@ mod support;
 
 use p4lang::runtime::*;
 use p4rt::client::*;
-use p4rt::p4info::to_proto;
 use p4rt::rpc::Code;
 use p4rt::translate::{CounterValue, Item};
 use support::items::*;
@@ -107,7 +106,7 @@ async fn what_is_written_is_read() {
             },
         }];
         Item::TableEntry(TableEntry {
-            table: "Ingress.acl".into(),
+            table: "MyIngress.acl".into(),
             key,
             priority,
             action: send(1),
@@ -137,7 +136,7 @@ async fn what_is_written_is_read() {
         .collect();
     client.apply(&inserts).await.unwrap();
     let counter = |value| Item::Counter {
-        name: "Ingress.fired".into(),
+        name: "MyIngress.fired".into(),
         index: Some(3),
         value,
     };
@@ -209,7 +208,7 @@ async fn what_is_written_is_read() {
         ]
     );
     let default = |action| Item::DefaultAction {
-        table: "Ingress.forward".into(),
+        table: "MyIngress.forward".into(),
         action,
     };
     let table = || Query::DefaultAction {
@@ -227,7 +226,7 @@ async fn what_is_written_is_read() {
     assert_eq!(
         read(table()).await,
         [default(Some(ActionCall {
-            name: "Ingress.drop".into(),
+            name: "MyIngress.drop".into(),
             params: vec![]
         }))]
     );

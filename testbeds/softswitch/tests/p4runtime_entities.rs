@@ -29,9 +29,7 @@ fn at(index: i64) -> Option<v1::Index> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
-    let (instance, one, two) = switch(None);
-    let (_client, _events) = primary(&instance).await;
-    drop((_client, _events));
+    let (instance, one, two) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let mut entry = raw.entry("watched", &[9], "count_and_send", &[2]);
     entry.meter_config = Some(SLOW);
@@ -67,7 +65,10 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     assert!(read.time_since_last_hit.unwrap().elapsed_ns < 3_600_000_000_000);
     let marked = read.meter_counter_data.unwrap();
     let colours = [marked.green, marked.yellow, marked.red];
-    assert_eq!(colours.map(|c| c.unwrap().packet_count).iter().sum::<i64>(), 4);
+    assert_eq!(
+        colours.map(|c| c.unwrap().packet_count).iter().sum::<i64>(),
+        4
+    );
     assert!(colours[2].unwrap().packet_count >= 1, "{marked:?}");
     let expected = v1::TableEntry {
         counter_data: Some(counted(9, 740)),
@@ -92,12 +93,12 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     assert_eq!(read, [Kind::TableEntry(bare)]);
     assert_eq!(raw.read(Kind::TableEntry(plain(b"other"))).await, []);
 
-    let counter = |table_entry, data| {
-        Kind::DirectCounterEntry(v1::DirectCounterEntry { table_entry, data })
-    };
+    let counter =
+        |table_entry, data| Kind::DirectCounterEntry(v1::DirectCounterEntry { table_entry, data });
     let expected = [counter(Some(key.clone()), Some(counted(9, 740)))];
     assert_eq!(raw.read(counter(None, None)).await, expected, "all tables");
-    raw.put(Modify, counter(Some(key.clone()), Some(counted(1, 1)))).await;
+    raw.put(Modify, counter(Some(key.clone()), Some(counted(1, 1))))
+        .await;
     let expected = [counter(Some(key.clone()), Some(counted(1, 1)))];
     assert_eq!(raw.read(counter(Some(key.clone()), None)).await, expected);
     let meter = |config, counter_data| {
@@ -108,7 +109,8 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
         })
     };
     assert_eq!(raw.read(meter(None, None)).await, [meter(Some(SLOW), None)]);
-    raw.put(Modify, meter(None, Some(v1::MeterCounterData::default()))).await;
+    raw.put(Modify, meter(None, Some(v1::MeterCounterData::default())))
+        .await;
     let zero = v1::MeterCounterData {
         green: Some(counted(0, 0)),
         yellow: Some(counted(0, 0)),
@@ -201,7 +203,10 @@ async fn meters_are_configured_and_count_by_colour() {
         (Insert, meter(at(0), None, None)),
         (Modify, meter(at(-1), None, None)),
         (Modify, meter(at(4), None, None)),
-        (Modify, meter(at(0), Some(v1::MeterConfig { cir: -1, ..SLOW }), None)),
+        (
+            Modify,
+            meter(at(0), Some(v1::MeterConfig { cir: -1, ..SLOW }), None),
+        ),
     ];
     assert_eq!(
         raw.write(refused).await,
@@ -245,7 +250,11 @@ async fn a_value_set_is_written_whole() {
     ];
     assert_eq!(
         raw.write(refused).await,
-        [Code::InvalidArgument, Code::AlreadyExists, Code::ResourceExhausted]
+        [
+            Code::InvalidArgument,
+            Code::AlreadyExists,
+            Code::ResourceExhausted
+        ]
     );
     raw.put(Modify, set(&[])).await;
     assert_eq!(raw.read(all).await, [set(&[])]);
@@ -349,7 +358,10 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
         (Insert, one_shot.clone()),
         (Insert, m1),
     ];
-    assert_eq!(raw.write(cleared).await, [Ok, Ok, Ok, Ok, Ok, InvalidArgument]);
+    assert_eq!(
+        raw.write(cleared).await,
+        [Ok, Ok, Ok, Ok, Ok, InvalidArgument]
+    );
     assert_eq!(raw.read(entries).await, [one_shot]);
     assert!(two.send(&frame));
     assert_eq!(one.receive(TIMEOUT), Some(frame));

@@ -68,7 +68,8 @@ async fn digests_are_listed_and_acknowledged() {
     let second = list(&mut raw).await;
     assert_eq!(second.data, [data(3), data(4)], "2 is not acknowledged");
     let list_id = first.list_id;
-    raw.say(Say::DigestAck(v1::DigestListAck { digest_id, list_id })).await;
+    raw.say(Say::DigestAck(v1::DigestListAck { digest_id, list_id }))
+        .await;
     // An answer comes for a wrong one only; it says that the right one has been seen.
     let wrong = v1::DigestListAck {
         digest_id: 1,
@@ -192,6 +193,9 @@ async fn a_client_that_takes_nothing_holds_up_nobody() {
         .unwrap()
         .into_inner();
     let slow = ["client too slow", "control plane too slow"];
-    let lost = statistics.drops.iter().filter(|d| slow.contains(&d.reason.as_str()));
+    let lost = statistics
+        .drops
+        .iter()
+        .filter(|d| slow.contains(&d.reason.as_str()));
     assert!(lost.map(|d| d.frames).sum::<u64>() > 0, "{statistics:?}");
 }

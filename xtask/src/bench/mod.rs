@@ -8,6 +8,7 @@ mod load;
 mod router;
 mod row;
 mod support;
+mod writes;
 
 use anyhow::{Context, Result, bail};
 use row::Row;
@@ -34,6 +35,7 @@ const BENCHES: &[Bench] = &[
     (router::NAMES, router::run),
     (aggregate::NAMES, aggregate::run),
     (load::NAMES, load::run),
+    (writes::NAMES, writes::run),
 ];
 
 /// Measures everything; `Ok(false)` if a figure was not reached.

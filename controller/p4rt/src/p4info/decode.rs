@@ -474,7 +474,12 @@ fn translations(types: &config::P4TypeInfo) -> model::TypeInfo {
             SdnType::SdnString(_) => model::SdnType::String,
         };
         let uri = translated.uri.clone();
-        Some((name.clone(), model::NewType::Translated { uri, sdn }))
+        let new = model::NewType {
+            meaning: model::Meaning::Translated { uri, sdn },
+            annotations: Vec::new(),
+            structured: Vec::new(),
+        };
+        Some((name.clone(), new))
     };
     model::TypeInfo {
         new_types: types.new_types.iter().filter_map(translated).collect(),

@@ -4,7 +4,7 @@ use super::{DecodeError, P4Info, from_proto};
 use crate::config;
 use p4lang::p4info::{
     Action, ActionProfile, ControllerPacketMetadata, Counter, Digest, DirectCounter, DirectMeter,
-    Meter, NewType, Preamble, Register, SdnType, Table, TypeInfo, ValueSet,
+    Meaning, Meter, Preamble, Register, SdnType, Table, TypeInfo, ValueSet,
 };
 use std::collections::BTreeMap;
 
@@ -148,9 +148,9 @@ impl Index {
     /// The translation of a type, if the control plane has a type of its own for it: its URI, and that type.
     #[must_use]
     pub fn translation(&self, type_name: &str) -> Option<(&str, SdnType)> {
-        match self.types.new_types.get(type_name)? {
-            NewType::Translated { uri, sdn } => Some((uri, *sdn)),
-            NewType::Original(_) => None,
+        match &self.types.new_types.get(type_name)?.meaning {
+            Meaning::Translated { uri, sdn } => Some((uri, *sdn)),
+            Meaning::Original(_) => None,
         }
     }
 

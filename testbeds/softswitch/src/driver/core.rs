@@ -211,7 +211,10 @@ impl Core {
             ("no pipeline", self.drops.no_pipeline),
             ("no such port", self.drops.no_such_port),
             ("control plane too slow", self.drops.control_plane_too_slow),
-            ("notification lost: control plane too slow", self.drops.notifications_lost),
+            (
+                "notification lost: control plane too slow",
+                self.drops.notifications_lost,
+            ),
             ("receive queue full", overflow),
         ];
         let own = own

@@ -2,15 +2,16 @@
 //! config, so that an update costs no look-up by name.
 
 mod action;
+mod cells;
 mod entry;
 mod field;
 mod others;
 mod sdn;
 
-pub(super) use entry::{
-    DefaultState, ReadFlags, clears, config_to_proto, counter_to_proto, counter_value,
-    counts_to_proto, meter_config, no_entry,
+pub(super) use cells::{
+    clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
+pub(super) use entry::{DefaultState, ReadFlags, no_entry};
 pub(super) use sdn::Sdn;
 
 use field::{Field, Form};
@@ -159,9 +160,10 @@ impl Binding {
         self.tables.get(&id).ok_or_else(unknown)
     }
 
-    /// All tables, by id.
+    /// All tables, in P4Info's order.
     pub(super) fn tables(&self) -> impl Iterator<Item = (u32, &BoundTable)> {
-        self.tables.iter().map(|(id, table)| (*id, table))
+        let ids = self.index.tables.iter().map(|table| table.preamble.id);
+        ids.filter_map(|id| Some((id, self.tables.get(&id)?)))
     }
 
     /// The table at this position of the program.

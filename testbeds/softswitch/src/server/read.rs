@@ -1,42 +1,27 @@
 //! Read (P4Runtime 1.4, section 13). What is asked for is gathered while no write runs, in turns between which frames
 //! move; it becomes messages only as the client takes them, so a slow client holds up nobody.
 
+mod answer;
+mod select;
+
 use super::binding::{self, Binding, DefaultState, ReadFlags};
 use super::config::Loaded;
-use super::op::{self, cells};
-use super::profiles;
+use super::op;
 use super::*;
-use p4lang::p4info::{ActionProfile, Counter, Digest, Meter, Register, ValueSet};
-use p4rt::p4info::{Object, Section};
+use answer::{Answer, Responses};
+use p4lang::p4info::{Counter, Digest, Meter, Register, ValueSet};
 use p4rt::rpc::Code;
 use p4rt::status::{self, UpdateError};
-use p4rt::translate::cells::{index_from_proto, index_to_proto};
-use p4rt::translate::{Item, TranslateError};
-use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, ProfileGroup, Switch};
-use prost::Message as _;
+use p4rt::translate::Item;
+use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Switch};
+use select::{Array, Filter, Wanted, arrays, direct_tables, wanted_tables, which};
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// Bytes of one response: clients accept 4 MiB.
-const BYTES_PER_RESPONSE: usize = 1 << 20;
 /// Entries or cells read between two frames.
 const PER_TURN: u64 = 1024;
 /// Reads at a time whose clients have not taken everything.
 pub(super) const READS: usize = 64;
-
-/// Something that a query selects.
-enum Answer {
-    Entry(u32, Box<EntryState>, ReadFlags),
-    Default(u32, Box<DefaultState>, ReadFlags),
-    DirectCounter(u32, EntryRef, CounterValue),
-    /// And whether its counts are asked for.
-    DirectMeter(u32, EntryRef, Box<MeterCell>, bool),
-    Member(u32, u32, p4lang::runtime::ActionCall),
-    Group(u32, u32, ProfileGroup),
-    Meter(u32, u64, Box<MeterCell>, bool),
-    Item(Item),
-    Ready(Box<v1::Entity>),
-}
 
 type Found = Result<Vec<Answer>, UpdateError>;
 
@@ -454,223 +439,6 @@ fn some(found: Vec<Answer>, one: bool, what: &str) -> Found {
         return Err(UpdateError::new(Code::NotFound, format!("no such {what}")));
     }
     Ok(found)
-}
-
-/// A table of which entries are wanted: one, or all.
-#[derive(Clone)]
-struct Wanted {
-    id: u32,
-    position: usize,
-    entry: Option<EntryRef>,
-}
-
-fn wanted_tables(
-    query: &v1::TableEntry,
-    binding: &Binding,
-    access: &Access,
-) -> Result<Vec<Wanted>, UpdateError> {
-    if query.table_id == 0 {
-        if !query.r#match.is_empty() {
-            let message = "a key belongs to a table: table_id is not set";
-            return Err(UpdateError::new(Code::InvalidArgument, message));
-        }
-        let all = binding.tables().filter(|(id, _)| access.reads(*id));
-        let all = all.map(|(id, table)| Wanted {
-            id,
-            position: table.position,
-            entry: None,
-        });
-        return Ok(all.collect());
-    }
-    let table = binding.table(query.table_id)?;
-    if query.is_default_action {
-        table.check_default(query)?;
-    } else if query.time_since_last_hit.is_some() && !table.info.idle_timeout {
-        let message = "the table has no idle timeouts";
-        return Err(UpdateError::new(Code::InvalidArgument, message));
-    }
-    // Without a key a priority alone may still narrow the answer.
-    let one = !query.r#match.is_empty();
-    let entry = one.then(|| table.entry_ref(query, binding)).transpose()?;
-    let wanted = Wanted {
-        id: query.table_id,
-        position: table.position,
-        entry,
-    };
-    Ok(Some(wanted)
-        .into_iter()
-        .filter(|w| access.reads(w.id))
-        .collect())
-}
-
-/// As for entries; the default entry is one of its own.
-fn direct_tables(
-    entry: Option<&v1::TableEntry>,
-    binding: &Binding,
-    access: &Access,
-) -> Result<Vec<Wanted>, UpdateError> {
-    let all = v1::TableEntry::default();
-    let entry = entry.unwrap_or(&all);
-    let mut tables = wanted_tables(entry, binding, access)?;
-    if entry.is_default_action {
-        for table in &mut tables {
-            table.entry = Some(EntryRef::Default);
-        }
-    }
-    Ok(tables)
-}
-
-/// What narrows a wildcard read of entries (section 9.1.5).
-struct Filter {
-    priority: i32,
-    metadata: Vec<u8>,
-    number: u64,
-    action: u32,
-}
-
-impl Filter {
-    fn of(query: &v1::TableEntry) -> Self {
-        use v1::table_action::Type as ActionKind;
-        let action = query
-            .action
-            .as_ref()
-            .and_then(|action| action.r#type.as_ref());
-        Self {
-            priority: query.priority,
-            metadata: query.metadata.clone(),
-            #[allow(deprecated)]
-            number: query.controller_metadata,
-            action: match action {
-                Some(ActionKind::Action(action)) => action.action_id,
-                _ => 0,
-            },
-        }
-    }
-
-    fn passes(&self, state: &EntryState, table: u32, binding: &Binding) -> bool {
-        (self.priority == 0 || state.priority == self.priority)
-            && (self.metadata.is_empty() || state.note.metadata == self.metadata)
-            && (self.number == 0 || state.note.number == self.number)
-            && (self.action == 0
-                || binding
-                    .table(table)
-                    .is_ok_and(|table| table.action_id(&state.action) == Some(self.action)))
-    }
-}
-
-/// The objects that a query selects: ids and names.
-fn which<T: Object>(
-    section: &Section<T>,
-    id: u32,
-    access: &Access,
-) -> Result<Vec<(u32, String)>, UpdateError> {
-    if id != 0 && section.with_id(id).is_none() {
-        return Err(TranslateError::unknown_id::<T>(id).into());
-    }
-    let preambles = section.iter().map(|object| object.preamble());
-    let selected = preambles.filter(|p| (id == 0 || p.id == id) && access.reads(p.id));
-    Ok(selected.map(|p| (p.id, p.name.clone())).collect())
-}
-
-/// Id, name, cells.
-type Array = (u32, String, std::ops::Range<u64>);
-
-fn arrays<T: Object>(
-    section: &Section<T>,
-    id: u32,
-    index: Option<v1::Index>,
-    size: impl Fn(&T) -> i64,
-    access: &Access,
-) -> Result<Vec<Array>, UpdateError> {
-    if id == 0 && index.is_some() {
-        let message = format!("an index without a {}", T::KIND);
-        return Err(UpdateError::new(Code::InvalidArgument, message));
-    }
-    let mut arrays = Vec::new();
-    for (id, name) in which(section, id, access)? {
-        let size = section.with_id(id).map_or(0, &size);
-        let cell = index_from_proto(&name, index, size)?;
-        arrays.push((id, name, cells(cell, size)));
-    }
-    Ok(arrays)
-}
-
-/// The responses of a read, made as they are taken.
-struct Responses {
-    binding: Arc<Binding>,
-    answers: std::vec::IntoIter<Answer>,
-    end: Option<Status>,
-    _permit: tokio::sync::OwnedSemaphorePermit,
-}
-
-impl Iterator for Responses {
-    type Item = Result<v1::ReadResponse, Status>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (mut entities, mut bytes) = (Vec::new(), 0);
-        while bytes < BYTES_PER_RESPONSE {
-            let Some(answer) = self.answers.next() else {
-                break;
-            };
-            match answer.entity(&self.binding) {
-                Ok(entity) => {
-                    bytes += entity.encoded_len();
-                    entities.push(entity);
-                }
-                Err(error) => {
-                    self.answers = Vec::new().into_iter();
-                    return Some(Err(Status::internal(error.to_string())));
-                }
-            }
-        }
-        if entities.is_empty() {
-            return self.end.take().map(Err);
-        }
-        Some(Ok(v1::ReadResponse { entities }))
-    }
-}
-
-impl Answer {
-    fn entity(self, binding: &Binding) -> Result<v1::Entity, UpdateError> {
-        let kind = match self {
-            Answer::Ready(entity) => return Ok(*entity),
-            Answer::Item(item) => return Ok(item.to_entity(&binding.index)?),
-            Answer::Entry(id, state, flags) => {
-                Kind::TableEntry(binding.table(id)?.entry_to_proto(&state, flags, binding)?)
-            }
-            Answer::Default(id, state, flags) => {
-                Kind::TableEntry(binding.table(id)?.default_to_proto(&state, flags, binding))
-            }
-            Answer::DirectCounter(id, at, value) => {
-                Kind::DirectCounterEntry(v1::DirectCounterEntry {
-                    table_entry: Some(binding.table(id)?.key_to_proto(&at, binding)?),
-                    data: Some(binding::counter_to_proto(value)),
-                })
-            }
-            Answer::DirectMeter(id, at, meter, counts) => {
-                Kind::DirectMeterEntry(v1::DirectMeterEntry {
-                    table_entry: Some(binding.table(id)?.key_to_proto(&at, binding)?),
-                    config: meter.config().map(binding::config_to_proto),
-                    counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
-                })
-            }
-            Answer::Meter(id, cell, meter, counts) => Kind::MeterEntry(v1::MeterEntry {
-                meter_id: id,
-                index: Some(index_to_proto(cell)),
-                config: meter.config().map(binding::config_to_proto),
-                counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
-            }),
-            Answer::Member(profile, id, call) => {
-                let profile: &ActionProfile = profiles::profile(profile, binding)?;
-                Kind::ActionProfileMember(profiles::member_to_proto(profile, id, &call, binding))
-            }
-            Answer::Group(profile, id, group) => {
-                let profile: &ActionProfile = profiles::profile(profile, binding)?;
-                Kind::ActionProfileGroup(profiles::group_to_proto(profile, id, &group, binding))
-            }
-        };
-        Ok(v1::Entity { entity: Some(kind) })
-    }
 }
 
 impl config::Notes {

@@ -39,7 +39,7 @@ parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_met
 
 control V(inout headers_t hdr, inout meta_t meta) { apply {} }
 
-control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+control MyIngress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
     counter(4, CounterType.packets_and_bytes) fired;
     meter(4, MeterType.packets) rate;
     register<bit<32>>(4) last;
@@ -127,4 +127,4 @@ control D(packet_out pkt, in headers_t hdr) {
     }
 }
 
-V1Switch(P(), V(), Ingress(), E(), U(), D()) main;
+V1Switch(P(), V(), MyIngress(), E(), U(), D()) main;

@@ -7,7 +7,7 @@ use p4rt::translate::Item;
 
 pub fn send(port: u128) -> ActionCall {
     ActionCall {
-        name: "Ingress.send".into(),
+        name: "MyIngress.send".into(),
         params: vec![("port".into(), port)],
     }
 }
@@ -18,7 +18,7 @@ pub fn forward(dst: u128, port: u128) -> Item {
         value: Match::Exact(dst),
     }];
     Item::TableEntry(TableEntry {
-        table: "Ingress.forward".into(),
+        table: "MyIngress.forward".into(),
         key,
         priority: 0,
         action: send(port),
@@ -35,7 +35,7 @@ pub fn group(id: u32, ports: &[u32]) -> Item {
 
 pub fn cell(index: Option<u64>, sum: u128, bitmap: u128) -> Item {
     Item::Register {
-        name: "Ingress.cells".into(),
+        name: "MyIngress.cells".into(),
         index,
         fields: vec![sum, bitmap],
     }
@@ -54,11 +54,12 @@ pub fn codes(results: &[p4rt::status::UpdateResult]) -> Vec<Option<Code>> {
         .collect()
 }
 
+/// All entries but the program's own.
 pub async fn entries(client: &Client) -> Vec<Item> {
-    client
-        .read(&[Query::Entries { table: None }])
-        .await
-        .unwrap()
+    let all = client.read(&[Query::Entries { table: None }]).await;
+    let written =
+        |item: &Item| !matches!(item, Item::TableEntry(entry) if entry.table == "MyIngress.fixed");
+    all.unwrap().into_iter().filter(written).collect()
 }
 
 pub fn flood(dst: u128, group: u128) -> Item {
@@ -66,7 +67,7 @@ pub fn flood(dst: u128, group: u128) -> Item {
         unreachable!("forward makes entries")
     };
     entry.action = ActionCall {
-        name: "Ingress.flood".into(),
+        name: "MyIngress.flood".into(),
         params: vec![("group".into(), group)],
     };
     Item::TableEntry(entry)

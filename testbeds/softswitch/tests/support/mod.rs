@@ -1,5 +1,6 @@
 //! A switch with two in-memory ports that runs a P4 program with an object of every kind.
-#![allow(dead_code)]
+// Not every test file uses everything.
+#![allow(dead_code, unused_imports)]
 
 pub mod items;
 pub mod raw;

@@ -28,8 +28,8 @@ impl Raw {
 
     pub async fn with_role(instance: &Instance, role: Option<v1::Role>) -> Raw {
         let endpoint = Endpoint::from_shared(format!("http://{}", instance.address())).unwrap();
-        let channel = endpoint.http2_max_header_list_size(1 << 20).connect();
-        let mut grpc = P4RuntimeClient::new(channel.await.unwrap());
+        let endpoint = endpoint.http2_max_header_list_size(1 << 20);
+        let mut grpc = P4RuntimeClient::new(endpoint.connect().await.unwrap());
         let (requests, outgoing) = mpsc::channel(16);
         let arbitration = v1::MasterArbitrationUpdate {
             device_id: DEVICE,
@@ -62,7 +62,9 @@ impl Raw {
     pub async fn next(&mut self) -> Incoming {
         let message = tokio::time::timeout(TIMEOUT, self.responses.message()).await;
         let message = message.expect("a message in time").unwrap();
-        message.and_then(|message| message.update).expect("a message")
+        message
+            .and_then(|message| message.update)
+            .expect("a message")
     }
 
     pub async fn say(&self, update: v1::stream_message_request::Update) {
@@ -116,7 +118,9 @@ impl Raw {
     }
 
     pub async fn read(&mut self, query: Kind) -> Vec<Kind> {
-        self.try_read(query).await.unwrap_or_else(|status| panic!("{status}"))
+        self.try_read(query)
+            .await
+            .unwrap_or_else(|status| panic!("{status}"))
     }
 
     pub async fn try_read(&mut self, query: Kind) -> Result<Vec<Kind>, tonic::Status> {
@@ -165,7 +169,11 @@ impl Raw {
 }
 
 pub fn id<T: Object>(section: &Section<T>, name: &str) -> u32 {
-    section.named(name).unwrap_or_else(|| panic!("{name}")).preamble().id
+    section
+        .named(name)
+        .unwrap_or_else(|| panic!("{name}"))
+        .preamble()
+        .id
 }
 
 fn election() -> Option<v1::Uint128> {

@@ -1,5 +1,8 @@
 //! Table entries: the protocol's form ↔ the program's (P4Runtime 1.4, section 9.1).
 
+use super::cells::{
+    clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
+};
 use super::{Binding, BoundTable, Sdn, invalid};
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
@@ -446,78 +449,6 @@ fn weight(weight: i32) -> Result<u32> {
         Ok(0) | Err(_) => Err(invalid(format!("a weight of {weight}"))),
         Ok(weight) => Ok(weight),
     }
-}
-
-/// A meter's configuration; all of ours are two-rate three-colour markers.
-pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterConfig> {
-    let value = |name: &str, value: i64| {
-        u64::try_from(value).map_err(|_| invalid(format!("meter config: {name} is negative")))
-    };
-    if config.eburst != 0 {
-        return Err(invalid(
-            "meter config: eburst belongs to single-rate markers",
-        ));
-    }
-    let config = MeterConfig {
-        cir: value("cir", config.cir)?,
-        cburst: value("cburst", config.cburst)?,
-        pir: value("pir", config.pir)?,
-        pburst: value("pburst", config.pburst)?,
-    };
-    if config.cir > config.pir {
-        return Err(invalid(
-            "meter config: the committed rate is above the peak rate",
-        ));
-    }
-    Ok(config)
-}
-
-/// As the protocol says it.
-pub(in crate::server) fn config_to_proto(config: MeterConfig) -> v1::MeterConfig {
-    v1::MeterConfig {
-        cir: config.cir.cast_signed(),
-        cburst: config.cburst.cast_signed(),
-        pir: config.pir.cast_signed(),
-        pburst: config.pburst.cast_signed(),
-        eburst: 0,
-    }
-}
-
-/// Whether a meter's counts begin anew; they cannot be set to anything but 0.
-pub(in crate::server) fn clears(counts: Option<&v1::MeterCounterData>) -> Result<bool> {
-    let Some(counts) = counts else {
-        return Ok(false);
-    };
-    let mut colours = [counts.green, counts.yellow, counts.red]
-        .into_iter()
-        .flatten();
-    if colours.any(|c| c != v1::CounterData::default()) {
-        return Err(invalid("a meter's counts can only be set to 0"));
-    }
-    Ok(true)
-}
-
-/// A counter's value.
-pub(in crate::server) fn counter_value(data: &v1::CounterData) -> Result<CounterValue> {
-    let value = |value: i64| u64::try_from(value).map_err(|_| invalid("a counter is negative"));
-    Ok(CounterValue {
-        packets: value(data.packet_count)?,
-        bytes: value(data.byte_count)?,
-    })
-}
-
-/// As the protocol says it.
-pub(in crate::server) fn counter_to_proto(value: CounterValue) -> v1::CounterData {
-    v1::CounterData {
-        byte_count: value.bytes.cast_signed(),
-        packet_count: value.packets.cast_signed(),
-    }
-}
-
-/// As the protocol says it.
-pub(in crate::server) fn counts_to_proto(counts: &pipeline::ColourCounts) -> v1::MeterCounterData {
-    let [green, yellow, red] = counts.map(|count| Some(counter_to_proto(count)));
-    v1::MeterCounterData { green, yellow, red }
 }
 
 /// An entry that is not there.

@@ -1,0 +1,151 @@
+//! Which objects, entries and cells a query selects.
+
+use super::super::arbitration::Access;
+use super::super::binding::Binding;
+use super::super::op::cells;
+use p4rt::p4info::{Object, Section};
+use p4rt::rpc::Code;
+use p4rt::status::UpdateError;
+use p4rt::translate::TranslateError;
+use p4rt::translate::cells::index_from_proto;
+use p4rt::v1;
+use pipeline::{EntryRef, EntryState};
+
+/// A table of which entries are wanted: one, or all.
+#[derive(Clone)]
+pub(super) struct Wanted {
+    pub(super) id: u32,
+    pub(super) position: usize,
+    pub(super) entry: Option<EntryRef>,
+}
+
+pub(super) fn wanted_tables(
+    query: &v1::TableEntry,
+    binding: &Binding,
+    access: &Access,
+) -> Result<Vec<Wanted>, UpdateError> {
+    if query.table_id == 0 {
+        if !query.r#match.is_empty() {
+            let message = "a key belongs to a table: table_id is not set";
+            return Err(UpdateError::new(Code::InvalidArgument, message));
+        }
+        let all = binding.tables().filter(|(id, _)| access.reads(*id));
+        let all = all.map(|(id, table)| Wanted {
+            id,
+            position: table.position,
+            entry: None,
+        });
+        return Ok(all.collect());
+    }
+    let table = binding.table(query.table_id)?;
+    if query.is_default_action {
+        table.check_default(query)?;
+    } else if query.time_since_last_hit.is_some() && !table.info.idle_timeout {
+        let message = "the table has no idle timeouts";
+        return Err(UpdateError::new(Code::InvalidArgument, message));
+    }
+    // Without a key a priority alone may still narrow the answer.
+    let one = !query.r#match.is_empty();
+    let entry = one.then(|| table.entry_ref(query, binding)).transpose()?;
+    let wanted = Wanted {
+        id: query.table_id,
+        position: table.position,
+        entry,
+    };
+    Ok(Some(wanted)
+        .into_iter()
+        .filter(|w| access.reads(w.id))
+        .collect())
+}
+
+/// As for entries; the default entry is one of its own.
+pub(super) fn direct_tables(
+    entry: Option<&v1::TableEntry>,
+    binding: &Binding,
+    access: &Access,
+) -> Result<Vec<Wanted>, UpdateError> {
+    let all = v1::TableEntry::default();
+    let entry = entry.unwrap_or(&all);
+    let mut tables = wanted_tables(entry, binding, access)?;
+    if entry.is_default_action {
+        for table in &mut tables {
+            table.entry = Some(EntryRef::Default);
+        }
+    }
+    Ok(tables)
+}
+
+/// What narrows a wildcard read of entries (section 9.1.5).
+pub(super) struct Filter {
+    priority: i32,
+    metadata: Vec<u8>,
+    number: u64,
+    action: u32,
+}
+
+impl Filter {
+    pub(super) fn of(query: &v1::TableEntry) -> Self {
+        use v1::table_action::Type as ActionKind;
+        let action = query
+            .action
+            .as_ref()
+            .and_then(|action| action.r#type.as_ref());
+        Self {
+            priority: query.priority,
+            metadata: query.metadata.clone(),
+            #[allow(deprecated)]
+            number: query.controller_metadata,
+            action: match action {
+                Some(ActionKind::Action(action)) => action.action_id,
+                _ => 0,
+            },
+        }
+    }
+
+    pub(super) fn passes(&self, state: &EntryState, table: u32, binding: &Binding) -> bool {
+        (self.priority == 0 || state.priority == self.priority)
+            && (self.metadata.is_empty() || state.note.metadata == self.metadata)
+            && (self.number == 0 || state.note.number == self.number)
+            && (self.action == 0
+                || binding
+                    .table(table)
+                    .is_ok_and(|table| table.action_id(&state.action) == Some(self.action)))
+    }
+}
+
+/// The objects that a query selects: ids and names.
+pub(super) fn which<T: Object>(
+    section: &Section<T>,
+    id: u32,
+    access: &Access,
+) -> Result<Vec<(u32, String)>, UpdateError> {
+    if id != 0 && section.with_id(id).is_none() {
+        return Err(TranslateError::unknown_id::<T>(id).into());
+    }
+    let preambles = section.iter().map(|object| object.preamble());
+    let selected = preambles.filter(|p| (id == 0 || p.id == id) && access.reads(p.id));
+    Ok(selected.map(|p| (p.id, p.name.clone())).collect())
+}
+
+/// Id, name, cells.
+pub(super) type Array = (u32, String, std::ops::Range<u64>);
+
+pub(super) fn arrays<T: Object>(
+    section: &Section<T>,
+    id: u32,
+    index: Option<v1::Index>,
+    size: impl Fn(&T) -> i64,
+    access: &Access,
+) -> Result<Vec<Array>, UpdateError> {
+    if id == 0 && index.is_some() {
+        let message = format!("an index without a {}", T::KIND);
+        return Err(UpdateError::new(Code::InvalidArgument, message));
+    }
+    let mut arrays = Vec::new();
+    for (id, name) in which(section, id, access)? {
+        let size = section.with_id(id).map_or(0, &size);
+        let cell = index_from_proto(&name, index, size)?;
+        arrays.push((id, name, cells(cell, size)));
+    }
+    Ok(arrays)
+}

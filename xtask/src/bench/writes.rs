@@ -1,0 +1,194 @@
+//! `writes`: exact entries over P4Runtime, one client over loopback.
+
+use super::row::{Reach, Row};
+use anyhow::{Context, Result, anyhow};
+use p4rt::p4info::Index;
+use p4rt::v1;
+use p4rt::v1::p4_runtime_client::P4RuntimeClient;
+use prost::Message as _;
+use softswitch::dataplane::Loader;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What [`run`] measures.
+pub const NAMES: &[&str] = &["writes"];
+
+const PROGRAM: &str = include_str!("p4/exact.p4");
+const DEVICE: u64 = 1;
+/// Updates in one request.
+const BATCH: usize = 1000;
+const BATCHES: usize = 100;
+/// The best is taken: what else runs on the machine only takes away.
+const PASSES: usize = 5;
+
+/// The row.
+pub fn run() -> Result<Vec<Row>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let loader = softswitch::p4::P4Loader::default();
+    let program = loader
+        .load(PROGRAM.as_bytes())
+        .map_err(|error| anyhow!("{error}"))?;
+    let index = Index::new(program.p4info.clone())?;
+    let requests = requests(&index)?;
+    let config = softswitch::instance::Config {
+        device_id: DEVICE,
+        cpu_port: pipeline::CPU_PORT,
+        ports: Vec::new(),
+        loader: Arc::new(loader),
+        program: Some((program, PROGRAM.as_bytes().to_vec())),
+        grpc: "127.0.0.1:0".parse()?,
+    };
+    let instance = softswitch::instance::start(config)?;
+    let address = format!("http://{}", instance.address());
+    let (mut inserts, mut deletes) = (Duration::MAX, Duration::MAX);
+    runtime.block_on(async {
+        let mut client = P4RuntimeClient::connect(address).await?;
+        let _stream = become_primary(&mut client).await?;
+        for _ in 0..PASSES {
+            inserts = inserts.min(pass(&mut client, &requests, v1::update::Type::Insert).await?);
+            deletes = deletes.min(pass(&mut client, &requests, v1::update::Type::Delete).await?);
+        }
+        Ok::<_, anyhow::Error>(())
+    })?;
+    instance.stop()?;
+    let rate = |time: Duration| (BATCH * BATCHES) as f64 / time.as_secs_f64();
+    let floor = floor(&requests)?;
+    Ok(vec![Row {
+        name: "writes",
+        value: Some(rate(inserts)),
+        unit: "entries/s",
+        reach: Reach::AtLeast(200_000.0),
+        floor: Some(rate(floor)),
+        note: format!(
+            "{BATCHES} batches of {BATCH} inserts, each answered before the next is sent, client and switch in one \
+             process; {:.0} deletes/s; floor: prost's decoding and an insertion into a hash map",
+            rate(deletes)
+        ),
+    }])
+}
+
+async fn become_primary(
+    client: &mut P4RuntimeClient<tonic::transport::Channel>,
+) -> Result<impl Sized> {
+    let (requests, outgoing) = tokio::sync::mpsc::channel(1);
+    let arbitration = v1::MasterArbitrationUpdate {
+        device_id: DEVICE,
+        election_id: election_id(),
+        ..Default::default()
+    };
+    let update = v1::stream_message_request::Update::Arbitration(arbitration);
+    let request = v1::StreamMessageRequest {
+        update: Some(update),
+    };
+    requests.send(request).await?;
+    let outgoing = tokio_stream::wrappers::ReceiverStream::new(outgoing);
+    let mut responses = client.stream_channel(outgoing).await?.into_inner();
+    let first = responses.message().await?;
+    first.context("no answer to the arbitration")?;
+    // Both ends are held: the client is primary as long as they live.
+    Ok((requests, responses))
+}
+
+/// Writes all batches; the time from the first request to the last answer.
+async fn pass(
+    client: &mut P4RuntimeClient<tonic::transport::Channel>,
+    requests: &[v1::WriteRequest],
+    kind: v1::update::Type,
+) -> Result<Duration> {
+    let of_kind = |request: &v1::WriteRequest| {
+        let mut request = request.clone();
+        for update in &mut request.updates {
+            update.r#type = kind.into();
+        }
+        request
+    };
+    let requests: Vec<_> = requests.iter().map(of_kind).collect();
+    let start = Instant::now();
+    for request in requests {
+        client.write(request).await?;
+    }
+    Ok(start.elapsed())
+}
+
+fn requests(index: &Index) -> Result<Vec<v1::WriteRequest>> {
+    let table = index.tables.named("ingress.forward").context("the table")?;
+    let action = index.actions.named("ingress.send").context("the action")?;
+    let update = |number: u64| {
+        // Spread over the key space as addresses are.
+        let address = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+        let exact = v1::field_match::Exact {
+            value: p4rt::bytes::encode(address.into()),
+        };
+        let entry = v1::TableEntry {
+            table_id: table.preamble.id,
+            r#match: vec![v1::FieldMatch {
+                field_id: 1,
+                field_match_type: Some(v1::field_match::FieldMatchType::Exact(exact)),
+            }],
+            action: Some(v1::TableAction {
+                r#type: Some(v1::table_action::Type::Action(v1::Action {
+                    action_id: action.preamble.id,
+                    params: vec![v1::action::Param {
+                        param_id: 1,
+                        value: vec![(number % 64) as u8],
+                    }],
+                })),
+            }),
+            ..Default::default()
+        };
+        v1::Update {
+            r#type: v1::update::Type::Insert.into(),
+            entity: Some(v1::Entity {
+                entity: Some(v1::entity::Entity::TableEntry(entry)),
+            }),
+        }
+    };
+    let batch = |batch: usize| {
+        let numbers = batch * BATCH..(batch + 1) * BATCH;
+        v1::WriteRequest {
+            device_id: DEVICE,
+            election_id: election_id(),
+            updates: numbers.map(|n| update(n as u64)).collect(),
+            ..Default::default()
+        }
+    };
+    Ok((0..BATCHES).map(batch).collect())
+}
+
+fn election_id() -> Option<v1::Uint128> {
+    Some(v1::Uint128 { high: 0, low: 1 })
+}
+
+/// What cannot be left out on the switch's side: decoding, and putting key and action into a map.
+fn floor(requests: &[v1::WriteRequest]) -> Result<Duration> {
+    let encoded: Vec<Vec<u8>> = requests.iter().map(|r| r.encode_to_vec()).collect();
+    let mut best = Duration::MAX;
+    for _ in 0..PASSES {
+        let mut map = HashMap::new();
+        let start = Instant::now();
+        for bytes in &encoded {
+            let request = v1::WriteRequest::decode(bytes.as_slice())?;
+            for update in request.updates {
+                let Some(v1::entity::Entity::TableEntry(entry)) =
+                    update.entity.and_then(|e| e.entity)
+                else {
+                    continue;
+                };
+                let exact = match entry.r#match.into_iter().next() {
+                    Some(v1::FieldMatch {
+                        field_match_type: Some(v1::field_match::FieldMatchType::Exact(exact)),
+                        ..
+                    }) => exact.value,
+                    _ => continue,
+                };
+                map.insert(exact, entry.action);
+            }
+        }
+        std::hint::black_box(&map);
+        best = best.min(start.elapsed());
+    }
+    Ok(best)
+}
