@@ -337,7 +337,8 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
         table_id,
         ..Default::default()
     });
-    assert_eq!(raw.read(entries.clone()).await, [indirect.clone()]);
+    let named = raw.read(entries.clone()).await;
+    assert_eq!(named, std::slice::from_ref(&indirect));
 
     let shot = |raw: &Raw, port, weight| v1::ActionProfileAction {
         action: Some(raw.action("send", &[port])),

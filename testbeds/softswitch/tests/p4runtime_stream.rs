@@ -100,7 +100,7 @@ async fn an_idle_entry_is_told_of() {
         let Told::IdleTimeoutNotification(told) = raw.next().await else {
             panic!("a notification")
         };
-        assert_eq!(told.table_entry, [entry.clone()]);
+        assert_eq!(told.table_entry, std::slice::from_ref(&entry));
     }
 }
 

@@ -45,7 +45,8 @@ pub fn run() -> Result<Vec<Row>> {
     let address = format!("http://{}", instance.address());
     let (mut inserts, mut deletes) = (Duration::MAX, Duration::MAX);
     runtime.block_on(async {
-        let mut client = P4RuntimeClient::connect(address).await?;
+        let channel = tonic::transport::Endpoint::from_shared(address)?;
+        let mut client = P4RuntimeClient::new(channel.connect().await?);
         let _stream = become_primary(&mut client).await?;
         for _ in 0..PASSES {
             inserts = inserts.min(pass(&mut client, &requests, v1::update::Type::Insert).await?);
@@ -72,7 +73,7 @@ pub fn run() -> Result<Vec<Row>> {
 
 async fn become_primary(
     client: &mut P4RuntimeClient<tonic::transport::Channel>,
-) -> Result<impl Sized> {
+) -> Result<impl Sized + use<>> {
     let (requests, outgoing) = tokio::sync::mpsc::channel(1);
     let arbitration = v1::MasterArbitrationUpdate {
         device_id: DEVICE,
