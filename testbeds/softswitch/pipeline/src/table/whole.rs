@@ -272,8 +272,10 @@ impl Table {
 
     /// An entry's direct meter.
     pub fn meter_of(&self, number: u32) -> Option<Cell> {
-        let entry = self.entries.get(number as usize)?.as_ref()?;
-        Some(entry.attached.more.as_ref()?.meter)
+        if !self.rows.is_live(number) {
+            return None;
+        }
+        Some(self.attachments.more(number)?.meter)
     }
 
     /// Numbers of entries are less than this.
