@@ -135,14 +135,47 @@ pub struct Plan {
 pub enum P4 {
     /// Check a program and show its errors
     Check(P4File),
-    /// Print a program's P4Info in protobuf's text format
-    Info(P4File),
+    /// Print a program's P4Info
+    Info(P4Info),
+    /// Print a program and all that it includes as one text; #line keeps the places
+    Preprocess(P4File),
     /// Lay a source file out in the house style, in place; comments stay
     Fmt(P4Fmt),
     /// Draw a program's parsers and controls as a graph in DOT
     Graph(P4File),
     /// Say what a TNA program takes of a Tofino, at least
     Resources(P4Resources),
+}
+
+/// `weir p4 info`
+#[derive(Debug, Args)]
+pub struct P4Info {
+    /// The program
+    #[command(flatten)]
+    pub source: P4File,
+    /// How the message is written
+    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
+    pub format: MessageFormat,
+}
+
+/// How a protobuf message is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MessageFormat {
+    /// Protobuf's text format
+    Text,
+    /// Protobuf's binary format
+    Binary,
+}
+
+/// When to colour diagnostics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 /// `weir p4 fmt`
@@ -190,4 +223,7 @@ pub struct P4File {
     /// A macro, NAME or NAME=VALUE, may be repeated
     #[arg(short = 'D', value_name = "MACRO")]
     pub define: Vec<String>,
+    /// Whether diagnostics are coloured
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
 }

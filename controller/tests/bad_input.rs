@@ -254,13 +254,21 @@ fn files_that_cannot_be_read() {
     for args in [
         &["p4", "check", "missing.p4"][..],
         &["p4", "info", "missing.p4"],
+        &["p4", "preprocess", "missing.p4"],
     ] {
         let finished = Watched::weir(folder.path(), args).run();
-        assert_eq!(
-            finished.expect_code(ERROR).stderr,
-            "weir: cannot read missing.p4\n"
+        let stderr = &finished.expect_code(ERROR).stderr;
+        assert!(
+            stderr.starts_with("error[include]: there is no file `missing.p4`\n"),
+            "{stderr}"
         );
     }
+    let finished = Watched::weir(folder.path(), &["p4", "check", "binary.yaml"]).run();
+    let stderr = &finished.expect_code(ERROR).stderr;
+    assert!(
+        stderr.starts_with("error[include]: cannot read `binary.yaml`: it is UTF-16"),
+        "{stderr}"
+    );
     let finished = Watched::weir(folder.path(), &["switch", "missing.p4"]).run();
     assert!(
         finished

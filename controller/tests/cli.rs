@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use leftovers::{Watched, files};
 use support::*;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "",
     "demo",
     "run",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 14] = [
     "p4",
     "p4 check",
     "p4 info",
+    "p4 preprocess",
     "p4 fmt",
     "p4 graph",
     "p4 resources",

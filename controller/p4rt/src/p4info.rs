@@ -10,3 +10,8 @@ pub use decode::{DecodeError, from_proto};
 pub use encode::to_proto;
 pub use index::{Index, Object, Section};
 pub use p4lang::p4info::P4Info;
+
+/// The message in protobuf's binary format.
+pub fn to_bytes(message: &crate::config::P4Info) -> Vec<u8> {
+    prost::Message::encode_to_vec(message)
+}

@@ -60,8 +60,13 @@ fn enter_sandbox() -> Result<(), ExitCode> {
 
 /// Prints to the standard output. A reader that went away has seen what it wanted.
 fn print(text: impl std::fmt::Display) -> Result<(), ExitCode> {
+    print_bytes(text.to_string().as_bytes())
+}
+
+/// As [`print`].
+fn print_bytes(bytes: &[u8]) -> Result<(), ExitCode> {
     let mut output = std::io::stdout().lock();
-    match write!(output, "{text}").and_then(|()| output.flush()) {
+    match output.write_all(bytes).and_then(|()| output.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(fail(format_args!("cannot print: {error}")))
         }

@@ -1,4 +1,4 @@
-//! `weir p4 check|info|fmt|graph|resources`
+//! `weir p4 check|info|preprocess|fmt|graph|resources`
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,20 +7,18 @@ use p4lang::diagnostics::Diagnostics;
 use p4lang::tofino;
 use serde_json::json;
 
-use super::{ERROR, FAILED, fail, print, print_json, read};
-use crate::cli::{Chip, P4, P4File, P4Fmt, P4Resources};
+use super::{ERROR, FAILED, fail, print, print_bytes, print_json, read};
+use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Fmt, P4Resources};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
     let done = match command {
-        P4::Check(args) => {
-            compile(args).and_then(|_| print(format_args!("{}: no errors\n", args.file.display())))
-        }
-        P4::Info(args) => compile(args).and_then(|compiled| {
-            print(p4rt::text::p4info(&p4rt::p4info::to_proto(
-                &compiled.p4info,
-            )))
+        P4::Check(args) => compile(args).and_then(|compiled| {
+            show(&compiled.warnings, args.color);
+            print(format_args!("{}: no errors\n", args.file.display()))
         }),
+        P4::Info(args) => compile(&args.source).and_then(|compiled| info(&compiled, args.format)),
+        P4::Preprocess(args) => preprocess(args),
         P4::Graph(args) => {
             compile(args).and_then(|compiled| print(p4lang::graph::dot(&compiled.program)))
         }
@@ -30,29 +28,75 @@ pub fn main(command: &P4) -> ExitCode {
     done.map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
 
-/// Compiles; shows what is wrong with the program.
-fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
-    if !args.file.is_file() {
-        return Err(fail(format_args!("cannot read {}", args.file.display())));
+/// Files on the disk.
+struct Disk;
+
+impl Disk {
+    fn read(path: &str) -> std::io::Result<Result<String, String>> {
+        std::fs::read(Path::new(path)).map(p4lang::source_text)
     }
-    let loader = |path: &str| std::fs::read_to_string(Path::new(path)).ok();
+}
+
+impl p4lang::Loader for Disk {
+    fn load(&self, path: &str) -> Option<String> {
+        Disk::read(path).ok()?.ok()
+    }
+
+    fn why_not(&self, path: &str) -> Option<String> {
+        match Disk::read(path) {
+            Ok(Ok(_)) => None,
+            Ok(Err(why)) => Some(why),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+fn options(args: &P4File) -> p4lang::Options {
     let text = |path: &PathBuf| path.to_string_lossy().into_owned();
     let define = |text: &String| match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), value.to_owned()),
         None => (text.clone(), "1".to_owned()),
     };
-    let options = p4lang::Options {
+    p4lang::Options {
         include_dirs: args.include.iter().map(text).collect(),
         defines: args.define.iter().map(define).collect(),
-    };
-    p4lang::compile(&loader, &text(&args.file), &options).map_err(|diagnostics| show(&diagnostics))
+    }
 }
 
-fn show(diagnostics: &Diagnostics) -> ExitCode {
-    eprint!(
-        "{}",
-        diagnostics.render(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-    );
+/// Compiles; shows what is wrong with the program.
+fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
+    p4lang::compile(&Disk, &args.file.to_string_lossy(), &options(args))
+        .map_err(|diagnostics| show(&diagnostics, args.color))
+}
+
+fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCode> {
+    let message = p4rt::p4info::to_proto(&compiled.p4info);
+    match format {
+        MessageFormat::Text => print(p4rt::text::p4info(&message)),
+        MessageFormat::Binary => print_bytes(&p4rt::p4info::to_bytes(&message)),
+    }
+}
+
+/// The program as one text. It need not be right P4 beyond its directives.
+fn preprocess(args: &P4File) -> Result<(), ExitCode> {
+    let text = p4lang::preprocessed(&Disk, &args.file.to_string_lossy(), &options(args))
+        .map_err(|diagnostics| show(&diagnostics, args.color))?;
+    print(text)
+}
+
+/// The exit code is for when they are errors.
+fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
+    let coloured = match color {
+        Color::Always => true,
+        Color::Never => false,
+        // https://no-color.org: set and not empty.
+        Color::Auto => {
+            std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                && std::io::IsTerminal::is_terminal(&std::io::stderr())
+        }
+    };
+    eprint!("{}", diagnostics.render(coloured));
     ExitCode::from(ERROR)
 }
 
@@ -66,7 +110,7 @@ fn fmt(args: &P4Fmt) -> ExitCode {
         };
         let formatted = match p4lang::format::format(&file.to_string_lossy(), &text) {
             Ok(formatted) => formatted,
-            Err(diagnostics) => return show(&diagnostics),
+            Err(diagnostics) => return show(&diagnostics, Color::Auto),
         };
         if formatted == text {
             continue;
@@ -113,7 +157,7 @@ fn resources(args: &P4Resources) -> ExitCode {
         return code;
     }
     if faults.has_errors() {
-        show(&faults)
+        show(&faults, args.source.color)
     } else {
         ExitCode::SUCCESS
     }

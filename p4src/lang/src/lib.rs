@@ -19,7 +19,7 @@ use diagnostics::{Diagnostics, Sink};
 use source::SourceMap;
 use std::sync::Arc;
 
-pub use preprocess::{Files, Loader, Options};
+pub use preprocess::{Files, Loader, Options, source_text};
 
 /// A program that was parsed, but not checked.
 #[derive(Debug, Clone)]
@@ -80,6 +80,20 @@ pub fn compile(
         }),
         _ => Err(sink.finish(source)),
     }
+}
+
+/// The file `path` of `loader` with all that it includes as one text that stands alone, places kept by `#line` markers.
+pub fn preprocessed(
+    loader: &dyn Loader,
+    path: &str,
+    options: &Options,
+) -> Result<String, Diagnostics> {
+    let mut sink = Sink::new();
+    let source = preprocess::preprocess(loader, path, options, &mut sink);
+    if sink.has_errors() {
+        return Err(sink.finish(Arc::new(source)));
+    }
+    Ok(source.with_line_markers())
 }
 
 /// The tree, unless `sink` has errors, and the source that all spans are of.

@@ -8,6 +8,14 @@ use super::{Cursor, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::unescape;
 
+/// Why a file is not included.
+enum NotFound {
+    /// Its path, and why it cannot be read.
+    Unreadable(String, String),
+    /// The paths that were tried.
+    Nowhere(Vec<String>),
+}
+
 /// An `#if` that is open.
 pub(super) struct Conditional {
     /// As written: `if`, `ifdef`, `ifndef`.
@@ -260,8 +268,12 @@ impl Preprocessor<'_, '_> {
                 cursor.line = cursor.line.saturating_add(raw.matches('\n').count() as u32);
                 self.mark_line(cursor);
             }
-            Err(tried) => {
-                let message = format!("there is no file `{}`", target.0);
+            Err(NotFound::Unreadable(path, why)) => {
+                self.fault(Code::Include, shown, format!("cannot read `{path}`: {why}"));
+                self.end_directive(cursor, raw);
+            }
+            Err(NotFound::Nowhere(tried)) => {
+                let message = format!("there is no file `{}` to include", target.0);
                 let hint = format!("looked for {}", tried.join(", "));
                 self.fault_hint(Code::Include, shown, message, Some(hint));
                 self.end_directive(cursor, raw);
@@ -283,8 +295,8 @@ impl Preprocessor<'_, '_> {
         quoted(tokens::render(&expanded).trim())
     }
 
-    /// Path and text of an included file, or the paths that were tried.
-    fn find(&self, name: &str, in_quotes: bool) -> Result<(String, String), Vec<String>> {
+    /// Path and text of an included file.
+    fn find(&self, name: &str, in_quotes: bool) -> Result<(String, String), NotFound> {
         let mut tried = Vec::new();
         let mut folders: Vec<String> = Vec::new();
         let here = self.stack.last().map_or("", |path| loader::directory(path));
@@ -302,6 +314,9 @@ impl Preprocessor<'_, '_> {
             if let Some(text) = self.loader.load(&path) {
                 return Ok((path, text));
             }
+            if let Some(why) = self.loader.why_not(&path) {
+                return Err(NotFound::Unreadable(path, why));
+            }
             if !tried.contains(&path) {
                 tried.push(path);
             }
@@ -311,7 +326,7 @@ impl Preprocessor<'_, '_> {
             Some(text) => Ok((path, text.to_owned())),
             None => {
                 tried.push(path);
-                Err(tried)
+                Err(NotFound::Nowhere(tried))
             }
         }
     }

@@ -6,6 +6,39 @@ use std::collections::BTreeMap;
 pub trait Loader {
     /// The file's text.
     fn load(&self, path: &str) -> Option<String>;
+
+    /// Why a file that [`Self::load`] did not give cannot be read, though it is there: `it is a folder`. `None`: it is not
+    /// there.
+    fn why_not(&self, path: &str) -> Option<String> {
+        let _ = path;
+        None
+    }
+}
+
+/// The text in a file's bytes, or what they are instead.
+pub fn source_text(bytes: Vec<u8>) -> Result<String, String> {
+    let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    if utf16 {
+        return Err("it is UTF-16, and P4 is written in UTF-8".to_owned());
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => {
+            Err("it is not text: there are zero bytes in it".to_owned())
+        }
+        Ok(text) => Ok(text),
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..valid]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
+                + 1;
+            Err(format!(
+                "it is not text in UTF-8: byte {valid}, on line {line}, is 0x{:02x}",
+                error.as_bytes().get(valid).copied().unwrap_or_default()
+            ))
+        }
+    }
 }
 
 impl<F: Fn(&str) -> Option<String>> Loader for F {

@@ -10,7 +10,7 @@ mod loader;
 mod macros;
 mod tokens;
 
-pub use loader::{BUILTIN_DIR, Files, Loader, builtin};
+pub use loader::{BUILTIN_DIR, Files, Loader, builtin, source_text};
 
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::source::{Expansion, SourceMap, Span};
@@ -68,7 +68,13 @@ pub fn preprocess(
     }
     match loader.load(&path) {
         Some(text) => pre.file(&path, &text),
-        None => pre.fault(Code::Include, "", format!("there is no file `{path}`")),
+        None => {
+            let message = match loader.why_not(&path) {
+                Some(why) => format!("cannot read `{path}`: {why}"),
+                None => format!("there is no file `{path}`"),
+            };
+            pre.fault(Code::Include, "", message);
+        }
     }
     pre.map
 }
