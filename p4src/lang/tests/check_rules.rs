@@ -134,3 +134,28 @@ fn what_is_allowed() {
         );
     }
 }
+
+/// An architecture of the user's own is checked as far as types go; one that is run must be able to.
+#[test]
+fn extern_objects_as_parameters() {
+    let own = TINY.to_owned()
+        + "struct h_t { bit<8> a; }
+           extern Box { Box(); bit<8> take(in bit<8> n); }
+           parser P(packet_in pkt, out h_t h, inout h_t m) { state start { transition accept; } }
+           control Inner(inout h_t h, Box b) { apply { h.a = b.take(h.a); } }
+           control C(inout h_t h, inout h_t m) { Box() b; Inner() i; apply { i.apply(h, b); } }
+           Tiny(P(), C()) main;";
+    assert!(errors(&own).is_empty(), "{:?}", errors(&own));
+    refused(
+        &own.replace("b.take(h.a)", "b.take(true)"),
+        "expected bit<8>",
+    );
+    refused(
+        &own.replace("b.take(h.a)", "b.give(h.a)"),
+        "no method `give`",
+    );
+    let run = own
+        .replace("package Tiny<", "package V1Switch<")
+        .replace("Tiny(P", "V1Switch(P");
+    refused(&run, "not supported yet");
+}

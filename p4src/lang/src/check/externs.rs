@@ -371,7 +371,10 @@ impl<'a> Checker<'a, '_> {
         body: &'a ast::Block,
         item: &'a ast::Decl,
     ) {
-        self.unplaced_methods.get_or_insert(item.span);
+        self.checked_only(
+            item.span,
+            "abstract methods implemented outside of a control",
+        );
         let mut unit = super::unit::Unit::new(UnitKind::Function, String::new());
         unit.scopes = self.unit.scopes.clone();
         unit.this = Some((id, ty.clone()));

@@ -208,7 +208,7 @@ impl<'a> Checker<'a, '_> {
             let object =
                 matches!(ty, Ty::Extern(i, _) if !is_packet(&self.types.extern_names[*i as usize]));
             if object {
-                self.unsupported(
+                self.checked_only(
                     p.span,
                     "extern objects as run-time parameters of parsers and controls",
                 );

@@ -121,8 +121,8 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
-    /// The first abstract method whose body the IR has no place for.
-    pub(crate) unplaced_methods: Option<Span>,
+    /// The first thing that the IR has no place for: an error where the architecture is one that is run.
+    pub(crate) unplaced: Option<(Span, &'static str)>,
     /// Of the newtypes, in their order.
     pub(crate) newtype_annotations: Vec<Vec<ir::Annotation>>,
     pub(crate) out: Output,
@@ -163,7 +163,7 @@ impl<'a, 's> Checker<'a, 's> {
             errors: Vec::new(),
             error_index: HashMap::new(),
             match_kinds: BTreeSet::new(),
-            unplaced_methods: None,
+            unplaced: None,
             newtype_annotations: Vec::new(),
             out: Output::default(),
             unit: Unit::top(),
@@ -211,10 +211,10 @@ impl<'a, 's> Checker<'a, 's> {
         }
         self.unique_names();
         let runs = self.main.as_ref().map(|main| self.arch(main));
-        if let (Some(span), Some(arch)) = (self.unplaced_methods, runs)
+        if let (Some((span, what)), Some(arch)) = (self.unplaced, runs)
             && !matches!(arch, ir::Arch::Other(_))
         {
-            self.unsupported(span, "abstract methods implemented outside of a control");
+            self.unsupported(span, what);
         }
         if self.sink.has_errors() {
             return None;
@@ -306,6 +306,13 @@ impl<'a, 's> Checker<'a, 's> {
 
     pub(crate) fn warn(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::warning(code, span, message));
+    }
+
+    /// Legal, and checked, but nothing can run it.
+    pub(crate) fn checked_only(&mut self, span: Span, what: &'static str) {
+        if !self.dry {
+            self.unplaced.get_or_insert((span, what));
+        }
     }
 
     pub(crate) fn unsupported(&mut self, span: Span, what: &str) {

@@ -52,9 +52,9 @@ impl<'a> Checker<'a, '_> {
                 self.emit_header(packet, call);
                 None
             }
-            (object, name) => {
-                self.unsupported(call.span, &format!("`{name}` of a `{object}` parameter"));
-                Some(Val::Poison)
+            _ => {
+                self.checked_only(call.span, "methods of extern objects that are parameters");
+                self.call_method(ir::ExternId(u32::MAX), ty, method, call)
             }
         }
     }
