@@ -16,8 +16,10 @@ use nix::unistd::pipe2;
 use super::{CaptureError, Direction, Filter, Limits, Recorder, Recording};
 use crate::host::Namespace;
 
-const BLOCK_BYTES: u32 = 1 << 19;
-const BLOCKS: u32 = 64;
+/// A slow link fills a block with a few frames before it is handed over, so it is the number of blocks that says how long
+/// the recorder may be kept from its work, [`RETIRE_MS`] each: a second. A fast link fills them; that is 32 MiB.
+const BLOCK_BYTES: u32 = 1 << 17;
+const BLOCKS: u32 = 256;
 /// A block that is not full is handed over after this long.
 const RETIRE_MS: u32 = 4;
 /// What passed before [`Capture::stop`] is surely handed over this long after it.

@@ -4,10 +4,12 @@
 
 mod aggregate;
 mod clock;
+mod idle;
 mod load;
 mod router;
 mod row;
 mod support;
+mod veth;
 mod writes;
 
 use anyhow::{Context, Result, bail};
@@ -36,6 +38,8 @@ const BENCHES: &[Bench] = &[
     (aggregate::NAMES, aggregate::run),
     (load::NAMES, load::run),
     (writes::NAMES, writes::run),
+    (veth::NAMES, veth::run),
+    (idle::NAMES, idle::run),
 ];
 
 /// Measures everything; `Ok(false)` if a figure was not reached.

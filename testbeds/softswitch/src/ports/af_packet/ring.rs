@@ -32,7 +32,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            slots: 3 << 10,
+            // Blocks of 4 MiB in all.
+            slots: 2560,
             qdisc_bypass: false,
         }
     }

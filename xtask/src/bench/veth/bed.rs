@@ -1,0 +1,168 @@
+//! A namespace of the benchmark's own, with two cables, and who stands at their ends.
+
+use super::rings::Sender;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Set in the process that stands in the namespace: what it is to do.
+const ROLE: &str = "WEIR_BENCH_ROLE";
+/// Destination that the switch's program sends to port 2.
+const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// Runs this program again in a private user and network namespace with role `role`; what it printed.
+pub fn in_namespace(role: &str) -> Result<String> {
+    let output = Command::new("unshare")
+        .args(["-rn", "--"])
+        .arg(std::env::current_exe()?)
+        .args(["bench", "switch", "--row", role])
+        .env(ROLE, role)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run unshare")?;
+    ensure!(
+        output.status.success(),
+        "no private namespace, or the measurement in it failed"
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// What this process is to do in the namespace.
+pub fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+/// Cables s1–h1 and s2–h2.
+pub fn lay_cables() -> Result<()> {
+    for (switch, host) in [("s1", "h1"), ("s2", "h2")] {
+        ip(&format!("link add {switch} type veth peer name {host}"))?;
+        for name in [switch, host] {
+            // Nothing else speaks on them.
+            std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1")?;
+            ip(&format!("link set {name} up"))?;
+        }
+    }
+    Ok(())
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    let status = Command::new("ip")
+        .args(arguments.split_whitespace())
+        .status()
+        .context("cannot run ip")?;
+    ensure!(status.success(), "ip {arguments} failed");
+    Ok(())
+}
+
+/// Frames that an interface has received.
+pub fn received(interface: &str) -> Result<u64> {
+    let table = std::fs::read_to_string("/proc/self/net/dev")?;
+    let counters = table
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
+    let frames = counters.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    frames.with_context(|| format!("no counters of {interface}"))
+}
+
+/// A process that ends with this value.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The real binary, in a release build.
+pub fn weir() -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let weir = here.with_file_name("weir");
+    ensure!(
+        weir.exists(),
+        "{} is missing: cargo build --release -p controller --bin weir",
+        weir.display()
+    );
+    Ok(weir)
+}
+
+/// A switch between s1 and s2, on one processor if one is named.
+pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
+    let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
+    std::fs::write(&program, include_str!("../p4/l2.p4"))?;
+    let mut command = on_cpu(weir, cpu);
+    command.arg("switch").arg(&program);
+    command.args(["-i", "1@s1", "-i", "2@s2"]);
+    command.args(["--grpc-server-addr", "127.0.0.1:0"]);
+    command.stdout(Stdio::null());
+    Ok(Running(command.spawn().context("cannot run weir")?))
+}
+
+/// The plain forwarder between s1 and s2.
+pub fn forwarder(cpu: usize) -> Result<Running> {
+    let mut command = on_cpu(&std::env::current_exe()?, Some(cpu));
+    command.args(["bench", "switch", "--row", "veth"]);
+    command.env(ROLE, "forwarder");
+    Ok(Running(command.spawn()?))
+}
+
+fn on_cpu(program: &Path, cpu: Option<usize>) -> Command {
+    match cpu {
+        Some(cpu) => {
+            let mut command = Command::new("taskset");
+            command.args(["-c", &cpu.to_string()]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+/// CPU time that the threads of a process have had, with the softirqs that ran in them, in nanoseconds.
+pub fn cpu_ns(process: u32) -> Result<u64> {
+    let mut sum = 0;
+    for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        let first = text
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse::<u64>().ok());
+        sum += first.context("schedstat")?;
+    }
+    Ok(sum)
+}
+
+/// The kernel's thread for softirqs that do not get done where they arise.
+pub fn ksoftirqd(cpu: usize) -> Option<u32> {
+    let name = format!("ksoftirqd/{cpu}\n");
+    std::fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .find_map(|entry| {
+            let comm = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+            (comm == name).then(|| entry.file_name().to_str()?.parse().ok())?
+        })
+}
+
+/// A frame of 64 bytes with its FCS.
+pub fn frame() -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&FRAME_DESTINATION);
+    frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame
+}
+
+/// How long until a frame from h1 comes out at h2; one is sent every 200 µs.
+pub fn until_forwarded(since: Instant) -> Result<Duration> {
+    let mut sender = Sender::open("h1")?;
+    let (before, frame) = (received("h2")?, frame());
+    while since.elapsed() < Duration::from_secs(20) {
+        sender.send(&frame);
+        sender.flush();
+        std::thread::sleep(Duration::from_micros(200));
+        if received("h2")? > before {
+            return Ok(since.elapsed());
+        }
+    }
+    bail!("nothing is forwarded")
+}
