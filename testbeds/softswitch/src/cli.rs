@@ -4,6 +4,7 @@ use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::dump::Dump;
 use crate::ports::{self, PortIo, RingOptions};
+use crate::trace::Form;
 use pipeline::{Ports, RecirculationLink};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,6 +56,12 @@ pub struct Args {
     /// How much the recirculation port carries, such as 10gbps; unlimited if not given.
     #[arg(long, value_name = "RATE", value_parser = rate_bps)]
     pub recirculation_rate: Option<u64>,
+    /// Explain each packet on standard output: states, headers, tables, entries, actions, externs, verdict. Slow.
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
+    pub trace: Option<Form>,
+    /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything. Slow.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
+    pub poison: Option<u64>,
     /// Seed of the program's random numbers.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -179,8 +186,14 @@ fn start(args: Args) -> Result<instance::Instance, String> {
                     .map(|interface| interface.port)
                     .collect(),
             ),
+            executor: match args.poison {
+                Some(_) => pipeline::Executor::Reference,
+                None => pipeline::Executor::Fast,
+            },
+            poison: args.poison,
             ..pipeline::Config::default()
         },
+        trace: args.trace,
     };
     let options = p4lang::Options {
         defines: args.defines,

@@ -9,8 +9,10 @@ pub mod cli;
 pub mod dataplane;
 pub mod driver;
 pub mod instance;
+pub mod once;
 pub mod p4;
 pub mod ports;
 pub mod server;
+pub mod trace;
 
 pub use cli::run;

@@ -1,9 +1,11 @@
 //! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
 
 use crate::dataplane::{Dataplane, Event, LoadError, Loader, Program, Transmit};
+use crate::trace::{Form, render};
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
 use p4lang::{Compiled, Options};
 use pipeline::Switch;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use std::sync::Arc;
 pub struct P4Loader {
     /// How programs are run.
     pub config: pipeline::Config,
+    /// Whether, and how, each packet's steps are printed.
+    pub trace: Option<Form>,
 }
 
 impl Loader for P4Loader {
@@ -43,34 +47,52 @@ impl P4Loader {
     /// Makes a compiled program ready to run.
     pub fn program(&self, compiled: Compiled) -> Result<Program, LoadError> {
         let program = Arc::new(compiled.program);
-        let switch =
-            Switch::new(Arc::clone(&program), self.config.clone()).map_err(|error| match error
-                .span()
-            {
-                Some(span) => {
-                    let mut sink = Sink::new();
-                    sink.error(DiagnosticCode::Unsupported, span, error.to_string());
-                    LoadError(sink.finish(Arc::clone(&program.source)).to_string())
-                }
-                None => LoadError(error.to_string()),
-            })?;
+        let refused = |error: pipeline::LoadError| match error.span() {
+            Some(span) => {
+                let mut sink = Sink::new();
+                sink.error(DiagnosticCode::Unsupported, span, error.to_string());
+                LoadError(sink.finish(Arc::clone(&program.source)).to_string())
+            }
+            None => LoadError(error.to_string()),
+        };
+        let mut switch = Switch::new(Arc::clone(&program), self.config.clone()).map_err(refused)?;
+        if self.trace.is_some() {
+            switch.set_tracing(true).map_err(refused)?;
+        }
+        let told = self.trace.or(self.config.poison.map(|_| Form::Text));
         Ok(Program {
             p4info: compiled.p4info,
-            dataplane: Box::new(P4Switch(switch)),
+            dataplane: Box::new(P4Switch(switch, told)),
         })
     }
 }
 
-/// A program in execution.
-struct P4Switch(Switch);
+/// A program in execution, and how what it tells of packets is printed.
+struct P4Switch(Switch, Option<Form>);
+
+impl P4Switch {
+    /// Prints what the program told since the last time.
+    fn print_events(&mut self) {
+        let Some(form) = self.1 else { return };
+        let (events, lost) = self.0.take_events();
+        let mut output = std::io::stdout().lock();
+        let text = render(&events, lost, form, output.is_terminal());
+        // Nobody may be reading; packets go on.
+        let _ = output
+            .write_all(text.as_bytes())
+            .and_then(|()| output.flush());
+    }
+}
 
 impl Dataplane for P4Switch {
     fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.0.handle_packet(now_ns, port, frame);
+        self.print_events();
     }
 
     fn handle_timeout(&mut self, now_ns: u64) {
         self.0.handle_timeout(now_ns);
+        self.print_events();
     }
 
     fn poll_timeout(&self) -> Option<u64> {

@@ -1,0 +1,148 @@
+//! What only the reference executor gives: steps, and reads of undefined values.
+#![allow(missing_docs)]
+
+mod support;
+
+use p4lang::runtime::Match;
+use pipeline::{Config, EventKind, Executor, Switch};
+use support::{Psa, compile, entry};
+
+const BYTE: &str = "header byte_h { bit<8> v; }";
+
+fn poisoned(locals: &str, ingress: &str) -> Switch {
+    let program = Psa {
+        decls: BYTE,
+        headers: "byte_h x; byte_h y; byte_h[2] s;",
+        meta: "bit<8> m;",
+        parser: "state start { pkt.extract(hdr.x); transition accept; }",
+        locals,
+        ingress,
+        ..Psa::default()
+    };
+    let config = Config {
+        executor: Executor::Reference,
+        poison: Some(1),
+        ..Config::default()
+    };
+    Switch::new(compile(&program.text()), config).unwrap()
+}
+
+/// What is undefined and decides something.
+fn undefined(locals: &str, ingress: &str) -> Vec<String> {
+    let mut switch = poisoned(locals, ingress);
+    switch.handle_packet(0, 0, &[7, 8]);
+    let (events, lost) = switch.take_events();
+    assert_eq!(lost, 0);
+    let text = |event: pipeline::Event| match event.kind {
+        EventKind::Undefined { what } => {
+            let at = event.at.expect("a place in the source");
+            assert!(at.file == "test.p4" && at.line > 0, "{at}");
+            what
+        }
+        other => panic!("not asked for: {other:?}"),
+    };
+    events.into_iter().map(text).collect()
+}
+
+#[test]
+fn undefined_values_are_told_where_they_decide() {
+    let send = "send_to_port(ostd, (PortId_t) 1);";
+    let told = |locals: &str, ingress: &str| undefined(locals, &format!("{ingress} {send}"));
+    assert_eq!(told("", "hdr.x.v = hdr.x.v + 1;"), [""; 0]);
+    assert_eq!(
+        told("", "bit<8> a; if (a == 1) { hdr.x.v = 1; }"),
+        ["a condition"]
+    );
+    assert_eq!(
+        told("", "if (hdr.y.v == 1) { hdr.x.v = 1; }"),
+        ["a condition"],
+        "a field of an invalid header"
+    );
+    assert_eq!(
+        told("", "hdr.y.setValid();"),
+        ["emitted field hdr.y.v"],
+        "a header that was made valid"
+    );
+    assert_eq!(
+        told(
+            "Register<bit<8>, bit<8>>(9) r;",
+            "bit<8> i; r.write(i, 8w1);"
+        ),
+        ["argument 1 of ingress.r.write"]
+    );
+    assert_eq!(
+        told("", "hdr.s[0].v = 1; bit<8> i; hdr.x.v = hdr.s[i].v & 8w0;"),
+        ["a stack index"]
+    );
+    let table = "bit<8> k; table t { key = { k: exact; } actions = { NoAction; } }";
+    assert_eq!(
+        told(table, "t.apply();"),
+        ["key field k of table ingress.t"]
+    );
+}
+
+#[test]
+fn what_is_masked_out_or_overwritten_is_not_told() {
+    let send = "send_to_port(ostd, (PortId_t) 1);";
+    let told = |ingress: &str| undefined("", &format!("{ingress} {send}"));
+    assert_eq!(
+        told("bit<8> a; a[3:0] = 5; if (a & 15 == 5) { hdr.x.v = 1; }"),
+        [""; 0]
+    );
+    assert_eq!(told("bit<8> a; if (a & 16 == 5) { hdr.x.v = 1; }"), [""; 0]);
+    assert_eq!(
+        told("hdr.y.setValid(); hdr.y.v = 1; hdr.x.v = hdr.y.v;"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
+    let program = Psa {
+        decls: BYTE,
+        headers: "byte_h x;",
+        parser: "state start { pkt.extract(hdr.x); transition accept; }",
+        locals: "action to(PortId_t port) { send_to_port(ostd, port); }
+                 table t { key = { hdr.x.v: exact; } actions = { to; NoAction; } }",
+        ingress: "t.apply();",
+        ..Psa::default()
+    };
+    let mut switch = program.load();
+    let key = [("hdr.x.v", Match::Exact(7))];
+    let written = entry("ingress.t", &key, 0, "ingress.to", &[("port", 3)]);
+    switch.insert_entry(&written).unwrap();
+    switch.set_tracing(true).unwrap();
+    switch.handle_packet(0, 0, &[7, 8]);
+    let (events, _) = switch.take_events();
+    let kinds: Vec<_> = events.iter().map(|e| &e.kind).collect();
+    assert!(
+        matches!(kinds[0], EventKind::Received { port: 0, bytes } if bytes == &[7, 8]),
+        "{kinds:?}"
+    );
+    let extracted = kinds.iter().any(|k| {
+        matches!(k, EventKind::Extract { header, offset_bits: 0, fields }
+            if header == "hdr.x" && fields[0].name == "v" && fields[0].value == "0x7")
+    });
+    assert!(extracted, "{kinds:?}");
+    let applied = kinds.iter().find_map(|k| match k {
+        EventKind::Table {
+            keys,
+            entry: Some((key, 0)),
+            action: Some(action),
+            ..
+        } => Some((keys[0].value.clone(), key.clone(), action.clone())),
+        _ => None,
+    });
+    let (value, found, action) = applied.expect("a hit");
+    assert_eq!((value.as_str(), found), ("0x7", written.key));
+    assert_eq!(action.name, "ingress.to");
+    assert_eq!(action.params[0].value, "0x3");
+    assert!(
+        matches!(kinds.last(), Some(EventKind::Transmit { port: 3, bytes }) if bytes == &[7, 8]),
+        "{kinds:?}"
+    );
+    switch.set_tracing(false).unwrap();
+    switch.handle_packet(0, 0, &[7, 8]);
+    assert_eq!(switch.take_events().0, []);
+    assert!(switch.take_differences().is_empty());
+}

@@ -1,0 +1,338 @@
+//! `weir p4 run`: packets through a program in this process, without ports or a server.
+
+use crate::trace::{Form, render};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use pipeline::{Config, Executor, Switch};
+use serde_json::Value;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Rounds through the recirculation link before packets are given up.
+const ROUNDS: u32 = 10_000;
+/// Between packets.
+const STEP_NS: u64 = 1_000_000;
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Packets, one after the other, a millisecond of the program's time apart.
+    pub packets: Vec<Vec<u8>>,
+    /// Where they come in.
+    pub port: u32,
+    /// Entries, as [`entries`] reads them.
+    pub entries: Vec<TableEntry>,
+    /// Whether, and how, steps are told.
+    pub trace: Option<Form>,
+    /// Seed of the pattern in undefined bits; what reads them is told.
+    pub poison: Option<u64>,
+    /// Colours in text.
+    pub colour: bool,
+}
+
+/// What the packets became: the trace, or a line `PORT: BYTES` for each packet that leaves.
+///
+/// # Errors
+/// Why the program cannot be loaded, or an entry not written.
+pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<String, String> {
+    let looks = options.trace.is_some() || options.poison.is_some();
+    let config = Config {
+        executor: if looks {
+            Executor::Reference
+        } else {
+            Executor::Fast
+        },
+        poison: options.poison,
+        ..Config::default()
+    };
+    let mut switch = Switch::new(program, config).map_err(|error| error.to_string())?;
+    for entry in &options.entries {
+        let failed = |error| format!("entry of {}: {error}", entry.table);
+        switch.insert_entry(entry).map_err(failed)?;
+    }
+    if options.trace.is_some() {
+        switch.set_tracing(true).map_err(|e| e.to_string())?;
+    }
+    let mut out = String::new();
+    let mut now_ns = 0;
+    for packet in &options.packets {
+        now_ns += STEP_NS;
+        switch.handle_packet(now_ns, options.port, packet);
+        for _ in 0..ROUNDS {
+            while let Some(transmit) = switch.poll_transmit() {
+                if options.trace.is_none() {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "{}:", transmit.port);
+                    for byte in &transmit.bytes {
+                        let _ = write!(out, " {byte:02x}");
+                    }
+                    out.push('\n');
+                }
+            }
+            if switch.recirculating() == 0 {
+                break;
+            }
+            let Some(due_ns) = switch.poll_timeout() else {
+                break;
+            };
+            now_ns = now_ns.max(due_ns);
+            switch.handle_timeout(now_ns);
+        }
+        let (events, lost) = switch.take_events();
+        let form = options.trace.unwrap_or(Form::Text);
+        out.push_str(&render(&events, lost, form, options.colour));
+    }
+    Ok(out)
+}
+
+/// Bytes from hexadecimal digits; white space and colons between them do not count.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != ':')
+        .map(|c| c.to_digit(16).map(|d| d as u8))
+        .collect();
+    let digits = digits.ok_or("expected hexadecimal digits, such as 0a0b0c")?;
+    if !digits.len().is_multiple_of(2) {
+        return Err("an odd number of hexadecimal digits".into());
+    }
+    Ok(digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect())
+}
+
+/// Entries from JSON: a list of `{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.set", "params": {"v": "0x10"},
+/// "priority": 1}`. Numbers may be strings in decimal or `0x` hexadecimal. A field is a number (exact), `{"value", "prefix"}`,
+/// `{"value", "mask"}`, `{"low", "high"}`, or `{"optional"}`.
+///
+/// # Errors
+/// What is wrong, and with which entry.
+pub fn entries(text: &str) -> Result<Vec<TableEntry>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let list = value.as_array().ok_or("expected a list of entries")?;
+    let each = list.iter().enumerate();
+    each.map(|(i, v)| entry(v).map_err(|error| format!("entry {}: {error}", i + 1)))
+        .collect()
+}
+
+fn entry(value: &Value) -> Result<TableEntry, String> {
+    let known = ["table", "key", "action", "params", "priority"];
+    let object = value.as_object().ok_or("expected an object")?;
+    if let Some(other) = object.keys().find(|k| !known.contains(&k.as_str())) {
+        return Err(format!(
+            "unknown key `{other}`, expected one of {}",
+            known.join(", ")
+        ));
+    }
+    let text = |name: &str| {
+        let found = object.get(name).and_then(Value::as_str);
+        found
+            .map(str::to_owned)
+            .ok_or(format!("`{name}` is missing"))
+    };
+    let pairs = |name: &str| {
+        let found = object.get(name).and_then(Value::as_object);
+        found.into_iter().flatten()
+    };
+    let mut key = Vec::new();
+    for (field, value) in pairs("key") {
+        let value = matched(value).map_err(|error| format!("key `{field}`: {error}"))?;
+        key.push(FieldMatch {
+            field: field.clone(),
+            value,
+        });
+    }
+    let mut params = Vec::new();
+    for (name, value) in pairs("params") {
+        let value = number(value).map_err(|error| format!("parameter `{name}`: {error}"))?;
+        params.push((name.clone(), value));
+    }
+    let priority = match object.get("priority") {
+        None => 0,
+        Some(n) => i32::try_from(number(n)?).map_err(|_| "`priority` is out of range")?,
+    };
+    Ok(TableEntry {
+        table: text("table")?,
+        key,
+        priority,
+        action: ActionCall {
+            name: text("action")?,
+            params,
+        },
+    })
+}
+
+fn matched(value: &Value) -> Result<Match, String> {
+    let Some(object) = value.as_object() else {
+        return Ok(Match::Exact(number(value)?));
+    };
+    let part = |name: &str| object.get(name).map(number).transpose();
+    let parts = (
+        part("value")?,
+        part("prefix")?,
+        part("mask")?,
+        part("low")?,
+        part("high")?,
+        part("optional")?,
+    );
+    match parts {
+        (Some(value), Some(prefix), None, None, None, None) => Ok(Match::Lpm {
+            value,
+            prefix_len: u32::try_from(prefix).map_err(|_| "the prefix is out of range")?,
+        }),
+        (Some(value), None, Some(mask), None, None, None) => Ok(Match::Ternary { value, mask }),
+        (None, None, None, Some(low), Some(high), None) => Ok(Match::Range { low, high }),
+        (None, None, None, None, None, Some(value)) => Ok(Match::Optional(value)),
+        _ => Err(
+            "expected a number, value and prefix, value and mask, low and high, or optional".into(),
+        ),
+    }
+}
+
+fn number(value: &Value) -> Result<u128, String> {
+    let parsed = match value {
+        Value::Number(n) => n.as_u64().map(u128::from),
+        Value::String(text) => match text.strip_prefix("0x") {
+            Some(digits) => u128::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        },
+        _ => None,
+    };
+    parsed.ok_or_else(|| format!("{value} is not a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_every_kind() {
+        let text = r#"[{"table": "t", "key": {"a": 1, "b": {"value": "0x10", "prefix": 8}, "c": {"value": 3, "mask": 7},
+            "d": {"low": 1, "high": "2"}, "e": {"optional": 9}}, "action": "x", "params": {"p": "0xff"}, "priority": 2}]"#;
+        let entries = entries(text).unwrap();
+        assert_eq!(entries[0].priority, 2);
+        assert_eq!(entries[0].action.params, [("p".to_owned(), 255)]);
+        let kinds: Vec<_> = entries[0].key.iter().map(|f| f.value).collect();
+        assert_eq!(
+            kinds,
+            [
+                Match::Exact(1),
+                Match::Lpm {
+                    value: 16,
+                    prefix_len: 8
+                },
+                Match::Ternary { value: 3, mask: 7 },
+                Match::Range { low: 1, high: 2 },
+                Match::Optional(9),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, names) in [
+            ("{}", "a list"),
+            (r#"[{"table": "t"}]"#, "entry 1: `action` is missing"),
+            (r#"[{"tabel": "t"}]"#, "unknown key `tabel`"),
+            (
+                r#"[{"table": "t", "action": "a", "key": {"f": {"value": 1}}}]"#,
+                "key `f`",
+            ),
+            (
+                r#"[{"table": "t", "action": "a", "params": {"p": "0xg"}}]"#,
+                "parameter `p`",
+            ),
+        ] {
+            let message = entries(text).unwrap_err();
+            assert!(message.contains(names), "{text}: {message}");
+        }
+        assert_eq!(bytes("0a:0B 0c").unwrap(), [10, 11, 12]);
+        assert!(bytes("0").is_err() && bytes("zz").is_err());
+    }
+
+    const PROGRAM: &str = "#include <core.p4>
+#include <v1model.p4>
+header x_h { bit<8> a; bit<8> b; }
+struct headers_t { x_h x; }
+struct meta_t {}
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t s) {
+    state start { pkt.extract(hdr.x); transition accept; }
+}
+control V(inout headers_t hdr, inout meta_t meta) { apply {} }
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t s) {
+    action to(bit<9> port) { s.egress_spec = port; }
+    action drop() { mark_to_drop(s); }
+    table t { key = { hdr.x.a: lpm; } actions = { to; drop; } default_action = drop(); }
+    apply { t.apply(); }
+}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t s) { apply {} }
+control C(inout headers_t hdr, inout meta_t meta) { apply {} }
+control D(packet_out pkt, in headers_t hdr) { apply { pkt.emit(hdr); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+";
+
+    fn through(trace: Option<Form>) -> String {
+        let files = p4lang::Files::new().with("a.p4", PROGRAM);
+        let compiled = p4lang::compile(&files, "a.p4", &p4lang::Options::default());
+        let program = compiled.unwrap_or_else(|e| panic!("{e}")).program;
+        let entry = r#"[{"table": "I.t", "key": {"hdr.x.a": {"value": "0x10", "prefix": 4}}, "action": "I.to", "params": {"port": 5}}]"#;
+        let options = Options {
+            packets: vec![vec![0x12, 3, 4], vec![0x22, 3]],
+            port: 1,
+            entries: entries(entry).unwrap(),
+            trace,
+            poison: None,
+            colour: false,
+        };
+        run(program.into(), &options).unwrap()
+    }
+
+    #[test]
+    fn packets_that_leave_are_printed() {
+        assert_eq!(through(None), "5: 12 03 04\n");
+    }
+
+    #[test]
+    fn a_trace_explains_each_packet() {
+        let text = through(Some(Form::Text));
+        for line in [
+            "           port 1: 3 bytes",
+            "a.p4:7     state start",
+            "a.p4:7       extract hdr.x, 16 bits from bit 0",
+            "                 a  0x12",
+            "a.p4:14    table I.t",
+            "               hit hdr.x.a = 0x10/4",
+            "               → I.to(port = 0x5)",
+            "           → port 5: 3 bytes",
+            "               miss",
+            "               → I.drop()",
+            "           → dropped: ingress",
+        ] {
+            assert!(
+                text.lines().any(|l| l.trim() == line.trim()),
+                "{line}\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_trace_for_machines_is_an_object_a_line() {
+        let text = through(Some(Form::Json));
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        let events: Vec<_> = lines.iter().filter_map(|l| l["event"].as_str()).collect();
+        assert_eq!(events.len(), lines.len());
+        let table = lines.iter().find(|l| l["event"] == "table").unwrap();
+        assert_eq!(table["action"]["params"][0]["value"], "0x5");
+        assert_eq!(
+            (&table["hit"], &table["line"]),
+            (&Value::Bool(true), &Value::from(14))
+        );
+        assert_eq!(lines.last().unwrap()["reason"], "ingress");
+    }
+}

@@ -1,0 +1,281 @@
+//! What [`pipeline`] tells of packets, for people and for machines.
+
+use pipeline::{Event, EventField, EventKind, Ran};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Lines for people, coloured on terminals
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+/// Events as text, one or more lines each; `lost`: how many were too many to be kept.
+#[must_use]
+pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
+    let mut out = String::new();
+    let width = events.iter().map(|e| place(e).len()).max().unwrap_or(0);
+    for event in events {
+        match form {
+            Form::Json => {
+                out.push_str(&json(event).to_string());
+                out.push('\n');
+            }
+            Form::Text => {
+                let paint = Paint(colour);
+                for (i, line) in lines(&event.kind, paint).iter().enumerate() {
+                    let place = if i == 0 { place(event) } else { String::new() };
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(out, "{}  {line}", paint.dim(&format!("{place:<width$}")));
+                }
+            }
+        }
+    }
+    if lost > 0 {
+        let _ = match form {
+            Form::Text => writeln!(out, "{lost} further events are not shown"),
+            Form::Json => writeln!(out, "{}", json!({ "event": "lost", "events": lost })),
+        };
+    }
+    out
+}
+
+fn place(event: &Event) -> String {
+    let at = event.at.as_ref();
+    at.map_or_else(String::new, |at| {
+        let file = at.file.rsplit('/').next().unwrap_or(&at.file);
+        format!("{file}:{}", at.line)
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Paint(bool);
+
+impl Paint {
+    fn with(self, code: &str, text: &str) -> String {
+        if self.0 && !text.trim().is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    fn good(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    fn bad(self, text: &str) -> String {
+        self.with("31", text)
+    }
+}
+
+/// Blocks stand at the margin, what they do below them.
+fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
+    match kind {
+        EventKind::Received { port, bytes } => {
+            let head = format!("port {port}: {} bytes", bytes.len());
+            let mut all = vec![paint.bold(&head)];
+            all.extend(bytes.chunks(16).map(|row| format!("    {}", hex(row))));
+            all
+        }
+        EventKind::Block { name } => vec![paint.bold(name)],
+        EventKind::State { state, .. } => vec![format!("  state {state}")],
+        EventKind::Extract {
+            header,
+            offset_bits,
+            fields,
+        } => {
+            let bits: u32 = fields.iter().map(|f| f.width).sum();
+            let head = format!("    extract {header}, {bits} bits from bit {offset_bits}");
+            with_fields(head, fields)
+        }
+        EventKind::Error { error } => vec![format!("    {}", paint.bad(&format!("error {error}")))],
+        EventKind::Branch { text, taken } => vec![format!("  {text} → {taken}")],
+        EventKind::Table {
+            table,
+            keys,
+            entry,
+            action,
+        } => {
+            let mut all = with_fields(format!("  table {table}"), keys);
+            all.push(match entry {
+                Some((key, priority)) => {
+                    let key: Vec<_> = key
+                        .iter()
+                        .map(|f| format!("{} = {}", f.field, matched(&f.value)))
+                        .collect();
+                    let priority = match priority {
+                        0 => String::new(),
+                        n => format!(", priority {n}"),
+                    };
+                    let key = if key.is_empty() {
+                        "anything".to_owned()
+                    } else {
+                        key.join(", ")
+                    };
+                    format!("      {} {key}{priority}", paint.good("hit"))
+                }
+                None => format!("      {}", paint.bad("miss")),
+            });
+            all.push(match action {
+                Some(action) => format!("      → {}", called(action)),
+                None => "      → nothing".to_owned(),
+            });
+            all
+        }
+        EventKind::Action(action) => vec![format!("  {}", called(action))],
+        EventKind::Extern {
+            object,
+            method,
+            args,
+            result,
+        } => {
+            let name = match object.as_str() {
+                "" => method.clone(),
+                object => format!("{object}.{method}"),
+            };
+            let args: Vec<_> = args.iter().map(|f| f.value.as_str()).collect();
+            let result: Vec<_> = result.iter().map(|f| f.value.as_str()).collect();
+            let result = match result.as_slice() {
+                [] => String::new(),
+                values => format!(" = {}", values.join(", ")),
+            };
+            vec![format!("  {name}({}){result}", args.join(", "))]
+        }
+        EventKind::Emit { header, bytes } => {
+            vec![format!("  emit {header}, {} bytes", bytes.len())]
+        }
+        EventKind::Undefined { what } => {
+            vec![paint.bad(&format!("  undefined: {what}"))]
+        }
+        EventKind::Transmit { port, bytes } => {
+            let head = format!("→ port {port}: {} bytes", bytes.len());
+            let mut all = vec![paint.good(&head)];
+            all.extend(bytes.chunks(16).map(|row| format!("    {}", hex(row))));
+            all
+        }
+        EventKind::Drop { reason } => vec![paint.bad(&format!("→ dropped: {reason}"))],
+        EventKind::Recirculate { packets } => vec![format!("→ recirculated: {packets}")],
+        EventKind::Digest { messages } => vec![format!("→ digest messages: {messages}")],
+    }
+}
+
+fn with_fields(head: String, fields: &[EventField]) -> Vec<String> {
+    let width = fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    let rows = fields
+        .iter()
+        .map(|f| format!("        {:<width$}  {}", f.name, f.value));
+    std::iter::once(head).chain(rows).collect()
+}
+
+fn called(action: &Ran) -> String {
+    let params: Vec<_> = action
+        .params
+        .iter()
+        .map(|f| format!("{} = {}", f.name, f.value))
+        .collect();
+    format!("{}({})", action.name, params.join(", "))
+}
+
+fn matched(value: &p4lang::runtime::Match) -> String {
+    use p4lang::runtime::Match;
+    match value {
+        Match::Exact(v) | Match::Optional(v) => format!("{v:#x}"),
+        Match::Lpm { value, prefix_len } => format!("{value:#x}/{prefix_len}"),
+        Match::Ternary { value, mask } => format!("{value:#x} &&& {mask:#x}"),
+        Match::Range { low, high } => format!("{low:#x} .. {high:#x}"),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits: Vec<_> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    digits.join(" ")
+}
+
+fn fields(fields: &[EventField]) -> Value {
+    let all = fields
+        .iter()
+        .map(|f| json!({ "name": f.name, "value": f.value, "bits": f.width }));
+    Value::Array(all.collect())
+}
+
+fn ran(action: &Ran) -> Value {
+    json!({ "name": action.name, "params": fields(&action.params) })
+}
+
+fn json(event: &Event) -> Value {
+    let mut object = match &event.kind {
+        EventKind::Received { port, bytes } => {
+            json!({ "event": "received", "port": port, "bytes": hex(bytes) })
+        }
+        EventKind::Block { name } => json!({ "event": "block", "name": name }),
+        EventKind::State { parser, state } => {
+            json!({ "event": "state", "parser": parser, "state": state })
+        }
+        EventKind::Extract {
+            header,
+            offset_bits,
+            fields: f,
+        } => {
+            json!({ "event": "extract", "header": header, "offset_bits": offset_bits, "fields": fields(f) })
+        }
+        EventKind::Error { error } => json!({ "event": "error", "error": error }),
+        EventKind::Branch { text, taken } => {
+            json!({ "event": "branch", "text": text, "taken": taken })
+        }
+        EventKind::Table {
+            table,
+            keys,
+            entry,
+            action,
+        } => {
+            let entry = entry.as_ref().map(|(key, priority)| {
+                let key = key
+                    .iter()
+                    .map(|f| json!({ "name": f.field, "match": matched(&f.value) }));
+                json!({ "key": Value::Array(key.collect()), "priority": priority })
+            });
+            json!({
+                "event": "table", "table": table, "keys": fields(keys), "hit": entry.is_some(),
+                "entry": entry, "action": action.as_ref().map(ran),
+            })
+        }
+        EventKind::Action(action) => json!({ "event": "action", "action": ran(action) }),
+        EventKind::Extern {
+            object,
+            method,
+            args,
+            result,
+        } => json!({
+            "event": "extern", "object": object, "method": method, "args": fields(args), "result": fields(result),
+        }),
+        EventKind::Emit { header, bytes } => {
+            json!({ "event": "emit", "header": header, "bytes": hex(bytes) })
+        }
+        EventKind::Undefined { what } => json!({ "event": "undefined", "what": what }),
+        EventKind::Transmit { port, bytes } => {
+            json!({ "event": "transmit", "port": port, "bytes": hex(bytes) })
+        }
+        EventKind::Drop { reason } => json!({ "event": "drop", "reason": reason }),
+        EventKind::Recirculate { packets } => {
+            json!({ "event": "recirculate", "packets": packets })
+        }
+        EventKind::Digest { messages } => json!({ "event": "digest", "messages": messages }),
+    };
+    if let (Some(at), Some(map)) = (&event.at, object.as_object_mut()) {
+        map.insert("file".into(), at.file.clone().into());
+        map.insert("line".into(), at.line.into());
+    }
+    object
+}
