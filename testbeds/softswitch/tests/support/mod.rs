@@ -30,7 +30,10 @@ pub fn loader() -> P4Loader {
         cpu_port: CPU_PORT,
         ..pipeline::Config::default()
     };
-    P4Loader { config }
+    P4Loader {
+        config,
+        ..P4Loader::default()
+    }
 }
 
 pub fn program() -> Program {
