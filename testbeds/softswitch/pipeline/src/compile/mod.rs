@@ -14,6 +14,7 @@ mod psa_functions;
 mod roll;
 mod stmt;
 mod tables;
+mod tidy;
 pub mod tna;
 mod tna_functions;
 mod tna_methods;
@@ -263,6 +264,7 @@ impl<'p> Compiler<'p> {
         };
         self.code.note_quiet();
         roll::roll(&mut self.code, &self.dead);
+        tidy::tidy(&mut self.code);
         for layout in &mut self.code.layouts {
             layout.seal();
         }
