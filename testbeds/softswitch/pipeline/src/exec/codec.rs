@@ -55,11 +55,12 @@ struct Piece {
     left: i8,
 }
 
-/// A slot's share of the one's complement sum: both its halves << `shift`.
+/// A slot's share of the one's complement sum: both its halves << `shift`; of a narrow field there is only one.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     slot: u32,
     shift: u8,
+    narrow: bool,
 }
 
 /// Runs shorter than this are not worth a loop.
@@ -160,6 +161,7 @@ impl Codec {
             self.sum.push(Term {
                 slot: field.slot + limb,
                 shift: ((16 - end % 16) % 16) as u8,
+                narrow: field.width <= 32,
             });
         }
     }
@@ -224,9 +226,6 @@ impl Codec {
     #[inline]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
         let start = out.len();
-        // One word more, so that every word is a whole store.
-        out.resize(start + self.bytes + 8, 0);
-        let bytes = &mut out[start..];
         let mut pieces = self.pieces.iter();
         for store in &self.stores {
             match *store {
@@ -240,11 +239,14 @@ impl Codec {
                             value >> -piece.left
                         };
                     }
-                    if let Some(to) = bytes[byte as usize..].first_chunk_mut() {
-                        *to = word.to_be_bytes();
-                    }
+                    // A whole word at a time: what the one before has too much goes first.
+                    out.truncate(start + byte as usize);
+                    out.extend_from_slice(&word.to_be_bytes());
                 }
-                Store::Run(run) => run.write(frame, bytes),
+                Store::Run(run) => {
+                    out.resize(start + (run.byte + 4 * run.n) as usize, 0);
+                    run.write(frame, &mut out[start..]);
+                }
             }
         }
         out.truncate(start + self.bytes);
@@ -257,7 +259,11 @@ impl Codec {
         let mut sum = 0u64;
         for term in &self.sum {
             let value = frame[term.slot as usize];
-            sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
+            if term.narrow {
+                sum += value << term.shift;
+            } else {
+                sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
+            }
         }
         crate::externs::checksum::fold(sum)
     }
