@@ -5,12 +5,15 @@
 mod aggregate;
 mod clock;
 mod idle;
+mod filters;
 mod load;
+mod lpm;
 mod router;
 mod row;
 mod support;
 mod veth;
 mod writes;
+mod ternary;
 
 use anyhow::{Context, Result, bail};
 use row::Row;
@@ -36,6 +39,9 @@ type Bench = (&'static [&'static str], fn() -> Result<Vec<Row>>);
 const BENCHES: &[Bench] = &[
     (router::NAMES, router::run),
     (aggregate::NAMES, aggregate::run),
+    (filters::NAMES, filters::run),
+    (ternary::NAMES, ternary::run),
+    (lpm::NAMES, lpm::run),
     (load::NAMES, load::run),
     (writes::NAMES, writes::run),
     (veth::NAMES, veth::run),

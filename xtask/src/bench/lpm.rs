@@ -1,0 +1,188 @@
+//! `lpm_memory`, and what a lookup in a prefix table and in an exact one costs, small and large.
+
+use super::clock::{median_ns, thread_cpu_ns};
+use super::row::{Reach, Row};
+use super::support::{Numbers, entry, pass, switch, udp_frame};
+use anyhow::{Context, Result, ensure};
+use p4lang::runtime::{Match, TableEntry};
+use pipeline::Switch;
+use std::collections::BTreeSet;
+
+/// What [`run`] measures.
+pub const NAMES: &[&str] = &[
+    "lpm_memory",
+    "lpm_lookup",
+    "lpm_insert",
+    "lpm_small",
+    "exact_lookup",
+    "exact_insert",
+    "exact_small",
+];
+
+const ENTRIES: usize = 1_000_000;
+const FRAMES: usize = 4096;
+
+/// The rows. A lookup is a packet through the program with the entries, less the same packet through it without.
+pub fn run() -> Result<Vec<Row>> {
+    let million = format!("{ENTRIES} entries");
+    let mut rows = Vec::new();
+    let small = measure(1000, 16..=28, prefix)?;
+    rows.push(lookup(
+        "lpm_small",
+        &small,
+        40.0,
+        "1,000 prefixes, /16 to /28",
+    ));
+    let small = measure(64, 32..=32, host)?;
+    rows.push(lookup("exact_small", &small, 20.0, "64 entries"));
+    let large = measure(ENTRIES, 8..=32, prefix)?;
+    rows.push(Row {
+        name: "lpm_memory",
+        value: Some(large.grown_mib),
+        unit: "MiB",
+        reach: Reach::AtMost(1024.0),
+        // An address, a length and a parameter of 16 bits.
+        floor: Some(ENTRIES as f64 * 7.0 / f64::from(1 << 20)),
+        note: format!(
+            "{million}, three fifths of them /24 and the others /8 to /32: what the process has grown by; floor: prefixes \
+             and parameters alone"
+        ),
+    });
+    rows.push(Row {
+        reach: Reach::Nothing,
+        ..lookup("lpm_lookup", &large, 0.0, &million)
+    });
+    rows.push(insert("lpm_insert", &large));
+    let large = measure(ENTRIES, 32..=32, host)?;
+    rows.push(Row {
+        reach: Reach::Nothing,
+        ..lookup("exact_lookup", &large, 0.0, &million)
+    });
+    rows.push(insert("exact_insert", &large));
+    Ok(rows)
+}
+
+struct Measured {
+    with_ns: f64,
+    without_ns: f64,
+    grown_mib: f64,
+    entries_per_s: f64,
+}
+
+fn lookup(name: &'static str, m: &Measured, reach_ns: f64, entries: &str) -> Row {
+    Row {
+        name,
+        value: Some(m.with_ns - m.without_ns),
+        unit: "ns/lookup",
+        reach: Reach::AtMost(reach_ns),
+        floor: None,
+        note: format!(
+            "{entries}, every packet another of {FRAMES} addresses, all hit; a packet with the entries ({:.0} ns) less one \
+             without ({:.0} ns)",
+            m.with_ns, m.without_ns
+        ),
+    }
+}
+
+fn insert(name: &'static str, m: &Measured) -> Row {
+    Row {
+        name,
+        value: Some(m.entries_per_s),
+        unit: "entries/s",
+        reach: Reach::Nothing,
+        floor: None,
+        note: format!(
+            "by name, one after the other; {:.0} MiB in the end",
+            m.grown_mib
+        ),
+    }
+}
+
+fn prefix(address: u32, len: u32) -> TableEntry {
+    let lpm = Match::Lpm {
+        value: address.into(),
+        prefix_len: len,
+    };
+    let via = u128::from(address >> 8 & 0xffff);
+    let action = "LookupIngress.via";
+    entry(
+        "LookupIngress.routes",
+        &[("hdr.ipv4.dst", lpm)],
+        0,
+        action,
+        &[("next_hop", via)],
+    )
+}
+
+fn host(address: u32, _: u32) -> TableEntry {
+    let key = [("hdr.ipv4.dst", Match::Exact(address.into()))];
+    let action = "LookupIngress.forward";
+    entry(
+        "LookupIngress.hosts",
+        &key,
+        0,
+        action,
+        &[("port", u128::from(address & 0xff))],
+    )
+}
+
+/// Fills a table with entries of seeded prefixes, and looks addresses up that they cover.
+fn measure(
+    entries: usize,
+    lens: std::ops::RangeInclusive<u32>,
+    make: fn(u32, u32) -> TableEntry,
+) -> Result<Measured> {
+    let mut numbers = Numbers(5);
+    let mut switch: Switch = switch(include_str!("p4/lookups.p4"))?;
+    let mut prefixes = BTreeSet::new();
+    while prefixes.len() < entries {
+        let n = numbers.next();
+        let any = lens.start() + (n >> 32) as u32 % (lens.end() - lens.start() + 1);
+        let len = if lens.contains(&24) && lens.contains(&8) && n >> 40 & 7 < 5 {
+            24
+        } else {
+            any
+        };
+        prefixes.insert((n as u32 & (u32::MAX << (32 - len)), len));
+    }
+    // Not in order of address, which would be kind to caches.
+    let mut prefixes: Vec<(u32, u32)> = prefixes.into_iter().collect();
+    for i in (1..prefixes.len()).rev() {
+        prefixes.swap(i, numbers.below(i as u64 + 1) as usize);
+    }
+    let frames: Vec<_> = (0..FRAMES)
+        .map(|_| {
+            let (address, len) = prefixes[numbers.below(entries as u64) as usize];
+            let host = numbers.next() as u32 & !(u32::MAX << (32 - len));
+            (1, udp_frame(0x0a01_0203, address | host, (1000, 2000)))
+        })
+        .collect();
+    let without_ns = median_ns(41, FRAMES as u64, || {
+        pass(&mut switch, &frames);
+    });
+    let before = resident_bytes()?;
+    let start = thread_cpu_ns();
+    for (address, len) in &prefixes {
+        switch.insert_entry(&make(*address, *len))?;
+    }
+    let ns = thread_cpu_ns() - start;
+    let grown = resident_bytes()? as f64 - before as f64;
+    let sent = pass(&mut switch, &frames);
+    ensure!(sent == FRAMES as u64, "{sent} of {FRAMES} frames came out");
+    let with_ns = median_ns(41, FRAMES as u64, || {
+        pass(&mut switch, &frames);
+    });
+    Ok(Measured {
+        with_ns,
+        without_ns,
+        grown_mib: grown / f64::from(1 << 20),
+        entries_per_s: entries as f64 * 1e9 / ns as f64,
+    })
+}
+
+fn resident_bytes() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").context("cannot read status")?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.context("status has no VmRSS")? * 1024)
+}
