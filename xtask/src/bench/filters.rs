@@ -161,7 +161,7 @@ impl Filter {
             *v &= m;
         }
         // Multiplied by a number that has no factor in common with 2^20: all different, in no order.
-        let priority = 1 + (n as u64 * 0x9_e3b1 & 0xf_ffff) as i32;
+        let priority = 1 + ((n as u64 * 0x9_e3b1) & 0xf_ffff) as i32;
         Filter {
             value,
             mask,

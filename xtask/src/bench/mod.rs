@@ -4,16 +4,16 @@
 
 mod aggregate;
 mod clock;
-mod idle;
 mod filters;
+mod idle;
 mod load;
 mod lpm;
 mod router;
 mod row;
 mod support;
+mod ternary;
 mod veth;
 mod writes;
-mod ternary;
 
 use anyhow::{Context, Result, bail};
 use row::Row;
