@@ -5,7 +5,7 @@ use crate::p4::P4Loader;
 use crate::ports::dump::Dump;
 use crate::ports::{self, PortIo, RingOptions};
 use crate::trace::Form;
-use pipeline::{Ports, RecirculationLink};
+use pipeline::{CLASSES, EgressQueues, Ports, RecirculationLink, Scheduler};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,6 +62,17 @@ pub struct Args {
     /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything. Slow.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
     pub poison: Option<u64>,
+    /// How much a port sends, such as 1gbps for all or 2@100mbps for one: what is more waits between ingress and egress.
+    /// Unlimited if not given.
+    #[arg(long, value_name = "[PORT@]RATE")]
+    pub port_rate: Vec<PortRate>,
+    /// Packets that wait in one class of service of one port at most; more are dropped.
+    #[arg(long, default_value_t = EgressQueues::default().depth, value_name = "PACKETS")]
+    pub queue_depth: usize,
+    /// Shares of a port's rate for the classes of service 0 to 7, such as 1,1,1,1,2,2,4,4; without them a higher class
+    /// always goes first.
+    #[arg(long, value_name = "W0,…,W7", value_parser = weights)]
+    pub queue_weights: Option<Scheduler>,
     /// Seed of the program's random numbers.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -99,6 +110,68 @@ impl FromStr for Interface {
                 name: name.to_owned(),
             }),
         }
+    }
+}
+
+/// A rate for all ports, `1gbps`, or for one, `2@1gbps`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortRate {
+    /// `None`: all that are not named.
+    pub port: Option<u32>,
+    /// Bits a second.
+    pub rate_bps: u64,
+}
+
+impl FromStr for PortRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (port, rate) = match text.split_once('@') {
+            None => (None, text),
+            Some((port, rate)) => {
+                let number = port.parse();
+                (
+                    Some(number.map_err(|_| format!("`{port}` is not a port number"))?),
+                    rate,
+                )
+            }
+        };
+        Ok(Self {
+            port,
+            rate_bps: rate_bps(rate)?,
+        })
+    }
+}
+
+fn weights(text: &str) -> Result<Scheduler, String> {
+    let weights: Result<Vec<u32>, String> = text
+        .split(',')
+        .map(|weight| match weight.parse() {
+            Ok(0) | Err(_) => Err(format!("`{weight}` is not a weight: expected 1, 2, …")),
+            Ok(weight) => Ok(weight),
+        })
+        .collect();
+    let weights = weights?.try_into();
+    let weights: [u32; CLASSES] =
+        weights.map_err(|w: Vec<u32>| format!("{} weights; expected {CLASSES}", w.len()))?;
+    Ok(Scheduler::Weighted(weights))
+}
+
+fn egress_queues(args: &Args) -> EgressQueues {
+    EgressQueues {
+        depth: args.queue_depth,
+        scheduler: args.queue_weights.unwrap_or_default(),
+        // The last one counts, as with other flags.
+        rate_bps: args
+            .port_rate
+            .iter()
+            .rfind(|rate| rate.port.is_none())
+            .map(|rate| rate.rate_bps),
+        port_rates_bps: args
+            .port_rate
+            .iter()
+            .filter_map(|rate| Some((rate.port?, rate.rate_bps)))
+            .collect(),
     }
 }
 
@@ -175,6 +248,7 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         config: pipeline::Config {
             seed: args.seed,
             cpu_port: args.cpu_port,
+            egress_queues: egress_queues(&args),
             recirculation: RecirculationLink {
                 latency_ns: args.recirculation_latency,
                 rate_bps: args.recirculation_rate,
@@ -318,6 +392,22 @@ mod tests {
     }
 
     #[test]
+    fn rates_depths_and_weights_of_queues() {
+        let line = "--no-p4 --port-rate 1gbps --port-rate 2@100mbps --queue-depth 64 --queue-weights 1,1,1,1,1,2,3,4";
+        let queues = egress_queues(&parse(line).unwrap());
+        assert_eq!((queues.depth, queues.rate_bps), (64, Some(1_000_000_000)));
+        assert_eq!(queues.port_rates_bps, [(2, 100_000_000)].into());
+        assert_eq!(
+            queues.scheduler,
+            Scheduler::Weighted([1, 1, 1, 1, 1, 2, 3, 4])
+        );
+        assert_eq!(
+            egress_queues(&parse("--no-p4").unwrap()),
+            EgressQueues::default()
+        );
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for (line, names) in [
             ("", "--no-p4"),
@@ -328,6 +418,10 @@ mod tests {
             ("main.p4 --recirculation-latency 20", "ns, us, ms, s"),
             ("main.p4 --recirculation-latency 0us", "out of range"),
             ("main.p4 --recirculation-rate 10Gb", "gbps"),
+            ("main.p4 --port-rate x@1gbps", "`x` is not a port number"),
+            ("main.p4 --port-rate 1@5", "gbps"),
+            ("main.p4 --queue-weights 1,2", "expected 8"),
+            ("main.p4 --queue-weights 1,2,3,4,5,6,7,0", "not a weight"),
             ("main.p4 --grpc-server-addr localhost", "grpc-server-addr"),
         ] {
             let message = parse(line).unwrap_err().to_string();

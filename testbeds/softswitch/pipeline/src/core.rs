@@ -2,6 +2,7 @@
 
 use crate::error::ReplicationError;
 use crate::externs::State;
+use crate::queues::{Admission, Queues, sending_ns};
 use crate::reference::Reference;
 use crate::stats::{DropReason, Stats};
 use crate::switch::{Config, Executor, Ports};
@@ -58,6 +59,7 @@ pub(crate) struct Core {
     pub transmits: VecDeque<(u32, Vec<u8>)>,
     /// What a Tofino's control plane sets besides tables.
     pub tofino: Box<crate::arch::tna::Fixed>,
+    pub queues: Queues,
     recirculation: Recirculation,
     pool: Vec<Vec<u8>>,
     metas: Vec<Vec<u64>>,
@@ -66,6 +68,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub fn new(config: Config, frame: Vec<u64>, state: State) -> Core {
+        let queues = Queues::new(config.egress_queues.clone());
         Core {
             executor: config.executor,
             config,
@@ -79,6 +82,7 @@ impl Core {
             work: VecDeque::new(),
             transmits: VecDeque::new(),
             tofino: Box::default(),
+            queues,
             recirculation: Recirculation::default(),
             pool: Vec::new(),
             metas: Vec::new(),
@@ -86,8 +90,14 @@ impl Core {
         }
     }
 
-    /// Allows the passes of one event.
-    pub fn start_event(&mut self) {
+    /// Allows the passes of one event, which happens now.
+    pub fn start_event(&mut self, now_ns: u64) {
+        self.queues.set_now(now_ns);
+        self.allow_passes();
+    }
+
+    /// Allows the passes of a packet that leaves a queue.
+    pub fn allow_passes(&mut self) {
         self.budget = self.config.max_work;
     }
 
@@ -152,12 +162,49 @@ impl Core {
         self.work.push_back(job);
     }
 
+    /// Whether a packet for a port passes egress now. If not, it waits for the port, or is dropped; `meta` is what its
+    /// egress wants of the frame.
+    #[inline]
+    pub fn passes_straight(
+        &mut self,
+        now_ns: u64,
+        job: Job,
+        bytes: &[u8],
+        meta: impl FnOnce(&[u64], &mut Vec<u64>),
+    ) -> bool {
+        match self.queues.admit(now_ns, job.port, job.class) {
+            Admission::Straight => true,
+            // They have their own links.
+            _ if job.port == self.config.cpu_port
+                || job.port == crate::arch::psa::RECIRCULATE_PORT =>
+            {
+                true
+            }
+            Admission::Full => {
+                self.stats.drop(DropReason::QueueFull);
+                false
+            }
+            Admission::Queue => {
+                let mut waiting = job;
+                waiting.bytes = self.buffer();
+                waiting.bytes.extend_from_slice(bytes);
+                waiting.meta = self.image();
+                meta(&self.frame, &mut waiting.meta);
+                self.queues.push(now_ns, waiting);
+                false
+            }
+        }
+    }
+
     pub fn transmit(&mut self, port: u32, bytes: Vec<u8>) {
         if self.transmits.len() >= self.config.transmit_limit {
             self.stats.drop(DropReason::TransmitFull);
             self.recycle(bytes);
         } else {
             self.stats.transmitted += 1;
+            if port != self.config.cpu_port {
+                self.queues.sent(port, bytes.len());
+            }
             self.transmits.push_back((port, bytes));
         }
     }
@@ -176,11 +223,9 @@ impl Core {
             self.recycle(bytes);
             return;
         }
-        let sending = link.rate_bps.map_or(0, |rate| {
-            let bits = bytes.len() as u128 * 8;
-            u64::try_from((bits * 1_000_000_000).div_ceil(u128::from(rate.max(1))))
-                .unwrap_or(u64::MAX)
-        });
+        let sending = link
+            .rate_bps
+            .map_or(0, |rate| sending_ns(bytes.len(), rate));
         let sent = self
             .recirculation
             .free_ns

@@ -5,7 +5,7 @@
 //! handle_packet(now, port, frame)       arch/     which blocks a packet passes, with which metadata
 //!                                       exec/     one loop over op::Op
 //!                                       table/, externs/   what blocks look up and keep
-//! poll_transmit(), poll_timeout()       core.rs   queues, replication, the recirculation link
+//! poll_transmit(), poll_timeout()       core.rs, queues.rs   replication, egress queues, the recirculation link
 //! insert_entry(…), register_read(…)     control.rs
 //! ```
 //!
@@ -23,6 +23,7 @@ mod exec;
 mod externs;
 mod op;
 mod profiles;
+mod queues;
 mod reconcile;
 mod reference;
 mod stats;
@@ -44,6 +45,7 @@ pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
 pub use externs::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use externs::register::Info as RegisterInfo;
 pub use op::Mark;
+pub use queues::{CLASSES, EgressQueues, Scheduler};
 pub use reconcile::ReconcileError;
 pub use reference::event::{Event, EventKind, Field as EventField, Ran};
 pub use stats::{DropReason, Stats};

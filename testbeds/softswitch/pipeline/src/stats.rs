@@ -15,6 +15,8 @@ pub enum DropReason {
     NoSession,
     /// The recirculation port's queue was full.
     RecirculationFull,
+    /// The queue of its port and class was full.
+    QueueFull,
     /// Nobody fetched what was to be sent.
     TransmitFull,
     /// Resubmitted or cloned too often without leaving.
@@ -27,13 +29,14 @@ pub enum DropReason {
 
 impl DropReason {
     /// All of them, in order.
-    pub const ALL: [DropReason; 10] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::Ingress,
         DropReason::Egress,
         DropReason::InvalidPort,
         DropReason::EmptyGroup,
         DropReason::NoSession,
         DropReason::RecirculationFull,
+        DropReason::QueueFull,
         DropReason::TransmitFull,
         DropReason::PassLimit,
         DropReason::WorkLimit,
@@ -49,6 +52,7 @@ impl DropReason {
             DropReason::EmptyGroup => "empty_group",
             DropReason::NoSession => "no_session",
             DropReason::RecirculationFull => "recirculation_full",
+            DropReason::QueueFull => "queue_full",
             DropReason::TransmitFull => "transmit_full",
             DropReason::PassLimit => "pass_limit",
             DropReason::WorkLimit => "work_limit",

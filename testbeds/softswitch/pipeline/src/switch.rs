@@ -8,6 +8,7 @@ use crate::error::LoadError;
 use crate::externs::DigestMessage;
 use crate::externs::register::Info;
 use crate::op::Mark;
+use crate::queues::EgressQueues;
 use crate::reference::Reference;
 use crate::stats::Stats;
 use crate::table::{EntryState, Table};
@@ -72,6 +73,8 @@ pub struct Config {
     pub seed: u64,
     /// The recirculation port.
     pub recirculation: RecirculationLink,
+    /// Between ingress and egress.
+    pub egress_queues: EgressQueues,
     /// Where packets to and from the controller pass.
     pub cpu_port: u32,
     /// Which ports exist.
@@ -98,6 +101,7 @@ impl Default for Config {
         Config {
             seed: 0,
             recirculation: RecirculationLink::default(),
+            egress_queues: EgressQueues::default(),
             cpu_port: psa::CPU_PORT,
             ports: Ports::Any,
             max_steps: 4096,
@@ -189,7 +193,7 @@ impl Switch {
     /// A frame has arrived; packet-out if `port` is the CPU port.
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
-        self.core.start_event();
+        self.core.start_event(now_ns);
         let traced = self.traced(Some((port, frame)));
         self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);
@@ -198,14 +202,15 @@ impl Switch {
         }
     }
 
-    /// Lets packets leave the recirculation link whose time has come, and finds entries that are idle.
+    /// Lets packets leave the recirculation link and the egress queues whose time has come, and finds entries that are
+    /// idle.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.expire(now_ns);
         for _ in 0..GENERATED_LIMIT {
             let Some((due_ns, job)) = self.core.tofino.generator.due(now_ns) else {
                 break;
             };
-            self.core.start_event();
+            self.core.start_event(due_ns);
             self.arch.run(&mut self.core, due_ns, &job);
             self.core.finished(job);
             self.drain(due_ns);
@@ -215,7 +220,7 @@ impl Switch {
             let Some(job) = self.core.recirculated(now_ns) else {
                 break;
             };
-            self.core.start_event();
+            self.core.start_event(now_ns);
             let traced = self.traced(Some((job.port, &job.bytes)));
             self.arch.run(&mut self.core, now_ns, &job);
             self.core.finished(job);
@@ -223,6 +228,13 @@ impl Switch {
             if let Some(before) = traced {
                 self.tell_verdict(before);
             }
+        }
+        // After those of the link, which join the queues.
+        while let Some((job, waited)) = self.core.queues.pop(now_ns) {
+            self.core.allow_passes();
+            self.arch.leave_queue(&mut self.core, now_ns, &job, &waited);
+            self.core.finished(job);
+            self.drain(now_ns);
         }
     }
 
@@ -235,9 +247,12 @@ impl Switch {
 
     /// When [`Switch::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let recirculated = self.core.next_recirculated_ns();
-        let generated = self.core.tofino.generator.next_ns();
-        let times = [recirculated, generated, self.next_idle_ns()];
+        let times = [
+            self.core.next_recirculated_ns(),
+            self.core.tofino.generator.next_ns(),
+            self.core.queues.next_ns(),
+            self.next_idle_ns(),
+        ];
         times.into_iter().flatten().min()
     }
 

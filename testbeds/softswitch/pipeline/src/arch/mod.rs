@@ -12,6 +12,7 @@ use crate::error::LoadError;
 use crate::externs::State;
 use crate::externs::register::Info;
 use crate::op::Code;
+use crate::queues::Waited;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
 /// A program under its architecture.
@@ -89,6 +90,16 @@ impl Loaded {
                 let port = core.tofino.port_of(port, core.config.cpu_port);
                 tna.receive(core, now_ns, port, frame);
             }
+        }
+    }
+
+    /// A packet that has waited for its port.
+    pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
+        match self {
+            Loaded::Psa(psa) => psa.leave_queue(core, now_ns, job),
+            Loaded::V1model(v1model) => v1model.leave_queue(core, now_ns, job, waited),
+            // Its packets are not queued.
+            Loaded::Tna(_) => {}
         }
     }
 

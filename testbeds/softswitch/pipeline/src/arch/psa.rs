@@ -57,6 +57,18 @@ struct Copied {
     passes: u32,
 }
 
+impl Copied {
+    fn of(job: &Job) -> Copied {
+        Copied {
+            path: job.path,
+            port: job.port,
+            instance: job.instance,
+            class: job.class,
+            passes: job.passes,
+        }
+    }
+}
+
 /// The blocks of a pipeline and what they leave for it.
 #[derive(Debug, Clone, Copy)]
 struct Blocks {
@@ -120,17 +132,13 @@ impl Psa {
                     core, now_ns, job.path, job.port, &job.bytes, &job.meta, job.passes,
                 );
             }
-            _ => {
-                let copy = Copied {
-                    path: job.path,
-                    port: job.port,
-                    instance: job.instance,
-                    class: job.class,
-                    passes: job.passes,
-                };
-                self.egress(core, now_ns, copy, &job.bytes, &job.meta);
-            }
+            _ => self.to_egress(core, now_ns, Copied::of(job), &job.bytes, &job.meta),
         }
+    }
+
+    /// Runs egress of a packet that has waited for its port.
+    pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job) {
+        self.egress(core, now_ns, Copied::of(job), &job.bytes, &job.meta);
     }
 
     /// Ingress, then whatever follows from it, egress of the copies included.
@@ -219,7 +227,7 @@ impl Psa {
                 class,
                 passes,
             };
-            self.egress(core, now_ns, copy, &out, &[]);
+            self.to_egress(core, now_ns, copy, &out, &[]);
         } else {
             core.stats.drop(DropReason::InvalidPort);
         }
@@ -276,13 +284,36 @@ impl Psa {
 
     fn to_port(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
         if core.is_port(copy.port) {
-            self.egress(core, now_ns, copy, bytes, &[]);
+            self.to_egress(core, now_ns, copy, bytes, &[]);
         } else {
             core.stats.drop(DropReason::InvalidPort);
         }
     }
 
-    /// Egress of one copy. `meta` is that of an egress clone; what ingress wrote lies in the frame.
+    /// Egress of one copy, at once or when its port is free. `meta` is that of an egress clone; what ingress wrote lies in
+    /// the frame.
+    fn to_egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
+        let from = &self.ingress;
+        let job = Job {
+            path: copy.path,
+            port: copy.port,
+            instance: copy.instance,
+            class: copy.class,
+            passes: copy.passes,
+            ..Job::default()
+        };
+        let straight = core.passes_straight(now_ns, job, bytes, |frame, image| match copy.path {
+            Path::CloneI2e => image.extend_from_slice(from.clone_meta.of(frame)),
+            Path::CloneE2e => image.extend_from_slice(meta),
+            _ => image.extend_from_slice(from.normal_meta.of(frame)),
+        });
+        if straight {
+            self.egress(core, now_ns, copy, bytes, meta);
+        }
+    }
+
+    /// Egress of one copy. `meta` is that of an egress clone or of a copy that has waited; without it, what ingress wrote
+    /// lies in the frame.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
         let (x, from) = (&self.egress, &self.ingress);
         let frame = &mut core.frame;
@@ -305,8 +336,10 @@ impl Psa {
             _ => self.paths.unicast,
         };
         match copy.path {
-            Path::CloneI2e => x.clone_i2e_in.copy_from(frame, from.clone_meta),
             Path::CloneE2e => x.clone_e2e_in.load(frame, meta),
+            Path::CloneI2e if !meta.is_empty() => x.clone_i2e_in.load(frame, meta),
+            Path::CloneI2e => x.clone_i2e_in.copy_from(frame, from.clone_meta),
+            _ if !meta.is_empty() => x.normal_in.load(frame, meta),
             _ => x.normal_in.copy_from(frame, from.normal_meta),
         }
         x.parser_port.set(frame, copy.port.into());

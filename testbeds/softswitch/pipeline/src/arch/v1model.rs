@@ -19,6 +19,7 @@ use crate::compile::Compiler;
 use crate::core::{Core, Job, Path, Session};
 use crate::error::LoadError;
 use crate::op::Code;
+use crate::queues::Waited;
 use crate::stats::DropReason;
 use layout::Layout;
 use p4lang::runtime::Replica;
@@ -155,7 +156,7 @@ impl V1model {
                 port: spec,
                 instance: 0,
             };
-            self.egress(core, now_ns, replica, packet);
+            self.to_egress(core, now_ns, replica, packet);
         }
     }
 
@@ -241,20 +242,71 @@ impl V1model {
     /// Egress for each replica, all from the frame as it is now.
     fn copies(&self, core: &mut Core, now_ns: u64, replicas: &[Replica], packet: Packet<'_>) {
         if let [replica] = replicas {
-            return self.egress(core, now_ns, *replica, packet);
+            return self.to_egress(core, now_ns, *replica, packet);
         }
         let x = &self.layout;
         let mut image = core.image();
         image.extend_from_slice(x.all.of(&core.frame));
         for replica in replicas {
             x.all.load(&mut core.frame, &image);
-            self.egress(core, now_ns, *replica, packet);
+            self.to_egress(core, now_ns, *replica, packet);
         }
         core.recycle_image(image);
     }
 
+    /// Egress of the packet in the frame, at once or when its port is free.
+    fn to_egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
+        let x = &self.layout;
+        let job = Job {
+            path: Path::Unicast,
+            port: replica.port,
+            instance: replica.instance,
+            class: x.standard.priority.get(&core.frame),
+            passes: packet.passes,
+            ..Job::default()
+        };
+        let straight = core.passes_straight(now_ns, job, packet.bytes, |frame, image| {
+            image.extend_from_slice(&[packet.cursor as u64, packet.length]);
+            image.extend_from_slice(x.all.of(frame));
+        });
+        if straight {
+            // Its queue is empty.
+            let waited = Waited {
+                enqueued_ns: now_ns,
+                ..Waited::default()
+            };
+            self.egress(core, now_ns, replica, packet, &waited);
+        }
+    }
+
+    /// Egress of a packet that has waited for its port.
+    pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
+        let [cursor, length, image @ ..] = &job.meta[..] else {
+            return;
+        };
+        self.layout.all.load(&mut core.frame, image);
+        let packet = Packet {
+            bytes: &job.bytes,
+            cursor: usize::try_from(*cursor).unwrap_or(usize::MAX),
+            passes: job.passes,
+            length: *length,
+        };
+        let replica = Replica {
+            port: job.port,
+            instance: job.instance,
+        };
+        self.egress(core, now_ns, replica, packet, waited);
+    }
+
     /// Egress of the packet in the frame.
-    fn egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
+    fn egress(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        replica: Replica,
+        packet: Packet<'_>,
+        waited: &Waited,
+    ) {
         let (x, std) = (&self.layout, &self.layout.standard);
         let frame = &mut core.frame;
         x.request_slots.zero(frame);
@@ -264,11 +316,12 @@ impl V1model {
         std.egress_spec.set(frame, 0);
         std.packet_length.set(frame, packet.length);
         std.egress_global_timestamp.set(frame, now_us);
-        // No packet waits: its queue is empty.
-        std.enq_timestamp.set(frame, now_us);
-        for field in [std.enq_qdepth, std.deq_timedelta, std.deq_qdepth] {
-            field.set(frame, 0);
-        }
+        let enqueued_us = waited.enqueued_ns / 1000;
+        std.enq_timestamp.set(frame, enqueued_us);
+        std.enq_qdepth.set(frame, waited.enqueue_depth);
+        std.deq_timedelta
+            .set(frame, now_us.saturating_sub(enqueued_us));
+        std.deq_qdepth.set(frame, waited.dequeue_depth);
         self.block(core, now_ns, x.blocks.egress, packet, &mut Vec::new());
 
         let request = |slot: u32| core.frame[slot as usize];
