@@ -21,8 +21,8 @@ pub fn run() -> Result<Vec<Row>> {
     while masks.len() < MASKS {
         // The addresses count to the last bits, or there were no 100,000 different entries.
         let mut mask = Filter::seeded(&mut numbers, 0).mask;
-        mask[0] |= 0xffff_ff00;
-        mask[1] |= 0xffff_0000;
+        mask[0] = u32::MAX;
+        mask[1] |= 0xffff_ff00;
         mask[2] |= (numbers.next() as u32 & 15) << 4;
         masks.insert(mask);
     }
