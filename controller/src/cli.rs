@@ -145,6 +145,39 @@ pub enum P4 {
     Graph(P4File),
     /// Say what a TNA program takes of a Tofino, at least
     Resources(P4Resources),
+    /// Send packets through a program and say what becomes of them
+    Run(P4Run),
+}
+
+/// `weir p4 run`
+#[derive(Debug, Args)]
+pub struct P4Run {
+    /// The program
+    #[command(flatten)]
+    pub source: P4File,
+    /// A packet in hexadecimal, may be repeated
+    #[arg(long = "packet", required = true, value_name = "HEX", value_parser = hexadecimal)]
+    pub packets: Vec<Hex>,
+    /// The port at which packets come in
+    #[arg(long, default_value_t = 0)]
+    pub port: u32,
+    /// Table entries, a list in JSON: [{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.a", "params": {}}]
+    #[arg(long, value_name = "FILE")]
+    pub entries: Option<PathBuf>,
+    /// Explain each packet: states, headers, tables, entries, actions, externs, verdict
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
+    pub trace: Option<softswitch::trace::Form>,
+    /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
+    pub poison: Option<u64>,
+}
+
+/// Bytes written in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hex(pub Vec<u8>);
+
+fn hexadecimal(text: &str) -> Result<Hex, String> {
+    softswitch::once::bytes(text).map(Hex)
 }
 
 /// `weir p4 info`
@@ -223,7 +256,7 @@ pub struct P4File {
     /// A macro, NAME or NAME=VALUE, may be repeated
     #[arg(short = 'D', value_name = "MACRO")]
     pub define: Vec<String>,
-    /// Whether diagnostics are coloured
+    /// Whether diagnostics and traces are coloured
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub color: Color,
 }

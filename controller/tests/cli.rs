@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use leftovers::{Watched, files};
 use support::*;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "",
     "demo",
     "run",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 15] = [
     "p4 fmt",
     "p4 graph",
     "p4 resources",
+    "p4 run",
     "completions",
     "man",
 ];
@@ -275,6 +276,120 @@ fn a_reader_that_goes_away_is_no_failure() {
             stderr.is_empty() && output.status.code() == Some(PASSED),
             "{args:?}: {} {stderr}",
             output.status
+        );
+    }
+}
+
+const ENTRIES: &str = r#"[
+  {"table": "RouterIngress.routes", "key": {"hdr.ipv4.dst": {"value": "0x0a000200", "prefix": 24}},
+   "action": "RouterIngress.via", "params": {"next_hop": 7}},
+  {"table": "RouterIngress.next_hops", "key": {"meta.next_hop": 7},
+   "action": "RouterIngress.forward", "params": {"mac": "0x020000000007", "port": 3}}
+]"#;
+/// An empty IPv4 packet to 10.0.2.9.
+const PACKET: &str = "020000000001 020000000002 0800 4500001400000000400063e00a0001020a000209";
+
+fn router() -> String {
+    let path = repository("xtask/src/bench/p4/router.p4");
+    path.display().to_string()
+}
+
+#[test]
+fn packets_through_a_program_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("entries.json"), ENTRIES).unwrap();
+    let router = router();
+    let through = |more: &[&str]| {
+        let args = [
+            &["p4", "run", &router, "--packet", PACKET, "--port", "1"],
+            more,
+        ]
+        .concat();
+        let finished = Watched::weir(folder.path(), &args).run();
+        finished.expect_code(PASSED);
+        assert_eq!(finished.stderr, "");
+        finished.stdout
+    };
+    assert_eq!(through(&[]), "-\n");
+    let entries = ["--entries", "entries.json"];
+    let bytes = through(&entries);
+    assert!(
+        bytes.starts_with("3: 02 00 00 00 00 07 02 00 00 00 00 02 08 00 45 ")
+            && bytes.lines().count() == 1,
+        "{bytes}"
+    );
+    assert_eq!(through(&[&entries[..], &["--poison"]].concat()), bytes);
+    let text = through(&[&entries[..], &["--trace"]].concat());
+    let source = std::fs::read_to_string(&router).unwrap();
+    let line = source
+        .lines()
+        .position(|line| line.contains("routes.apply()"));
+    let place = format!("router.p4:{}", line.unwrap() + 1);
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with(&place) && line.ends_with("table RouterIngress.routes")),
+        "{place}: {text}"
+    );
+    for part in [
+        "hit hdr.ipv4.dst = 0xa000200/24",
+        "→ RouterIngress.via(next_hop = 0x7)",
+        "→ port 3: 34 bytes",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let missed = through(&["--trace"]);
+    assert!(
+        missed.contains("miss\n") && missed.contains("→ dropped: "),
+        "{missed}"
+    );
+    for line in through(&["--trace=json"]).lines() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(event["event"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_through_a_program_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = router();
+    let wrong = ENTRIES.replace("hdr.ipv4.dst", "hdr.ipv4.dts");
+    for (name, text) in [
+        ("text.json", "[{"),
+        ("keys.json", r#"[{"tabel": 1}]"#),
+        ("entry.json", &wrong),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    for (args, said) in [
+        (&["--packet", "0x"][..], "expected hexadecimal digits"),
+        (&["--packet", "abc"], "an odd number of hexadecimal digits"),
+        (
+            &["--packet", "00", "--port", "511"],
+            "weir: --port: there is no port 511",
+        ),
+        (
+            &["--packet", "00", "--entries", "missing.json"],
+            "weir: cannot read missing.json: ",
+        ),
+        (
+            &["--packet", "00", "--entries", "text.json"],
+            "weir: text.json: EOF ",
+        ),
+        (
+            &["--packet", "00", "--entries", "keys.json"],
+            "weir: keys.json: entry 1: unknown key `tabel`",
+        ),
+        (
+            &["--packet", "00", "--entries", "entry.json"],
+            "weir: entry.json: entry 1 of RouterIngress.routes: no such key field: hdr.ipv4.dts",
+        ),
+    ] {
+        let args = [&["p4", "run", &router], args].concat();
+        let finished = Watched::weir(folder.path(), &args).run();
+        finished.expect_code(ERROR);
+        assert!(
+            finished.stderr.contains(said) && finished.stdout.is_empty(),
+            "{args:?}: {finished:?}"
         );
     }
 }

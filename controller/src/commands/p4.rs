@@ -1,14 +1,16 @@
-//! `weir p4 check|info|preprocess|fmt|graph|resources`
+//! `weir p4 check|info|preprocess|fmt|graph|resources|run`
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use p4lang::diagnostics::Diagnostics;
 use p4lang::tofino;
 use serde_json::json;
+use softswitch::once::Error;
 
 use super::{ERROR, FAILED, fail, print, print_bytes, print_json, read};
-use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Fmt, P4Resources};
+use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Fmt, P4Resources, P4Run};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
@@ -24,8 +26,39 @@ pub fn main(command: &P4) -> ExitCode {
         }
         P4::Fmt(args) => return fmt(args),
         P4::Resources(args) => return resources(args),
+        P4::Run(args) => run(args),
     };
     done.map_or_else(|code| code, |()| ExitCode::SUCCESS)
+}
+
+/// Sends packets through the program.
+fn run(args: &P4Run) -> Result<(), ExitCode> {
+    let compiled = compile(&args.source)?;
+    let entries = match &args.entries {
+        None => Vec::new(),
+        Some(path) => softswitch::once::entries(&read(path)?)
+            .map_err(|error| fail(format_args!("{}: {error}", path.display())))?,
+    };
+    let options = softswitch::once::Options {
+        packets: args.packets.iter().map(|p| p.0.clone()).collect(),
+        port: args.port,
+        entries,
+        trace: args.trace,
+        poison: args.poison,
+        colour: coloured(args.source.color, &std::io::stdout()),
+    };
+    match softswitch::once::run(compiled.program.into(), &options) {
+        Ok(text) => print(text),
+        Err(Error::Entry(error)) => {
+            let file = args.entries.as_deref().unwrap_or(&args.source.file);
+            Err(fail(format_args!("{}: {error}", file.display())))
+        }
+        Err(Error::Port(error)) => Err(fail(format_args!("--port: {error}"))),
+        Err(Error::Program(error)) => Err(fail(format_args!(
+            "{}: {error}",
+            args.source.file.display()
+        ))),
+    }
 }
 
 /// Files on the disk.
@@ -85,17 +118,21 @@ fn preprocess(args: &P4File) -> Result<(), ExitCode> {
     print(text)
 }
 
-/// The exit code is for when they are errors.
-fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
-    let coloured = match color {
+fn coloured(color: Color, output: &impl IsTerminal) -> bool {
+    match color {
         Color::Always => true,
         Color::Never => false,
         // https://no-color.org: set and not empty.
         Color::Auto => {
             std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                && std::io::IsTerminal::is_terminal(&std::io::stderr())
+                && output.is_terminal()
         }
-    };
+    }
+}
+
+/// The exit code is for when they are errors.
+fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
+    let coloured = coloured(color, &std::io::stderr());
     eprint!("{}", diagnostics.render(coloured));
     ExitCode::from(ERROR)
 }

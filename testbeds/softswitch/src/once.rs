@@ -1,10 +1,12 @@
 //! `weir p4 run`: packets through a program in this process, without ports or a server.
 
 use crate::trace::{Form, render};
+use p4lang::ir::Arch;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use pipeline::{Config, Executor, Switch};
 use serde_json::Value;
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Rounds through the recirculation link before packets are given up.
@@ -29,11 +31,23 @@ pub struct Options {
     pub colour: bool,
 }
 
-/// What the packets became: the trace, or a line `PORT: BYTES` for each packet that leaves.
+/// Why packets cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The program cannot be loaded.
+    Program(String),
+    /// The architecture has no such port.
+    Port(String),
+    /// An entry cannot be written.
+    Entry(String),
+}
+
+/// What the packets became: the trace, or a line `PORT: BYTES` for each packet that leaves, and `-` for each of which
+/// nothing leaves.
 ///
 /// # Errors
-/// Why the program cannot be loaded, or an entry not written.
-pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<String, String> {
+/// See [`Error`].
+pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<String, Error> {
     let looks = options.trace.is_some() || options.poison.is_some();
     let config = Config {
         executor: if looks {
@@ -44,21 +58,34 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         poison: options.poison,
         ..Config::default()
     };
-    let mut switch = Switch::new(program, config).map_err(|error| error.to_string())?;
-    for entry in &options.entries {
-        let failed = |error| format!("entry of {}: {error}", entry.table);
+    let ports = ports(&program.arch);
+    let mut switch =
+        Switch::new(program, config).map_err(|error| Error::Program(error.to_string()))?;
+    if !ports.contains(&options.port) {
+        let (first, last) = (ports.start(), ports.end());
+        let port = options.port;
+        return Err(Error::Port(format!(
+            "there is no port {port}: this architecture's are {first} to {last}"
+        )));
+    }
+    for (i, entry) in options.entries.iter().enumerate() {
+        let failed = |error| Error::Entry(format!("entry {} of {}: {error}", i + 1, entry.table));
         switch.insert_entry(entry).map_err(failed)?;
     }
     if options.trace.is_some() {
-        switch.set_tracing(true).map_err(|e| e.to_string())?;
+        switch
+            .set_tracing(true)
+            .map_err(|error| Error::Program(error.to_string()))?;
     }
     let mut out = String::new();
     let mut now_ns = 0;
     for packet in &options.packets {
         now_ns += STEP_NS;
+        let mut left = false;
         switch.handle_packet(now_ns, options.port, packet);
         for _ in 0..ROUNDS {
             while let Some(transmit) = switch.poll_transmit() {
+                left = true;
                 if options.trace.is_none() {
                     // Writing to a string cannot fail.
                     let _ = write!(out, "{}:", transmit.port);
@@ -77,11 +104,23 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
             now_ns = now_ns.max(due_ns);
             switch.handle_timeout(now_ns);
         }
+        if !left && options.trace.is_none() {
+            out.push_str("-\n");
+        }
         let (events, lost) = switch.take_events();
         let form = options.trace.unwrap_or(Form::Text);
         out.push_str(&render(&events, lost, form, options.colour));
     }
     Ok(out)
+}
+
+/// Where packets may come in: v1model's ports and Tofino's have 9 bits, and v1model's last one means to drop.
+fn ports(arch: &Arch) -> RangeInclusive<u32> {
+    match arch {
+        Arch::V1model => 0..=510,
+        Arch::Tna | Arch::T2na => 0..=511,
+        Arch::Psa | Arch::Other(_) => 0..=u32::MAX,
+    }
 }
 
 /// Bytes from hexadecimal digits; white space and colons between them do not count.
@@ -292,7 +331,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 
     #[test]
     fn packets_that_leave_are_printed() {
-        assert_eq!(through(None), "5: 12 03 04\n");
+        assert_eq!(through(None), "5: 12 03 04\n-\n");
     }
 
     #[test]
