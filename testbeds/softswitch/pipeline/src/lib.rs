@@ -3,7 +3,8 @@
 //! ```text
 //! Switch::new(program, config)          compile/  IR → op::Code, every call inlined
 //! handle_packet(now, port, frame)       arch/     which blocks a packet passes, with which metadata
-//!                                       exec/     one loop over op::Op
+//!                                       exec/     one loop over op::Op, rolled-up values in exec/lanes.rs
+//!                                       reference/   the same from the IR, plainly; compared, traced, poisoned
 //!                                       table/, externs/   what blocks look up and keep
 //! poll_transmit(), poll_timeout()       core.rs, queues.rs   replication, egress queues, the recirculation link
 //! insert_entry(…), register_read(…)     control.rs
