@@ -63,7 +63,7 @@ fn print(text: impl std::fmt::Display) -> Result<(), ExitCode> {
     print_bytes(text.to_string().as_bytes())
 }
 
-/// As [`print`].
+/// As [`print()`].
 fn print_bytes(bytes: &[u8]) -> Result<(), ExitCode> {
     let mut output = std::io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {
