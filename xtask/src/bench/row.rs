@@ -8,10 +8,8 @@ pub enum Reach {
     /// No more than this.
     AtMost(f64),
     /// No less than this.
-    #[allow(dead_code)]
     AtLeast(f64),
     /// Shown beside others, nothing asked.
-    #[allow(dead_code)]
     Nothing,
 }
 
