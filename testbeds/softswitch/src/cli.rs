@@ -286,9 +286,13 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         },
     };
     let mut attached: Vec<(u32, Box<dyn PortIo>)> = Vec::new();
-    for Interface { port, name } in &args.interfaces {
+    for (Interface { port, name }, opened) in args
+        .interfaces
+        .iter()
+        .zip(open_all(&args.interfaces, options))
+    {
         let failed = |error| format!("error: port {port}: interface {name}: {error}");
-        let opened = ports::open(name, options).map_err(failed)?;
+        let opened = opened.map_err(failed)?;
         if let Some(notice) = opened.notice {
             eprintln!("port {port}: interface {name}: {notice}");
         }
@@ -346,6 +350,27 @@ fn serve(instance: instance::Instance) -> Result<(), String> {
         });
     });
     instance.wait().map_err(|error| format!("error: {error}"))
+}
+
+/// All ports at a time: with every ring that it makes the kernel waits for all its readers, about 15 ms.
+fn open_all(
+    interfaces: &[Interface],
+    options: ports::Options,
+) -> Vec<std::io::Result<ports::Opened>> {
+    std::thread::scope(|scope| {
+        let open = |interface: &Interface| ports::open(&interface.name, options);
+        let opening: Vec<_> = interfaces
+            .iter()
+            .map(|interface| scope.spawn(move || open(interface)))
+            .collect();
+        opening
+            .into_iter()
+            .map(|port| {
+                port.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    })
 }
 
 #[cfg(test)]
