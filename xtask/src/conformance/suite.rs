@@ -17,7 +17,6 @@ pub enum Reach {
     /// Cases that pass.
     Cases(usize),
     /// Share of the cases that pass, in per cent.
-    #[allow(dead_code)] // Asked of suites with thousands of cases; the packet tests count.
     Percent(f64),
 }
 
