@@ -1,0 +1,129 @@
+//! P4 text through the user's p4c: BMv2's JSON comes out.
+//!
+//! The architecture's declarations are ours (p4src/include), so that p4c and p4lang read the same text.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::tools::{MissingTool, Tool, Tools};
+
+/// Which of BMv2's architectures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// v1model, for `simple_switch_grpc`.
+    V1model,
+    /// PSA, for `psa_switch`.
+    Psa,
+}
+
+impl Backend {
+    /// p4c's executable.
+    #[must_use]
+    pub fn tool(self) -> Tool {
+        match self {
+            Backend::V1model => Tool::P4cBm2Ss,
+            Backend::Psa => Tool::P4cBm2Psa,
+        }
+    }
+
+    /// Macros that p4src's text wants on this target. `psa_switch` counts microseconds where PSA leaves the unit open.
+    #[must_use]
+    pub fn macros(self) -> &'static [&'static str] {
+        match self {
+            Backend::V1model => &[],
+            Backend::Psa => &["NS_PER_TICK=1000"],
+        }
+    }
+}
+
+/// Why there is no JSON.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// p4c is not there.
+    #[error(transparent)]
+    Missing(#[from] MissingTool),
+    /// A file.
+    #[error("cannot compile for BMv2: {}: {source}", .path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// p4c's verdict.
+    #[error("{} does not take the program ({status}):\n{said}", .tool.display())]
+    Refused {
+        /// Its path.
+        tool: PathBuf,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The end of its standard error.
+        said: String,
+    },
+}
+
+/// How much of what p4c said is shown.
+const LINES_SHOWN: usize = 40;
+
+/// Declarations that p4src's programs include.
+const INCLUDES: [&str; 3] = ["core.p4", "psa.p4", "v1model.p4"];
+
+/// Compiles the files (path and text, relative to `folder`, where they are written); the JSON's path.
+pub fn compile(
+    tools: &Tools,
+    backend: Backend,
+    sources: &BTreeMap<String, String>,
+    main: &str,
+    folder: &Path,
+) -> Result<PathBuf, CompileError> {
+    let tool = tools.find(backend.tool())?;
+    for (path, text) in sources {
+        write(&folder.join(path), text)?;
+    }
+    let include = folder.join("include");
+    for name in INCLUDES {
+        if let Some(text) = p4lang::preprocess::builtin(name) {
+            write(&include.join(name), text)?;
+        }
+    }
+    let json = folder.join(format!("{}.json", backend.tool()));
+    let mut command = Command::new(&tool);
+    command
+        .current_dir(folder)
+        .args(["--std", "p4-16", "-I"])
+        .arg(&include);
+    for definition in backend.macros() {
+        command.arg(format!("-D{definition}"));
+    }
+    command.arg("-o").arg(&json).arg(folder.join(main));
+    let output = command.output().map_err(|source| CompileError::Io {
+        path: tool.clone(),
+        source,
+    })?;
+    if !output.status.success() || !json.is_file() {
+        return Err(CompileError::Refused {
+            tool,
+            status: output.status,
+            said: tail(&String::from_utf8_lossy(&output.stderr)),
+        });
+    }
+    Ok(json)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CompileError> {
+    let written = path
+        .parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(path, text));
+    written.map_err(|source| CompileError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
+}

@@ -1,0 +1,154 @@
+//! Services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions, queues), and the program as a whole.
+
+use super::connection::ThriftError;
+use super::refusal::Family;
+use super::runtime::{Runtime, arguments};
+use super::types::Mirror;
+use super::value::Value;
+
+const MULTICAST: &str = "simple_pre_lag";
+const PSA_SWITCH: &str = "psa_switch";
+
+type Result<T> = std::result::Result<T, ThriftError>;
+
+/// `bm_mc_node_create` takes a string of 0s and 1s, port 0 last.
+fn port_map(ports: &[u32]) -> String {
+    let Some(last) = ports.iter().max() else {
+        return String::new();
+    };
+    let digit = |port: u32| if ports.contains(&port) { '1' } else { '0' };
+    (0..=*last).rev().map(digit).collect()
+}
+
+impl Runtime {
+    fn multicast(
+        &mut self,
+        method: &str,
+        rest: impl IntoIterator<Item = Value>,
+    ) -> Result<Option<Value>> {
+        self.connection
+            .call(MULTICAST, method, arguments(rest), Family::Multicast)
+    }
+
+    /// Makes an empty multicast group; its handle.
+    pub fn create_multicast_group(&mut self, group: i32) -> Result<i32> {
+        const METHOD: &str = "bm_mc_mgrp_create";
+        let result = self.multicast(METHOD, [group.into()])?;
+        self.expect(METHOD, result, Value::i32)
+    }
+
+    /// Removes a multicast group; its nodes stay.
+    pub fn destroy_multicast_group(&mut self, handle: i32) -> Result<()> {
+        self.multicast("bm_mc_mgrp_destroy", [handle.into()])?;
+        Ok(())
+    }
+
+    /// Makes a node: a copy to each of these ports, with this instance. Its handle.
+    pub fn create_multicast_node(&mut self, instance: i32, ports: &[u32]) -> Result<i32> {
+        const METHOD: &str = "bm_mc_node_create";
+        // No link aggregation groups.
+        let rest = [instance.into(), port_map(ports).as_str().into(), "".into()];
+        let result = self.multicast(METHOD, rest)?;
+        self.expect(METHOD, result, Value::i32)
+    }
+
+    /// Puts a node into a group.
+    pub fn associate_multicast_node(&mut self, group: i32, node: i32) -> Result<()> {
+        self.multicast("bm_mc_node_associate", [group.into(), node.into()])?;
+        Ok(())
+    }
+
+    /// Takes a node out of a group.
+    pub fn dissociate_multicast_node(&mut self, group: i32, node: i32) -> Result<()> {
+        self.multicast("bm_mc_node_dissociate", [group.into(), node.into()])?;
+        Ok(())
+    }
+
+    /// Removes a node.
+    pub fn destroy_multicast_node(&mut self, node: i32) -> Result<()> {
+        self.multicast("bm_mc_node_destroy", [node.into()])?;
+        Ok(())
+    }
+
+    /// All groups and nodes, in BMv2's JSON.
+    pub fn multicast_state(&mut self) -> Result<String> {
+        const METHOD: &str = "bm_mc_get_entries";
+        let result = self.multicast(METHOD, [])?;
+        self.expect(METHOD, result, |value| value.text().map(str::to_owned))
+    }
+
+    fn psa_switch(&mut self, method: &str, arguments: Vec<(i16, Value)>) -> Result<Option<Value>> {
+        self.connection
+            .call(PSA_SWITCH, method, arguments, Family::Mirroring)
+    }
+
+    /// Sets where a clone session's copies go.
+    pub fn set_mirror(&mut self, session: i32, to: Mirror) -> Result<()> {
+        let port = to.port.map(|port| (1, port.into()));
+        let group = to.group.map(|group| (2, group.into()));
+        let config = Value::Struct(port.into_iter().chain(group).collect());
+        self.psa_switch(
+            "mirroring_session_add",
+            vec![(1, session.into()), (2, config)],
+        )?;
+        Ok(())
+    }
+
+    /// Removes a clone session.
+    pub fn delete_mirror(&mut self, session: i32) -> Result<()> {
+        self.psa_switch("mirroring_session_delete", vec![(1, session.into())])?;
+        Ok(())
+    }
+
+    /// Where a clone session's copies go.
+    pub fn mirror(&mut self, session: i32) -> Result<Mirror> {
+        const METHOD: &str = "mirroring_session_get";
+        let result = self.psa_switch(METHOD, vec![(1, session.into())])?;
+        self.expect(METHOD, result, |value| {
+            Some(Mirror {
+                port: value.field(1).and_then(Value::i32),
+                group: value.field(2).and_then(Value::i32),
+            })
+        })
+    }
+
+    /// How many packets may wait at each port; BMv2 begins with 64, and drops what is more without a word.
+    pub fn set_queue_depth(&mut self, packets: i32) -> Result<()> {
+        self.psa_switch("set_all_egress_queue_depths", vec![(1, packets.into())])?;
+        Ok(())
+    }
+
+    // The program.
+
+    /// Hands a program over; [`Runtime::swap`] puts it in force.
+    pub fn load_config(&mut self, json: &str) -> Result<()> {
+        self.standard("bm_load_new_config", vec![(1, json.into())], Family::Swap)?;
+        Ok(())
+    }
+
+    /// Puts the program in force that was handed over.
+    pub fn swap(&mut self) -> Result<()> {
+        self.standard("bm_swap_configs", Vec::new(), Family::Swap)?;
+        Ok(())
+    }
+
+    /// The program that the switch has.
+    pub fn config(&mut self) -> Result<String> {
+        const METHOD: &str = "bm_get_config";
+        let result = self.standard(METHOD, Vec::new(), Family::None)?;
+        self.expect(METHOD, result, |value| value.text().map(str::to_owned))
+    }
+
+    /// MD5 of the program that the switch has.
+    pub fn config_md5(&mut self) -> Result<Vec<u8>> {
+        const METHOD: &str = "bm_get_config_md5";
+        let result = self.standard(METHOD, Vec::new(), Family::None)?;
+        self.expect(METHOD, result, |value| value.binary().map(<[u8]>::to_vec))
+    }
+
+    /// Removes all that a controller has written.
+    pub fn reset_state(&mut self) -> Result<()> {
+        self.standard("bm_reset_state", Vec::new(), Family::None)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,351 @@
+//! Service `standard`: tables, action profiles, cells.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::connection::{Connection, ThriftError};
+use super::refusal::Family;
+use super::types::{ActionEntry, Counts, KeyPart, MeterRate, RawEntry};
+use super::value::Value;
+
+/// BMv2's programs have one context.
+pub const CONTEXT: i32 = 0;
+
+const STANDARD: &str = "standard";
+
+type Result<T> = std::result::Result<T, ThriftError>;
+
+/// The arguments of a call that begins with the context: the rest counts from 2.
+pub(super) fn arguments(rest: impl IntoIterator<Item = Value>) -> Vec<(i16, Value)> {
+    (1..)
+        .zip(std::iter::once(Value::I32(CONTEXT)).chain(rest))
+        .collect()
+}
+
+fn rates_value(rates: &[MeterRate]) -> Value {
+    let rate = |rate: &MeterRate| {
+        vec![
+            (1, Value::Double(rate.units_per_us)),
+            (2, rate.burst.into()),
+        ]
+    };
+    Value::structs(rates.iter().map(rate).collect())
+}
+
+/// A switch behind Thrift.
+pub struct Runtime {
+    pub(super) connection: Connection,
+}
+
+impl Runtime {
+    /// Connects; see [`Connection::open`].
+    pub fn connect(address: SocketAddr, timeout: Duration) -> Result<Runtime> {
+        Ok(Runtime {
+            connection: Connection::open(address, timeout)?,
+        })
+    }
+
+    /// `host:port`.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.connection.address()
+    }
+
+    pub(super) fn standard(
+        &mut self,
+        method: &str,
+        arguments: Vec<(i16, Value)>,
+        family: Family,
+    ) -> Result<Option<Value>> {
+        self.connection.call(STANDARD, method, arguments, family)
+    }
+
+    /// A result that has to be there, in a form that it has to have.
+    pub(super) fn expect<T>(
+        &self,
+        method: &str,
+        result: Option<Value>,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T> {
+        result
+            .as_ref()
+            .and_then(read)
+            .ok_or_else(|| ThriftError::Exchange {
+                address: self.address(),
+                call: method.to_owned(),
+                reason: format!("its answer is not of the expected form: {result:?}"),
+            })
+    }
+
+    // Tables.
+
+    /// Adds an entry; its handle.
+    pub fn add_entry(
+        &mut self,
+        table: &str,
+        key: &[KeyPart],
+        action: &str,
+        data: &[Vec<u8>],
+        priority: Option<i32>,
+    ) -> Result<i32> {
+        const METHOD: &str = "bm_mt_add_entry";
+        let key = Value::structs(key.iter().map(KeyPart::to_value).collect());
+        let options = priority.map(|priority| (1, priority.into()));
+        let result = self.standard(
+            METHOD,
+            arguments([
+                table.into(),
+                key,
+                action.into(),
+                Value::binaries(data),
+                Value::Struct(options.into_iter().collect()),
+            ]),
+            Family::Table,
+        )?;
+        self.expect(METHOD, result, Value::i32)
+    }
+
+    /// Gives an entry another action.
+    pub fn modify_entry(
+        &mut self,
+        table: &str,
+        handle: i32,
+        action: &str,
+        data: &[Vec<u8>],
+    ) -> Result<()> {
+        let rest = [
+            table.into(),
+            handle.into(),
+            action.into(),
+            Value::binaries(data),
+        ];
+        self.standard("bm_mt_modify_entry", arguments(rest), Family::Table)?;
+        Ok(())
+    }
+
+    /// Removes an entry.
+    pub fn delete_entry(&mut self, table: &str, handle: i32) -> Result<()> {
+        let rest = [table.into(), handle.into()];
+        self.standard("bm_mt_delete_entry", arguments(rest), Family::Table)?;
+        Ok(())
+    }
+
+    /// All entries of a table.
+    pub fn entries(&mut self, table: &str) -> Result<Vec<RawEntry>> {
+        const METHOD: &str = "bm_mt_get_entries";
+        let result = self.standard(METHOD, arguments([table.into()]), Family::Table)?;
+        self.expect(METHOD, result, |value| {
+            value.list()?.iter().map(RawEntry::of_value).collect()
+        })
+    }
+
+    /// What a table does where nothing matches.
+    pub fn default_entry(&mut self, table: &str) -> Result<ActionEntry> {
+        const METHOD: &str = "bm_mt_get_default_entry";
+        let result = self.standard(METHOD, arguments([table.into()]), Family::Table)?;
+        self.expect(METHOD, result, ActionEntry::of_value)
+    }
+
+    /// Sets what a table does where nothing matches.
+    pub fn set_default(&mut self, table: &str, action: &str, data: &[Vec<u8>]) -> Result<()> {
+        let rest = [table.into(), action.into(), Value::binaries(data)];
+        self.standard("bm_mt_set_default_action", arguments(rest), Family::Table)?;
+        Ok(())
+    }
+
+    /// Gives a table its program's default entry back.
+    pub fn reset_default(&mut self, table: &str) -> Result<()> {
+        let rest = [table.into()];
+        self.standard("bm_mt_reset_default_entry", arguments(rest), Family::Table)?;
+        Ok(())
+    }
+
+    // Action profiles.
+
+    /// Adds a member to an action profile; its handle.
+    pub fn add_member(&mut self, profile: &str, action: &str, data: &[Vec<u8>]) -> Result<i32> {
+        const METHOD: &str = "bm_mt_act_prof_add_member";
+        let rest = [profile.into(), action.into(), Value::binaries(data)];
+        let result = self.standard(METHOD, arguments(rest), Family::Table)?;
+        self.expect(METHOD, result, Value::i32)
+    }
+
+    /// Removes a member that nothing uses.
+    pub fn delete_member(&mut self, profile: &str, member: i32) -> Result<()> {
+        let rest = [profile.into(), member.into()];
+        self.standard(
+            "bm_mt_act_prof_delete_member",
+            arguments(rest),
+            Family::Table,
+        )?;
+        Ok(())
+    }
+
+    /// Makes an empty group; its handle.
+    pub fn create_group(&mut self, profile: &str) -> Result<i32> {
+        const METHOD: &str = "bm_mt_act_prof_create_group";
+        let result = self.standard(METHOD, arguments([profile.into()]), Family::Table)?;
+        self.expect(METHOD, result, Value::i32)
+    }
+
+    /// Puts a member into a group.
+    pub fn add_member_to_group(&mut self, profile: &str, member: i32, group: i32) -> Result<()> {
+        let rest = [profile.into(), member.into(), group.into()];
+        let method = "bm_mt_act_prof_add_member_to_group";
+        self.standard(method, arguments(rest), Family::Table)?;
+        Ok(())
+    }
+
+    /// Adds an entry that does what a member does; its handle.
+    pub fn add_member_entry(
+        &mut self,
+        table: &str,
+        key: &[KeyPart],
+        member: i32,
+        priority: Option<i32>,
+    ) -> Result<i32> {
+        self.add_indirect("bm_mt_indirect_add_entry", table, key, member, priority)
+    }
+
+    /// Adds an entry that does what a member of a group does; its handle.
+    pub fn add_group_entry(
+        &mut self,
+        table: &str,
+        key: &[KeyPart],
+        group: i32,
+        priority: Option<i32>,
+    ) -> Result<i32> {
+        self.add_indirect("bm_mt_indirect_ws_add_entry", table, key, group, priority)
+    }
+
+    fn add_indirect(
+        &mut self,
+        method: &str,
+        table: &str,
+        key: &[KeyPart],
+        handle: i32,
+        priority: Option<i32>,
+    ) -> Result<i32> {
+        let key = Value::structs(key.iter().map(KeyPart::to_value).collect());
+        let options = priority.map(|priority| (1, priority.into()));
+        let options = Value::Struct(options.into_iter().collect());
+        let rest = [table.into(), key, handle.into(), options];
+        let result = self.standard(method, arguments(rest), Family::Table)?;
+        self.expect(method, result, Value::i32)
+    }
+
+    /// Removes an entry of a table with an action profile.
+    pub fn delete_indirect_entry(&mut self, table: &str, handle: i32) -> Result<()> {
+        let rest = [table.into(), handle.into()];
+        self.standard(
+            "bm_mt_indirect_delete_entry",
+            arguments(rest),
+            Family::Table,
+        )?;
+        Ok(())
+    }
+
+    // Cells.
+
+    /// Reads a counter's cell.
+    pub fn read_counter(&mut self, counter: &str, index: i32) -> Result<Counts> {
+        const METHOD: &str = "bm_counter_read";
+        let rest = [counter.into(), index.into()];
+        let result = self.standard(METHOD, arguments(rest), Family::Counter)?;
+        self.expect(METHOD, result, Counts::of_value)
+    }
+
+    /// Writes a counter's cell.
+    pub fn write_counter(&mut self, counter: &str, index: i32, value: Counts) -> Result<()> {
+        let rest = [counter.into(), index.into(), value.to_value()];
+        self.standard("bm_counter_write", arguments(rest), Family::Counter)?;
+        Ok(())
+    }
+
+    /// Sets all cells of a counter to 0.
+    pub fn reset_counter(&mut self, counter: &str) -> Result<()> {
+        self.standard(
+            "bm_counter_reset_all",
+            arguments([counter.into()]),
+            Family::Counter,
+        )?;
+        Ok(())
+    }
+
+    /// Reads a register's cell: its bits, in two's complement.
+    pub fn read_register(&mut self, register: &str, index: i32) -> Result<i64> {
+        const METHOD: &str = "bm_register_read";
+        let rest = [register.into(), index.into()];
+        let result = self.standard(METHOD, arguments(rest), Family::Register)?;
+        self.expect(METHOD, result, Value::i64)
+    }
+
+    /// Reads all cells of a register.
+    pub fn read_register_whole(&mut self, register: &str) -> Result<Vec<i64>> {
+        const METHOD: &str = "bm_register_read_all";
+        let result = self.standard(METHOD, arguments([register.into()]), Family::Register)?;
+        self.expect(METHOD, result, |value| {
+            value.list()?.iter().map(Value::i64).collect()
+        })
+    }
+
+    /// Writes a register's cell.
+    pub fn write_register(&mut self, register: &str, index: i32, value: i64) -> Result<()> {
+        let rest = [register.into(), index.into(), value.into()];
+        self.standard("bm_register_write", arguments(rest), Family::Register)?;
+        Ok(())
+    }
+
+    /// Writes the cells `from..to` of a register.
+    pub fn write_register_range(
+        &mut self,
+        register: &str,
+        from: i32,
+        to: i32,
+        value: i64,
+    ) -> Result<()> {
+        let rest = [register.into(), from.into(), to.into(), value.into()];
+        self.standard("bm_register_write_range", arguments(rest), Family::Register)?;
+        Ok(())
+    }
+
+    /// Sets all cells of a register to 0.
+    pub fn reset_register(&mut self, register: &str) -> Result<()> {
+        self.standard(
+            "bm_register_reset",
+            arguments([register.into()]),
+            Family::Register,
+        )?;
+        Ok(())
+    }
+
+    /// Sets the rates of a meter's cell, the committed one first.
+    pub fn set_meter_rates(&mut self, meter: &str, index: i32, rates: &[MeterRate]) -> Result<()> {
+        let rest = [meter.into(), index.into(), rates_value(rates)];
+        self.standard("bm_meter_set_rates", arguments(rest), Family::Meter)?;
+        Ok(())
+    }
+
+    /// Sets the rates of all cells of a meter.
+    pub fn set_meter_rates_whole(&mut self, meter: &str, rates: &[MeterRate]) -> Result<()> {
+        let rest = [meter.into(), rates_value(rates)];
+        self.standard("bm_meter_array_set_rates", arguments(rest), Family::Meter)?;
+        Ok(())
+    }
+
+    /// The rates of a meter's cell.
+    pub fn meter_rates(&mut self, meter: &str, index: i32) -> Result<Vec<MeterRate>> {
+        const METHOD: &str = "bm_meter_get_rates";
+        let rest = [meter.into(), index.into()];
+        let result = self.standard(METHOD, arguments(rest), Family::Meter)?;
+        let rate = |value: &Value| {
+            Some(MeterRate {
+                units_per_us: value.field(1)?.double()?,
+                burst: value.field(2)?.i32()?,
+            })
+        };
+        self.expect(METHOD, result, |value| {
+            value.list()?.iter().map(rate).collect()
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What BMv2's calls take and give.
+
+use super::value::Value;
+
+/// One field of a key, in bytes of the field's width.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyPart {
+    /// Equal.
+    Exact(Vec<u8>),
+    /// The first bits are equal.
+    Lpm(Vec<u8>, i32),
+    /// Bits in the mask are equal: value, mask. `optional` fields are matched so, too.
+    Ternary(Vec<u8>, Vec<u8>),
+    /// A header is valid.
+    Valid(bool),
+    /// From, to.
+    Range(Vec<u8>, Vec<u8>),
+}
+
+impl KeyPart {
+    pub(super) fn to_value(&self) -> Vec<(i16, Value)> {
+        // Field 1 says which of the others is set.
+        let (kind, value) = match self {
+            KeyPart::Exact(key) => (0, vec![(1, bytes(key))]),
+            KeyPart::Lpm(key, length) => (1, vec![(1, bytes(key)), (2, (*length).into())]),
+            KeyPart::Ternary(key, mask) => (2, vec![(1, bytes(key)), (2, bytes(mask))]),
+            KeyPart::Valid(valid) => (3, vec![(1, Value::Bool(*valid))]),
+            KeyPart::Range(start, end) => (4, vec![(1, bytes(start)), (2, bytes(end))]),
+        };
+        vec![(1, kind.into()), (2 + kind as i16, Value::Struct(value))]
+    }
+
+    pub(super) fn of_value(value: &Value) -> Option<KeyPart> {
+        let kind = value.field(1)?.i32()?;
+        let part = value.field(2 + i16::try_from(kind).ok()?)?;
+        let data = |number| Some(part.field(number)?.binary()?.to_vec());
+        Some(match kind {
+            0 => KeyPart::Exact(data(1)?),
+            1 => KeyPart::Lpm(data(1)?, part.field(2)?.i32()?),
+            2 => KeyPart::Ternary(data(1)?, data(2)?),
+            3 => KeyPart::Valid(matches!(part.field(1)?, Value::Bool(true))),
+            4 => KeyPart::Range(data(1)?, data(2)?),
+            _ => return None,
+        })
+    }
+}
+
+/// What a counter's cell holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Bytes.
+    pub bytes: i64,
+    /// Packets.
+    pub packets: i64,
+}
+
+impl Counts {
+    pub(super) fn to_value(self) -> Value {
+        Value::Struct(vec![(1, self.bytes.into()), (2, self.packets.into())])
+    }
+
+    pub(super) fn of_value(value: &Value) -> Option<Counts> {
+        Some(Counts {
+            bytes: value.field(1)?.i64()?,
+            packets: value.field(2)?.i64()?,
+        })
+    }
+}
+
+/// One rate of a meter, and its burst.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeterRate {
+    /// Packets, or bytes, in a microsecond.
+    pub units_per_us: f64,
+    /// Packets, or bytes.
+    pub burst: i32,
+}
+
+/// Where a clone session's copies go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mirror {
+    /// To this port.
+    pub port: Option<i32>,
+    /// To this multicast group.
+    pub group: Option<i32>,
+}
+
+/// What an entry does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActionEntry {
+    /// Nothing is set.
+    None,
+    /// An action with its parameters' bytes.
+    Action(String, Vec<Vec<u8>>),
+    /// A member of an action profile.
+    Member(i32),
+    /// A group of an action profile.
+    Group(i32),
+}
+
+impl ActionEntry {
+    pub(super) fn of_value(value: &Value) -> Option<ActionEntry> {
+        Some(match value.field(1)?.i32()? {
+            0 => ActionEntry::None,
+            1 => ActionEntry::Action(
+                value.field(2)?.text()?.to_owned(),
+                data_of(value.field(3)?)?,
+            ),
+            2 => ActionEntry::Member(value.field(4)?.i32()?),
+            3 => ActionEntry::Group(value.field(5)?.i32()?),
+            _ => return None,
+        })
+    }
+}
+
+/// An entry as the switch has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawEntry {
+    /// In the table's order.
+    pub key: Vec<KeyPart>,
+    /// The smallest wins.
+    pub priority: Option<i32>,
+    /// The switch's number for it.
+    pub handle: i32,
+    /// What it does.
+    pub action: ActionEntry,
+}
+
+impl RawEntry {
+    pub(super) fn of_value(value: &Value) -> Option<RawEntry> {
+        let key = value.field(1)?.list()?.iter().map(KeyPart::of_value);
+        Some(RawEntry {
+            key: key.collect::<Option<_>>()?,
+            priority: value.field(2).and_then(|options| options.field(1)?.i32()),
+            handle: value.field(3)?.i32()?,
+            action: ActionEntry::of_value(value.field(4)?)?,
+        })
+    }
+}
+
+pub(super) fn bytes(value: &[u8]) -> Value {
+    value.into()
+}
+
+fn data_of(value: &Value) -> Option<Vec<Vec<u8>>> {
+    let parts = value.list()?.iter();
+    parts.map(|part| Some(part.binary()?.to_vec())).collect()
+}

@@ -1,0 +1,126 @@
+//! BMv2 and p4c on this machine: in folders that were named, else on the PATH.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A program of BMv2 or p4c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tool {
+    /// v1model behind P4Runtime.
+    SimpleSwitchGrpc,
+    /// PSA behind Thrift.
+    PsaSwitch,
+    /// p4c's back end for v1model.
+    P4cBm2Ss,
+    /// p4c's back end for PSA.
+    P4cBm2Psa,
+}
+
+impl Tool {
+    /// All.
+    pub const ALL: [Tool; 4] = [
+        Tool::SimpleSwitchGrpc,
+        Tool::PsaSwitch,
+        Tool::P4cBm2Ss,
+        Tool::P4cBm2Psa,
+    ];
+
+    /// The executable's name.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        match self {
+            Tool::SimpleSwitchGrpc => "simple_switch_grpc",
+            Tool::PsaSwitch => "psa_switch",
+            Tool::P4cBm2Ss => "p4c-bm2-ss",
+            Tool::P4cBm2Psa => "p4c-bm2-psa",
+        }
+    }
+
+    /// What it comes with.
+    fn origin(self) -> &'static str {
+        match self {
+            Tool::SimpleSwitchGrpc => {
+                "it is part of BMv2 (github.com/p4lang/behavioral-model), built with -DWITH_PI=ON"
+            }
+            Tool::PsaSwitch => "it is part of BMv2 (github.com/p4lang/behavioral-model)",
+            Tool::P4cBm2Ss | Tool::P4cBm2Psa => "it is part of p4c (github.com/p4lang/p4c)",
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.program())
+    }
+}
+
+/// A tool is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{tool} was not found{}; {}. No package registry has it: build it from source, then put it on the PATH or name its folder with --bmv2-dir",
+    searched(.folders), .tool.origin()
+)]
+pub struct MissingTool {
+    /// Which.
+    pub tool: Tool,
+    /// Searched before the PATH.
+    pub folders: Vec<PathBuf>,
+}
+
+fn searched(folders: &[PathBuf]) -> String {
+    if folders.is_empty() {
+        return " on the PATH".to_owned();
+    }
+    let folders: Vec<String> = folders
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
+    format!(" in {} nor on the PATH", folders.join(", "))
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub struct Tools {
+    folders: Vec<PathBuf>,
+    path: Vec<PathBuf>,
+}
+
+impl Tools {
+    /// In these folders, and in their `bin`, first; then on the PATH that is given.
+    #[must_use]
+    pub fn new(folders: &[PathBuf], path: Option<&OsStr>) -> Tools {
+        Tools {
+            folders: folders.to_vec(),
+            path: path.map_or_else(Vec::new, |path| std::env::split_paths(path).collect()),
+        }
+    }
+
+    /// The same with this process's PATH.
+    #[must_use]
+    pub fn here(folders: &[PathBuf]) -> Tools {
+        Tools::new(folders, std::env::var_os("PATH").as_deref())
+    }
+
+    /// Where a tool is.
+    pub fn find(&self, tool: Tool) -> Result<PathBuf, MissingTool> {
+        let named = self
+            .folders
+            .iter()
+            .flat_map(|folder| [folder.clone(), folder.join("bin")]);
+        named
+            .chain(self.path.iter().cloned())
+            .map(|folder| folder.join(tool.program()))
+            .find(|file| is_executable(file))
+            .ok_or_else(|| MissingTool {
+                tool,
+                folders: self.folders.clone(),
+            })
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,480 @@
+//! Entries, groups, sessions and cells by name → calls that `psa_switch` answers.
+//!
+//! What the switch has no way to do is refused here, in the words of whoever asked for it.
+
+mod keys;
+
+use p4lang::runtime::{
+    ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry,
+};
+use p4rt::client::UpdateType;
+use p4rt::translate::Item;
+
+use crate::program::{MatchKind, Parameter, Program, Table};
+use crate::thrift::{ActionEntry, Counts, KeyPart, Mirror, RawEntry};
+use keys::{decode, encode, field_match, key, priority};
+
+/// The multicast engine's ports are 0 to 511, whatever the width of PSA's `PortId_t`.
+pub const LAST_MULTICAST_PORT: u32 = 511;
+/// Clone sessions of more than one copy use the multicast groups from here on; BMv2 has 4,096.
+pub const FIRST_MIRROR_GROUP: u32 = 2048;
+/// So the sessions are numbered up to this.
+pub const LAST_MIRROR_SESSION: u32 = 2047;
+
+/// Why something cannot be said to `psa_switch`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TranslateError {
+    /// The program has no such object.
+    #[error("the program has no {kind} `{name}`")]
+    Unknown {
+        /// `table`, `action` …
+        kind: &'static str,
+        /// As given.
+        name: String,
+    },
+    /// A table has no such field.
+    #[error("table {table} has no key field `{field}`; it has {}", .fields.join(", "))]
+    Field {
+        /// The table.
+        table: String,
+        /// As given.
+        field: String,
+        /// What there is.
+        fields: Vec<String>,
+    },
+    /// A field is matched in another way.
+    #[error("table {table}: {field} is matched {expected:?}, not by {given:?}")]
+    Kind {
+        /// The table.
+        table: String,
+        /// The field.
+        field: String,
+        /// The program's.
+        expected: MatchKind,
+        /// As given.
+        given: Match,
+    },
+    /// An exact field is left out.
+    #[error("table {table}: {field} is matched exactly, so an entry has to say its value")]
+    Missing {
+        /// The table.
+        table: String,
+        /// The field.
+        field: String,
+    },
+    /// An action takes other parameters.
+    #[error("action {action} takes ({}), not ({})", .expected.join(", "), .given.join(", "))]
+    Parameters {
+        /// The action.
+        action: String,
+        /// The program's.
+        expected: Vec<String>,
+        /// As given.
+        given: Vec<String>,
+    },
+    /// A value is too wide.
+    #[error("{what}: {value:#x} does not fit into {width} bits")]
+    Width {
+        /// Field or parameter.
+        what: String,
+        /// As given.
+        value: u128,
+        /// In bits.
+        width: u32,
+    },
+    /// A multicast copy to a port that the replication engine does not reach.
+    #[error("{what}: psa_switch makes multicast copies to the ports 0 to {LAST_MULTICAST_PORT} only, not to {port:#x}{}",
+        if *port == RECIRCULATE { " (recirculation): duplicates need another target" } else { "" })]
+    Port {
+        /// Group or session.
+        what: String,
+        /// As given.
+        port: u32,
+    },
+    /// The switch cannot do it at all.
+    #[error("psa_switch has no {0}")]
+    Unsupported(String),
+    /// The switch says something that the program does not explain.
+    #[error("table {table}: the switch has an entry that the program does not explain: {what}")]
+    Answer {
+        /// The table.
+        table: String,
+        /// What is odd.
+        what: String,
+    },
+}
+
+const RECIRCULATE: u32 = 0xFFFF_FFFA;
+
+/// Copies of a multicast group that carry one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Seen by the egress pipeline.
+    pub instance: u16,
+    /// Each gets a copy.
+    pub ports: Vec<u32>,
+}
+
+/// Something for the switch to do. Entries are named by their key, groups by their number: handles are [`crate::device`]'s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)] // The fields are those of the calls in `thrift::Runtime`.
+pub enum Call {
+    AddEntry {
+        table: String,
+        key: Vec<KeyPart>,
+        priority: Option<i32>,
+        action: String,
+        data: Vec<Vec<u8>>,
+    },
+    ModifyEntry {
+        table: String,
+        key: Vec<KeyPart>,
+        priority: Option<i32>,
+        action: String,
+        data: Vec<Vec<u8>>,
+    },
+    DeleteEntry {
+        table: String,
+        key: Vec<KeyPart>,
+        priority: Option<i32>,
+    },
+    SetDefault {
+        table: String,
+        action: String,
+        data: Vec<Vec<u8>>,
+    },
+    ResetDefault {
+        table: String,
+    },
+    CreateGroup {
+        group: u32,
+        nodes: Vec<Node>,
+    },
+    DeleteGroup {
+        group: u32,
+    },
+    SetMirror {
+        session: u32,
+        to: Mirror,
+    },
+    DeleteMirror {
+        session: u32,
+    },
+    WriteRegister {
+        register: String,
+        index: u64,
+        value: i64,
+    },
+    FillRegister {
+        register: String,
+        size: u32,
+        value: i64,
+    },
+    WriteCounter {
+        counter: String,
+        index: u64,
+        value: Counts,
+    },
+}
+
+type Result<T> = std::result::Result<T, TranslateError>;
+
+/// The calls that carry out one update, in order.
+pub fn calls(program: &Program, update: UpdateType, item: &Item) -> Result<Vec<Call>> {
+    match item {
+        Item::TableEntry(entry) => Ok(vec![table_entry(program, update, entry)?]),
+        Item::DefaultAction { table, action } => {
+            find_table(program, table)?;
+            let table = table.clone();
+            Ok(vec![match action {
+                None => Call::ResetDefault { table },
+                Some(call) => {
+                    let (action, data) = action_data(program, call)?;
+                    Call::SetDefault {
+                        table,
+                        action,
+                        data,
+                    }
+                }
+            }])
+        }
+        Item::MulticastGroup(group) => multicast(update, group),
+        Item::CloneSession(session) => clone_session(update, session),
+        Item::Register {
+            name,
+            index,
+            fields,
+        } => Ok(vec![register(program, name, *index, fields)?]),
+        Item::Counter { name, index, value } => {
+            let size = *program
+                .counters
+                .get(name)
+                .ok_or_else(|| unknown("counter", name))?;
+            let value = value.unwrap_or_default();
+            let value = Counts {
+                bytes: value.bytes.cast_signed(),
+                packets: value.packets.cast_signed(),
+            };
+            let cells = index.map_or(0..u64::from(size), |index| index..index + 1);
+            let call = |index| Call::WriteCounter {
+                counter: name.clone(),
+                index,
+                value,
+            };
+            Ok(cells.map(call).collect())
+        }
+    }
+}
+
+fn unknown(kind: &'static str, name: &str) -> TranslateError {
+    TranslateError::Unknown {
+        kind,
+        name: name.to_owned(),
+    }
+}
+
+pub(crate) fn find_table<'a>(program: &'a Program, name: &str) -> Result<&'a Table> {
+    program
+        .tables
+        .get(name)
+        .ok_or_else(|| unknown("table", name))
+}
+
+fn table_entry(program: &Program, update: UpdateType, entry: &TableEntry) -> Result<Call> {
+    let declared = find_table(program, &entry.table)?;
+    if declared.indirect {
+        let what = format!(
+            "way to write an action into table {}: its entries name members of an action profile",
+            entry.table
+        );
+        return Err(TranslateError::Unsupported(what));
+    }
+    let table = entry.table.clone();
+    let key = key(&table, declared, &entry.key)?;
+    let priority = declared.has_priority().then(|| priority(entry.priority));
+    if update == UpdateType::Delete {
+        return Ok(Call::DeleteEntry {
+            table,
+            key,
+            priority,
+        });
+    }
+    let (action, data) = action_data(program, &entry.action)?;
+    Ok(if update == UpdateType::Modify {
+        Call::ModifyEntry {
+            table,
+            key,
+            priority,
+            action,
+            data,
+        }
+    } else {
+        Call::AddEntry {
+            table,
+            key,
+            priority,
+            action,
+            data,
+        }
+    })
+}
+
+fn action_data(program: &Program, call: &ActionCall) -> Result<(String, Vec<Vec<u8>>)> {
+    let declared = program
+        .actions
+        .get(&call.name)
+        .ok_or_else(|| unknown("action", &call.name))?;
+    let value = |parameter: &Parameter| {
+        let given = call.params.iter().find(|(name, _)| *name == parameter.name);
+        given.map(|(_, value)| encode(&parameter.name, *value, parameter.width))
+    };
+    let data: Option<Vec<_>> = declared.iter().map(value).collect();
+    match data {
+        Some(data) if call.params.len() == declared.len() => {
+            Ok((call.name.clone(), data.into_iter().collect::<Result<_>>()?))
+        }
+        _ => Err(TranslateError::Parameters {
+            action: call.name.clone(),
+            expected: declared.iter().map(|own| own.name.clone()).collect(),
+            given: call.params.iter().map(|(name, _)| name.clone()).collect(),
+        }),
+    }
+}
+
+fn nodes(what: &str, replicas: &[Replica]) -> Result<Vec<Node>> {
+    let mut nodes: Vec<Node> = Vec::new();
+    for replica in replicas {
+        if replica.port > LAST_MULTICAST_PORT {
+            return Err(TranslateError::Port {
+                what: what.to_owned(),
+                port: replica.port,
+            });
+        }
+        // One node makes one copy at each of its ports.
+        let fitting = nodes
+            .iter_mut()
+            .find(|node| node.instance == replica.instance && !node.ports.contains(&replica.port));
+        match fitting {
+            Some(node) => node.ports.push(replica.port),
+            None => nodes.push(Node {
+                instance: replica.instance,
+                ports: vec![replica.port],
+            }),
+        }
+    }
+    Ok(nodes)
+}
+
+fn multicast(update: UpdateType, group: &MulticastGroup) -> Result<Vec<Call>> {
+    let id = group.id;
+    if id >= FIRST_MIRROR_GROUP {
+        let what = format!(
+            "multicast group {id}: weir uses those from {FIRST_MIRROR_GROUP} on for clone sessions"
+        );
+        return Err(TranslateError::Unsupported(what));
+    }
+    replace_group(
+        &format!("multicast group {id}"),
+        update,
+        id,
+        &group.replicas,
+    )
+}
+
+fn replace_group(
+    what: &str,
+    update: UpdateType,
+    group: u32,
+    replicas: &[Replica],
+) -> Result<Vec<Call>> {
+    let mut calls = Vec::new();
+    if update != UpdateType::Insert {
+        calls.push(Call::DeleteGroup { group });
+    }
+    if update != UpdateType::Delete {
+        let nodes = nodes(what, replicas)?;
+        calls.push(Call::CreateGroup { group, nodes });
+    }
+    Ok(calls)
+}
+
+fn clone_session(update: UpdateType, session: &CloneSession) -> Result<Vec<Call>> {
+    let id = session.id;
+    if id > LAST_MIRROR_SESSION {
+        let what = format!("clone session {id}: the last is {LAST_MIRROR_SESSION}");
+        return Err(TranslateError::Unsupported(what));
+    }
+    if update == UpdateType::Delete {
+        return Ok(vec![Call::DeleteMirror { session: id }]);
+    }
+    if session.packet_length_bytes != 0 {
+        let what = format!("truncation (clone session {id})");
+        return Err(TranslateError::Unsupported(what));
+    }
+    if session.class_of_service != 0 {
+        let what = format!("class of service but 0 for copies (clone session {id})");
+        return Err(TranslateError::Unsupported(what));
+    }
+    if let [Replica { port, instance: 0 }] = session.replicas[..] {
+        let to = Mirror {
+            port: Some(port.cast_signed()),
+            group: None,
+        };
+        return Ok(vec![Call::SetMirror { session: id, to }]);
+    }
+    let group = FIRST_MIRROR_GROUP + id;
+    let what = format!("clone session {id}");
+    let mut calls = replace_group(&what, update, group, &session.replicas)?;
+    calls.push(Call::SetMirror {
+        session: id,
+        to: Mirror {
+            port: None,
+            group: Some(group.cast_signed()),
+        },
+    });
+    Ok(calls)
+}
+
+fn register(program: &Program, name: &str, index: Option<u64>, fields: &[u128]) -> Result<Call> {
+    let declared = find_register(program, name)?;
+    let [value] = *fields else {
+        let what = format!("register cells of {} fields ({name})", fields.len());
+        return Err(TranslateError::Unsupported(what));
+    };
+    encode(name, value, declared.width)?;
+    // The bits, whatever the sign: BMv2 carries cells as 64-bit integers.
+    let value = (value as u64).cast_signed();
+    let register = name.to_owned();
+    Ok(match index {
+        Some(index) => Call::WriteRegister {
+            register,
+            index,
+            value,
+        },
+        None => Call::FillRegister {
+            register,
+            size: declared.size,
+            value,
+        },
+    })
+}
+
+pub(crate) fn find_register(program: &Program, name: &str) -> Result<crate::program::Register> {
+    let declared = *program
+        .registers
+        .get(name)
+        .ok_or_else(|| unknown("register", name))?;
+    if declared.width > 64 {
+        let what = format!("way to reach register cells of more than 64 bits ({name})");
+        return Err(TranslateError::Unsupported(what));
+    }
+    Ok(declared)
+}
+
+/// What an entry of the switch says by name.
+pub fn entry(program: &Program, table: &str, raw: &RawEntry) -> Result<TableEntry> {
+    let declared = find_table(program, table)?;
+    let odd = |what: &str| TranslateError::Answer {
+        table: table.to_owned(),
+        what: what.to_owned(),
+    };
+    if raw.key.len() != declared.key.len() {
+        return Err(odd("its key has another number of fields"));
+    }
+    let mut key = Vec::new();
+    for (field, part) in declared.key.iter().zip(&raw.key) {
+        let value = field_match(field, part).ok_or_else(|| odd("a field's value"))?;
+        // A don't-care is left out.
+        if let Some(value) = value {
+            let field = field.name.clone();
+            key.push(FieldMatch { field, value });
+        }
+    }
+    let ActionEntry::Action(name, data) = &raw.action else {
+        return Err(odd("it names a member of an action profile"));
+    };
+    let action = action_call(program, name, data).ok_or_else(|| odd("its action"))?;
+    Ok(TableEntry {
+        table: table.to_owned(),
+        key,
+        priority: if declared.has_priority() {
+            raw.priority.map_or(0, priority)
+        } else {
+            0
+        },
+        action,
+    })
+}
+
+pub(crate) fn action_call(program: &Program, name: &str, data: &[Vec<u8>]) -> Option<ActionCall> {
+    let declared = program.actions.get(name)?;
+    if declared.len() != data.len() {
+        return None;
+    }
+    let params = declared.iter().zip(data);
+    let params = params.map(|(own, bytes)| Some((own.name.clone(), decode(bytes)?)));
+    Some(ActionCall {
+        name: name.to_owned(),
+        params: params.collect::<Option<_>>()?,
+    })
+}

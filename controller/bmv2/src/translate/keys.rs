@@ -1,0 +1,136 @@
+//! Keys and values: numbers ↔ bytes of a field's width.
+
+use p4lang::runtime::{FieldMatch, Match};
+
+use super::{Result, TranslateError};
+use crate::program::{KeyField, MatchKind, Table};
+use crate::thrift::KeyPart;
+
+/// P4Runtime's largest priority wins, BMv2's smallest. The mapping is its own inverse.
+pub(super) fn priority(priority: i32) -> i32 {
+    i32::MAX - priority
+}
+
+pub(super) fn key(table: &str, declared: &Table, given: &[FieldMatch]) -> Result<Vec<KeyPart>> {
+    if let Some(stray) = given
+        .iter()
+        .find(|field| declared.key.iter().all(|own| own.name != field.field))
+    {
+        return Err(TranslateError::Field {
+            table: table.to_owned(),
+            field: stray.field.clone(),
+            fields: declared.key.iter().map(|own| own.name.clone()).collect(),
+        });
+    }
+    let part = |field: &KeyField| {
+        let given = given.iter().find(|given| given.field == field.name);
+        key_part(table, field, given.map(|given| given.value))
+    };
+    declared.key.iter().map(part).collect()
+}
+
+pub(super) fn key_part(table: &str, field: &KeyField, given: Option<Match>) -> Result<KeyPart> {
+    let encode = |value| encode(&field.name, value, field.width);
+    let ones = ones(field.width);
+    Ok(match (field.kind, given) {
+        (MatchKind::Exact, Some(Match::Exact(value))) => KeyPart::Exact(encode(value)?),
+        (MatchKind::Valid, Some(Match::Exact(value))) => KeyPart::Valid(value != 0),
+        (MatchKind::Exact | MatchKind::Valid, None) => {
+            return Err(TranslateError::Missing {
+                table: table.to_owned(),
+                field: field.name.clone(),
+            });
+        }
+        (MatchKind::Lpm, None) => KeyPart::Lpm(encode(0)?, 0),
+        (MatchKind::Lpm, Some(Match::Lpm { value, prefix_len })) => {
+            // The width bounds it; what is longer is said to be too long by its value's width.
+            KeyPart::Lpm(
+                encode(value)?,
+                i32::try_from(prefix_len.min(field.width)).unwrap_or(0),
+            )
+        }
+        (MatchKind::Ternary | MatchKind::Optional, None) => {
+            KeyPart::Ternary(encode(0)?, encode(0)?)
+        }
+        (MatchKind::Ternary, Some(Match::Ternary { value, mask })) => {
+            KeyPart::Ternary(encode(value)?, encode(mask)?)
+        }
+        (MatchKind::Optional, Some(Match::Optional(value))) => {
+            KeyPart::Ternary(encode(value)?, encode(ones)?)
+        }
+        (MatchKind::Range, None) => KeyPart::Range(encode(0)?, encode(ones)?),
+        (MatchKind::Range, Some(Match::Range { low, high })) => {
+            KeyPart::Range(encode(low)?, encode(high)?)
+        }
+        (expected, Some(given)) => {
+            return Err(TranslateError::Kind {
+                table: table.to_owned(),
+                field: field.name.clone(),
+                expected,
+                given,
+            });
+        }
+    })
+}
+
+pub(super) fn ones(width: u32) -> u128 {
+    match width {
+        0 => 0,
+        1..=127 => (1 << width) - 1,
+        _ => u128::MAX,
+    }
+}
+
+/// As many bytes as the width takes: BMv2 knows no shorter form.
+pub(super) fn encode(what: &str, value: u128, width: u32) -> Result<Vec<u8>> {
+    if value & !ones(width) != 0 {
+        return Err(TranslateError::Width {
+            what: what.to_owned(),
+            value,
+            width,
+        });
+    }
+    let length = width.div_ceil(8) as usize;
+    let bytes = value.to_be_bytes();
+    let missing = length.saturating_sub(bytes.len());
+    let mut encoded = vec![0; missing];
+    encoded.extend(&bytes[bytes.len() - (length - missing)..]);
+    Ok(encoded)
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Option<u128> {
+    let significant = bytes
+        .iter()
+        .position(|byte| *byte != 0)
+        .unwrap_or(bytes.len());
+    let bytes = &bytes[significant..];
+    (bytes.len() <= 16).then(|| {
+        bytes
+            .iter()
+            .fold(0, |value, byte| value << 8 | u128::from(*byte))
+    })
+}
+
+pub(super) fn field_match(field: &KeyField, part: &KeyPart) -> Option<Option<Match>> {
+    let ones = ones(field.width);
+    Some(match part {
+        KeyPart::Exact(value) => Some(Match::Exact(decode(value)?)),
+        KeyPart::Valid(valid) => Some(Match::Exact(u128::from(*valid))),
+        KeyPart::Lpm(_, 0) => None,
+        KeyPart::Lpm(value, length) => Some(Match::Lpm {
+            value: decode(value)?,
+            prefix_len: u32::try_from(*length).ok()?,
+        }),
+        KeyPart::Ternary(value, mask) => match (decode(value)?, decode(mask)?) {
+            (_, 0) => None,
+            (value, mask) if field.kind == MatchKind::Optional && mask == ones => {
+                Some(Match::Optional(value))
+            }
+            (value, mask) => Some(Match::Ternary { value, mask }),
+        },
+        KeyPart::Range(low, high) => match (decode(low)?, decode(high)?) {
+            (0, high) if high == ones => None,
+            (low, high) => Some(Match::Range { low, high }),
+        },
+    })
+}
