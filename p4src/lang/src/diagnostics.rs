@@ -55,6 +55,27 @@ pub enum Code {
 }
 
 impl Code {
+    /// All kinds.
+    pub const ALL: &[Code] = &[
+        Code::Include,
+        Code::ErrorDirective,
+        Code::Directive,
+        Code::Macro,
+        Code::Limit,
+        Code::Token,
+        Code::Syntax,
+        Code::UnknownName,
+        Code::Duplicate,
+        Code::Type,
+        Code::Constant,
+        Code::Placement,
+        Code::Cycle,
+        Code::Architecture,
+        Code::Unsupported,
+        Code::Unused,
+        Code::Lint,
+    ];
+
     /// As printed: `error[syntax]: …`.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -185,15 +185,26 @@ pub struct ExternInstance {
     pub declared_args: Vec<Declared>,
     /// Constructor arguments with their parameter names.
     pub args: Vec<(String, Const)>,
-    /// Implementations of abstract methods: name, and the action of `owner` that holds the body
-    /// (parameters as the method's, all directional; a return value is an extra last `out` parameter).
-    pub methods: Vec<(String, ActionId)>,
+    /// Implementations of abstract methods: in its owner, or in each control that calls an object of the top level.
+    pub methods: Vec<Method>,
     /// The control that holds it, if one does.
     pub owner: Option<ControlId>,
     /// Annotations.
     pub annotations: Vec<Annotation>,
     /// Place of the instantiation.
     pub span: Span,
+}
+
+/// The implementation of an abstract method.
+#[derive(Debug, Clone)]
+pub struct Method {
+    /// Name.
+    pub name: String,
+    /// Where the body is: the control whose calls lead to it.
+    pub control: ControlId,
+    /// The action of `control` that holds the body (parameters as the method's, all directional; a return value is an
+    /// extra last `out` parameter).
+    pub action: ActionId,
 }
 
 /// A compile-time value.

@@ -205,12 +205,12 @@ fn a_fault_in_a_shared_control_is_reported_once() {
 #[test]
 fn hints_name_the_nearest() {
     let d = compile(&control("", "meta.a = metta.b;")).expect_err("a fault");
-    assert_eq!(d.list[0].hint.as_deref(), Some("a name like it is `meta`"));
+    assert_eq!(d.list[0].hint.as_deref(), Some("did you mean `meta`?"));
     let d = compile(&control("", "hdr.eth.dts = 1;")).expect_err("a fault");
-    assert_eq!(d.list[0].hint.as_deref(), Some("a field like it is `dst`"));
+    assert_eq!(d.list[0].hint.as_deref(), Some("did you mean `dst`?"));
     let d = compile(&control("", "meta.a = meta.w;")).expect_err("a fault");
     assert_eq!(
         d.list[0].hint.as_deref(),
-        Some("a cast says so: `(bit<8>) …`")
+        Some("a cast says so: `(bit<8>) meta.w`")
     );
 }

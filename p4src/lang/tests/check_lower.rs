@@ -263,3 +263,20 @@ fn subparsers() {
     let shown: Vec<String> = p.parsers.iter().map(|x| show_parser(&p, x)).collect();
     assert_snapshot!(shown.join("----\n"));
 }
+
+#[test]
+fn keysets_that_call_wait_for_the_cases_before_them() {
+    let text = parser(
+        "state start {
+             pkt.extract(hdr.eth);
+             transition select(hdr.eth.kind[7:0], meta.a) {
+                 (1, _): accept;
+                 (f(2), f(3) &&& 0xf): reject;
+                 (f(4), 5): start;
+                 (6, 7): accept;
+             }
+         }",
+    );
+    let p = lower(&text.replace("parser P(", "bit<8> f(in bit<8> v) { return v; } parser P("));
+    assert_snapshot!(show_parser(&p, &p.parsers[0]));
+}

@@ -88,14 +88,15 @@ fn abstract_methods_become_actions_of_their_control() {
     assert_eq!(p.controls[count.owner.expect("owned").index()].name, "C");
     assert_eq!(count.args[0].0, "reg");
     assert!(matches!(count.args[0].1, Const::Extern(id) if id.index() == 0));
-    let (method, action) = &count.methods[0];
-    assert_eq!(method, "apply");
+    let method = &count.methods[0];
+    assert_eq!(method.name, "apply");
+    assert_eq!(Some(method.control), count.owner);
     let text = Text::of(&p, &c.vars);
     assert_eq!(
-        text.block(&c.actions[action.index()].body),
+        text.block(&c.actions[method.action.index()].body),
         "before = value\nvalue = (value Add meta.a)\n"
     );
-    let pick = &c.actions[p.externs[2].methods[0].1.index()];
+    let pick = &c.actions[p.externs[2].methods[0].action.index()];
     assert_eq!(pick.params.len(), 2, "the result is an extra parameter");
     insta::assert_snapshot!(format!(
         "{}----\n{}",
@@ -237,5 +238,62 @@ fn tna() {
         .find(|e| e.name == "I.clear")
         .expect("clear");
     let i = named(&p, "I");
-    assert_eq!(i.actions[clear.methods[0].1.index()].params.len(), 1);
+    assert_eq!(i.actions[clear.methods[0].action.index()].params.len(), 1);
+}
+
+#[test]
+fn objects_of_the_top_level_have_their_methods_in_each_control_that_calls_them() {
+    let p = with(
+        "Register<bit<8>, bit<8>>(16) cells;
+         RegisterAction<bit<8>, bit<8>, bit<8>>(cells) count = {
+             Register<bit<8>, bit<8>>(4) inner;
+             void apply(inout bit<8> value, out bit<8> before) { before = inner.read(1); value = value + 1; }
+         };
+         RegisterAction<bit<8>, bit<8>, bit<8>>(cells) unused = { void apply(inout bit<8> value) { value = 0; } };
+         control Other(inout bit<8> v) { apply { v = count.execute(2); v = count.execute(3); } }",
+        "Other() other;",
+        "meta.a = count.execute(meta.b); other.apply(meta.a);",
+    );
+    let object = |name: &str| p.externs.iter().find(|e| e.name == name).expect(name);
+    let count = object("count");
+    assert_eq!(count.owner, None);
+    let mut controls: Vec<&str> = count
+        .methods
+        .iter()
+        .map(|m| p.controls[m.control.index()].name.as_str())
+        .collect();
+    controls.sort_unstable();
+    assert_eq!(controls, ["C", "C.other"], "one copy each");
+    for m in &count.methods {
+        let c = &p.controls[m.control.index()];
+        let text = Text::of(&p, &c.vars).block(&c.actions[m.action.index()].body);
+        assert!(text.contains("value = (value Add 8w1)"), "{text}");
+    }
+    assert_eq!(object("count.inner").type_name, "Register");
+    assert!(object("unused").methods.is_empty());
+}
+
+#[test]
+fn objects_that_are_parameters_are_told_apart_by_number() {
+    let p = with(
+        "control One(Register<bit<8>, bit<8>> cells, inout bit<8> v) { apply { v = cells.read(v); } }
+         control Two(Register<bit<8>, bit<8>> cells, inout bit<8> v) { One() one; apply { one.apply(cells, v); } }
+         control Never(Register<bit<8>, bit<8>> cells) { apply { cells.write(0, 1); } }",
+        "Register<bit<8>, bit<8>>(16) a;
+         Register<bit<8>, bit<8>>(16) b;
+         One() one; Two() two; Never() never;",
+        "one.apply(b, meta.a); two.apply(a, meta.a); two.apply(b, meta.b);",
+    );
+    let show = |name: &str| {
+        let c = named(&p, name);
+        Text::of(&p, &c.vars).block(&c.body)
+    };
+    insta::assert_snapshot!(format!(
+        "C:\n{}C.one:\n{}C.two:\n{}C.two.one:\n{}C.never:\n{}",
+        show("C"),
+        show("C.one"),
+        show("C.two"),
+        show("C.two.one"),
+        show("C.never")
+    ));
 }

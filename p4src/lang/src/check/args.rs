@@ -65,16 +65,17 @@ impl<'a> Checker<'a, '_> {
             let at = match &arg.name {
                 None => {
                     if i >= params.len() {
-                        self.err(
-                            Code::Type,
-                            arg.value.span,
-                            format!(
-                                "`{what}` takes {} argument{}, {} given",
-                                params.len(),
-                                if params.len() == 1 { "" } else { "s" },
-                                args.len()
-                            ),
+                        let text = format!(
+                            "`{what}` takes {} argument{}, {} given",
+                            params.len(),
+                            if params.len() == 1 { "" } else { "s" },
+                            args.len()
                         );
+                        let mut d = Diagnostic::error(Code::Type, arg.value.span, text);
+                        if let (Some(first), Some(last)) = (params.first(), params.last()) {
+                            d = d.label(first.span.to(last.span), "declared here");
+                        }
+                        self.push(d);
                         return None;
                     }
                     i
@@ -89,7 +90,7 @@ impl<'a> Checker<'a, '_> {
                         );
                         let names = params.iter().map(|p| p.name.name.as_str());
                         if let Some(near) = nearest(&name.name, names) {
-                            d = d.hint(format!("a parameter like it is `{near}`"));
+                            d = d.hint(format!("did you mean `{near}`?"));
                         }
                         self.push(d);
                         ok = false;
@@ -117,18 +118,23 @@ impl<'a> Checker<'a, '_> {
                 Some(e) => Some(Given::Default(e)),
                 None if is_optional(p) => Some(Given::Omitted),
                 None => {
-                    missing.push(format!("`{}`", p.name.name));
+                    missing.push(p);
                     None
                 }
             };
         }
-        if !missing.is_empty() {
+        // A name written wrong is not also one left out.
+        if let (true, Some(first)) = (ok, missing.first()) {
+            let names: Vec<String> = missing
+                .iter()
+                .map(|p| format!("`{}`", p.name.name))
+                .collect();
             let text = format!(
                 "missing argument{} {} of `{what}`",
                 if missing.len() == 1 { "" } else { "s" },
-                missing.join(", ")
+                names.join(", ")
             );
-            self.err(Code::Type, span, text);
+            self.push(Diagnostic::error(Code::Type, span, text).label(first.span, "declared here"));
             return None;
         }
         if ok {

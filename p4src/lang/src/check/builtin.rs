@@ -40,12 +40,14 @@ impl<'a> Checker<'a, '_> {
                 (ty, place)
             }
             other => {
-                let what = other.what();
-                self.err(
-                    Code::UnknownName,
-                    method.span,
-                    format!("{what} has no method `{}`", method.name),
-                );
+                let message = format!("{} has no method `{}`", other.what(), method.name);
+                let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
+                let applied = matches!(other, Val::Table(_) | Val::Control(..) | Val::Parser(..));
+                let methods = applied.then_some("apply").into_iter();
+                if let Some(near) = super::scope::nearest(&method.name, methods) {
+                    d = d.hint(format!("did you mean `{near}`?"));
+                }
+                self.push(d);
                 return Some(self.poisoned(call));
             }
         };
@@ -107,7 +109,7 @@ impl<'a> Checker<'a, '_> {
                     "pop_front",
                 ];
                 if let Some(near) = super::scope::nearest(&method.name, known.into_iter()) {
-                    d = d.hint(format!("a method like it is `{near}`"));
+                    d = d.hint(format!("did you mean `{near}`?"));
                 }
                 self.push(d);
                 Some(self.poisoned(call))

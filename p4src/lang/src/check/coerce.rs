@@ -148,7 +148,12 @@ impl<'a> Checker<'a, '_> {
             Ty::Struct(i) => {
                 let info = &self.types.structs[*i as usize];
                 if info.kind == StructKind::Union {
-                    self.unsupported(span, "initialising a header union with a list");
+                    let member = info.fields.first().map_or("h", |(name, _)| name.as_str());
+                    let hint = format!(
+                        "assign to one of its headers, `u.{member} = {{ … }};`, or `{{#}}` for none"
+                    );
+                    let message = "a header union cannot be made from a list";
+                    self.push(Diagnostic::error(Code::Type, span, message).hint(hint));
                     return None;
                 }
                 let fields = info.fields.clone();

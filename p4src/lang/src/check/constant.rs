@@ -5,7 +5,7 @@ use super::fold;
 use super::types::Ty;
 use super::value::Val;
 use crate::ast;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 use num_bigint::BigInt;
@@ -51,7 +51,11 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn not_constant(&mut self, span: Span) {
-        self.err(Code::Constant, span, "this must be known at compile time");
+        self.push(
+            Diagnostic::error(Code::Constant, span, "this must be known at compile time").hint(
+                "literals, constants and constructor parameters are; variables and run-time parameters are not",
+            ),
+        );
     }
 
     /// A constant of a type.

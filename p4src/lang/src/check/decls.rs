@@ -4,7 +4,7 @@ use super::Checker;
 use super::types::{SerEnumInfo, StructInfo, Ty};
 use super::value::{DeclRef, Val};
 use crate::ast::{self, Decl, DeclKind, StructKind};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 use std::collections::HashMap;
@@ -342,11 +342,11 @@ impl<'a> Checker<'a, '_> {
     fn unique_members(&mut self, members: &'a [ast::EnumMember]) {
         let mut seen = HashMap::new();
         for m in members {
-            if seen.insert(m.name.name.as_str(), ()).is_some() {
-                self.err(
-                    Code::Duplicate,
-                    m.name.span,
-                    format!("member `{}` is declared twice", m.name.name),
+            if let Some(first) = seen.insert(m.name.name.as_str(), m.name.span) {
+                let message = format!("member `{}` is declared twice", m.name.name);
+                self.push(
+                    Diagnostic::error(Code::Duplicate, m.name.span, message)
+                        .label(first, "first here"),
                 );
             }
         }

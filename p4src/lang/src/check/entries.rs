@@ -115,7 +115,10 @@ impl<'a> Checker<'a, '_> {
         }
         let mut out = Vec::with_capacity(types.len());
         for (key, ty) in keys.into_iter().zip(types) {
-            let set = self.keyset(key, ty)?;
+            // A call's result is no constant; its statements have no place here.
+            let mut set = None;
+            self.block_of(|c| set = c.keyset(key, ty));
+            let set = set?;
             let constant = match &set {
                 ir::Keyset::Any => true,
                 ir::Keyset::Value(e) => super::fold::is_constant(e),

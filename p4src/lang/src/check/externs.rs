@@ -1,4 +1,4 @@
-//! Extern objects: instances, abstract methods implemented at instantiation, method calls.
+//! Extern objects: declarations, instances, method calls.
 
 use super::args::accepts;
 use super::call::Call;
@@ -6,10 +6,10 @@ use super::decls::ExternDecl;
 use super::infer::Infer;
 use super::scope::nearest;
 use super::types::Ty;
-use super::unit::{Body, UnitKind};
+use super::unit::UnitKind;
 use super::value::{DeclRef, Val};
 use super::{Checker, MAX_INSTANCES};
-use crate::ast::{self, DeclKind};
+use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
@@ -141,7 +141,7 @@ impl<'a> Checker<'a, '_> {
                 .filter(|m| m.proto.ret.is_some())
                 .map(|m| m.proto.name.name.as_str());
             if let Some(near) = nearest(&name.name, names) {
-                d = d.hint(format!("a method like it is `{near}`"));
+                d = d.hint(format!("did you mean `{near}`?"));
             }
             self.push(d);
             return None;
@@ -184,6 +184,7 @@ impl<'a> Checker<'a, '_> {
         if !self.may_run(call.span) {
             return Some(Val::Poison);
         }
+        self.methods_at_hand(object, call.span);
         let (result, val) = self.result_place(&sig.ret, call.used);
         let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
         self.emit(
@@ -278,208 +279,6 @@ impl<'a> Checker<'a, '_> {
         });
         self.implement(id, &ty, decl, &name, made);
         Val::Extern(id, ty)
-    }
-
-    /// The bodies of abstract methods become actions of the control.
-    fn implement(
-        &mut self,
-        id: ir::ExternId,
-        ty: &Ty,
-        decl: ExternDecl<'a>,
-        name: &str,
-        made: Instantiation<'a>,
-    ) {
-        if let Some(init) = made.init
-            && !decl.methods.iter().any(|m| m.is_abstract)
-        {
-            self.push(
-                Diagnostic::error(
-                    Code::Type,
-                    init.first().map_or(made.span, |item| item.span),
-                    format!("`{}` has no abstract methods to implement", decl.name.name),
-                )
-                .label(decl.name.span, "declared here"),
-            );
-            return;
-        }
-        let mut done: Vec<&str> = Vec::new();
-        let mut unknown = false;
-        for item in made.init.unwrap_or_default() {
-            let DeclKind::Function { proto, body } = &item.kind else {
-                self.unsupported(
-                    item.span,
-                    "declarations other than methods in an initialiser",
-                );
-                continue;
-            };
-            let method = decl
-                .methods
-                .iter()
-                .find(|m| m.is_abstract && m.proto.name.name == proto.name.name);
-            let Some(method) = method else {
-                self.err(
-                    Code::UnknownName,
-                    proto.name.span,
-                    format!(
-                        "`{}` has no abstract method `{}`",
-                        decl.name.name, proto.name.name
-                    ),
-                );
-                unknown = true;
-                continue;
-            };
-            self.conforming_method(ty, decl, method, proto);
-            done.push(&proto.name.name);
-            if !matches!(self.unit.kind, UnitKind::Control(_)) {
-                self.checked_method(id, ty, proto, body, item);
-                continue;
-            }
-            let this = self.unit.this.replace((id, ty.clone()));
-            let full = format!("{name}.{}", proto.name.name);
-            let action = self.method_body(&full, proto, body, item);
-            self.unit.this = this;
-            if let Some(made) = self.out.externs.get_mut(id.index()) {
-                made.methods.push((proto.name.name.clone(), action));
-            }
-        }
-        // A name written wrong is not also one left out.
-        for m in decl.methods.iter().filter(|m| m.is_abstract && !unknown) {
-            let name = &m.proto.name.name;
-            let optional = m.annotations.iter().any(|a| a.name.name == "optional");
-            if !optional && !done.iter().any(|d| d == name) {
-                self.push(
-                    Diagnostic::error(
-                        Code::Type,
-                        made.span,
-                        format!("the abstract method `{name}` is not implemented"),
-                    )
-                    .hint(format!(
-                        "`{}(…) x = {{ … {name}(…) {{ … }} }};`",
-                        decl.name.name
-                    )),
-                );
-            }
-        }
-    }
-
-    /// Outside of a control there is no action to hold the body. No architecture that is run here calls it there.
-    fn checked_method(
-        &mut self,
-        id: ir::ExternId,
-        ty: &Ty,
-        proto: &'a ast::FunctionProto,
-        body: &'a ast::Block,
-        item: &'a ast::Decl,
-    ) {
-        self.checked_only(
-            item.span,
-            "abstract methods implemented outside of a control",
-        );
-        let mut unit = super::unit::Unit::new(UnitKind::Function, String::new());
-        unit.scopes = self.unit.scopes.clone();
-        unit.this = Some((id, ty.clone()));
-        self.in_unit(unit, |c| {
-            c.method_body(&proto.name.name, proto, body, item);
-        });
-    }
-
-    /// An implementation has its declaration's types and directions.
-    fn conforming_method(
-        &mut self,
-        ty: &Ty,
-        decl: ExternDecl<'a>,
-        method: &'a ast::Method,
-        proto: &'a ast::FunctionProto,
-    ) {
-        let Ty::Extern(_, class) = ty else { return };
-        let sig = self.signature(
-            &[(decl.type_params, class)],
-            &method.proto.params,
-            method.proto.ret.as_ref(),
-        );
-        let least = method
-            .proto
-            .params
-            .iter()
-            .filter(|p| !super::args::is_optional(p) && p.default.is_none())
-            .count();
-        if proto.params.len() > sig.types.len() || proto.params.len() < least {
-            self.push(
-                Diagnostic::error(
-                    Code::Type,
-                    proto.name.span,
-                    format!(
-                        "`{}` takes {} parameter{}, {} written",
-                        proto.name.name,
-                        sig.types.len(),
-                        if sig.types.len() == 1 { "" } else { "s" },
-                        proto.params.len()
-                    ),
-                )
-                .label(method.proto.name.span, "declared here"),
-            );
-            return;
-        }
-        for ((p, wanted), declared) in proto.params.iter().zip(&sig.types).zip(sig.params) {
-            let found = self.resolve(&p.ty);
-            if found != *wanted {
-                self.mismatch(p.ty.span, wanted, &found);
-            }
-            if p.direction != declared.direction {
-                self.push(
-                    Diagnostic::error(
-                        Code::Type,
-                        p.span,
-                        "the direction differs from the declaration's",
-                    )
-                    .label(declared.span, "declared here"),
-                );
-            }
-        }
-        let ret = match &proto.ret {
-            Some(ty) => self.resolve(ty),
-            None => Ty::Void,
-        };
-        if ret != sig.ret {
-            self.mismatch(proto.name.span, &sig.ret, &ret);
-        }
-    }
-
-    fn method_body(
-        &mut self,
-        full: &str,
-        proto: &'a ast::FunctionProto,
-        body: &'a ast::Block,
-        item: &'a ast::Decl,
-    ) -> ir::ActionId {
-        let types: Vec<Ty> = proto.params.iter().map(|p| self.resolve(&p.ty)).collect();
-        let ret = match &proto.ret {
-            Some(ty) => self.resolve(ty),
-            None => Ty::Void,
-        };
-        self.push_scope();
-        let mut params = self.bind_params(&proto.params, &types);
-        let (result, out) = self.return_place(&ret);
-        params.extend(out);
-        let outer_ret = self.unit.ret.replace((ret, result));
-        let outer_body = std::mem::replace(&mut self.unit.body, Body::Function);
-        let outer_loops = std::mem::take(&mut self.unit.loops);
-        let block = self.block_of(|c| c.block(body));
-        self.unit.loops = outer_loops;
-        self.unit.body = outer_body;
-        self.unit.ret = outer_ret;
-        self.pop_scope();
-        let id = ir::ActionId(self.unit.actions.len() as u32);
-        let annotations = self.annotations(&item.annotations);
-        self.unit.actions.push(ir::Action {
-            name: full.to_owned(),
-            params,
-            body: block,
-            annotations,
-            span: item.span,
-        });
-        self.unit.action_types.push(types.into());
-        id
     }
 
     /// `X(…)` where an argument or a property's value is wanted.

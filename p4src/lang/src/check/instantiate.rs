@@ -205,14 +205,6 @@ impl<'a> Checker<'a, '_> {
         }
         let types: Vec<Ty> = params.iter().map(|p| self.resolve(&p.ty)).collect();
         for (p, ty) in params.iter().zip(&types) {
-            let object =
-                matches!(ty, Ty::Extern(i, _) if !is_packet(&self.types.extern_names[*i as usize]));
-            if object {
-                self.checked_only(
-                    p.span,
-                    "extern objects as run-time parameters of parsers and controls",
-                );
-            }
             if *ty == Ty::Integer && p.direction == ast::Direction::None {
                 self.err(
                     Code::Type,
@@ -519,6 +511,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-fn is_packet(name: &str) -> bool {
+/// Blocks of the architecture are given these, and nothing else makes one.
+pub(super) fn is_packet(name: &str) -> bool {
     matches!(name, "packet_in" | "packet_out")
 }

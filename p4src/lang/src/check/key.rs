@@ -24,7 +24,7 @@ impl<'a> Checker<'a, '_> {
             );
             let known = self.match_kinds.iter().map(String::as_str);
             if let Some(near) = super::scope::nearest(&k.kind.name, known) {
-                d = d.hint(format!("a match kind like it is `{near}`"));
+                d = d.hint(format!("did you mean `{near}`?"));
             }
             self.push(d);
         }

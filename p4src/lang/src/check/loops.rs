@@ -197,6 +197,17 @@ impl<'a> Checker<'a, '_> {
                     fetch.push(block);
                 }
             }
+            Val::Expr(Ty::List(elem), value) => {
+                if *elem != *ty {
+                    self.mismatch(name.span, &elem, ty);
+                    return;
+                }
+                let lowered = self.types.ir(ty);
+                let parts = list_parts(value.kind, &lowered);
+                count = parts.len() as u32;
+                let fetched = |value| vec![assign(placeholder(lowered.clone()), value, e.span)];
+                fetch.extend(parts.into_iter().map(fetched));
+            }
             Val::Poison => return,
             other => {
                 let what = other.what();
@@ -272,6 +283,19 @@ impl From<Const32> for ir::Const {
             value: n.0.into(),
             ty: ir::Type::Bit(32),
         }
+    }
+}
+
+/// The elements of a value of a `list` type.
+fn list_parts(list: ir::ExprKind, ty: &ir::Type) -> Vec<ir::Expr> {
+    let constant = |value| ir::Expr {
+        kind: ir::ExprKind::Const(value),
+        ty: ty.clone(),
+    };
+    match list {
+        ir::ExprKind::Tuple(parts) => parts,
+        ir::ExprKind::Const(ir::Const::Tuple(values)) => values.into_iter().map(constant).collect(),
+        _ => Vec::new(),
     }
 }
 

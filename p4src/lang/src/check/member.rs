@@ -191,7 +191,7 @@ impl<'a> Checker<'a, '_> {
         let message = format!("{} has no member `{name}`", self.types.show(ty));
         let mut d = Diagnostic::error(Code::UnknownName, member.span, message);
         if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
-            d = d.hint(format!("a member like it is `{near}`"));
+            d = d.hint(format!("did you mean `{near}`?"));
         }
         self.push(d);
         Val::Poison
@@ -207,7 +207,7 @@ impl<'a> Checker<'a, '_> {
         if let Some(info) = self.types.strukt(self.types.strip_new(ty)) {
             let names = info.fields.iter().map(|(n, _)| n.as_str());
             if let Some(near) = nearest(&name.name, names) {
-                d = d.hint(format!("a field like it is `{near}`"));
+                d = d.hint(format!("did you mean `{near}`?"));
             }
         }
         self.push(d);

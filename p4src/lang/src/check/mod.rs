@@ -30,6 +30,8 @@ mod instantiate;
 mod key;
 mod loops;
 mod member;
+mod methods;
+mod objects;
 mod ops;
 mod package;
 mod packet;
@@ -118,6 +120,8 @@ pub(crate) struct Checker<'a, 's> {
     /// Type arguments of the instances.
     pub(crate) control_types: HashMap<ir::ControlId, Rc<[Ty]>>,
     pub(crate) parser_types: HashMap<ir::ParserId, Rc<[Ty]>>,
+    /// Of objects of the top level: their abstract methods, of which each control that calls them gets a copy.
+    pub(crate) method_bodies: HashMap<ir::ExternId, methods::Bodies<'a>>,
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
@@ -160,6 +164,7 @@ impl<'a, 's> Checker<'a, 's> {
             function_cache: HashMap::new(),
             control_types: HashMap::new(),
             parser_types: HashMap::new(),
+            method_bodies: HashMap::new(),
             errors: Vec::new(),
             error_index: HashMap::new(),
             match_kinds: BTreeSet::new(),
@@ -214,7 +219,11 @@ impl<'a, 's> Checker<'a, 's> {
         if let (Some((span, what)), Some(arch)) = (self.unplaced, runs)
             && !matches!(arch, ir::Arch::Other(_))
         {
-            self.unsupported(span, what);
+            self.err(Code::Unsupported, span, what);
+        }
+        if !self.sink.has_errors() && objects::resolve(&mut self.out).is_err() {
+            let message = "too many calls of methods of parameters, on too many objects";
+            self.err(Code::Limit, end, message);
         }
         if self.sink.has_errors() {
             return None;
@@ -315,14 +324,6 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    pub(crate) fn unsupported(&mut self, span: Span, what: &str) {
-        self.err(
-            Code::Unsupported,
-            span,
-            format!("not supported yet: {what}"),
-        );
-    }
-
     /// `expected T, found U`, unless either has been complained about.
     pub(crate) fn mismatch(&mut self, span: Span, expected: &Ty, found: &Ty) {
         if expected.is_poison() || found.is_poison() {
@@ -336,11 +337,26 @@ impl<'a, 's> Checker<'a, 's> {
         let mut d = Diagnostic::error(Code::Type, span, text);
         if cast::castable(&self.types, found, expected) {
             d = d.hint(format!(
-                "a cast says so: `({}) …`",
-                self.types.show(expected)
+                "a cast says so: `({}) {}`",
+                self.types.show(expected),
+                self.operand(span)
             ));
+        } else if *expected == Ty::Bool && matches!(found, Ty::Bit(_) | Ty::Int(_)) {
+            d = d.hint(format!("compare it: `{} != 0`", self.operand(span)));
         }
         self.push(d);
+    }
+
+    /// An expression as written, to stand behind a cast or before an operator.
+    fn operand(&self, span: Span) -> String {
+        let text = self.source.slice(span);
+        let simple = |c: char| c.is_ascii_alphanumeric() || "_.[]:".contains(c);
+        match text {
+            "" => "…".to_owned(),
+            _ if text.len() > 40 || text.contains(['\n', '\\']) => "…".to_owned(),
+            _ if text.chars().all(simple) => text.to_owned(),
+            _ => format!("({text})"),
+        }
     }
 
     /// Enters a level of nesting; `false` (and an error) where it is too deep. Pair with [`Self::leave`].
@@ -382,5 +398,6 @@ impl<'a, 's> Checker<'a, 's> {
         self.out.controls.truncate(marks.2);
         self.out.functions.truncate(marks.3);
         self.function_cache.retain(|_, id| id.index() < marks.3);
+        self.method_bodies.retain(|id, _| id.index() < marks.0);
     }
 }

@@ -223,7 +223,7 @@ impl<'a> Checker<'a, '_> {
                     Code::Architecture,
                     span,
                     format!(
-                        "`{name}` takes {} run-time parameter(s), `{type_name}` wants {}",
+                        "`{name}` has {} run-time parameters, `{type_name}` wants {}",
                         given.types.len(),
                         if least == wanted.types.len() {
                             least.to_string()

@@ -53,8 +53,8 @@ impl<'a> Checker<'a, '_> {
                 None
             }
             _ => {
-                self.checked_only(call.span, "methods of extern objects that are parameters");
-                self.call_method(ir::ExternId(u32::MAX), ty, method, call)
+                let object = super::objects::held_by(packet);
+                self.call_method(object, ty, method, call)
             }
         }
     }

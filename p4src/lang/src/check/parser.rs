@@ -173,10 +173,13 @@ impl<'a> Checker<'a, '_> {
         if order.first().is_none_or(|s| s.name.name != "start")
             && !list.iter().any(|s| built_in(&s))
         {
-            self.err(
-                Code::Architecture,
-                decl.name.span,
-                format!("parser `{}` has no state `start`", decl.name.name),
+            self.push(
+                Diagnostic::error(
+                    Code::Architecture,
+                    decl.name.span,
+                    format!("parser `{}` has no state `start`", decl.name.name),
+                )
+                .hint("a parser begins in `state start { … }`"),
             );
         }
         for (i, state) in order.iter().enumerate() {
@@ -189,7 +192,9 @@ impl<'a> Checker<'a, '_> {
                 );
             }
         }
-        let states: Vec<ir::State> = order.iter().map(|s| self.state(s)).collect();
+        self.unit.written_states = order.len() as u32;
+        let mut states: Vec<ir::State> = order.iter().map(|s| self.state(s)).collect();
+        states.append(&mut self.unit.more_states);
         if !states.is_empty() && !ends(&states) {
             self.push(
                 Diagnostic::error(
@@ -237,7 +242,7 @@ impl<'a> Checker<'a, '_> {
             format!("no state `{}`", name.name),
         );
         if let Some(near) = nearest(&name.name, self.unit.states.keys().copied()) {
-            d = d.hint(format!("a state like it is `{near}`"));
+            d = d.hint(format!("did you mean `{near}`?"));
         }
         self.push(d);
         ir::Target::Reject

@@ -245,12 +245,14 @@ impl<'a> Checker<'a, '_> {
             let ty = self.resolve(&f.ty);
             let ty = self.field_type(decl.kind, ty, f);
             let n = fields.len() as u32;
-            if by_name.insert(f.name.name.clone(), n).is_some() {
-                self.err(
-                    Code::Duplicate,
-                    f.name.span,
-                    format!("field `{}` is declared twice", f.name.name),
-                );
+            if let Some(first) = by_name.insert(f.name.name.clone(), n) {
+                let message = format!("field `{}` is declared twice", f.name.name);
+                let first = decl.fields.get(first as usize).map(|f| f.name.span);
+                let mut d = Diagnostic::error(Code::Duplicate, f.name.span, message);
+                if let Some(first) = first {
+                    d = d.label(first, "first here");
+                }
+                self.push(d);
             }
             fields.push((f.name.name.clone(), ty));
         }

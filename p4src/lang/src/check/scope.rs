@@ -112,7 +112,7 @@ impl<'a> Checker<'a, '_> {
             .chain(self.globals.keys())
             .copied();
         if let Some(near) = nearest(text, names) {
-            d = d.hint(format!("a name like it is `{near}`"));
+            d = d.hint(format!("did you mean `{near}`?"));
         }
         self.push(d);
         Val::Poison

@@ -40,7 +40,7 @@ impl<'a> Checker<'a, '_> {
             sizes.push(types.len() - before);
         }
         let complete = lowered.len() == types.len();
-        let mut out = Vec::with_capacity(cases.len());
+        let mut parts: Vec<Part> = vec![Part::default()];
         let mut covered: Option<Span> = None;
         for case in cases {
             if let Some(first) = covered {
@@ -50,21 +50,75 @@ impl<'a> Checker<'a, '_> {
                 );
             }
             let target = self.target(&case.state);
-            if let Some(sets) = self.case_keys(&case.keys, &types, &sizes, case.span) {
+            let mut sets = None;
+            let calls =
+                self.block_of(|c| sets = c.case_keys(&case.keys, &types, &sizes, case.span));
+            if !calls.is_empty() {
+                parts.push(Part {
+                    calls,
+                    cases: Vec::new(),
+                    span: case.span,
+                });
+            }
+            if let Some(sets) = sets {
                 if covered.is_none() && sets.iter().all(|k| matches!(k, ir::Keyset::Any)) {
                     covered = Some(case.span);
                 }
-                out.push((sets, target));
+                if let Some(part) = parts.last_mut() {
+                    part.cases.push((sets, target));
+                }
             }
         }
         if complete {
-            ir::Transition::Select {
-                keys: lowered,
-                cases: out,
-            }
+            self.select_in_parts(lowered, &types, parts)
         } else {
             ir::Transition::Direct(ir::Target::Reject)
         }
+    }
+
+    /// Keysets are evaluated from top to bottom, and none behind the first that matches (P4_16 1.2.5, section 13.6): a
+    /// case whose keyset calls something begins a state of its own, entered where no case before it matched.
+    fn select_in_parts(
+        &mut self,
+        mut keys: Vec<ir::Expr>,
+        types: &[Ty],
+        mut parts: Vec<Part>,
+    ) -> ir::Transition {
+        if parts.len() > 1 {
+            // What the calls change is not selected on.
+            for (key, ty) in keys.iter_mut().zip(types) {
+                let end = self.unit.block.len();
+                let span = parts[0].span;
+                let val = Val::Expr(ty.clone(), key.clone());
+                if let Val::Place(kept) = self.keep(val, end, span) {
+                    *key = kept.read().1;
+                }
+            }
+        }
+        let mut otherwise: Option<ir::Target> = None;
+        while let Some(part) = parts.pop() {
+            let mut cases = part.cases;
+            if let Some(next) = otherwise {
+                cases.push((vec![ir::Keyset::Any; keys.len()], next));
+            }
+            let transition = ir::Transition::Select {
+                keys: keys.clone(),
+                cases,
+            };
+            if parts.is_empty() {
+                return transition;
+            }
+            let more = &mut self.unit.more_states;
+            let id = ir::StateId(self.unit.written_states + more.len() as u32);
+            more.push(ir::State {
+                name: format!("select${}", more.len()),
+                body: part.calls,
+                transition,
+                span: part.span,
+            });
+            otherwise = Some(ir::Target::State(id));
+        }
+        ir::Transition::Direct(ir::Target::Reject)
     }
 
     /// One key; a tuple, list or struct of scalars is one key for each.
@@ -251,12 +305,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn keyset_value(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<ir::Expr> {
-        let mut val = Val::Poison;
-        let block = self.block_of(|c| val = c.expr(e, Some(ty)));
-        if !block.is_empty() {
-            self.unsupported(e.span, "calls in a keyset");
-            return None;
-        }
+        let val = self.expr(e, Some(ty));
         if ty.is_poison() {
             return None;
         }
@@ -267,6 +316,14 @@ impl<'a> Checker<'a, '_> {
         }
         self.coerce(val, ty, e.span)
     }
+}
+
+/// Cases that follow each other, and what has to be called before the first of them.
+#[derive(Default)]
+struct Part {
+    calls: ir::Block,
+    cases: Vec<(Vec<ir::Keyset>, ir::Target)>,
+    span: Span,
 }
 
 /// A keyset of one scalar.

@@ -60,8 +60,14 @@ pub(crate) struct Unit<'a> {
     pub(crate) loops: u32,
     /// Parser states by name.
     pub(crate) states: HashMap<&'a str, ir::Target>,
+    /// How many states the parser is written with.
+    pub(crate) written_states: u32,
+    /// States made by the lowering, numbered behind those.
+    pub(crate) more_states: Vec<ir::State>,
     /// Of the table being read: its actions' bound arguments as written.
     pub(crate) bound_texts: Vec<Vec<String>>,
+    /// Objects of the top level whose abstract methods are among the actions.
+    pub(crate) copied_methods: HashSet<ir::ExternId>,
     /// The object that `this` means.
     pub(crate) this: Option<(ir::ExternId, Ty)>,
 }
@@ -93,7 +99,10 @@ impl<'a> Unit<'a> {
             ret: None,
             loops: 0,
             states: HashMap::new(),
+            written_states: 0,
+            more_states: Vec::new(),
             bound_texts: Vec::new(),
+            copied_methods: HashSet::new(),
             this: None,
         }
     }

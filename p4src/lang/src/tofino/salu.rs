@@ -23,16 +23,17 @@ pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternI
 
 /// The abstract methods' bodies.
 fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Action> {
-    let Some(control) = instance
-        .owner
-        .and_then(|id| program.controls.get(id.index()))
-    else {
+    // Copies in other controls say the same.
+    let Some(first) = instance.methods.first() else {
         return Vec::new();
     };
-    instance
-        .methods
-        .iter()
-        .filter_map(|(_, id)| control.actions.get(id.index()))
+    let Some(control) = program.controls.get(first.control.index()) else {
+        return Vec::new();
+    };
+    let methods = instance.methods.iter();
+    methods
+        .filter(|m| m.control == first.control)
+        .filter_map(|m| control.actions.get(m.action.index()))
         .collect()
 }
 

@@ -1,3 +1,4 @@
+// features: lexical ambiguities, methods with type arguments
 // Names that are types, and names that are not.
 #include <core.p4>
 extern E<T> {

@@ -1,3 +1,4 @@
+// features: the preprocessor
 #include <core.p4>
 #ifndef _CORE_P4_
 #error the include files keep their customary guards

@@ -1,3 +1,4 @@
+// features: PSA externs
 #include <core.p4>
 #include <bmv2/psa.p4>
 struct none_t { }

@@ -1,3 +1,4 @@
+// features: statements
 // Loops, switches, annotations, empty statements.
 #include <core.p4>
 enum bit<8> kind_t { one = 1, two = 2, }

@@ -1,3 +1,4 @@
+// features: T2NA externs
 #include <core.p4>
 #include <t2na.p4>
 struct none_t { }

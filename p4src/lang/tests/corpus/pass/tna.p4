@@ -1,3 +1,4 @@
+// features: TNA externs
 #include <core.p4>
 #include <tna.p4>
 struct none_t { }

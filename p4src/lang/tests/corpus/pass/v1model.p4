@@ -1,3 +1,4 @@
+// features: v1model externs
 #include <core.p4>
 #include <v1model.p4>
 struct meta_t { bit<32> x; }

@@ -1,3 +1,4 @@
+// features: v1model of 2020
 #include <core.p4>
 #define V1MODEL_VERSION 20200408
 #include <v1model.p4>

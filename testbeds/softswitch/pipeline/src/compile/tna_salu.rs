@@ -187,13 +187,21 @@ impl<'p> Compiler<'p> {
     ) -> Result<(&'p p4lang::ir::Control, ActionId)> {
         let program = self.program;
         let instance = &program.externs[object.index()];
-        let found = instance.methods.iter().find(|(name, _)| name == method);
-        match (self.scope.unit, found) {
-            (Unit::Control(id, control), Some((_, action))) if instance.owner == Some(id) => {
-                Ok((control, *action))
+        let named = |m: &&p4lang::ir::Method| m.name == method;
+        let found = match self.scope.unit {
+            Unit::Control(id, control) => {
+                let here = |m: &&p4lang::ir::Method| m.control == id;
+                let mut methods = instance.methods.iter().filter(here);
+                methods.find(named).map(|m| (control, m.action))
             }
-            (_, None) => self.unsupported(format!("{} without `{method}`", instance.name)),
-            _ => self.unsupported("a register action of another control"),
+            _ => None,
+        };
+        match found {
+            Some(found) => Ok(found),
+            None if !instance.methods.iter().any(|m| m.name == method) => {
+                self.unsupported(format!("{} without `{method}`", instance.name))
+            }
+            None => self.unsupported("a register action of another control"),
         }
     }
 

@@ -1,0 +1,320 @@
+//! Abstract methods, implemented where an extern object is made (P4_16 1.2.5, section 11.3.1).
+
+use super::Checker;
+use super::decls::ExternDecl;
+use super::externs::Instantiation;
+use super::scope::Scope;
+use super::types::Ty;
+use super::unit::{Body, UnitKind, join};
+use crate::ast::{self, DeclKind};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::ir;
+use crate::source::Span;
+
+/// Of an object of the top level.
+#[derive(Clone)]
+pub(crate) struct Bodies<'a> {
+    name: String,
+    ty: Ty,
+    init: &'a [ast::Decl],
+    /// Instances of the block.
+    scope: Scope<'a>,
+}
+
+impl<'a> Checker<'a, '_> {
+    /// The bodies of abstract methods become actions of the control.
+    pub(crate) fn implement(
+        &mut self,
+        id: ir::ExternId,
+        ty: &Ty,
+        decl: ExternDecl<'a>,
+        name: &str,
+        made: Instantiation<'a>,
+    ) {
+        if let Some(init) = made.init
+            && !decl.methods.iter().any(|m| m.is_abstract)
+        {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    init.first().map_or(made.span, |item| item.span),
+                    format!("`{}` has no abstract methods to implement", decl.name.name),
+                )
+                .label(decl.name.span, "declared here"),
+            );
+            return;
+        }
+        let mut done: Vec<&str> = Vec::new();
+        let mut unknown = false;
+        self.push_scope();
+        for item in made.init.unwrap_or_default() {
+            let (proto, body) = match &item.kind {
+                DeclKind::Function { proto, body } => (proto, body),
+                _ => {
+                    self.inner_instance(name, item);
+                    continue;
+                }
+            };
+            let method = decl
+                .methods
+                .iter()
+                .find(|m| m.is_abstract && m.proto.name.name == proto.name.name);
+            let Some(method) = method else {
+                self.unknown_method(decl, proto);
+                unknown = true;
+                continue;
+            };
+            self.conforming_method(ty, decl, method, proto);
+            done.push(&proto.name.name);
+            if let UnitKind::Control(control) = self.unit.kind {
+                self.implementation(id, control, ty, name, item);
+            } else {
+                self.checked_method(id, ty, proto, body, item);
+            }
+        }
+        if let (UnitKind::Top, Some(init), Some(scope)) =
+            (self.unit.kind, made.init, self.unit.scopes.last())
+        {
+            let bodies = Bodies {
+                name: name.to_owned(),
+                ty: ty.clone(),
+                init,
+                scope: scope.clone(),
+            };
+            self.method_bodies.insert(id, bodies);
+        }
+        self.pop_scope();
+        // A name written wrong is not also one left out.
+        for m in decl.methods.iter().filter(|m| m.is_abstract && !unknown) {
+            let name = &m.proto.name.name;
+            let optional = m.annotations.iter().any(|a| a.name.name == "optional");
+            if !optional && !done.iter().any(|d| d == name) {
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        made.span,
+                        format!("the abstract method `{name}` is not implemented"),
+                    )
+                    .hint(format!(
+                        "`{}(…) x = {{ … {name}(…) {{ … }} }};`",
+                        decl.name.name
+                    )),
+                );
+            }
+        }
+    }
+
+    /// `T(…) x;` in the block: an object for the methods, named behind the one around.
+    fn inner_instance(&mut self, outer: &str, item: &'a ast::Decl) {
+        let DeclKind::Instance {
+            ty,
+            args,
+            name,
+            init,
+        } = &item.kind
+        else {
+            let message = "this block holds methods and instances only";
+            return self.err(Code::Placement, item.span, message);
+        };
+        let full = join(
+            outer,
+            &super::unit::given_name(&name.name, &item.annotations),
+        );
+        let made = Instantiation {
+            args,
+            annotations: &item.annotations,
+            init: init.as_deref(),
+            span: item.span,
+        };
+        let val = self.instance(ty, full, made);
+        self.declare(name, val);
+    }
+
+    fn unknown_method(&mut self, decl: ExternDecl<'a>, proto: &ast::FunctionProto) {
+        let (object, name) = (&decl.name.name, &proto.name.name);
+        let mut d = Diagnostic::error(
+            Code::UnknownName,
+            proto.name.span,
+            format!("`{object}` has no abstract method `{name}`"),
+        );
+        let methods = decl.methods.iter().filter(|m| m.is_abstract);
+        let names = methods.map(|m| m.proto.name.name.as_str());
+        if let Some(near) = super::scope::nearest(name, names) {
+            d = d.hint(format!("did you mean `{near}`?"));
+        }
+        self.push(d);
+    }
+
+    /// A method's body as an action of the control that is being elaborated.
+    fn implementation(
+        &mut self,
+        id: ir::ExternId,
+        control: ir::ControlId,
+        ty: &Ty,
+        name: &str,
+        item: &'a ast::Decl,
+    ) {
+        let DeclKind::Function { proto, body } = &item.kind else {
+            return;
+        };
+        let this = self.unit.this.replace((id, ty.clone()));
+        let full = format!("{name}.{}", proto.name.name);
+        let action = self.method_body(&full, proto, body, item);
+        self.unit.this = this;
+        if let Some(made) = self.out.externs.get_mut(id.index()) {
+            made.methods.push(ir::Method {
+                name: proto.name.name.clone(),
+                control,
+                action,
+            });
+        }
+    }
+
+    /// Before a method of `object` is called: what the call may lead to, abstract methods, is in this control.
+    pub(crate) fn methods_at_hand(&mut self, object: ir::ExternId, span: Span) {
+        let implemented = |d: &ExternDecl<'a>| d.methods.iter().any(|m| m.is_abstract);
+        let UnitKind::Control(control) = self.unit.kind else {
+            let made = self.out.externs.get(object.index());
+            let decl = made.and_then(|e| {
+                let same = |d: &&ExternDecl<'a>| d.name.name == e.type_name;
+                self.externs.iter().find(same)
+            });
+            if decl.is_some_and(implemented) {
+                self.checked_only(
+                    span,
+                    "abstract methods are executed in controls only: this call is in a parser or function",
+                );
+            }
+            return;
+        };
+        if !self.unit.copied_methods.insert(object) {
+            return;
+        }
+        let Some(bodies) = self.method_bodies.get(&object).cloned() else {
+            return;
+        };
+        let scopes = std::mem::replace(&mut self.unit.scopes, vec![bodies.scope]);
+        for item in bodies.init {
+            self.implementation(object, control, &bodies.ty, &bodies.name, item);
+        }
+        self.unit.scopes = scopes;
+    }
+
+    /// Outside of a control there is no action to hold the body: it is checked, and thrown away.
+    fn checked_method(
+        &mut self,
+        id: ir::ExternId,
+        ty: &Ty,
+        proto: &'a ast::FunctionProto,
+        body: &'a ast::Block,
+        item: &'a ast::Decl,
+    ) {
+        let mut unit = super::unit::Unit::new(UnitKind::Function, String::new());
+        unit.scopes = self.unit.scopes.clone();
+        unit.this = Some((id, ty.clone()));
+        let kept = self.unplaced;
+        self.in_unit(unit, |c| {
+            c.method_body(&proto.name.name, proto, body, item);
+        });
+        self.unplaced = kept;
+    }
+
+    /// An implementation has its declaration's types and directions.
+    fn conforming_method(
+        &mut self,
+        ty: &Ty,
+        decl: ExternDecl<'a>,
+        method: &'a ast::Method,
+        proto: &'a ast::FunctionProto,
+    ) {
+        let Ty::Extern(_, class) = ty else { return };
+        let sig = self.signature(
+            &[(decl.type_params, class)],
+            &method.proto.params,
+            method.proto.ret.as_ref(),
+        );
+        let least = method
+            .proto
+            .params
+            .iter()
+            .filter(|p| !super::args::is_optional(p) && p.default.is_none())
+            .count();
+        if proto.params.len() > sig.types.len() || proto.params.len() < least {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    proto.name.span,
+                    format!(
+                        "`{}` takes {} parameter{}, {} written",
+                        proto.name.name,
+                        sig.types.len(),
+                        if sig.types.len() == 1 { "" } else { "s" },
+                        proto.params.len()
+                    ),
+                )
+                .label(method.proto.name.span, "declared here"),
+            );
+            return;
+        }
+        for ((p, wanted), declared) in proto.params.iter().zip(&sig.types).zip(sig.params) {
+            let found = self.resolve(&p.ty);
+            if found != *wanted {
+                self.mismatch(p.ty.span, wanted, &found);
+            }
+            if p.direction != declared.direction {
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        p.span,
+                        "the direction differs from the declaration's",
+                    )
+                    .label(declared.span, "declared here"),
+                );
+            }
+        }
+        let ret = match &proto.ret {
+            Some(ty) => self.resolve(ty),
+            None => Ty::Void,
+        };
+        if ret != sig.ret {
+            self.mismatch(proto.name.span, &sig.ret, &ret);
+        }
+    }
+
+    fn method_body(
+        &mut self,
+        full: &str,
+        proto: &'a ast::FunctionProto,
+        body: &'a ast::Block,
+        item: &'a ast::Decl,
+    ) -> ir::ActionId {
+        let types: Vec<Ty> = proto.params.iter().map(|p| self.resolve(&p.ty)).collect();
+        let ret = match &proto.ret {
+            Some(ty) => self.resolve(ty),
+            None => Ty::Void,
+        };
+        self.push_scope();
+        let mut params = self.bind_params(&proto.params, &types);
+        let (result, out) = self.return_place(&ret);
+        params.extend(out);
+        let outer_ret = self.unit.ret.replace((ret, result));
+        let outer_body = std::mem::replace(&mut self.unit.body, Body::Function);
+        let outer_loops = std::mem::take(&mut self.unit.loops);
+        let block = self.block_of(|c| c.block(body));
+        self.unit.loops = outer_loops;
+        self.unit.body = outer_body;
+        self.unit.ret = outer_ret;
+        self.pop_scope();
+        let id = ir::ActionId(self.unit.actions.len() as u32);
+        let annotations = self.annotations(&item.annotations);
+        self.unit.actions.push(ir::Action {
+            name: full.to_owned(),
+            params,
+            body: block,
+            annotations,
+            span: item.span,
+        });
+        self.unit.action_types.push(types.into());
+        id
+    }
+}

@@ -1,0 +1,47 @@
+// features: header stacks, stack next and last, push_front and pop_front, stack parser errors
+#include <core.p4>
+#include <v1model.p4>
+header tag_t { bit<7> id; bit<1> more; }
+header n_t { bit<8> v; }
+struct headers_t { n_t n; tag_t[3] tags; }
+struct meta_t { }
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    state start { pkt.extract(hdr.n); transition tags; }
+    state tags {
+        pkt.extract(hdr.tags.next);
+        transition select(hdr.tags.last.more) { 1: tags; default: last; }
+    }
+    state last { hdr.n.v = (bit<8>) hdr.tags.lastIndex; transition accept; }
+}
+control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    apply {
+        std.egress_spec = 1;
+        if (std.parser_error == error.StackOutOfBounds) { hdr.n.v = 0xee; return; }
+        if (hdr.tags[0].id == 1) {
+            hdr.tags.push_front(1);
+            hdr.tags[0] = { 0x7f, 1 };
+        } else if (hdr.tags[0].id == 2) {
+            hdr.tags.pop_front(1);
+        } else {
+            bit<2> i = hdr.tags[0].id[1:0];
+            hdr.tags[i].id = 5;                           // an index known at run time
+        }
+        if (hdr.tags[2].isValid()) { hdr.n.v = hdr.n.v | 0x80; }
+    }
+}
+#include "shell/v1model.p4"
+// One tag; a tag is pushed in front.
+//> packet 0 00 02 aa
+//> expect 1 00 ff 02 aa
+// Two tags; the first is popped.
+//> packet 0 00 05 06 aa
+//> expect 1 01 06 aa
+// Three tags; the last falls out when one is pushed.
+//> packet 0 00 03 07 08 aa
+//> expect 1 82 ff 03 07 aa
+// Tag 3 names no element of the stack: nothing is written.
+//> packet 0 00 06
+//> expect 1 00 06
+// A fourth tag has no room.
+//> packet 0 00 03 03 03 02
+//> expect 1 ee 03 03 03 02
