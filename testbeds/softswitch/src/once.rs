@@ -73,9 +73,7 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         switch.insert_entry(entry).map_err(failed)?;
     }
     if options.trace.is_some() {
-        switch
-            .set_tracing(true)
-            .map_err(|error| Error::Program(error.to_string()))?;
+        switch.set_tracing(true);
     }
     let mut out = String::new();
     let mut now_ns = 0;

@@ -57,7 +57,7 @@ impl P4Loader {
         };
         let mut switch = Switch::new(Arc::clone(&program), self.config.clone()).map_err(refused)?;
         if self.trace.is_some() {
-            switch.set_tracing(true).map_err(refused)?;
+            switch.set_tracing(true);
         }
         let told = self.trace.or(self.config.poison.map(|_| Form::Text));
         Ok(Program {

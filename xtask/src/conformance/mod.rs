@@ -80,7 +80,8 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let mut skipped = Vec::new();
     if wanted(&tna::NAME) {
-        let programs = tna::run(args.switchml.as_deref(), args.nga.as_deref(), &args.case);
+        let dirs = [&args.switchml, &args.nga].map(|dir| dir.as_deref());
+        let programs = tna::run(dirs, &args.case, corpus.executor);
         suites.extend(programs.suite);
         skipped = programs.skipped;
     }

@@ -1,7 +1,7 @@
 //! `tna_programs`: TNA programs that others wrote, compiled unchanged with our own include files, on the embedded switch.
 //!
 //! A program passes if it sums as it should on real packets, its entries and groups written by a control plane made here.
-//! Expected sums are computed here, frames are compared whole.
+//! Expected sums are computed here, frames are compared whole, and so are both executors if they are asked for.
 
 mod frames;
 mod nga;
@@ -10,7 +10,7 @@ mod switchml;
 use super::corpus;
 use super::suite::{Case, Reach, Suite};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
-use pipeline::{Config, Switch};
+use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ pub struct Programs {
     pub skipped: Vec<String>,
 }
 
-type Test = fn(&Path) -> Result<(), String>;
+type Test = fn(&Path, Executor) -> Result<(), String>;
 
 /// Runs each program whose checkout is given.
-pub fn run(switchml: Option<&Path>, nga: Option<&Path>, filter: &str) -> Programs {
+pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor) -> Programs {
     let all: [(&str, Option<&Path>, Test); 2] = [
         ("switchml", switchml, switchml::test),
         ("nga", nga, nga::test),
@@ -40,7 +40,7 @@ pub fn run(switchml: Option<&Path>, nga: Option<&Path>, filter: &str) -> Program
         }
     }
     let name = |(name, _, _): &(&str, PathBuf, Test)| (*name).to_owned();
-    let cases: Vec<Case> = corpus::each(&given, name, |(_, dir, test)| test(dir));
+    let cases: Vec<Case> = corpus::each(&given, name, |(_, dir, test)| test(dir, executor));
     let suite = (!cases.is_empty()).then(|| Suite {
         name: NAME,
         reach: Reach::Cases(cases.len()),
@@ -51,7 +51,7 @@ pub fn run(switchml: Option<&Path>, nga: Option<&Path>, filter: &str) -> Program
 }
 
 /// The switch with a program of the checkout.
-fn load(dir: &Path, candidates: &[&str]) -> Result<Switch, String> {
+fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, String> {
     let path = candidates.iter().map(|c| dir.join(c)).find(|p| p.is_file());
     let Some(path) = path else {
         return Err(format!(
@@ -61,7 +61,11 @@ fn load(dir: &Path, candidates: &[&str]) -> Result<Switch, String> {
         ));
     };
     let compiled = corpus::compile(&path).map_err(|d| d.to_string())?;
-    Switch::new(Arc::new(compiled.program), Config::default()).map_err(|e| e.to_string())
+    let config = Config {
+        executor,
+        ..Config::default()
+    };
+    Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())
 }
 
 /// A switch, time, and what leaves.
@@ -105,6 +109,9 @@ impl Bench {
         expected: &[(u32, Vec<u8>)],
     ) -> Result<(), String> {
         let mut sent = self.send(port, frame);
+        if let Some(difference) = self.switch.take_differences().first() {
+            return Err(format!("{what}: the executors differ: {difference}"));
+        }
         sent.sort();
         let mut expected = expected.to_vec();
         expected.sort();

@@ -2,6 +2,7 @@
 //! in the frame, and where tables and extern objects lie in [`State`](crate::externs::State).
 
 use crate::compile::Object;
+use crate::compile::tna::Gates;
 use crate::compile::v1model_functions::Requests;
 use crate::op::{RegisterPlan, Slot};
 use hashbrown::HashMap;
@@ -31,6 +32,8 @@ pub struct Bound {
     pub unit: Unit,
     /// In order.
     pub params: Vec<Option<Slot>>,
+    /// TNA: of a deparser.
+    pub gates: Gates,
 }
 
 /// The field list in a call of `clone3`, `resubmit` or `recirculate`.
@@ -69,4 +72,10 @@ pub struct Bindings {
     pub digests: Vec<(Span, u32)>,
     /// v1model: the generator of `random`.
     pub random: Option<u32>,
+    /// TNA: table, first word and words of a direct register.
+    pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
+    /// TNA: registers that a packet may execute twice, and their units in the state.
+    pub executed_twice: HashMap<ExternId, u32>,
+    /// TNA: the log of a register action.
+    pub logs: HashMap<ExternId, u32>,
 }

@@ -154,8 +154,8 @@ impl Switch {
         let idle_tables = idle_tables.map(|(i, _)| i).collect();
         let reference = match config.executor {
             Executor::Fast => None,
-            Executor::Reference => Some(Reference::new(Arc::clone(&program), config.poison)?),
-            Executor::Both => Some(Reference::new(Arc::clone(&program), None)?),
+            Executor::Reference => Some(Reference::new(Arc::clone(&program), config.poison)),
+            Executor::Both => Some(Reference::new(Arc::clone(&program), None)),
         };
         let names = Names::new(&state, &registers);
         let mut core = Core::new(config, frame, state);

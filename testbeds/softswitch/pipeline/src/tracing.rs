@@ -1,6 +1,5 @@
 //! Looking closely at packets: every step of theirs, and reads of undefined values.
 
-use crate::error::LoadError;
 use crate::reference::Reference;
 use crate::reference::event::{Event, EventKind};
 use crate::stats::DropReason;
@@ -17,12 +16,9 @@ pub(crate) struct Before {
 
 impl Switch {
     /// From now on, or no longer: runs packets by [`Executor::Reference`] and tells their steps.
-    ///
-    /// # Errors
-    /// The program's architecture is not one that the reference executes.
-    pub fn set_tracing(&mut self, on: bool) -> Result<(), LoadError> {
+    pub fn set_tracing(&mut self, on: bool) {
         if on && self.core.reference.is_none() {
-            let reference = Reference::new(Arc::clone(self.program()), None)?;
+            let reference = Reference::new(Arc::clone(self.program()), None);
             self.core.reference = Some(Box::new(reference));
         }
         if let Some(reference) = &mut self.core.reference {
@@ -32,7 +28,6 @@ impl Switch {
             true => Executor::Reference,
             false => self.core.config.executor,
         };
-        Ok(())
     }
 
     /// What was told since the last call, and how many events were too many to be kept: steps while tracing is on,

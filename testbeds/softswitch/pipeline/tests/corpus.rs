@@ -1,11 +1,10 @@
-//! The corpus of p4lang's tests, run: what its programs say about packets holds, on both executors where the
-//! architecture has both. The corpus' README has the form of these lines.
+//! The corpus of p4lang's tests, run: what its programs say about packets holds, on both executors. The corpus' README
+//! has the form of these lines.
 #![allow(missing_docs, clippy::disallowed_methods)] // Reads programs.
 
 mod support;
 
 use p4lang::Files;
-use p4lang::ir::Arch;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
@@ -36,12 +35,8 @@ fn load(text: &str) -> Result<Switch, String> {
     );
     let compiled = p4lang::compile(&all, "program.p4", &p4lang::Options::default())
         .map_err(|diagnostics| diagnostics.to_string())?;
-    let executor = match compiled.program.arch {
-        Arch::Psa | Arch::V1model => Executor::Both,
-        _ => Executor::Fast,
-    };
     let config = Config {
-        executor,
+        executor: Executor::Both,
         ..Config::default()
     };
     Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())

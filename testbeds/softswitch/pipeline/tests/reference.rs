@@ -5,6 +5,7 @@ mod support;
 
 use p4lang::runtime::Match;
 use pipeline::{Config, EventKind, Executor, Switch};
+use support::tna::Tna;
 use support::{Psa, compile, entry};
 
 const BYTE: &str = "header byte_h { bit<8> v; }";
@@ -111,7 +112,7 @@ fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
     let key = [("hdr.x.v", Match::Exact(7))];
     let written = entry("ingress.t", &key, 0, "ingress.to", &[("port", 3)]);
     switch.insert_entry(&written).unwrap();
-    switch.set_tracing(true).unwrap();
+    switch.set_tracing(true);
     switch.handle_packet(0, 0, &[7, 8]);
     let (events, _) = switch.take_events();
     let kinds: Vec<_> = events.iter().map(|e| &e.kind).collect();
@@ -141,8 +142,65 @@ fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
         matches!(kinds.last(), Some(EventKind::Transmit { port: 3, bytes }) if bytes == &[7, 8]),
         "{kinds:?}"
     );
-    switch.set_tracing(false).unwrap();
+    switch.set_tracing(false);
     switch.handle_packet(0, 0, &[7, 8]);
     assert_eq!(switch.take_events().0, []);
     assert!(switch.take_differences().is_empty());
+}
+
+#[test]
+fn a_tofino_program_is_traced_and_its_undefined_values_are_told() {
+    let program = Tna {
+        parser: "state go { pkt.extract(hdr.b); transition accept; }",
+        meta: "bit<8> never;",
+        locals: "Register<bit<32>, bit<8>>(4) r;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) next = {
+                     void apply(inout bit<32> v, out bit<32> rv) { v = v + 2; rv = v; }
+                 };",
+        ingress: "bit<32> n = next.execute(3);
+                  if (tm.mcast_grp_a == 5) { hdr.b.v = 1; }
+                  hdr.b.v = hdr.b.v + meta.never;
+                  tm.ucast_egress_port = (PortId_t) (bit<9>) n;",
+        ..Tna::default()
+    };
+    let config = Config {
+        executor: Executor::Reference,
+        poison: Some(1),
+        ..Config::default()
+    };
+    let mut switch = Switch::new(compile(&program.text()), config).unwrap();
+    switch.set_tracing(true);
+    switch.handle_packet(0, 0, &[7, 8]);
+    let (events, _) = switch.take_events();
+    let undefined = events.iter().filter_map(|e| match &e.kind {
+        EventKind::Undefined { what } => Some(what.as_str()),
+        _ => None,
+    });
+    let undefined: Vec<_> = undefined.collect();
+    assert_eq!(
+        undefined,
+        ["a condition", "emitted field hdr.b.v"],
+        "an invalid field, and what the parser left of its metadata"
+    );
+    let executed = events.iter().find_map(|e| match &e.kind {
+        EventKind::Extern {
+            object,
+            method,
+            args,
+            result,
+        } if object == "I.next" => Some((method.clone(), args[0].value.clone(), result.clone())),
+        _ => None,
+    });
+    let (method, index, result) = executed.expect("the register is executed");
+    assert_eq!((method.as_str(), index.as_str()), ("execute", "0x3"));
+    let shown: Vec<_> = result
+        .iter()
+        .map(|f| (f.name.as_str(), f.value.as_str()))
+        .collect();
+    assert_eq!(shown, [("rv", "0x2"), ("cell.0", "0x2")]);
+    assert!(
+        matches!(&events[events.len() - 1].kind, EventKind::Transmit { port: 2, bytes } if bytes[1] == 8),
+        "{:?}",
+        events.last()
+    );
 }

@@ -5,6 +5,7 @@
 use super::frames::{Ip, Mac, ethernet, ipv4, number};
 use super::{Bench, load, value};
 use p4lang::runtime::Match;
+use pipeline::Executor;
 use std::path::Path;
 
 const PROGRAM: &[&str] = &[
@@ -75,8 +76,8 @@ fn sum(of: &[Vec<u32>]) -> Vec<u32> {
     (0..32).map(|i| at(i).fold(0, u32::wrapping_add)).collect()
 }
 
-pub fn test(dir: &Path) -> Result<(), String> {
-    let mut bench = Bench::new(load(dir, PROGRAM)?);
+pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
+    let mut bench = Bench::new(load(dir, PROGRAM, executor)?);
     let exact = |bytes: &[u8]| Match::Exact(number(bytes));
     bench.entry(
         "Ingress.switch_check",

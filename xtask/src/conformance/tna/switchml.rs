@@ -6,7 +6,7 @@
 use super::frames::{Ip, Mac, ethernet, ipv4, number, udp};
 use super::{Bench, call, load, value};
 use p4lang::runtime::Match;
-use pipeline::{MulticastNode, MulticastTree};
+use pipeline::{Executor, MulticastNode, MulticastTree};
 use std::path::Path;
 
 const PROGRAM: &[&str] = &["dev_root/p4/switchml.p4", "p4/switchml.p4", "switchml.p4"];
@@ -119,8 +119,8 @@ impl Chunk {
     }
 }
 
-pub fn test(dir: &Path) -> Result<(), String> {
-    let mut bench = Bench::new(load(dir, PROGRAM)?);
+pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
+    let mut bench = Bench::new(load(dir, PROGRAM, executor)?);
     configure(&mut bench)?;
     for (size, first_slot, chunks) in [(Size::Small, 0, 12), (Size::Large, 100, 7)] {
         for number in 0..chunks {

@@ -73,7 +73,7 @@ impl Compiler<'_> {
             offsets.fields.push(offsets.size);
             offsets.size += self.size(&field.ty)?;
             // Its validity follows it.
-            offsets.size += u32::from(self.tofino.own_validity(&ty.name, &field.name));
+            offsets.size += u32::from(super::tna::own_validity(program, ty, field));
             offsets.headers |= self.holds_headers(&field.ty);
         }
         self.offsets[id.index()] = Some(offsets.clone());

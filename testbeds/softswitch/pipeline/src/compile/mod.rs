@@ -18,7 +18,7 @@ mod tidy;
 pub mod tna;
 mod tna_functions;
 mod tna_methods;
-mod tna_objects;
+pub mod tna_objects;
 mod tna_salu;
 pub mod v1model_functions;
 
@@ -208,6 +208,7 @@ impl<'p> Compiler<'p> {
         self.blocks.push(bindings::Bound {
             unit,
             params: params.to_vec(),
+            gates: self.tofino.gates,
         });
         self.code.entries.push(self.code.ops.len() as Target);
         Block {
@@ -261,6 +262,9 @@ impl<'p> Compiler<'p> {
             inline_lists: self.v1model.inline_lists,
             digests: self.v1model.digests,
             random: self.random,
+            direct_registers: self.tofino.direct_registers,
+            executed_twice: self.tofino.executed_twice,
+            logs: self.tofino.logs,
         };
         self.code.note_quiet();
         roll::roll(&mut self.code, &self.dead);

@@ -18,15 +18,9 @@ impl<'p> Compiler<'p> {
         self.block(&parser.init)?;
         let labels: Vec<_> = parser.states.iter().map(|_| self.label()).collect();
         let reject = self.scope.reject;
-        // A Tofino knows no `reject` but a select that nothing matches.
-        let rejected = if self.tofino.is_tofino {
-            self.label()
-        } else {
-            reject
-        };
         let to = |target: &Target| match target {
             Target::Accept => accept,
-            Target::Reject => rejected,
+            Target::Reject => reject,
             Target::State(id) => labels[id.index()],
         };
         for (state, label) in parser.states.iter().zip(&labels) {
@@ -51,11 +45,6 @@ impl<'p> Compiler<'p> {
                 }
             }
             self.top = top;
-        }
-        if rejected != reject {
-            self.place(rejected);
-            let error = self.error_slot("NoMatch")?;
-            self.op(Op::Fail { error, to: reject })?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Compiler<'_> {
                             &program.types[id.index()].fields[*i as usize],
                         );
                         let offset = self.field_offset(id, *i)?;
-                        if self.tofino.own_validity(&owner.name, &field.name) {
+                        if super::tna::own_validity(program, owner, field) {
                             place.validates = Some(place.slot + offset + 1);
                         }
                         self.tofino.met(&owner.name, &field.name);

@@ -2,7 +2,7 @@
 
 use crate::op::Slot;
 use hashbrown::{HashMap, HashSet};
-use p4lang::ir::{Arch, ExternId, Program};
+use p4lang::ir::{Arch, ExternId, FieldType, Program, StructType};
 
 /// Fields of the intrinsic metadata that are invalid until they are assigned; invalid is not 0.
 const OWN_VALIDITY: &[(&str, &[&str])] = &[
@@ -16,6 +16,18 @@ const OWN_VALIDITY: &[(&str, &[&str])] = &[
     ),
     ("egress_intrinsic_metadata_for_deparser_t", &["mirror_type"]),
 ];
+
+/// Whether the program's architecture is a Tofino's.
+pub fn is_tofino(program: &Program) -> bool {
+    matches!(program.arch, Arch::Tna | Arch::T2na)
+}
+
+/// Whether the field has a validity, in the slot that follows it.
+pub fn own_validity(program: &Program, owner: &StructType, field: &FieldType) -> bool {
+    let mut owners = OWN_VALIDITY.iter();
+    is_tofino(program)
+        && owners.any(|(name, fields)| *name == owner.name && fields.contains(&&*field.name))
+}
 
 /// An extern object of TNA that no other architecture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +107,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// For a program; empty for those of other architectures.
     pub fn of(program: &Program) -> Surroundings {
-        let is_tofino = matches!(program.arch, Arch::Tna | Arch::T2na);
+        let is_tofino = is_tofino(program);
         Surroundings {
             is_tofino,
             executed_twice: if is_tofino {
@@ -106,14 +118,6 @@ impl Surroundings {
             },
             ..Surroundings::default()
         }
-    }
-
-    /// Whether the field has a validity, in the slot that follows it.
-    pub fn own_validity(&self, owner: &str, field: &str) -> bool {
-        self.is_tofino
-            && OWN_VALIDITY
-                .iter()
-                .any(|(name, fields)| *name == owner && fields.contains(&field))
     }
 
     /// A field is read or written.

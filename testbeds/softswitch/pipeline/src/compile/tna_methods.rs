@@ -3,8 +3,8 @@
 use super::expr::literal;
 use super::objects::Object;
 use super::tna::{self, Residual};
-use super::tna_objects::COLOURS;
-use super::{Compiler, Result, const_u64};
+use super::tna_objects::{COLOURS, own_colours};
+use super::{Compiler, Result};
 use crate::externs::capture;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Expr, ExternId, LValue};
@@ -217,11 +217,7 @@ impl Compiler<'_> {
         colour: Slot,
         result: Option<&LValue>,
     ) -> Result<()> {
-        let argument = |name: &str| {
-            let found = instance.args.iter().find(|(n, _)| n == name);
-            found.and_then(|(_, v)| const_u64(v))
-        };
-        let own = [argument("green"), argument("yellow"), argument("red")];
+        let own = own_colours(instance);
         self.write_result(result, |c, d| {
             c.op(Op::Mov { d, s: colour })?;
             let end = c.label();

@@ -12,6 +12,14 @@ use p4lang::ir::{Const, ExternId, ExternInstance, Type};
 /// `MeterColor_t`: green, yellow, red.
 pub const COLOURS: [u64; 3] = [0, 1, 3];
 
+/// What a meter's constructor calls them; `None`: as above.
+pub fn own_colours(meter: &ExternInstance) -> [Option<u64>; 3] {
+    ["green", "yellow", "red"].map(|name| {
+        let found = meter.args.iter().find(|(n, _)| n == name);
+        found.and_then(|(_, v)| const_u64(v))
+    })
+}
+
 /// Cells of one counter or meter at most.
 const CELL_LIMIT: u64 = 1 << 24;
 

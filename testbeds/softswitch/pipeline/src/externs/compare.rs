@@ -19,6 +19,8 @@ impl State {
             ("digests", self.digests == other.digests),
             ("filters", self.filters == other.filters),
             ("deparsers' wishes", self.captures == other.captures),
+            ("registers executed", self.executed == other.executed),
+            ("logs", self.logs == other.logs),
             ("lost digests", self.digests_lost == other.digests_lost),
         ];
         let mut all = tables.chain(counters).chain(meters).chain(rest);

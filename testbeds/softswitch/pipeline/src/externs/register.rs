@@ -61,6 +61,11 @@ impl Bank {
         }
     }
 
+    /// Cells of each register in it.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
     /// A cell; nothing beyond the size.
     #[inline(always)]
     pub fn write(&mut self, row: u64, offset: u32, from: &[u64]) {

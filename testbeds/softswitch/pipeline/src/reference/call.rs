@@ -66,6 +66,10 @@ impl<'p> Interpreter<'_, 'p> {
         }
         let result = body(self);
         let ended = self.envs.pop();
+        self.hand_residuals(|place| {
+            let mut given = params.iter().zip(&passed);
+            given.find_map(|(param, arg)| arg.to.clone().filter(|_| param.var == place.var))
+        });
         for (param, arg) in params.iter().zip(passed) {
             if let (Some(to), Some(env)) = (arg.to, &ended) {
                 self.write(&to, env.vars[param.var.index()].clone());

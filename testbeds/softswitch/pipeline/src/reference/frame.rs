@@ -1,10 +1,12 @@
 //! Parameters of blocks, between values and the frame's slots.
 //!
 //! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
-//! then its fields; a stack its `nextIndex`, then its elements. Fields of invalid headers are 0 in the frame.
+//! then its fields; a stack its `nextIndex`, then its elements; a field with a validity of its own has it behind it. Fields
+//! of invalid headers and invalid fields are 0 in the frame.
 
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
+use crate::compile::tna;
 use crate::exec::alu::limbs;
 use crate::op::Slot;
 use num_bigint::BigUint;
@@ -105,6 +107,14 @@ impl Reader<'_> {
         }
     }
 
+    /// A field whose validity follows.
+    fn own(&mut self, bits: Bits) -> Value {
+        match self.word().0 {
+            0 => Value::Own(false, self.fill.bits(bits.width)),
+            _ => Value::Own(true, bits),
+        }
+    }
+
     fn value(&mut self, ty: &Type) -> Value {
         match ty {
             Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Error | Type::Enum(_) => {
@@ -120,7 +130,15 @@ impl Reader<'_> {
                 let declared = &program.types[id.index()];
                 let header = declared.kind == StructKind::Header;
                 let valid = header && self.word().0 != 0;
-                let fields = declared.fields.iter().map(|f| self.value(&f.ty)).collect();
+                let mut fields = Vec::with_capacity(declared.fields.len());
+                for field in &declared.fields {
+                    let value = self.value(&field.ty);
+                    fields.push(if tna::own_validity(program, declared, field) {
+                        self.own(value.bits())
+                    } else {
+                        value
+                    });
+                }
                 match declared.kind {
                     StructKind::Struct => Value::Struct(fields),
                     StructKind::Union => Value::Union(fields),
@@ -157,6 +175,15 @@ fn slots(value: &Value, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
     };
     match value {
         Value::Bits(bits) => push(bits, limbs(bits.width)),
+        Value::Own(valid, bits) => {
+            let bits = if *valid {
+                bits
+            } else {
+                &Bits::new(bits.width, 0u8)
+            };
+            push(bits, limbs(bits.width));
+            push(&Bits::bool(*valid), 1);
+        }
         Value::Varbit(most, bits) => {
             push(&Bits::new(64, bits.width), 1);
             push(bits, most.div_ceil(64));

@@ -4,7 +4,7 @@ use super::frame::{of_words, to_words};
 use super::place::Place;
 use super::value::{Bits, Value, ones, width};
 use super::{Interpreter, Result};
-use crate::compile::Object;
+use crate::compile::{Object, tna};
 use crate::externs::hash::{self, Algorithm};
 use crate::externs::{DIGEST_LIMIT, DigestMessage};
 use p4lang::ir::{Arch, Arg, Const, ExternId, LValue, Type};
@@ -17,6 +17,10 @@ impl<'p> Interpreter<'_, 'p> {
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
+        if let Object::Tofino(tna::Object::RegisterAction) = self.code.bindings.objects[id.index()]
+        {
+            return self.register_action(id, method, args, result);
+        }
         let (values, out) = self.extern_args(args)?;
         let result = match result {
             Some(lvalue) => Some(self.resolve(lvalue)?),
@@ -31,7 +35,21 @@ impl<'p> Interpreter<'_, 'p> {
             });
         }
         let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
-        let given = self.perform(id, method, &values, &ty);
+        let object = self.code.bindings.objects[id.index()];
+        let given = match (object, method, &to) {
+            (Object::Tofino(tna::Object::Checksum(unit)), "subtract_all_and_deposit", Some(to)) => {
+                self.deposit(unit, to.clone());
+                return Ok(());
+            }
+            (Object::Tofino(tna::Object::DirectRegister), _, _) => {
+                self.plain_register(id, method, &values, &ty)
+            }
+            (Object::Register(_), _, _) if tna::is_tofino(self.program) => {
+                self.plain_register(id, method, &values, &ty)
+            }
+            (Object::Tofino(object), _, _) => self.tofino_method(object, method, &values, &ty)?,
+            _ => self.perform(id, method, &values, &ty),
+        };
         self.trace_method(&instance.name, method, args, &values, (&ty, given.as_ref()));
         if let (Some(to), Some(value)) = (to, given) {
             self.write(&to, value);
@@ -65,7 +83,8 @@ impl<'p> Interpreter<'_, 'p> {
     ) -> Option<Value> {
         let instance = &self.program.externs[id.index()];
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
-        let length = self.packet.len() as u64;
+        let length = self.packet.len();
+        let tofino = tna::is_tofino(self.program);
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
         match (self.code.bindings.objects[id.index()], method) {
             (Object::Register(r), "read") => {
@@ -81,9 +100,14 @@ impl<'p> Interpreter<'_, 'p> {
                 self.state.banks[plan.bank as usize].write(number(0), plan.offset, &words);
             }
             (Object::Counter(counter), "count") => {
+                // TNA: the bytes that do not count.
+                self.state.adjust = number(1);
+                let length = self.state.counted(length);
                 self.state.counters[counter as usize].count(number(0), length);
             }
             (Object::DirectCounter, "count") => {
+                self.state.adjust = number(0);
+                let length = self.state.counted(length);
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let found = self.state.found[table];
                 self.state.tables[table].count(found, length);
@@ -94,15 +118,28 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::DirectMeter, "execute") => {
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
-                let before = values.first().map_or(colours[0], |v| v.bits().u64());
+                let before = if tofino {
+                    self.colour_so_far(values)
+                } else {
+                    values.first().map_or(colours[0], |v| v.bits().u64())
+                };
+                let length = self.state.counted(length);
                 let found = self.state.found[table];
                 let table = &mut self.state.tables[table];
-                return scalar(table.mark(found, before, self.now_ns, length));
+                let colour = table.mark(found, before, self.now_ns, length);
+                return scalar(self.coloured(id, colour));
             }
             (Object::Meter(meter), "execute" | "execute_meter") => {
+                let before = if tofino {
+                    self.colour_so_far(values.get(1..).unwrap_or_default())
+                } else {
+                    let green = self.state.meters[meter as usize].colours[0];
+                    values.get(1).map_or(green, |v| v.bits().u64())
+                };
+                let length = self.state.counted(length);
                 let meter = &mut self.state.meters[meter as usize];
-                let before = values.get(1).map_or(meter.colours[0], |v| v.bits().u64());
-                return scalar(meter.execute(number(0), before, self.now_ns, length));
+                let colour = meter.execute(number(0), before, self.now_ns, length);
+                return scalar(self.coloured(id, colour));
             }
             (Object::Hash(algorithm), "get" | "get_hash") => {
                 let hashed = match values {
@@ -142,10 +179,12 @@ impl<'p> Interpreter<'_, 'p> {
                 let bits = data.len() as u32 * 8;
                 return scalar(hash::compute(algorithm, data, width(ty), bits));
             }
-            (Object::Random(unit), "read") => {
+            (Object::Random(unit), "read" | "get") => {
                 return scalar(self.state.randoms[unit as usize].next());
             }
-            (Object::Digest(digest), "pack") => self.digest(digest, values.first()?),
+            (Object::Digest(digest), "pack") if self.open(self.gates.digest) => {
+                self.digest(digest, values.first()?);
+            }
             // Automatic counters count at the table's application; the load refuses what is not here.
             _ => {}
         }

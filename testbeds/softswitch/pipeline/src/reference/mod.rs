@@ -8,7 +8,8 @@
 //! ```text
 //! value, arith     values, operations      place, expr      l-values, expressions
 //! stmt, call       statements, calls       parser           states, packet_in, packet_out
-//! table            lookup and action       methods, psa, v1model   extern objects and functions
+//! table            lookup and action       methods, salu         extern objects
+//! psa, v1model, tna   what only these have
 //! frame            parameters of blocks    event, watch     what a trace tells
 //! ```
 
@@ -22,19 +23,21 @@ mod parser;
 mod place;
 mod poison;
 mod psa;
+mod salu;
 mod stmt;
 mod table;
+mod tna;
 mod v1model;
 mod value;
 mod watch;
 
 use crate::arch::block::{Ended, Run};
 use crate::bindings::{Block, Unit};
-use crate::error::LoadError;
+use crate::compile::tna::Gates;
 use crate::externs::State;
 use crate::op::Code;
 use p4lang::ast::Direction;
-use p4lang::ir::{Arch, Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
+use p4lang::ir::{Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
 use p4lang::source::Span;
 use poison::Fill;
 use std::collections::BTreeMap;
@@ -117,6 +120,12 @@ struct Interpreter<'a, 'p> {
     /// The parser error.
     error: u64,
     counts: Counts,
+    /// TNA: what a deparser is asked for.
+    gates: Gates,
+    /// TNA: checksums that wait for the parser's end.
+    residuals: Vec<tna::Residual>,
+    /// TNA: of the cell that a register action works on.
+    cell_index: u64,
     /// The units that run, innermost last.
     envs: Vec<Env<'p>>,
     span: Span,
@@ -124,25 +133,13 @@ struct Interpreter<'a, 'p> {
 
 impl Reference {
     /// For a program; `poison`: marks undefined values, filled by this seed.
-    pub(crate) fn new(
-        program: Arc<Program>,
-        poison: Option<u64>,
-    ) -> std::result::Result<Reference, LoadError> {
-        match &program.arch {
-            Arch::Psa | Arch::V1model => {}
-            _ => {
-                return Err(LoadError::Unsupported {
-                    what: "this architecture by the reference executor".into(),
-                    span: Span::default(),
-                });
-            }
-        }
-        Ok(Reference {
+    pub(crate) fn new(program: Arc<Program>, poison: Option<u64>) -> Reference {
+        Reference {
             program,
             watch: Watch::new(poison.map_or_else(Fill::default, Fill::poison)),
             shadow: frame::Shadow::default(),
             colours: BTreeMap::new(),
-        })
+        }
     }
 
     /// Runs one block against the frame and the state.
@@ -165,6 +162,11 @@ impl Reference {
             if let Some(slot) = slot {
                 let ty = &declared[param.var.index()].ty;
                 let fill = &mut self.watch.fill;
+                // An `out` parameter has its undefined value (P4_16 6.8) unless it is the architecture's own.
+                if param.direction == Direction::Out && fill.marks() && !is_intrinsic(&program, ty)
+                {
+                    continue;
+                }
                 vars[param.var.index()] = self.shadow.read(&program, memory.frame, *slot, ty, fill);
             }
         }
@@ -183,6 +185,9 @@ impl Reference {
             steps,
             error: 0,
             counts: Counts::default(),
+            gates: bound.gates,
+            residuals: Vec::new(),
+            cell_index: 0,
             envs: vec![Env {
                 scope,
                 declared,
@@ -252,6 +257,13 @@ impl Reference {
     }
 }
 
+/// Whether a type is one of an architecture's metadata, which it sets before a block runs.
+fn is_intrinsic(program: &Program, ty: &Type) -> bool {
+    let Type::Struct(id) = ty else { return false };
+    let mut annotations = program.types[id.index()].annotations.iter();
+    annotations.any(|a| a.name == "__intrinsic_metadata")
+}
+
 /// A unit's scope, variables and parameters.
 fn unit(program: &Program, unit: Unit) -> (Scope<'_>, &[Var], &[Param]) {
     match unit {
@@ -272,7 +284,9 @@ impl<'p> Interpreter<'_, 'p> {
         let _ended = match scope {
             Scope::Parser(parser) => {
                 self.watch.block(&parser.name, self.program, parser.span);
-                self.parser_body(parser)
+                let ended = self.parser_body(parser);
+                self.settle_residuals();
+                ended
             }
             Scope::Control(_, control) => {
                 self.watch.block(&control.name, self.program, control.span);

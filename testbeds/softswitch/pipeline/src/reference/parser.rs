@@ -101,7 +101,7 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn extract(&mut self, header: &'p LValue, varbit: Option<&'p Expr>) -> Result<()> {
         let place = self.resolve(header)?;
         let types = field_types(self.program, &header.ty);
-        let fixed: u64 = types.iter().map(|t| self.size(t)).sum();
+        let fixed = self.whole_size(&header.ty);
         let most = types.iter().find_map(|t| match t {
             Type::Varbit(most) => Some(u64::from(*most)),
             _ => None,
@@ -126,7 +126,9 @@ impl<'p> Interpreter<'_, 'p> {
             return self.fail(errors.header_too_short);
         }
         let at = self.cursor;
+        let end = at + all as usize;
         let fields = types.iter().map(|t| self.take(t, length as u32)).collect();
+        self.cursor = end;
         let value = Value::composed(self.program, &header.ty, fields);
         self.trace_extract(&place, &value, at);
         self.write(&place, value);
@@ -153,17 +155,21 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn advance(&mut self, bits: &'p Expr) -> Result<()> {
         let bits = self.expr(bits)?.bits();
         self.influences(&bits, || "the length of advance".into());
-        if bits.u64() > self.remaining() {
+        self.advance_bits(bits.u64())
+    }
+
+    pub(super) fn advance_bits(&mut self, bits: u64) -> Result<()> {
+        if bits > self.remaining() {
             return self.fail(self.code.errors.packet_too_short);
         }
-        self.cursor += bits.u64() as usize;
+        self.cursor += bits as usize;
         Ok(())
     }
 
     /// `lookahead` (13.8.3)
     pub(super) fn lookahead(&mut self, to: &'p LValue) -> Result<()> {
         let place = self.resolve(to)?;
-        if self.size(&to.ty) > self.remaining() {
+        if self.whole_size(&to.ty) > self.remaining() {
             return self.fail(self.code.errors.packet_too_short);
         }
         let at = self.cursor;
@@ -221,6 +227,14 @@ impl<'p> Interpreter<'_, 'p> {
 
     fn remaining(&self) -> u64 {
         (self.packet.len() * 8 - self.cursor) as u64
+    }
+
+    /// The same of what a packet holds by itself: a flexible header of TNA's ends with a byte.
+    pub(super) fn whole_size(&self, ty: &Type) -> u64 {
+        match self.is_flexible(ty) {
+            true => self.size(ty).next_multiple_of(8),
+            false => self.size(ty),
+        }
     }
 
     /// Bits of a type in a packet, a varbit field not counted.

@@ -74,6 +74,7 @@ impl Interpreter<'_, '_> {
         };
         let found = follow(&self.env().vars[place.var.index()], whole).cloned();
         match (found, slice) {
+            (Some(Value::Own(_, bits)), None) => Value::Bits(bits),
             (Some(value), None) => value,
             (Some(value), Some((hi, lo))) => Value::Bits(value.bits().slice(hi, lo)),
             (None, _) => self.undefined(&place.ty),
@@ -82,7 +83,7 @@ impl Interpreter<'_, '_> {
 
     /// Writes there.
     pub(super) fn write(&mut self, place: &Place, value: Value) {
-        self.change(place.var, &place.steps, |to, _| *to = value);
+        self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
     /// Changes what is there.
@@ -150,6 +151,11 @@ fn store(
             let mut part = Value::Bits(bits.clone());
             change(&mut part, fill);
             *bits = bits.insert(*lo, &part.bits());
+        }
+        (Value::Own(valid, bits), Step::Slice(_, lo)) => {
+            let mut part = Value::Bits(bits.clone());
+            change(&mut part, fill);
+            (*valid, *bits) = (true, bits.insert(*lo, &part.bits()));
         }
         _ => {}
     }

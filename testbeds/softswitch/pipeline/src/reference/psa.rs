@@ -12,8 +12,10 @@ impl<'p> Interpreter<'_, 'p> {
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        if self.program.arch == Arch::V1model {
-            return self.call_v1model(name, args);
+        match self.program.arch {
+            Arch::V1model => return self.call_v1model(name, args),
+            Arch::Tna | Arch::T2na => return self.call_tofino(name, args, result),
+            _ => {}
         }
         let (values, _) = self.extern_args(args)?;
         let field = |i: usize, field: &str| -> Bits {

@@ -3,6 +3,7 @@
 use super::frame::{of_words, to_words};
 use super::value::{Bits, Value, ones};
 use super::{Interpreter, Result, Scope};
+use crate::compile::Object;
 use crate::externs::hash;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
@@ -65,10 +66,13 @@ impl<'p> Interpreter<'_, 'p> {
         }
         // v1model's direct counters and meters work at each application.
         let length = self.packet.len() as u64;
-        if property(table, "counters").is_some() {
+        let object = |id: &ExternId| self.code.bindings.objects[id.index()];
+        let counts = |id: &ExternId| matches!(object(id), Object::AutomaticCounter);
+        let marks = |id: &ExternId| matches!(object(id), Object::AutomaticMeter);
+        if property(table, "counters").filter(counts).is_some() {
             self.state.tables[index].count(found, length);
         }
-        if let Some(id) = property(table, "meters") {
+        if let Some(id) = property(table, "meters").filter(marks) {
             let table = &mut self.state.tables[index];
             let colour = table.mark(found, meter::GREEN, self.now_ns, length);
             self.colours.insert(id, colour);

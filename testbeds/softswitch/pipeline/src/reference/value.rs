@@ -1,9 +1,10 @@
 //! Run-time values, as P4_16 section 7 describes their types.
 
 use super::poison::Fill;
+use crate::compile::tna;
 use num_bigint::{BigInt, BigUint};
 use p4lang::ast::StructKind;
-use p4lang::ir::{Const, Program, Type};
+use p4lang::ir::{Const, FieldType, Program, Type};
 
 /// A bit string of known width: `bool` (1), `bit<W>`, `int<W>` in two's complement, `error` and enums (32).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +123,8 @@ impl Bits {
 pub enum Value {
     /// Scalars.
     Bits(Bits),
+    /// A scalar field of TNA's intrinsic metadata that has a validity of its own, and that validity.
+    Own(bool, Bits),
     /// `varbit`: its maximum, and as many bits as it has now.
     Varbit(u32, Bits),
     /// Struct or tuple.
@@ -168,7 +171,13 @@ impl Value {
             Type::Varbit(most) => Value::Varbit(*most, Bits::new(0, 0u8)),
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
-                let fields = ty.fields.iter().map(|f| of(&f.ty)).collect();
+                let field = |f: &FieldType| match of(&f.ty) {
+                    Value::Bits(bits) if tna::own_validity(program, ty, f) => {
+                        Value::Own(false, bits)
+                    }
+                    other => other,
+                };
+                let fields = ty.fields.iter().map(field).collect();
                 match ty.kind {
                     StructKind::Struct => Value::Struct(fields),
                     StructKind::Header => Value::Header {
@@ -218,22 +227,40 @@ impl Value {
                     fields,
                 }
             }
+            Type::Struct(id) => {
+                let ty = &program.types[id.index()];
+                let own = |(value, f): (Value, &FieldType)| match value {
+                    Value::Bits(bits) if tna::own_validity(program, ty, f) => {
+                        Value::Own(true, bits)
+                    }
+                    other => other,
+                };
+                Value::Struct(fields.into_iter().zip(&ty.fields).map(own).collect())
+            }
             _ => Value::Struct(fields),
+        }
+    }
+
+    /// Takes a value in; a field with a validity of its own becomes valid by it.
+    pub fn assign(&mut self, value: Value) {
+        match (&mut *self, value) {
+            (Value::Own(valid, bits), Value::Bits(value)) => (*valid, *bits) = (true, value),
+            (_, value) => *self = value,
         }
     }
 
     /// The bits of a scalar; of others none.
     pub fn bits(&self) -> Bits {
         match self {
-            Value::Bits(bits) | Value::Varbit(_, bits) => bits.clone(),
+            Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => bits.clone(),
             _ => Bits::new(0, 0u8),
         }
     }
 
-    /// `isValid()` of a header or union (P4_16 8.17, 8.20).
+    /// `isValid()` of a header or union (P4_16 8.17, 8.20), or a field's own validity.
     pub fn is_valid(&self) -> bool {
         match self {
-            Value::Header { valid, .. } => *valid,
+            Value::Header { valid, .. } | Value::Own(valid, _) => *valid,
             Value::Union(members) => members.iter().any(Value::is_valid),
             _ => false,
         }
@@ -251,6 +278,9 @@ impl Value {
         };
         match (self, other) {
             (Value::Bits(a), Value::Bits(b)) => super::arith::equal(a, b),
+            (Value::Own(v, a), Value::Own(w, b)) => {
+                super::arith::and(&Bits::bool(v == w), &super::arith::equal(a, b))
+            }
             (Value::Varbit(_, a), Value::Varbit(_, b)) if a.width != b.width => Bits::bool(false),
             (Value::Varbit(_, a), Value::Varbit(_, b)) => super::arith::equal(a, b),
             (Value::Struct(a), Value::Struct(b)) | (Value::Union(a), Value::Union(b)) => all(a, b),
@@ -276,7 +306,9 @@ impl Value {
     /// All bits in order, most significant first: as packets, hashes and checksums see a value.
     pub fn flat(&self) -> Bits {
         let fields: &[Value] = match self {
-            Value::Bits(bits) | Value::Varbit(_, bits) => return bits.clone(),
+            Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => {
+                return bits.clone();
+            }
             Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => fields,
             Value::Stack { elements, .. } => elements,
             Value::Nothing => &[],
@@ -288,7 +320,7 @@ impl Value {
     /// The scalars in order.
     pub fn scalars(&self) -> Vec<Bits> {
         match self {
-            Value::Bits(bits) | Value::Varbit(_, bits) => vec![bits.clone()],
+            Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => vec![bits.clone()],
             Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => {
                 fields.iter().flat_map(Value::scalars).collect()
             }
@@ -300,8 +332,10 @@ impl Value {
     /// Bits anywhere in it that are undefined, apart from those of invalid headers.
     pub fn has_undefined(&self) -> bool {
         match self {
-            Value::Bits(bits) | Value::Varbit(_, bits) => bits.undefined != BigUint::ZERO,
-            Value::Header { valid: false, .. } | Value::Nothing => false,
+            Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => {
+                bits.undefined != BigUint::ZERO
+            }
+            Value::Header { valid: false, .. } | Value::Own(false, _) | Value::Nothing => false,
             Value::Struct(fields) | Value::Union(fields) | Value::Header { fields, .. } => {
                 fields.iter().any(Value::has_undefined)
             }

@@ -8,7 +8,7 @@ use super::value::{Bits, Value, field_types};
 use super::{Interpreter, Scope};
 use crate::table::Bound;
 use p4lang::ast::{Direction, StructKind};
-use p4lang::ir::{Action, Arg, Control, Program, Table, Type, VarId};
+use p4lang::ir::{Action, Arg, Control, Param, Program, Table, Type, VarId};
 use p4lang::source::Span;
 use std::collections::BTreeSet;
 
@@ -214,6 +214,44 @@ impl<'p> Interpreter<'_, 'p> {
             });
     }
 
+    /// An execution of a register: the cell's index; its new value and the outputs.
+    pub(super) fn trace_execution(
+        &mut self,
+        (object, method): (&str, &str),
+        index: u64,
+        after: &Value,
+        outputs: &'p [Param],
+    ) {
+        if !self.watch.steps {
+            return;
+        }
+        let (program, env) = (self.program, self.env());
+        let of = |param: &Param| {
+            let ty = &env.declared[param.var.index()].ty;
+            fields_of(program, ty, &param.name, &env.vars[param.var.index()])
+        };
+        let mut result: Vec<Field> = outputs.iter().flat_map(of).collect();
+        for (i, bits) in after.scalars().iter().enumerate() {
+            result.push(Field {
+                name: format!("cell.{i}"),
+                value: format!("0x{:x}", bits.value),
+                width: bits.width,
+            });
+        }
+        let args = vec![Field {
+            name: "index".into(),
+            value: format!("0x{index:x}"),
+            width: 32,
+        }];
+        let (object, method) = (object.to_owned(), method.to_owned());
+        self.watch.tell(program, self.span, || EventKind::Extern {
+            object,
+            method,
+            args,
+            result,
+        });
+    }
+
     /// A resolved path as the source would write it.
     pub(super) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
         let env = self.env();
@@ -276,12 +314,12 @@ pub(super) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
         }
     };
     match value {
-        Value::Bits(bits) | Value::Varbit(_, bits) => vec![Field {
+        Value::Bits(bits) | Value::Own(true, bits) | Value::Varbit(_, bits) => vec![Field {
             name: name.to_owned(),
             value: shown(program, ty, bits),
             width: bits.width,
         }],
-        Value::Header { valid: false, .. } => vec![Field {
+        Value::Header { valid: false, .. } | Value::Own(false, _) => vec![Field {
             name: name.to_owned(),
             value: "invalid".into(),
             width: 0,

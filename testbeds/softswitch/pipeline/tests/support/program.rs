@@ -1,6 +1,7 @@
-//! Random PSA programs by seed: expressions, slices, concatenations, casts, stacks, calls, tables, loops.
+//! Random PSA and TNA programs by seed: expressions, slices, concatenations, casts, stacks, calls, tables, loops.
 
 use super::Psa;
+use super::tna::Tna;
 
 /// SplitMix64.
 pub struct Dice(u64);
@@ -80,6 +81,7 @@ pub struct Writer {
     dice: Dice,
     /// Places whose names are not known here are left out: parts of actions, functions.
     inside_function: bool,
+    tofino: bool,
 }
 
 fn declared(ty: Ty) -> String {
@@ -95,6 +97,7 @@ impl Writer {
         Writer {
             dice: Dice::new(seed),
             inside_function: false,
+            tofino: false,
         }
     }
 
@@ -246,6 +249,7 @@ impl Writer {
                 ];
                 self.dice.one(&calls).clone()
             }
+            3 if self.tofino => self.tofino_call(),
             3 => (*self.dice.one(&[
                 "r.write(hdr.x.a, hdr.x.d);",
                 "hdr.x.d = r.read(hdr.x.a);",
@@ -296,14 +300,55 @@ impl Writer {
         }
     }
 
+    /// A call of an object or function of TNA's.
+    fn tofino_call(&mut self) -> String {
+        (*self.dice.one(&[
+            "hdr.x.d = count.execute(hdr.x.a);",
+            "hdr.x.d = pair_of.execute((bit<8>) hdr.x.e);",
+            "mark.execute(meta.i);",
+            "hdr.x.b[7:0] = look.execute(hdr.x.a);",
+            "meta.l[31:0] = log.execute_log();",
+            "hdr.x.d = plain.read(hdr.x.a);",
+            "local_bit = plain.write(meta.i, hdr.x.d);",
+            "hdr.x.b = h.get({ hdr.x.a, hdr.y.w, meta.l, hdr.x.e });",
+            "hdr.x.a = (bit<8>) dice.get();",
+            "hdr.x.a = max(hdr.x.a, meta.i);",
+            "hdr.x.c = min(hdr.x.c, hdr.x.c |-| 8s3);",
+            "counts.count(hdr.x.a);",
+            "counts.count(meta.i, hdr.x.d);",
+            "hdr.x.a = m.execute(meta.i);",
+            "meta.i = own.execute(hdr.x.a, MeterColor_t.YELLOW, 3);",
+            "hdr.x.d = low.execute(hdr.x.d, hdr.x.a);",
+            "meta.i = red.execute(local_bit, meta.i);",
+            "dprsr.mirror_type = 1;",
+            "dprsr.mirror_type = 0;",
+            "dprsr.digest_type = 2;",
+            "invalidate(dprsr.digest_type);",
+            "dprsr.resubmit_type = 1;",
+            "invalidate(dprsr.resubmit_type);",
+            "tm.ucast_egress_port = (PortId_t) hdr.x.a;",
+            "tm.ucast_egress_port[3:0] = hdr.x.e;",
+            "invalidate(tm.ucast_egress_port);",
+            "invalidate(hdr.x.a);",
+            "meta.o = is_validated(tm.mcast_grp_a);",
+            "meta.o = is_validated(hdr.st[1].a);",
+            "tm.mcast_grp_a = hdr.x.b;",
+            "tm.copy_to_cpu = 1;",
+            "dprsr.drop_ctl = (bit<3>) hdr.x.e[2:0];",
+            "hdr.x.d = (bit<32>) tm.ucast_egress_port;",
+            "funnel_shift_right(hdr.x.d, local_bit, hdr.x.d, 5);",
+            "hdr.x.d = sizeInBytes(hdr.y) + sizeInBits(hdr.x);",
+        ]))
+        .into()
+    }
+
     fn block(&mut self, depth: u32) -> String {
         let n = 1 + self.dice.below(3);
         let statements: Vec<_> = (0..n).map(|_| self.statement(depth)).collect();
         statements.join("\n        ")
     }
 
-    /// The program's text.
-    pub fn program(mut self) -> String {
+    fn parts(&mut self) -> Parts {
         self.inside_function = true;
         let function = self.expr(Ty::Bit(16), 3);
         let taken = self.expr(Ty::Bool, 2);
@@ -324,6 +369,7 @@ impl Writer {
              header s_h {{ bit<8> a; bit<16> b; }}
              header p_h {{ bit<16> v; }}
              header q_h {{ bit<32> v; }}
+             struct pair_t {{ bit<32> a; bit<32> b; }}
              header_union un_u {{ p_h p; q_h q; }}
              struct in_t {{ bit<20> a; int<64> b; }}
              {ty} twice(inout bit<8> x, in {ty} y) {{
@@ -335,10 +381,9 @@ impl Writer {
         );
         // The types stand before what uses them.
         let (types, rest) = decls.split_at(decls.find("bit<16> twice").unwrap_or(0));
+        let optional = if self.tofino { "ternary" } else { "optional" };
         let locals = format!(
-            "Register<bit<32>, bit<8>>(200) r;
-             Hash<bit<16>>(PSA_HashAlgorithm_t.CRC16) h;
-             inner_c() inner;
+            "inner_c() inner;
              bit<32> local_bit = 5;
              int<16> local_int;
              action swap(inout bit<16> a, out bit<16> b, in bit<16> c) {{ a = c; b = {action} + a; }}
@@ -347,19 +392,149 @@ impl Writer {
              action add(bit<16> v) {{ hdr.x.b = hdr.x.b + v; }}
              table exact {{ key = {{ hdr.x.a: exact; hdr.x.isValid(): exact @name(\"valid\"); }}
                  actions = {{ set_a; add; NoAction; }} const default_action = add(3); }}
-             table masked {{ key = {{ {key}: ternary @name(\"t\"); hdr.x.a: range @name(\"r\"); hdr.y.w: optional @name(\"o\"); }}
+             table masked {{ key = {{ {key}: ternary @name(\"t\"); hdr.x.a: range @name(\"r\"); hdr.y.w: {optional} @name(\"o\"); }}
                  actions = {{ set_a; add; NoAction; }} }}
              table routed {{ key = {{ {wide}: lpm @name(\"l\"); }} actions = {{ set_a; add; NoAction; }} }}"
         );
-        let ingress = format!(
-            "send_to_port(ostd, (PortId_t) 1);\n        {}",
-            body.join("\n        ")
+        Parts {
+            types: types.into(),
+            rest: rest.into(),
+            locals,
+            body: body.join("\n        "),
+        }
+    }
+
+    /// A PSA program's text.
+    pub fn program(mut self) -> String {
+        let parts = self.parts();
+        let parser = states("start", "verify(hdr.st.last.a != 9, error.NoMatch);");
+        let locals = format!(
+            "Register<bit<32>, bit<8>>(200) r;
+             Hash<bit<16>>(PSA_HashAlgorithm_t.CRC16) h;
+             {}",
+            parts.locals
         );
+        let ingress = format!("send_to_port(ostd, (PortId_t) 1);\n        {}", parts.body);
         let text = Psa {
-            decls: types,
-            headers: "x_h x; y_h y; s_h[3] st; un_u un;",
-            meta: "bit<8> i; bit<64> l; int<32> n; bool o; in_t s; bit<32> j; int<16> k;",
-            parser: "state start {
+            decls: &parts.types,
+            headers: HEADER_FIELDS,
+            meta: META_FIELDS,
+            parser: &parser,
+            locals: &locals,
+            ingress: &ingress,
+            ..Psa::default()
+        }
+        .text();
+        parts.with_functions(&text)
+    }
+
+    /// A TNA program's text.
+    pub fn tofino_program(mut self) -> String {
+        self.tofino = true;
+        let parts = self.parts();
+        let parser = states("go", "sum.add(hdr.st.last); todo.decrement(1);")
+            .replacen(
+                "pkt.extract(hdr.x);",
+                "pkt.extract(hdr.x); todo.set(hdr.x.a, 200, 4, 2, 1); rest.subtract({ hdr.x.b });
+                 rest.subtract_all_and_deposit(meta.rest); meta.port = 1;",
+                1,
+            )
+            .replace("default: second;", "(_, 4w9): stop; default: known_or_not;");
+        let parser = format!(
+            "{parser}
+             state counted {{
+                 meta.bad = sum.verify();
+                 transition select(todo.is_zero(), todo.is_negative()) {{ (true, _): accept; (_, true): second; (_, _): pairs; }}
+             }}
+             state known_or_not {{ transition select(hdr.x.a) {{ known: second; default: counted; }} }}
+             state stop {{ transition reject; }}"
+        );
+        let (value, condition) = (self.dice.below(200), *self.dice.one(&["<", "==", ">="]));
+        let locals = format!(
+            "{RANDOM_OBJECTS}
+             RegisterAction<pair_t, bit<8>, bit<32>>(pairs) pair_of = {{
+                 void apply(inout pair_t p, out bit<32> rv) {{
+                     rv = p.b;
+                     if (p.a {condition} {value}) {{ p.a = p.a |+| hdr.x.d; }} else {{ p.b = p.a; p.a = 0; return; }}
+                     p.b = p.b + 1;
+                 }}
+             }};
+             {}",
+            parts.locals
+        );
+        let ingress = format!(
+            "tm.ucast_egress_port = 1;\n        {}\n        tm.rid = (bit<16>) prsr.parser_err;",
+            parts.body
+        );
+        let text = Tna {
+            decls: &parts.types,
+            headers: HEADER_FIELDS,
+            meta: TOFINO_META_FIELDS,
+            parser_locals: "Checksum() sum; Checksum() rest; ParserCounter() todo; value_set<bit<8>>(4) known;",
+            parser: &parser,
+            locals: &locals,
+            ingress: &ingress,
+            deparser_locals: "Checksum() c; Mirror() mirror; Resubmit() again; Digest<p_h>() learn;",
+            deparser: "hdr.x.b = c.update({ hdr.x.d, hdr.x.a, hdr.x.c, meta.rest }, true);
+                       if (dprsr.mirror_type == 1) { mirror.emit<q_h>(5, { hdr.x.d }); }
+                       if (dprsr.resubmit_type == 1) { again.emit<p_h>({ hdr.x.b }); }
+                       if (dprsr.digest_type == 2) { learn.pack({ hdr.x.b }); }
+                       pkt.emit(hdr);",
+            ..Tna::default()
+        }
+        .text();
+        parts.with_functions(&text)
+    }
+}
+
+/// What programs of all architectures have.
+struct Parts {
+    types: String,
+    rest: String,
+    locals: String,
+    body: String,
+}
+
+impl Parts {
+    /// What uses the headers' struct comes behind it.
+    fn with_functions(&self, text: &str) -> String {
+        text.replacen("parser IP(", &format!("{}\nparser IP(", self.rest), 1)
+    }
+}
+
+const HEADER_FIELDS: &str = "x_h x; y_h y; s_h[3] st; un_u un;";
+const META_FIELDS: &str = "bit<8> i; bit<64> l; int<32> n; bool o; in_t s; bit<32> j; int<16> k;";
+const TOFINO_META_FIELDS: &str =
+    "bit<8> i; bit<64> l; int<32> n; bool o; in_t s; bit<32> j; int<16> k;
+             bit<16> rest; bool bad; bit<8> port;";
+
+const RANDOM_OBJECTS: &str = "
+             Register<bit<32>, bit<8>>(200, 7) cells;
+             RegisterAction<bit<32>, bit<8>, bit<32>>(cells) count = {
+                 void apply(inout bit<32> v, out bit<32> rv) { v = v + 1; rv = v; }
+             };
+             RegisterAction<bit<32>, bit<8>, void>(cells) mark = {
+                 void apply(inout bit<32> v) { v = v ^ hdr.x.d; }
+             };
+             RegisterAction<bit<32>, bit<8>, bit<8>>(cells) look = {
+                 void apply(inout bit<32> v, out bit<8> rv) { rv = this.predicate(v > 9, v < hdr.x.d); }
+             };
+             RegisterAction<bit<32>, bit<8>, bit<32>>(cells) log = {
+                 void apply(inout bit<32> v, out bit<32> rv) { rv = v; v = hdr.x.d; }
+             };
+             Register<bit<32>, bit<8>>(30) plain;
+             Register<pair_t, bit<8>>(16, {5, 6}) pairs;
+             Hash<bit<16>>(HashAlgorithm_t.CRC16) h;
+             Random<bit<5>>() dice;
+             Counter<bit<64>, bit<8>>(64, CounterType_t.PACKETS_AND_BYTES) counts;
+             Meter<bit<8>>(32, MeterType_t.PACKETS) m;
+             Meter<bit<8>>(32, MeterType_t.BYTES, 30, 20, 10) own;
+             Lpf<bit<32>, bit<8>>(8) low;
+             Wred<bit<32>, bit<8>>(8, 9, 4) red;";
+
+/// A parser's states from `first` on; `checked` is done for each pair.
+fn states(first: &str, checked: &str) -> String {
+    let text = "state FIRST {
                     pkt.extract(hdr.x);
                     transition select(hdr.x.a, hdr.x.e) {
                         (0 .. 63, _): pairs;
@@ -372,17 +547,11 @@ impl Writer {
                 state second { pkt.extract(hdr.y); transition accept; }
                 state pairs {
                     pkt.extract(hdr.st.next);
-                    verify(hdr.st.last.a != 9, error.NoMatch);
+                    CHECKED
                     transition select(hdr.st.last.a[0:0]) { 1: pairs; 0: accept; }
                 }
                 state union_p { pkt.extract(hdr.un.p); transition accept; }
-                state union_q { pkt.extract(hdr.un.q); transition accept; }",
-            locals: &locals,
-            ingress: &ingress,
-            ..Psa::default()
-        }
-        .text();
-        // What uses the headers' struct comes behind it.
-        text.replacen("parser IP(", &format!("{rest}\nparser IP("), 1)
-    }
+                state union_q { pkt.extract(hdr.un.q); transition accept; }";
+    text.replacen("FIRST", first, 1)
+        .replacen("CHECKED", checked, 1)
 }

@@ -118,7 +118,7 @@ Switch(pipe) main;
     }
 
     pub fn load_with(&self, config: Config) -> Switch {
-        Switch::new(compile(&self.text()), config).unwrap_or_else(|e| panic!("{e}"))
+        super::load(&self.text(), config)
     }
 
     pub fn refused(&self) -> LoadError {

@@ -1,0 +1,277 @@
+//! Stateful ALUs (TNA 7.13): a cell is read, the body of `apply` runs on it, the cell is written, the outputs are given.
+
+use super::frame::{of_words, to_words};
+use super::value::{Bits, Value, width};
+use super::{Interpreter, Result, Scope, Stop};
+use crate::compile::Object;
+use crate::compile::tna;
+use p4lang::ir::{Action, Arg, Const, Control, ExternId, LValue, Type};
+
+/// Where an action's cell is.
+#[derive(Clone, Copy)]
+enum Cell {
+    /// Register and index.
+    Indexed(u32, u64),
+    /// Table, first word, words.
+    Direct(u32, u32, u32),
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    /// `RegisterAction` and its kin.
+    pub(super) fn register_action(
+        &mut self,
+        id: ExternId,
+        method: &str,
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
+        match method {
+            "execute" => {
+                let (index, outs) = match args {
+                    [Arg::In(index), outs @ ..] => (self.index_of(id, index)?, outs),
+                    [Arg::Ignore, outs @ ..] if self.register_of(id).is_some() => (0, outs),
+                    outs => (0, outs),
+                };
+                self.execute(id, method, index, (outs, result))
+            }
+            "execute_log" => {
+                let Some(size) = self.register_of(id).map(|r| self.rows(r)) else {
+                    return Ok(());
+                };
+                let log = self.code.bindings.logs.get(&id).copied().unwrap_or(0);
+                let next = &mut self.state.logs[log as usize];
+                let index = *next;
+                *next = (index + 1).checked_rem(size).unwrap_or(0);
+                self.execute(id, method, index, (args, result))
+            }
+            "address" => {
+                let index = self.cell_index;
+                self.returned(result, |ty| Value::Bits(Bits::new(width(ty), index)))
+            }
+            "predicate" => self.predicate(args, result),
+            "min8" | "max8" | "min16" | "max16" => self.extreme(method, args, result),
+            _ => Ok(()),
+        }
+    }
+
+    /// `Register.read` and `write`, `DirectRegister.read` and `write`; a write gives what was written.
+    pub(super) fn plain_register(
+        &mut self,
+        id: ExternId,
+        method: &str,
+        values: &[Value],
+        ty: &Type,
+    ) -> Option<Value> {
+        self.executed(id);
+        let (cell, written) = match self.code.bindings.objects[id.index()] {
+            Object::Register(r) => {
+                let index = values.first().map_or(0, |v| v.bits().u64());
+                (Cell::Indexed(r, index), values.get(1))
+            }
+            _ => {
+                let (table, offset, words) = *self.code.bindings.direct_registers.get(&id)?;
+                (Cell::Direct(table, offset, words), values.first())
+            }
+        };
+        if method == "read" {
+            let cell_type = self.program.externs[id.index()].type_args.first()?;
+            return Some(self.load(cell, cell_type));
+        }
+        let written = written?;
+        self.keep(cell, written);
+        (!matches!(ty, Type::Void)).then(|| written.clone())
+    }
+
+    /// The index of an execution; undefined bits of it choose a cell.
+    fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
+        let bits = self.expr(index)?.bits();
+        let name = &self.program.externs[id.index()].name;
+        self.influences(&bits, || format!("the index of {name}"));
+        Ok(bits.u64())
+    }
+
+    /// The extern that an action executes.
+    fn target(&self, id: ExternId) -> Option<ExternId> {
+        match self.program.externs[id.index()].args.first() {
+            Some((_, Const::Extern(id))) => Some(*id),
+            _ => None,
+        }
+    }
+
+    fn register_of(&self, id: ExternId) -> Option<u32> {
+        match self.code.bindings.objects[self.target(id)?.index()] {
+            Object::Register(r) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// Cells of a register.
+    fn rows(&self, r: u32) -> u64 {
+        let plan = &self.code.bindings.registers[r as usize];
+        self.state.banks[plan.bank as usize].rows()
+    }
+
+    fn execute(
+        &mut self,
+        id: ExternId,
+        method: &str,
+        index: u64,
+        (outs, result): (&'p [Arg], Option<&'p LValue>),
+    ) -> Result<()> {
+        let Some(target) = self.target(id) else {
+            return Ok(());
+        };
+        let cell = match self.code.bindings.objects[target.index()] {
+            Object::Register(r) => Cell::Indexed(r, index),
+            Object::Tofino(tna::Object::DirectRegister) => {
+                match self.code.bindings.direct_registers.get(&target) {
+                    Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
+                    None => return Ok(()),
+                }
+            }
+            _ => return Ok(()),
+        };
+        let Some((control, action)) = self.body_of(id, "apply") else {
+            return Ok(());
+        };
+        self.executed(target);
+        let ty_of = |i: usize| &control.vars[action.params[i].var.index()].ty;
+        let value = self.load(cell, ty_of(0));
+        // L-values are resolved before the body runs (P4_16 6.8).
+        let mut places = vec![match result {
+            Some(lvalue) => Some(self.resolve(lvalue)?),
+            None => None,
+        }];
+        for out in outs {
+            places.push(match out {
+                Arg::Out(to) | Arg::InOut(to) => Some(self.resolve(to)?),
+                _ => None,
+            });
+        }
+        self.env().vars[action.params[0].var.index()] = value;
+        for param in &action.params[1..] {
+            let ty = &control.vars[param.var.index()].ty;
+            let nothing = self.undefined(ty);
+            self.env().vars[param.var.index()] = nothing;
+        }
+        let outer = std::mem::replace(&mut self.cell_index, index);
+        let ended = self.block(&action.body);
+        self.cell_index = outer;
+        match ended {
+            Err(Stop::Return) => {}
+            other => other?,
+        }
+        let after = self.env().vars[action.params[0].var.index()].clone();
+        let object = &self.program.externs[id.index()].name;
+        self.influences_all(&after, || format!("what {object} writes"));
+        self.keep(cell, &after);
+        self.trace_execution((object, method), index, &after, &action.params[1..]);
+        for (param, place) in action.params[1..].iter().zip(places) {
+            if let Some(place) = place {
+                let value = self.env().vars[param.var.index()].clone();
+                self.write(&place, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// An implemented method.
+    fn body_of(&mut self, id: ExternId, method: &str) -> Option<(&'p Control, &'p Action)> {
+        let instance = &self.program.externs[id.index()];
+        let Scope::Control(of, control) = self.env().scope else {
+            return None;
+        };
+        let mut methods = instance.methods.iter();
+        let found = methods.find(|m| m.name == method && m.control == of)?;
+        Some((control, &control.actions[found.action.index()]))
+    }
+
+    fn load(&self, cell: Cell, ty: &Type) -> Value {
+        match cell {
+            Cell::Indexed(r, index) => self.cell_of(r, index, ty),
+            Cell::Direct(table, offset, words) => {
+                let mut cell = vec![0; words as usize];
+                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                self.state.tables[table as usize].read_cell(found, offset, pipe, &mut cell);
+                of_words(self.program, ty, &cell, 0).0
+            }
+        }
+    }
+
+    /// A cell of a register.
+    pub(super) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
+        let plan = &self.code.bindings.registers[r as usize];
+        let mut words = vec![0; plan.words as usize];
+        self.state.banks[plan.bank as usize].read(index, plan.offset, &mut words);
+        of_words(self.program, ty, &words, 0).0
+    }
+
+    fn keep(&mut self, cell: Cell, value: &Value) {
+        let words = to_words(value);
+        match cell {
+            Cell::Indexed(r, index) => {
+                let plan = &self.code.bindings.registers[r as usize];
+                self.state.banks[plan.bank as usize].write(index, plan.offset, &words);
+            }
+            Cell::Direct(table, offset, _) => {
+                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                self.state.tables[table as usize].write_cell(found, offset, pipe, &words);
+            }
+        }
+    }
+
+    /// Counts where a packet executes a register twice.
+    fn executed(&mut self, register: ExternId) {
+        if let Some(unit) = self.code.bindings.executed_twice.get(&register) {
+            self.state.executed(*unit);
+        }
+    }
+
+    fn returned(
+        &mut self,
+        result: Option<&'p LValue>,
+        value: impl FnOnce(&Type) -> Value,
+    ) -> Result<()> {
+        if let Some(lvalue) = result {
+            let place = self.resolve(lvalue)?;
+            let value = value(&place.ty);
+            self.write(&place, value);
+        }
+        Ok(())
+    }
+
+    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place.
+    fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
+        let mut n = 0;
+        for (i, arg) in args.iter().enumerate() {
+            if let Arg::In(e) = arg {
+                n |= u32::from(self.truth(e, "a comparison")?) << i;
+            }
+        }
+        self.returned(result, |ty| Value::Bits(Bits::new(width(ty), 1u64 << n)))
+    }
+
+    /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
+    fn extreme(&mut self, method: &str, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
+        let [Arg::In(value), Arg::In(mask), rest @ ..] = args else {
+            return Ok(());
+        };
+        let (value, mask) = (self.expr(value)?.bits(), self.expr(mask)?.bits());
+        let part = if method.ends_with('8') { 8 } else { 16 };
+        let parts = (0..value.width / part).filter(|i| mask.value.bit(u64::from(*i)));
+        let parts = parts.map(|i| (value.slice((i + 1) * part - 1, i * part).u64(), i));
+        let best = if method.starts_with("min") {
+            parts.min_by_key(|(x, _)| *x)
+        } else {
+            // Of equal ones `max_by_key` takes the last.
+            parts.rev().max_by_key(|(x, _)| *x)
+        };
+        let (best, at) = best.unwrap_or((0, 0));
+        if let Some(Arg::Out(index) | Arg::InOut(index)) = rest.first() {
+            let place = self.resolve(index)?;
+            let at = Bits::new(width(&place.ty), at);
+            self.write(&place, Value::Bits(at));
+        }
+        self.returned(result, |ty| Value::Bits(Bits::new(width(ty), best)))
+    }
+}
