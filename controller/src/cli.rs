@@ -141,12 +141,26 @@ pub enum P4 {
     Preprocess(P4File),
     /// Lay a source file out in the house style, in place; comments stay
     Fmt(P4Fmt),
-    /// Draw a program's parsers and controls as a graph in DOT
-    Graph(P4File),
+    /// Draw a program's parsers and controls as a graph, in DOT or as SVG
+    Graph(P4Graph),
     /// Say what a TNA program takes of a Tofino, at least
     Resources(P4Resources),
     /// Send packets through a program and say what becomes of them
     Run(P4Run),
+}
+
+/// `weir p4 graph`
+#[derive(Debug, Args)]
+pub struct P4Graph {
+    /// The program
+    #[command(flatten)]
+    pub source: P4File,
+    /// An SVG image, drawn without Graphviz; otherwise DOT
+    #[arg(long)]
+    pub svg: bool,
+    /// Where to write it; to the standard output otherwise
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `weir p4 run`

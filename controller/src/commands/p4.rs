@@ -10,7 +10,7 @@ use serde_json::json;
 use softswitch::once::Error;
 
 use super::{ERROR, FAILED, fail, print, print_bytes, print_json, read};
-use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Fmt, P4Resources, P4Run};
+use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Fmt, P4Graph, P4Resources, P4Run};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
@@ -21,14 +21,25 @@ pub fn main(command: &P4) -> ExitCode {
         }),
         P4::Info(args) => compile(&args.source).and_then(|compiled| info(&compiled, args.format)),
         P4::Preprocess(args) => preprocess(args),
-        P4::Graph(args) => {
-            compile(args).and_then(|compiled| print(p4lang::graph::dot(&compiled.program)))
-        }
+        P4::Graph(args) => graph(args),
         P4::Fmt(args) => return fmt(args),
         P4::Resources(args) => return resources(args),
         P4::Run(args) => run(args),
     };
     done.map_or_else(|code| code, |()| ExitCode::SUCCESS)
+}
+
+fn graph(args: &P4Graph) -> Result<(), ExitCode> {
+    let compiled = compile(&args.source)?;
+    let text = match args.svg {
+        true => p4lang::graph::svg(&compiled.program),
+        false => p4lang::graph::dot(&compiled.program),
+    };
+    match &args.output {
+        None => print(text),
+        Some(file) => std::fs::write(file, text)
+            .map_err(|error| fail(format_args!("cannot write {}: {error}", file.display()))),
+    }
 }
 
 /// Sends packets through the program.
