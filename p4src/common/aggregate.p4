@@ -4,8 +4,10 @@
 // defines in its externs.p4. The same cell of all of them together is one version of one slot.
 // values32.p4, values64.p4 and values256.p4 say how many blocks of values are summed; main.p4 includes one of them.
 //
+// Acts on packets whose verdict is FORWARD, and on no others.
+//
 // Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So
-// masks come from the table and are applied in its action, and the two tables are looked up side by side.
+// masks come from the table and are applied in its action, and both tables are looked up at once, before the verdict matters.
 
 // 32 values of one packet against 32 values of one cell.
 control SumBlock(inout values32_h values, in cell_index_t cell, in slot_op_t op) {
@@ -102,9 +104,10 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE) {
+            bool has_job = jobs.apply().hit;
+            bool is_member = members.apply().hit;
             bit<8> outcome = OUTCOME_PASSED;
-            if (jobs.apply().hit) {
-                bool is_member = members.apply().hit;
+            if (meta.verdict == VERDICT_FORWARD && has_job) {
                 // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
                 bool has_version = hdr.agg.flags & AGG_SLOT_VERSION != 0;
                 bool scale_only = hdr.agg.flags & AGG_SCALE_ONLY != 0;
@@ -160,9 +163,11 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                     }
                 }
             }
-            outcomes.apply(outcome);
-            if (outcome != OUTCOME_COMPLETED && outcome != OUTCOME_AGAIN && outcome != OUTCOME_PASSED) {
-                meta.verdict = VERDICT_DROP;
+            if (meta.verdict == VERDICT_FORWARD) {
+                outcomes.apply(outcome);
+                if (outcome != OUTCOME_COMPLETED && outcome != OUTCOME_AGAIN && outcome != OUTCOME_PASSED) {
+                    meta.verdict = VERDICT_DROP;
+                }
             }
         }
     }

@@ -1,5 +1,5 @@
-// Two faults in ingress and one in egress, in declared order: what a Tofino has room for beside the aggregator. What they
-// do adds up, and only a drop ends the evaluation.
+// Two faults in ingress and one in egress, in declared order: what the stages of a Tofino 2 have room for. What they do adds
+// up, and only a drop ends the evaluation.
 control FaultEngine(inout metadata_t meta) {
     FaultUnit() u0;
     FaultUnit() u1;

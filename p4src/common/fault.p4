@@ -130,8 +130,9 @@ control FaultUnit(inout metadata_t meta) {
                     bit<32> u;
                     bit<32> v;
                     bit<1> bad;
-                    draw_first.apply(key_, flow_key_, ordinal << 1, u);
-                    draw_second.apply(key_, flow_key_, (ordinal << 1) | 1, v);
+                    // 2 * ordinal and 2 * ordinal + 1: wires into a hash, where a shift would be an instruction, and a stage.
+                    draw_first.apply(key_, flow_key_, ordinal[30:0] ++ 1w0, u);
+                    draw_second.apply(key_, flow_key_, ordinal[30:0] ++ 1w1, v);
                     channels.apply(cell_, u <= to_bad_, u <= to_good_, bad);
                     if (bad == 1) {
                         fire = v <= limit_;
@@ -154,10 +155,11 @@ control FaultUnit(inout metadata_t meta) {
     }
 }
 
-// Turns "delay" and "duplicate" into a hold header. Both copies of a duplicate go round once.
-control Detain(inout headers_t hdr, inout metadata_t meta) {
+// Turns "delay" and "duplicate" into a hold header; both copies of a duplicate go round once. So does a packet that must
+// come in once more, whatever the faults did.
+control Detain(inout headers_t hdr, inout metadata_t meta, in bool once_more) {
     apply {
-        if (meta.verdict == VERDICT_FORWARD && (meta.duplicate || meta.delay_ns != 0)) {
+        if (meta.verdict == VERDICT_FORWARD && (once_more || meta.duplicate || meta.delay_ns != 0)) {
             hdr.hold.setValid();
             hdr.hold.deadline = meta.now + meta.delay_ns;
             hdr.hold.port = meta.port;

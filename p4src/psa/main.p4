@@ -78,7 +78,7 @@ control SwitchIngress(
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
                 faults.apply(meta);
-                detain.apply(hdr, meta);
+                detain.apply(hdr, meta, false);
             }
         }
         if (meta.verdict == VERDICT_FORWARD) {

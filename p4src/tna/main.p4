@@ -2,7 +2,11 @@
 // generated.p4 is written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser.
 
 #include <core.p4>
+#if __TARGET_TOFINO__ == 2
+#include <t2na.p4>
+#else
 #include <tna.p4>
+#endif
 
 #ifndef NUM_SLOTS
 #define NUM_SLOTS 1024
@@ -19,7 +23,11 @@
 #include "generated.p4"
 #include "../common/decide.p4"
 #include "../common/fault.p4"
+#if __TARGET_TOFINO__ == 2
 #include "../common/engine2.p4"
+#else
+#include "../common/engine1.p4"
+#endif
 #if NUM_VALUES == 32
 #include "../common/values32.p4"
 #elif NUM_VALUES == 64
@@ -31,6 +39,9 @@
 #endif
 #include "../common/aggregate.p4"
 #include "../common/forward.p4"
+
+// The packet is for the fault engine, and in this pass for nobody else.
+const verdict_t VERDICT_JUDGE = 3;
 
 // Recirculation port of pipe 0.
 const PortId_t RECIRCULATION_PORT = 68;
@@ -92,19 +103,25 @@ control SwitchIngress(
             meta.parse_note = meta.parse_note | 0x80;
         }
 
+        // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass has
+        // the stages for a sum that waits for a fault (docs/tofino.md). Everything else takes one pass.
         if (hdr.hold.isValid()) {
             meta.port = hdr.hold.port;
             gate.apply(hdr, meta);
         } else {
             timeline.apply(meta);
-            if (meta.epoch != 0) {
-                classify.apply(hdr, meta);
-                faults.apply(meta);
-                detain.apply(hdr, meta);
+            classify.apply(hdr, meta);
+            if (meta.epoch != 0 && meta.flows != 0) {
+                meta.verdict = VERDICT_JUDGE;
             }
         }
-        if (meta.verdict == VERDICT_FORWARD) {
-            aggregate.apply(hdr, meta);
+        bool to_sum = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE;
+        bool judge = meta.verdict == VERDICT_JUDGE;
+        aggregate.apply(hdr, meta);
+        if (judge) {
+            meta.verdict = VERDICT_FORWARD;
+            faults.apply(meta);
+            detain.apply(hdr, meta, to_sum);
         }
         if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);

@@ -86,7 +86,7 @@ control SwitchIngress(
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
                 faults.apply(meta);
-                detain.apply(hdr, meta);
+                detain.apply(hdr, meta, false);
             }
         }
         if (meta.verdict == VERDICT_FORWARD) {

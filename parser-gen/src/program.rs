@@ -41,6 +41,7 @@ const COMMON: &[(&str, &str)] = p4src![
     "common/aggregate_types.p4",
     "common/decide.p4",
     "common/fault.p4",
+    "common/engine1.p4",
     "common/engine2.p4",
     "common/engine8.p4",
     "common/values32.p4",
