@@ -475,8 +475,8 @@ fn changed_p4_text_is_noticed() {
         ),
         (
             "common/fault.p4",
-            "(ordinal << 1) | 1",
-            "ordinal << 1",
+            "ordinal[30:0] ++ 1w1",
+            "ordinal[30:0] ++ 1w0",
             chain,
         ),
         (
