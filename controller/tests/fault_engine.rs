@@ -19,6 +19,22 @@ const FIRST: u16 = 1001;
 const SECOND: u16 = 1002;
 const OTHER: u16 = 1003;
 
+/// Whose programs are held to the model.
+const ARCHS: [Arch; 2] = [Arch::Psa, Arch::Tna];
+
+/// The embedded switch, with the architecture's recirculation port.
+fn target(arch: Arch) -> TargetModel {
+    let recirculation_port = match arch {
+        // Of pipe 0.
+        Arch::Tna => 68,
+        _ => TargetModel::EMBEDDED.recirculation_port,
+    };
+    TargetModel {
+        recirculation_port,
+        ..TargetModel::EMBEDDED
+    }
+}
+
 /// A switch that runs what a scenario's plan says.
 struct Lab {
     scenario: Scenario,
@@ -42,26 +58,26 @@ fn scenario_text(seed: u64, rest: &str) -> String {
 
 impl Lab {
     /// Everything written, epoch 0.
-    fn new(seed: u64, rest: &str) -> Lab {
-        Lab::with_text(seed, rest, |_, text| text.to_owned())
+    fn new(arch: Arch, seed: u64, rest: &str) -> Lab {
+        Lab::with_text(arch, seed, rest, |_, text| text.to_owned())
     }
 
     /// The same with P4 text that `edit` may change, file by file.
-    fn with_text(seed: u64, rest: &str, edit: impl Fn(&str, &str) -> String) -> Lab {
+    fn with_text(arch: Arch, seed: u64, rest: &str, edit: impl Fn(&str, &str) -> String) -> Lab {
         let text = scenario_text(seed, rest);
         let scenario =
             scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let plan =
+            scenario::plan(&scenario, &target(arch)).unwrap_or_else(|error| panic!("{error}"));
         let planned = plan.switch("sw").unwrap();
         let library = parser_gen::Library::builtin();
         let options = parser_gen::Options { aggregate: true };
         let generated = parser_gen::generate(&library, &planned.classifier(), &options).unwrap();
         let mut files = p4lang::Files::new();
-        for (path, text) in parser_gen::program(Arch::Psa, &generated) {
+        for (path, text) in parser_gen::program(arch, &generated) {
             files.insert(&path, edit(&path, &text));
         }
-        let compiled = p4lang::compile(&files, &Arch::Psa.main_path(), &p4lang::Options::default())
+        let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default())
             .unwrap_or_else(|errors| panic!("{errors}"));
         let mut switch = Switch::new(Arc::new(compiled.program), Config::default()).unwrap();
         let mut entries = generated.entries_for("SwitchIngress.classify");
@@ -86,8 +102,8 @@ impl Lab {
     }
 
     /// Everything written, and the first stretch of the timeline in force.
-    fn armed(seed: u64, rest: &str) -> Lab {
-        let mut lab = Lab::new(seed, rest);
+    fn armed(arch: Arch, seed: u64, rest: &str) -> Lab {
+        let mut lab = Lab::new(arch, seed, rest);
         lab.set_epoch(1);
         lab
     }
@@ -253,201 +269,213 @@ fn drop_with(select: &str, place: &str) -> String {
 
 #[test]
 fn every_way_to_select_hits_the_packets_that_the_model_names() {
-    let selections = [
-        "always",
-        "{nth: 7}",
-        "{every: 5}",
-        "{every: 1}",
-        "{probability: 0.1}",
-        "{probability: 1}",
-        "{gilbert_elliott: {to_bad: 0.05, to_good: 0.3}}",
-        "{gilbert_elliott: {to_bad: 0.1, to_good: 0.2, loss_bad: 0.7, loss_good: 0.02}}",
-    ];
-    for select in selections {
-        for place in ["{ingress: sw}", "{egress: sw}"] {
-            let mut lab = Lab::armed(42, &drop_with(select, place));
-            let mut model = lab.model();
-            let (mut hit, mut missed) = (0, 0);
-            for (port, flow) in interleaved(600) {
-                let number = lab.send(port);
-                let expected = model.next(flow).copies;
-                let copies = lab.left.get(&number).map_or(0, Vec::len);
-                assert_eq!(
-                    copies, expected,
-                    "{select} {place}: packet {number} of flow {flow}"
+    for arch in ARCHS {
+        let selections = [
+            "always",
+            "{nth: 7}",
+            "{every: 5}",
+            "{every: 1}",
+            "{probability: 0.1}",
+            "{probability: 1}",
+            "{gilbert_elliott: {to_bad: 0.05, to_good: 0.3}}",
+            "{gilbert_elliott: {to_bad: 0.1, to_good: 0.2, loss_bad: 0.7, loss_good: 0.02}}",
+        ];
+        for select in selections {
+            for place in ["{ingress: sw}", "{egress: sw}"] {
+                let mut lab = Lab::armed(arch, 42, &drop_with(select, place));
+                let mut model = lab.model();
+                let (mut hit, mut missed) = (0, 0);
+                for (port, flow) in interleaved(600) {
+                    let number = lab.send(port);
+                    let expected = model.next(flow).copies;
+                    let copies = lab.left.get(&number).map_or(0, Vec::len);
+                    assert_eq!(
+                        copies, expected,
+                        "{select} {place}: packet {number} of flow {flow}"
+                    );
+                    assert!(flow != "other" || copies == 1, "a protected packet");
+                    *(if copies == 0 { &mut hit } else { &mut missed }) += 1;
+                }
+                assert_eq!(lab.fired("hit"), hit, "{select} {place}");
+                assert!(
+                    hit > 0 && missed > 0,
+                    "{select} {place}: {hit} hit, {missed} missed"
                 );
-                assert!(flow != "other" || copies == 1, "a protected packet");
-                *(if copies == 0 { &mut hit } else { &mut missed }) += 1;
             }
-            assert_eq!(lab.fired("hit"), hit, "{select} {place}");
-            assert!(
-                hit > 0 && missed > 0,
-                "{select} {place}: {hit} hit, {missed} missed"
-            );
         }
     }
 }
 
 #[test]
 fn the_seed_and_the_flow_decide_and_nothing_else() {
-    let dropped = |seed: u64, port: u16| -> Vec<u32> {
-        let mut lab = Lab::armed(seed, &drop_with("{probability: 0.1}", "sw"));
-        (0..300)
-            .filter(|_| {
-                let number = lab.send(port);
-                !lab.left.contains_key(&number)
-            })
-            .collect()
-    };
-    let first = dropped(42, FIRST);
-    assert!((10..60).contains(&first.len()), "{first:?}");
-    assert_eq!(first, dropped(42, FIRST));
-    assert_ne!(first, dropped(43, FIRST));
-    assert_ne!(first, dropped(42, SECOND));
+    for arch in ARCHS {
+        let dropped = |seed: u64, port: u16| -> Vec<u32> {
+            let mut lab = Lab::armed(arch, seed, &drop_with("{probability: 0.1}", "sw"));
+            (0..300)
+                .filter(|_| {
+                    let number = lab.send(port);
+                    !lab.left.contains_key(&number)
+                })
+                .collect()
+        };
+        let first = dropped(42, FIRST);
+        assert!((10..60).contains(&first.len()), "{first:?}");
+        assert_eq!(first, dropped(42, FIRST));
+        assert_ne!(first, dropped(43, FIRST));
+        assert_ne!(first, dropped(42, SECOND));
+    }
 }
 
 #[test]
 fn a_packet_that_is_held_advances_no_ordinal() {
-    // Each held packet passes 250 times while others come in.
-    let mut lab = Lab::armed(
-        3,
-        "faults:\n  - {id: late, flows: first, effect: {delay: 5ms}, select: {probability: 0.3}}\n  \
+    for arch in ARCHS {
+        // Each held packet passes 250 times while others come in.
+        let mut lab = Lab::armed(
+            arch,
+            3,
+            "faults:\n  - {id: late, flows: first, effect: {delay: 5ms}, select: {probability: 0.3}}\n  \
          - {id: twice, flows: first, effect: duplicate, select: {probability: 0.2}}\n  \
          - {id: lost, flows: first, effect: drop, select: {probability: 0.1}}\n",
-    );
-    let mut model = lab.model();
-    let fates: Vec<Fate> = (0..400)
-        .map(|_| {
-            lab.send(FIRST);
-            model.next("first")
-        })
-        .collect();
-    lab.advance(20_000_000);
-    for (number, fate) in (0..).zip(&fates) {
-        assert_eq!(
-            lab.left.get(&number).map_or(0, Vec::len),
-            fate.copies,
-            "packet {number}"
         );
+        let mut model = lab.model();
+        let fates: Vec<Fate> = (0..400)
+            .map(|_| {
+                lab.send(FIRST);
+                model.next("first")
+            })
+            .collect();
+        lab.advance(20_000_000);
+        for (number, fate) in (0..).zip(&fates) {
+            assert_eq!(
+                lab.left.get(&number).map_or(0, Vec::len),
+                fate.copies,
+                "packet {number}"
+            );
+        }
+        for fault in ["late", "twice", "lost"] {
+            assert_eq!(lab.ordinal(fault, "first"), 400, "{fault}");
+        }
+        let held = fates.iter().filter(|fate| fate.delay_ns > 0).count();
+        assert!(held > 50, "{held}");
+        assert_eq!(lab.switch.recirculating(), 0);
     }
-    for fault in ["late", "twice", "lost"] {
-        assert_eq!(lab.ordinal(fault, "first"), 400, "{fault}");
-    }
-    let held = fates.iter().filter(|fate| fate.delay_ns > 0).count();
-    assert!(held > 50, "{held}");
-    assert_eq!(lab.switch.recirculating(), 0);
 }
 
 #[test]
 fn the_faults_of_a_step_start_and_end_together() {
-    let mut lab = Lab::new(
-        1,
-        "timeline:\n  - {name: storm, at: 1s, for: 1s}\nfaults:\n  \
+    for arch in ARCHS {
+        let mut lab = Lab::new(
+            arch,
+            1,
+            "timeline:\n  - {name: storm, at: 1s, for: 1s}\nfaults:\n  \
          - {id: lost, flows: first, effect: drop, during: storm}\n  \
          - {id: late, flows: second, effect: {delay: 1ms}, during: storm}\n  \
          - {id: first-of-all, flows: second, effect: duplicate, select: {nth: 1}, during: storm}\n",
-    );
-    let storm = lab
-        .plan
-        .timeline
-        .iter()
-        .position(|epoch| epoch.step.as_deref() == Some("storm"))
-        .unwrap();
-    let epochs: Vec<u16> = lab.plan.timeline.iter().map(|epoch| epoch.epoch).collect();
-    assert_eq!(
-        epochs.len(),
-        3,
-        "before, storm, after: {:?}",
-        lab.plan.timeline
-    );
-    let calm = |lab: &mut Lab| {
-        for port in [FIRST, SECOND, FIRST, SECOND] {
-            let at = lab.now_ns;
-            let number = lab.send(port);
-            assert_eq!(lab.left.get(&number), Some(&vec![at]), "untouched");
-        }
-    };
-    calm(&mut lab);
-    lab.set_epoch(epochs[0]);
-    calm(&mut lab);
-    assert_eq!(
-        lab.fired("lost") + lab.fired("late") + lab.fired("first-of-all"),
-        0
-    );
-    // All is written already: one write of the epoch, and the very next packets are hit, by ordinal 1.
-    lab.set_epoch(epochs[storm]);
-    let at = lab.now_ns;
-    let (lost, late) = (lab.send(FIRST), lab.send(SECOND));
-    lab.advance(5_000_000);
-    assert_eq!(lab.left.get(&lost), None);
-    assert_eq!(lab.left.get(&late), Some(&vec![at + GAP_NS + 1_000_000; 2]));
-    assert_eq!(
-        (
-            lab.fired("lost"),
-            lab.fired("late"),
-            lab.fired("first-of-all")
-        ),
-        (1, 1, 1)
-    );
-    lab.set_epoch(epochs[storm + 1]);
-    calm(&mut lab);
-    lab.set_epoch(0);
-    calm(&mut lab);
-    assert_eq!(
-        (
-            lab.fired("lost"),
-            lab.fired("late"),
-            lab.fired("first-of-all")
-        ),
-        (1, 1, 1)
-    );
+        );
+        let storm = lab
+            .plan
+            .timeline
+            .iter()
+            .position(|epoch| epoch.step.as_deref() == Some("storm"))
+            .unwrap();
+        let epochs: Vec<u16> = lab.plan.timeline.iter().map(|epoch| epoch.epoch).collect();
+        assert_eq!(
+            epochs.len(),
+            3,
+            "before, storm, after: {:?}",
+            lab.plan.timeline
+        );
+        let calm = |lab: &mut Lab| {
+            for port in [FIRST, SECOND, FIRST, SECOND] {
+                let at = lab.now_ns;
+                let number = lab.send(port);
+                assert_eq!(lab.left.get(&number), Some(&vec![at]), "untouched");
+            }
+        };
+        calm(&mut lab);
+        lab.set_epoch(epochs[0]);
+        calm(&mut lab);
+        assert_eq!(
+            lab.fired("lost") + lab.fired("late") + lab.fired("first-of-all"),
+            0
+        );
+        // All is written already: one write of the epoch, and the very next packets are hit, by ordinal 1.
+        lab.set_epoch(epochs[storm]);
+        let at = lab.now_ns;
+        let (lost, late) = (lab.send(FIRST), lab.send(SECOND));
+        lab.advance(5_000_000);
+        assert_eq!(lab.left.get(&lost), None);
+        assert_eq!(lab.left.get(&late), Some(&vec![at + GAP_NS + 1_000_000; 2]));
+        assert_eq!(
+            (
+                lab.fired("lost"),
+                lab.fired("late"),
+                lab.fired("first-of-all")
+            ),
+            (1, 1, 1)
+        );
+        lab.set_epoch(epochs[storm + 1]);
+        calm(&mut lab);
+        lab.set_epoch(0);
+        calm(&mut lab);
+        assert_eq!(
+            (
+                lab.fired("lost"),
+                lab.fired("late"),
+                lab.fired("first-of-all")
+            ),
+            (1, 1, 1)
+        );
+    }
 }
 
 #[test]
 fn faults_compose_in_the_order_of_the_file() {
-    let faults = [
-        "{id: twice, flows: first, effect: duplicate, select: {every: 2}}",
-        "{id: late, flows: first, effect: {delay: 10ms}, select: {every: 3}}",
-        "{id: later, flows: first, effect: {delay: 5ms}, select: {every: 4}}",
-        "{id: lost, flows: first, effect: drop, select: {every: 5}}",
-    ];
-    let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]];
-    let mut outcomes = Vec::new();
-    for order in orders {
-        let listed: String = order
-            .iter()
-            .map(|index| format!("  - {}\n", faults[*index]))
-            .collect();
-        let mut lab = Lab::armed(1, &format!("faults:\n{listed}"));
-        let mut model = lab.model();
-        let (mut sent_at, mut fates) = (Vec::new(), Vec::new());
-        for _ in 0..240 {
-            sent_at.push(lab.now_ns);
-            lab.send(FIRST);
-            fates.push(model.next("first"));
+    for arch in ARCHS {
+        let faults = [
+            "{id: twice, flows: first, effect: duplicate, select: {every: 2}}",
+            "{id: late, flows: first, effect: {delay: 10ms}, select: {every: 3}}",
+            "{id: later, flows: first, effect: {delay: 5ms}, select: {every: 4}}",
+            "{id: lost, flows: first, effect: drop, select: {every: 5}}",
+        ];
+        let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]];
+        let mut outcomes = Vec::new();
+        for order in orders {
+            let listed: String = order
+                .iter()
+                .map(|index| format!("  - {}\n", faults[*index]))
+                .collect();
+            let mut lab = Lab::armed(arch, 1, &format!("faults:\n{listed}"));
+            let mut model = lab.model();
+            let (mut sent_at, mut fates) = (Vec::new(), Vec::new());
+            for _ in 0..240 {
+                sent_at.push(lab.now_ns);
+                lab.send(FIRST);
+                fates.push(model.next("first"));
+            }
+            lab.advance(50_000_000);
+            for (number, (at, fate)) in (0..).zip(sent_at.iter().zip(&fates)) {
+                // A packet that is held comes back after whole rounds, after one at least.
+                let rounds = fate
+                    .delay_ns
+                    .div_ceil(LOOP_NS)
+                    .max(u64::from(fate.copies == 2));
+                let expected = vec![at + rounds * LOOP_NS; fate.copies];
+                let left = lab.left.get(&number).cloned().unwrap_or_default();
+                assert_eq!(left, expected, "order {order:?}, packet {number}: {fate:?}");
+            }
+            let all_kinds = [(0, 0), (2, 15_000_000), (2, 0), (1, 10_000_000)];
+            for (copies, delay_ns) in all_kinds {
+                assert!(
+                    fates.contains(&Fate { copies, delay_ns }),
+                    "{order:?}: nothing had {copies} copies, {delay_ns} ns"
+                );
+            }
+            outcomes.push(fates);
         }
-        lab.advance(50_000_000);
-        for (number, (at, fate)) in (0..).zip(sent_at.iter().zip(&fates)) {
-            // A packet that is held comes back after whole rounds, after one at least.
-            let rounds = fate
-                .delay_ns
-                .div_ceil(LOOP_NS)
-                .max(u64::from(fate.copies == 2));
-            let expected = vec![at + rounds * LOOP_NS; fate.copies];
-            let left = lab.left.get(&number).cloned().unwrap_or_default();
-            assert_eq!(left, expected, "order {order:?}, packet {number}: {fate:?}");
-        }
-        let all_kinds = [(0, 0), (2, 15_000_000), (2, 0), (1, 10_000_000)];
-        for (copies, delay_ns) in all_kinds {
-            assert!(
-                fates.contains(&Fate { copies, delay_ns }),
-                "{order:?}: nothing had {copies} copies, {delay_ns} ns"
-            );
-        }
-        outcomes.push(fates);
+        // What a drop hides from later faults depends on the order, so the order is seen.
+        assert_ne!(outcomes[0], outcomes[1]);
     }
-    // What a drop hides from later faults depends on the order, so the order is seen.
-    assert_ne!(outcomes[0], outcomes[1]);
 }
 
 /// The comparison above can fail: P4 text that decides otherwise is told from the model.
@@ -499,7 +527,7 @@ fn changed_p4_text_is_noticed() {
         ),
     ];
     for (path, old, new, select) in mutants {
-        let mut lab = Lab::with_text(42, &drop_with(select, "sw"), |file, text| {
+        let mut lab = Lab::with_text(Arch::Psa, 42, &drop_with(select, "sw"), |file, text| {
             if file == path {
                 assert_eq!(text.matches(old).count(), 1, "{path}: {old}");
                 return text.replace(old, new);

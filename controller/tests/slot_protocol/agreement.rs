@@ -77,12 +77,13 @@ impl Totals {
 
 /// Runs each configuration on the P4 program with the Rust slots beside it, and wants no difference and no wrong sum.
 fn expect_equal(
+    arch: Arch,
     name: &str,
     configure: impl Fn(u64) -> Config + Sync,
     seeds: std::ops::Range<u64>,
 ) -> Totals {
     let since = Instant::now();
-    let program = compile(Arch::Psa, &[]);
+    let program = compile(arch, &[]);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let part = |first: u64| {
         let mut totals = Totals::default();
@@ -122,7 +123,7 @@ fn expect_equal(
             }
         }
     });
-    totals.print(name, since);
+    totals.print(&format!("{name} on {arch:?}"), since);
     totals
 }
 
@@ -135,7 +136,7 @@ fn used(switch: &impl SwitchModel, cell: CellIndex) -> Option<CellState> {
 
 #[test]
 fn p4_and_rust_slots_agree_after_every_packet() {
-    let totals = expect_equal("chaos", chaotic, 0..1500);
+    let totals = expect_equal(Arch::Psa, "chaos", chaotic, 0..1500);
     assert_eq!(totals.complete, 1500, "nobody died, so everybody finishes");
     assert!(totals.network.dropped > 10_000);
     assert!(totals.network.duplicated > 5_000);
@@ -151,7 +152,7 @@ fn p4_and_rust_slots_agree_after_every_packet() {
 
 #[test]
 fn p4_and_rust_slots_agree_when_a_node_dies() {
-    let totals = expect_equal("death", deadly, 100_000..100_400);
+    let totals = expect_equal(Arch::Psa, "death", deadly, 100_000..100_400);
     assert!(
         totals.deaths > 200,
         "{} deaths came too late to matter",
@@ -162,17 +163,36 @@ fn p4_and_rust_slots_agree_when_a_node_dies() {
 
 #[test]
 fn p4_and_rust_slots_agree_on_late_copies() {
-    let totals = expect_equal("late", late, 150_000..150_200);
+    let totals = expect_equal(Arch::Psa, "late", late, 150_000..150_200);
     assert_eq!(totals.complete, 200, "nobody died, so everybody finishes");
     assert!(totals.of(Outcome::Stale) > 1000, "hardly any was late");
 }
 
+/// Fewer runs of each kind on TNA's program: what it shares with PSA's has been through those above.
+#[test]
+fn tofinos_program_and_rust_slots_agree() {
+    let chaos = expect_equal(Arch::Tna, "chaos", chaotic, 400_000..400_200);
+    assert_eq!(chaos.complete, 200, "nobody died, so everybody finishes");
+    for outcome in [Outcome::Again, Outcome::Duplicate] {
+        assert!(chaos.of(outcome) > 1_000, "{outcome:?} is hardly met");
+    }
+    let death = expect_equal(Arch::Tna, "death", deadly, 500_000..500_060);
+    assert!(death.deaths > 20 && death.errors > 20, "{}", death.deaths);
+    let late = expect_equal(Arch::Tna, "late", late, 550_000..550_040);
+    assert!(late.of(Outcome::Stale) > 200, "hardly any was late");
+}
+
 #[test]
 fn nothing_is_added_to_what_another_job_left() {
+    used_cells(Arch::Psa, 200);
+    used_cells(Arch::Tna, 60);
+}
+
+fn used_cells(arch: Arch, runs: u64) {
     let since = Instant::now();
     let mut totals = Totals::default();
-    let mut p4 = P4Switch::load(compile(Arch::Psa, &[]));
-    for seed in 200_000..200_200 {
+    let mut p4 = P4Switch::load(compile(arch, &[]));
+    for seed in 200_000..200_000 + runs {
         let config = chaotic(seed);
         let (back, report, compared, right) = run_in_used_cells(p4, &config);
         assert!(right, "{config:#?}");
@@ -181,5 +201,5 @@ fn nothing_is_added_to_what_another_job_left() {
         p4 = back;
     }
     totals.outcomes = Outcome::ALL.map(|outcome| p4.outcomes(outcome));
-    totals.print("used cells", since);
+    totals.print(&format!("used cells on {arch:?}"), since);
 }

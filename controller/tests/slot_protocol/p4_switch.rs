@@ -1,4 +1,4 @@
-//! p4src's PSA program as a switch of `aggregation`'s cluster: the P4 text, compiled and executed, with real frames.
+//! A program of p4src as a switch of `aggregation`'s cluster: the P4 text, compiled and executed, with real frames.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -13,8 +13,10 @@ use wire::{Kind, Packet};
 
 /// The server's port. Rank r is at port `FIRST_WORKER_PORT + r`.
 pub const SERVER_PORT: u32 = 1;
-/// Rank 0's port: no rank's port is its own number, nor another's rank.
-pub const FIRST_WORKER_PORT: u32 = 40;
+/// Rank 0's port: no rank's port is its own number, nor another's rank, and all are Ethernet ports of a Tofino's pipe 0.
+pub const FIRST_WORKER_PORT: u32 = 32;
+/// Whose programs are held to the protocol.
+pub const ARCHS: [Arch; 2] = [Arch::Psa, Arch::Tna];
 /// Values of a packet and of a cell.
 pub const VALUES: usize = 256;
 /// Cells of the program.
@@ -162,6 +164,8 @@ pub struct P4Switch {
 
 const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
 const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
+/// TNA has the bitmap twice: one register tells what a packet is, the other who is present.
+const ARRIVALS: &str = "SwitchIngress.aggregate.bitmap.arrivals";
 const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
 const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
 
@@ -199,10 +203,19 @@ impl P4Switch {
             };
             let cell = BASE + u64::from(job.cell(chunk).0);
             self.write(OWNERS, cell, u128::from(owner.0));
-            self.write(BITMAPS, cell, 0);
+            for name in [BITMAPS, ARRIVALS] {
+                if self.has(name) {
+                    self.write(name, cell, 0);
+                }
+            }
         }
         if admission == Admission::Cleared {
-            for name in self.register_names().iter().skip(2) {
+            let set = [OWNERS, BITMAPS, ARRIVALS];
+            for name in self
+                .register_names()
+                .iter()
+                .filter(|n| !set.contains(&n.as_str()))
+            {
                 (BASE..BASE + cells).for_each(|cell| self.write(name, cell, 0));
             }
         }
@@ -295,19 +308,34 @@ impl P4Switch {
 
     /// Every register of `Aggregate`.
     pub fn register_names(&self) -> Vec<String> {
-        let state = [OWNERS, BITMAPS, FLAGS, SCALES].map(str::to_owned);
-        state.into_iter().chain(self.sums.iter().cloned()).collect()
+        let state = [OWNERS, BITMAPS, ARRIVALS, FLAGS, SCALES];
+        let state = state.into_iter().filter(|name| self.has(name));
+        let state = state.map(str::to_owned);
+        state.chain(self.sums.iter().cloned()).collect()
     }
 
+    fn has(&self, register: &str) -> bool {
+        self.fields(register) > 0
+    }
+
+    /// Fields of a register's cells: the first is what the protocol speaks of.
+    fn fields(&self, register: &str) -> usize {
+        let mut all = self.switch.registers().iter();
+        all.find(|r| r.name == register)
+            .map_or(0, |r| r.widths.len())
+    }
+
+    /// Writes it to every field of a cell.
     fn write(&mut self, register: &str, index: u64, value: u128) {
+        let values = vec![value; self.fields(register)];
         self.switch
-            .register_write(register, index, &[value])
+            .register_write(register, index, &values)
             .unwrap_or_else(|error| panic!("{register}[{index}]: {error}"));
     }
 
     fn read(&self, register: &str, index: u64) -> u128 {
         match self.switch.register_read(register, index).as_deref() {
-            Ok([value]) => *value,
+            Ok([value, ..]) => *value,
             other => panic!("{register}[{index}]: {other:?}"),
         }
     }

@@ -82,19 +82,28 @@ pub fn wild_differences(p4: P4Switch, seed: u64, steps: u64) -> (P4Switch, u64) 
 
 #[test]
 fn p4_and_rust_slots_agree_on_wild_updates() {
+    for (arch, jobs) in [(Arch::Psa, 60), (Arch::Tna, 20)] {
+        agree(arch, jobs);
+    }
+}
+
+fn agree(arch: Arch, jobs: u64) {
     let since = Instant::now();
-    let mut p4 = P4Switch::load(compile(Arch::Psa, &[]));
-    let (jobs, steps) = (60, 600);
+    let mut p4 = P4Switch::load(compile(arch, &[]));
+    let steps = 600;
     for seed in 300_000..300_000 + jobs {
         let differences;
         (p4, differences) = wild_differences(p4, seed, steps);
         assert_eq!(differences, 0, "seed {seed}");
     }
     let counts = Outcome::ALL.map(|outcome| (outcome, p4.outcomes(outcome)));
-    println!("wild: {counts:?}; {:.1} s", since.elapsed().as_secs_f64());
+    println!(
+        "wild on {arch:?}: {counts:?}; {:.1} s",
+        since.elapsed().as_secs_f64()
+    );
     for (outcome, count) in counts {
         assert!(
-            count > 50 || outcome == Outcome::Passed,
+            count > 15 || outcome == Outcome::Passed,
             "{outcome:?} is hardly met"
         );
     }
