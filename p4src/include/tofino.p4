@@ -349,7 +349,7 @@ extern Checksum {
 extern ParserCounter {
     ParserCounter();
     void set<T>(in T value);
-    // ((field >> rotate) & mask) + add, at most max
+    // ((field >> rotate) & mask) + add, rotated in 8 bits; the field is at most max
     void set<T>(in T field, in bit<8> max, in bit<8> rotate, in WEIR_COUNTER_MASK mask, in bit<8> add);
 #if __TARGET_TOFINO__ != 1
     void push<T>(in T value, @optional bool update_with_top);

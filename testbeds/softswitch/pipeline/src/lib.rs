@@ -33,7 +33,7 @@ mod table;
 mod tracing;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
-pub use arch::tna::fixed::MirrorSession;
+pub use arch::tna::fixed::{MirrorSession, QueueThresholds};
 pub use arch::tna::multicast::{MulticastNode, MulticastTree};
 pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
 pub use arch::v1model::DROP_PORT;

@@ -373,6 +373,13 @@ pub enum Op {
         s: Slot,
         d: Slot,
     },
+    /// A stateful ALU's math unit: index into [`Code::maths`]; the result is `w` bits wide.
+    Math {
+        unit: u32,
+        w: u8,
+        d: Slot,
+        s: Slot,
+    },
     /// The checksum of a unit less the bytes that the parser read from `start` on, not complemented.
     ChecksumResidual {
         unit: u32,
@@ -624,6 +631,8 @@ pub struct Code {
     pub hashes: Vec<HashPlan>,
     /// Value set and the keys' slots.
     pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
+    /// Math units.
+    pub maths: Vec<crate::externs::math::MathUnit>,
     /// For [`Op::Digest`]: digest instance and layout.
     pub digests: Vec<(u32, u32)>,
     /// For [`Op::Trace`].

@@ -65,7 +65,24 @@ pub(crate) struct Waited {
     pub enqueue_depth: u64,
     /// Packets that wait for the port now.
     pub dequeue_depth: u64,
+    /// The same of its queue, in cells of [`CELL`] bytes.
+    pub enqueue_cells: u64,
+    /// The same.
+    pub dequeue_cells: u64,
 }
+
+impl Waited {
+    /// Not at all.
+    pub(crate) fn not(now_ns: u64) -> Waited {
+        Waited {
+            enqueued_ns: now_ns,
+            ..Waited::default()
+        }
+    }
+}
+
+/// Bytes of a cell of a Tofino's packet buffer.
+const CELL: usize = 80;
 
 /// What becomes of a packet for a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +120,8 @@ struct Port {
 #[derive(Debug, Default)]
 struct Class {
     queue: VecDeque<Queued>,
+    /// What they take of the packet buffer.
+    cells: u64,
     /// Finish tag of its last packet that was sent.
     finish: u64,
 }
@@ -112,6 +131,13 @@ struct Queued {
     job: Job,
     enqueued_ns: u64,
     enqueue_depth: u64,
+    enqueue_cells: u64,
+}
+
+impl Queued {
+    fn cells(&self) -> u64 {
+        self.job.bytes.len().div_ceil(CELL) as u64
+    }
 }
 
 /// Ports that are remembered although nothing waits for them.
@@ -162,15 +188,22 @@ impl Queues {
     /// Lets a packet wait that was admitted to a queue.
     pub(crate) fn push(&mut self, now_ns: u64, job: Job) {
         let port = self.ports.entry(job.port).or_default();
+        let class = &mut port.classes[class_of(job.class)];
         let queued = Queued {
             enqueued_ns: now_ns,
             enqueue_depth: port.waiting as u64,
+            enqueue_cells: class.cells,
             job,
         };
         port.waiting += 1;
-        port.classes[class_of(queued.job.class)]
-            .queue
-            .push_back(queued);
+        class.cells += queued.cells();
+        class.queue.push_back(queued);
+    }
+
+    /// Cells that wait in one class of a port.
+    pub(crate) fn cells(&self, port: u32, class: u64) -> u64 {
+        let port = self.ports.get(&port);
+        port.map_or(0, |port| port.classes[class_of(class)].cells)
     }
 
     /// A packet leaves for a port, which is busy for its length.
@@ -217,6 +250,7 @@ impl Queues {
             job,
             enqueued_ns,
             enqueue_depth,
+            enqueue_cells,
         } = port.pop(self.config.scheduler)?;
         // The port is not free before the packet came.
         self.clock_ns = free_ns.max(enqueued_ns);
@@ -224,6 +258,8 @@ impl Queues {
             enqueued_ns,
             enqueue_depth,
             dequeue_depth: port.waiting as u64,
+            enqueue_cells,
+            dequeue_cells: port.classes[class_of(job.class)].cells,
         };
         Some((job, waited))
     }
@@ -240,6 +276,7 @@ impl Port {
         let start = self.start_tag(class);
         let queued = self.classes[class].queue.pop_front()?;
         self.waiting -= 1;
+        self.classes[class].cells -= queued.cells();
         if let Scheduler::Weighted(weights) = scheduler {
             let bytes = queued.job.bytes.len().max(1) as u64;
             let cost = bytes.saturating_mul(TAG_SCALE) / u64::from(weights[class].max(1));

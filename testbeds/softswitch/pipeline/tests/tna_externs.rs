@@ -251,6 +251,61 @@ fn meters_have_colours_of_their_own() {
 }
 
 #[test]
+fn an_unconfigured_meter_is_green_and_yellow_has_two_numbers() {
+    let ingress = with(
+        "hdr.o.x = (bit<32>) m.execute(0, MeterColor_t.RED);
+         if (hdr.b.v == 2) { hdr.o.y = (bit<32>) aware.execute(0, (MeterColor_t) 8w2); }
+         else { hdr.o.y = (bit<32>) aware.execute(0, MeterColor_t.YELLOW); }",
+    );
+    let mut switch = Tna {
+        locals: "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS) aware;",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let config = MeterConfig {
+        cir: 1,
+        cburst: 9,
+        pir: 1,
+        pburst: 9,
+    };
+    switch
+        .meter_configure("I.aware", 0, Some(config), 0)
+        .unwrap();
+    assert_eq!(out(&mut switch, &[2]), (0, 1));
+    assert_eq!(out(&mut switch, &[1]), (0, 1));
+}
+
+#[test]
+fn math_units_work_in_register_actions() {
+    let ingress = with("hdr.o.x = run.execute(0); hdr.o.y = halve.execute(0);");
+    let mut switch = Tna {
+        locals: "Register<bit<32>, bit<8>>(1) r;
+                 MathUnit<bit<32>>(MathOp_t.SQR, 3) square;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) run = {
+                     void apply(inout bit<32> v, out bit<32> rv) { v = square.execute((bit<32>) hdr.b.v); rv = v; }
+                 };
+                 Register<bit<32>, bit<8>>(1, 4096) s;
+                 MathUnit<bit<32>>(MathOp_t.MUL, 1, 2) half;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(s) halve = {
+                     void apply(inout bit<32> v, out bit<32> rv) { v = half.execute(v); rv = v; }
+                 };",
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    assert_eq!(out(&mut switch, &[16]), (768, 2048));
+    assert_eq!(out(&mut switch, &[2]), (12, 1024));
+    let refused = Tna {
+        locals: "MathUnit<bit<32>>(MathOp_t.MUL, 1, 0) half;",
+        ingress: "bit<32> x = half.execute(1); tm.ucast_egress_port = (PortId_t) (bit<9>) x;",
+        ..IN_OUT
+    }
+    .refused();
+    assert!(refused.to_string().contains("math unit"), "{refused}");
+}
+
+#[test]
 fn hashes_of_any_polynomial() {
     let ingress = with(
         "hdr.o.x[31:16] = ccitt.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
@@ -340,8 +395,8 @@ fn parser_counters_count_headers() {
         parser_locals: "ParserCounter() todo;",
         parser: "state go {
                      pkt.extract(hdr.l);
-                     // Rotated by 4, masked to 3 bits, plus 0, at most 4.
-                     todo.set(hdr.l.n, 4, 4, 2, 0);
+                     // At most 0x4f, rotated by 4, masked to 3 bits, plus 0.
+                     todo.set(hdr.l.n, 0x4f, 4, 2, 0);
                      transition next;
                  }
                  state next { transition select(todo.is_zero()) { true: accept; false: item; } }

@@ -116,7 +116,7 @@ fn a_packet_is_resubmitted_once_with_eight_bytes() {
                  state first { pkt.advance(PORT_METADATA_SIZE); pkt.extract(hdr.b); transition accept; }
                  state second { pkt.extract(hdr.a); pkt.extract(hdr.b); transition accept; }",
         ingress: "tm.ucast_egress_port = 1; tm.mcast_grp_a = 4; dprsr.mirror_type = 1; dprsr.resubmit_type = 2;
-                  dprsr.digest_type = 1; hdr.b.v = hdr.b.v + 1; if (ig.resubmit_flag == 1) { dprsr.mirror_type = 0; invalidate(tm.mcast_grp_a); }",
+                  dprsr.digest_type = 1; hdr.b.v = hdr.b.v + 1; if (ig.resubmit_flag == 1) { dprsr.mirror_type = 0; invalidate(tm.mcast_grp_a); invalidate(dprsr.resubmit_type); }",
         deparser_locals: "Resubmit(2) again; Mirror(1) mirror; Digest<byte_h>(1) learn;",
         deparser: "if (dprsr.resubmit_type == 2) { again.emit<again_h>({0x1122334455667788}); }
                    if (dprsr.mirror_type == 1) { mirror.emit(5); }
@@ -135,6 +135,19 @@ fn a_packet_is_resubmitted_once_with_eight_bytes() {
     let learnt: Vec<_> = std::iter::from_fn(|| switch.poll_digest()).collect();
     assert_eq!(learnt.len(), 2, "the digest goes in both passes");
     assert_eq!(learnt[0].fields, [8]);
+}
+
+#[test]
+fn a_second_resubmission_drops_the_packet() {
+    let mut switch = Tna {
+        ingress: "tm.ucast_egress_port = 1; dprsr.resubmit_type = 0;",
+        deparser_locals: "Resubmit() again;",
+        deparser: "if (dprsr.resubmit_type == 0) { again.emit(); } pkt.emit(hdr);",
+        ..Tna::default()
+    }
+    .load();
+    assert_eq!(through(&mut switch, &[7]), []);
+    assert_eq!(switch.stats().dropped(DropReason::Ingress), 1);
 }
 
 #[test]
@@ -523,7 +536,7 @@ fn the_generator_makes_packets_in_virtual_time() {
         got.extend(sent(&mut switch));
     }
     assert_eq!(got, all(3));
-    assert_eq!(times, [1500, 1510, 1610, 1620]);
+    assert_eq!(times, [1500, 1510, 1600, 1610], "from start to start");
 
     switch
         .set_generator_app(2000, 0, 1, app(Trigger::Periodic { period_ns: 1000 }))
@@ -569,6 +582,11 @@ fn the_generator_answers_events() {
         mask: 0xff00_0000,
     };
     switch.set_generator_app(0, 0, 4, app(wanted)).unwrap();
+    switch.watch_port_down(2, 33).unwrap();
+    assert!(
+        switch.watch_port_down(4, 33).is_err(),
+        "waits for something else"
+    );
     switch.port_down(10, 33);
     assert_eq!(settled(&mut switch), [(1, vec![2, 0, 0, 33, 0, 0])]);
     switch.handle_packet(20, 0, &[0x77, 0xa, 0xb, 0xc, 0xd]);

@@ -98,8 +98,7 @@ impl Loaded {
         match self {
             Loaded::Psa(psa) => psa.leave_queue(core, now_ns, job),
             Loaded::V1model(v1model) => v1model.leave_queue(core, now_ns, job, waited),
-            // Its packets are not queued.
-            Loaded::Tna(_) => {}
+            Loaded::Tna(tna) => tna.leave_queue(core, now_ns, job, waited),
         }
     }
 

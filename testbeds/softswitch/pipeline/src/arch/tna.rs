@@ -14,6 +14,7 @@
 //! A port is a pipe (2 bits) and a port in it (7 bits). Where `Switch` has one pipeline, every pipe runs it with registers,
 //! counters and meters of its own; tables are the same in all.
 
+mod admission;
 pub(crate) mod fixed;
 mod layout;
 pub(crate) mod multicast;
@@ -30,7 +31,7 @@ use crate::externs::capture;
 use crate::op::{Code, Slot};
 use crate::stats::DropReason;
 pub(crate) use fixed::Fixed;
-use layout::{EgressHeader, Pipeline};
+use layout::{EgressHeader, Half, Pipeline};
 use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
@@ -160,7 +161,8 @@ impl Tna {
                 self.ingress(core, now_ns, &arrival);
             }
             path => {
-                if path == Path::Recirculate {
+                // The generator sees what comes back through its own port.
+                if path == Path::Recirculate && fixed::RECIRCULATION.contains(&(job.port & 0x7f)) {
                     let pipe = job.port >> 7;
                     let generator = &mut core.tofino.generator;
                     generator.recirculated(pipe, &job.bytes, now_ns);
@@ -172,44 +174,66 @@ impl Tna {
 
     /// Ingress, then whatever follows from it.
     fn ingress(&self, core: &mut Core, now_ns: u64, arrival: &Arrival<'_>) {
-        let pipe = arrival.port >> 7;
-        let pipeline = self.of_pipe.get(pipe as usize).copied().flatten();
-        let Some(pipeline) = pipeline.filter(|_| arrival.port < PORTS) else {
+        let Some(pipeline) = self.pipeline(arrival.port) else {
             core.stats.drop(DropReason::InvalidPort);
             return;
         };
-        let x = &self.pipelines[pipeline].ingress;
+        let x = &pipeline.ingress;
+        let front = |core: &Core, to: &mut Vec<u8>| self.ingress_front(core, now_ns, arrival, to);
+        match self.pass(core, now_ns, &x.half, arrival.port, front, arrival.bytes) {
+            Some(out) => {
+                self.after_ingress(core, now_ns, x, arrival, &out);
+                core.recycle(out);
+            }
+            None => core.stats.drop(DropReason::Parser),
+        }
+    }
+
+    fn pipeline(&self, port: u32) -> Option<&Pipeline> {
+        let of_pipe = self.of_pipe.get((port >> 7) as usize).copied().flatten();
+        of_pipe.map(|i| &self.pipelines[i])
+    }
+
+    /// Through parser, control and deparser; gives what leaves, or nothing if the parser drops the packet. `front` writes
+    /// what comes before it.
+    fn pass(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        x: &Half,
+        port: u32,
+        front: impl FnOnce(&Core, &mut Vec<u8>),
+        bytes: &[u8],
+    ) -> Option<Vec<u8>> {
         let mut packet = core.buffer();
-        self.ingress_front(core, now_ns, arrival, &mut packet);
+        front(core, &mut packet);
         let front = packet.len();
-        packet.extend_from_slice(arrival.bytes);
+        packet.extend_from_slice(bytes);
         for region in &x.regions {
             region.zero(&mut core.frame);
         }
-        self.begin(core, pipe, front);
+        self.begin(core, port >> 7, front);
         let mut out = core.buffer();
-
-        let parser = x.parser(core.tofino.port_parser(arrival.port));
-        let parsed = self.block(core, now_ns, parser, &packet, 0, &mut out);
-        let error = self.parser_err(parsed.1);
+        let parser = x.parser(core.tofino.port_parser(port));
+        let (cursor, error) = self.block(core, now_ns, parser, &packet, 0, &mut out);
+        let error = self.parser_err(error);
         core.stats.parser_errors += u64::from(error != 0);
-        let dropped = error & NO_MATCH != 0 || (error != 0 && !x.reads_parser_error);
-        if !dropped {
+        let passes = error & x.fatal == 0;
+        if passes {
             x.parsed.global_tstamp.set(&mut core.frame, now_ns);
             x.parsed.parser_err.set(&mut core.frame, error);
-            self.block(core, now_ns, x.control, &packet, parsed.0, &mut out);
-            self.block(core, now_ns, x.deparser, &packet, parsed.0, &mut out);
-            let payload = parsed.0.div_ceil(8).min(packet.len());
+            self.block(core, now_ns, x.control, &packet, cursor, &mut out);
+            self.block(core, now_ns, x.deparser, &packet, cursor, &mut out);
+            let payload = cursor.div_ceil(8).min(packet.len());
             out.extend_from_slice(&packet[payload..]);
         }
-        core.tofino.pipes.leave(&mut core.state, pipe);
-        if dropped {
-            core.stats.drop(DropReason::Parser);
-        } else {
-            self.after_ingress(core, now_ns, x, arrival, &out);
+        core.tofino.pipes.leave(&mut core.state, port >> 7);
+        core.recycle(packet);
+        if passes {
+            return Some(out);
         }
         core.recycle(out);
-        core.recycle(packet);
+        None
     }
 
     /// The ingress intrinsic metadata, then the port's or the resubmitted packet's.
@@ -237,7 +261,12 @@ impl Tna {
         out: &[u8],
     ) {
         let resubmit = core.state.captures[usize::from(capture::RESUBMIT)].take();
-        if let (Some((_, data)), None) = (resubmit, arrival.resubmitted) {
+        if let Some((_, data)) = resubmit {
+            if arrival.resubmitted.is_some() {
+                // Once only: a second time drops the packet.
+                core.stats.drop(DropReason::Ingress);
+                return;
+            }
             let job = Job {
                 path: Path::Resubmit,
                 port: arrival.port,
@@ -250,7 +279,7 @@ impl Tna {
             return;
         }
         let frame = &core.frame;
-        let drop = x.drop_ctl.get(frame);
+        let drop = x.half.drop_ctl.get(frame);
         let mut request = x.request(frame);
         if drop & 1 != 0 {
             (request.unicast, request.groups) = (None, [None; 2]);
@@ -284,45 +313,24 @@ impl Tna {
 
     /// Egress of one copy.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8]) {
-        let pipe = copy.port >> 7;
-        let pipeline = self.of_pipe.get(pipe as usize).copied().flatten();
-        let Some(pipeline) =
-            pipeline.filter(|_| core.tofino.is_port(&core.config.ports, copy.port))
-        else {
-            core.stats.drop(DropReason::InvalidPort);
-            return;
-        };
         if copy.bypass {
             let mut out = core.buffer();
             out.extend_from_slice(bytes);
             self.leave(core, now_ns, copy.port, out);
             return;
         }
-        let x = &self.pipelines[pipeline].egress;
-        let mut packet = core.buffer();
-        self.egress_header
-            .write(now_ns, &copy, bytes.len(), &mut packet);
-        let front = packet.len();
-        packet.extend_from_slice(bytes);
-        for region in &x.regions {
-            region.zero(&mut core.frame);
-        }
-        self.begin(core, pipe, front);
-        let mut out = core.buffer();
-        let parser = x.parser(core.tofino.port_parser(copy.port));
-        let parsed = self.block(core, now_ns, parser, &packet, 0, &mut out);
+        let Some(pipeline) = self.pipeline(copy.port) else {
+            core.stats.drop(DropReason::InvalidPort);
+            return;
+        };
+        let x = &pipeline.egress;
+        let front = |_: &Core, to: &mut Vec<u8>| {
+            self.egress_header.write(now_ns, &copy, bytes.len(), to);
+        };
         // Egress drops nothing for the parser's sake.
-        let error = self.parser_err(parsed.1);
-        core.stats.parser_errors += u64::from(error != 0);
-        x.parsed.global_tstamp.set(&mut core.frame, now_ns);
-        x.parsed.parser_err.set(&mut core.frame, error);
-        self.block(core, now_ns, x.control, &packet, parsed.0, &mut out);
-        self.block(core, now_ns, x.deparser, &packet, parsed.0, &mut out);
-        let payload = parsed.0.div_ceil(8).min(packet.len());
-        out.extend_from_slice(&packet[payload..]);
-        core.tofino.pipes.leave(&mut core.state, pipe);
-        core.recycle(packet);
-
+        let Some(out) = self.pass(core, now_ns, x, copy.port, front, bytes) else {
+            return;
+        };
         let drop = x.drop_ctl.get(&core.frame);
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         if let (Some((session, mut header)), 0) = (mirror, drop & 4) {

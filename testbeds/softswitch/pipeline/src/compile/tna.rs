@@ -54,8 +54,8 @@ pub enum Object {
     Pktgen,
     /// `SelectorAction`
     SelectorAction,
-    /// `MathUnit`
-    MathUnit,
+    /// `MathUnit`: index into the code's.
+    MathUnit(u32),
 }
 
 /// Slots that gate what a deparser asks for: nothing is asked while they are 0.

@@ -90,6 +90,10 @@ impl Compiler<'_> {
             (tna::Object::DirectRegister, _, _) => {
                 self.direct_register_method(object, method, args, result)
             }
+            (tna::Object::MathUnit(unit), "execute", [Arg::In(x)]) => {
+                let (w, s) = (super::layout::width(&x.ty).min(64) as u8, self.expr(x)?);
+                self.write_result(result, |c, d| c.op(Op::Math { unit, w, d, s }))
+            }
             (tna::Object::RegisterParam(r), "read", []) => {
                 let index = self.constant(0)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
@@ -403,7 +407,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// ((field >> rotate) & mask) + add; beyond `max` the parser fails with `CounterRange`.
+    /// ((field >> rotate) & mask) + add, rotated; the parser fails with `CounterRange` if the field is beyond `max`.
     fn load_counter(
         &mut self,
         slot: Slot,
@@ -436,30 +440,17 @@ impl Compiler<'_> {
             d: slot,
             a: value,
         })?;
-        self.op(Op::Shr(t3(low, slot, by)))?;
-        self.op(Op::Shl(t3(high, slot, back)))?;
-        self.op(Op::Or(t3(slot, low, high)))?;
-        let mask = self.constant(mask)?;
-        self.op(Op::And(t3(slot, slot, mask)))?;
-        let add = self.constant(add)?;
-        self.op(Op::Add(T3 {
-            w: 64,
-            d: low,
-            a: slot,
-            b: add,
-        }))?;
-        self.op(Op::Add(t3(slot, slot, add)))?;
         let (max, good) = (self.constant(max)?, self.label());
-        self.op(Op::Le(T3 {
-            w: 64,
-            d: high,
-            a: low,
-            b: max,
-        }))?;
+        self.op(Op::Le(t3(high, slot, max)))?;
         self.op(Op::JumpIf { c: high, to: good })?;
         let (error, to) = (self.error_slot("CounterRange")?, self.scope.reject);
         self.op(Op::Fail { error, to })?;
         self.place(good);
-        Ok(())
+        self.op(Op::Shr(t3(low, slot, by)))?;
+        self.op(Op::Shl(t3(high, slot, back)))?;
+        self.op(Op::Or(t3(slot, low, high)))?;
+        let (mask, add) = (self.constant(mask)?, self.constant(add)?);
+        self.op(Op::And(t3(slot, slot, mask)))?;
+        self.op(Op::Add(t3(slot, slot, add)))
     }
 }

@@ -6,6 +6,7 @@ use super::{Compiler, Result, const_u64};
 use crate::error::LoadError;
 use crate::externs::filter::{Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
+use crate::externs::math::MathUnit;
 use crate::externs::{counter, meter, profile, random};
 use p4lang::ir::{Const, ExternId, ExternInstance, Type};
 
@@ -107,7 +108,11 @@ impl Compiler<'_> {
             "Mirror" => Object::Tofino(tna::Object::Mirror),
             "Resubmit" => Object::Tofino(tna::Object::Resubmit),
             "Pktgen" => Object::Tofino(tna::Object::Pktgen),
-            "MathUnit" => Object::Tofino(tna::Object::MathUnit),
+            "MathUnit" => {
+                let unit = self.math_unit(instance)?;
+                self.code.maths.push(unit);
+                Object::Tofino(tna::Object::MathUnit(self.code.maths.len() as u32 - 1))
+            }
             "ActionProfile" => {
                 let size = instance.args.first().and_then(|(_, v)| const_u64(v));
                 let Some(size) = size else {
@@ -127,6 +132,52 @@ impl Compiler<'_> {
             }
             other => return self.unsupported(format!("extern {other}")),
         })
+    }
+
+    /// `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`; the data begin with the last.
+    fn math_unit(&self, instance: &ExternInstance) -> Result<MathUnit> {
+        let values: Vec<&Const> = instance.args.iter().map(|(_, v)| v).collect();
+        let unit = match values.as_slice() {
+            [Const::Enum(id, op), factors @ ..] => {
+                let op = self.program.enums[id.index()].members.get(*op as usize);
+                let (invert, shift) = match op.map_or("", String::as_str) {
+                    "MUL" => (false, 0),
+                    "SQR" => (false, 1),
+                    "SQRT" => (false, -1),
+                    "DIV" => (true, 0),
+                    "RSQR" => (true, 1),
+                    "RSQRT" => (true, -1),
+                    _ => return self.unsupported("this function of a math unit"),
+                };
+                let factors: Option<Vec<u64>> = factors.iter().map(|f| const_u64(f)).collect();
+                match factors.as_deref() {
+                    Some([factor]) => Some(MathUnit::of(invert, shift, *factor, 1)),
+                    Some([_, 0]) => None,
+                    Some([a, b]) => Some(MathUnit::of(invert, shift, *a, *b)),
+                    _ => None,
+                }
+            }
+            [Const::Bool(invert), shift, scale, Const::Tuple(data)] => {
+                let mut bytes = [0; 16];
+                for (to, from) in bytes.iter_mut().rev().zip(data) {
+                    *to = const_u64(from).unwrap_or(0) as u8;
+                }
+                match (signed(shift), signed(scale)) {
+                    (Some(shift @ -1..=1), Some(scale @ -32..=31)) => Some(MathUnit {
+                        invert: *invert,
+                        shift,
+                        scale,
+                        data: bytes,
+                    }),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        match unit {
+            Some(unit) => Ok(unit),
+            None => self.unsupported("a math unit of these arguments"),
+        }
     }
 
     fn new_profile(
@@ -247,6 +298,20 @@ impl Compiler<'_> {
         let place = (table, offset, words);
         self.tofino.direct_registers.insert(id, place);
         Ok(())
+    }
+}
+
+/// A small number that may be negative.
+fn signed(value: &Const) -> Option<i8> {
+    match value {
+        Const::Integer(n) => i8::try_from(n).ok(),
+        Const::Bits { value, ty } => {
+            let width = super::layout::width(ty).min(8);
+            let bits = i16::try_from(value).ok()?;
+            let negative = matches!(ty, Type::Int(_)) && bits >> (width - 1) & 1 != 0;
+            i8::try_from(if negative { bits - (1 << width) } else { bits }).ok()
+        }
+        _ => None,
     }
 }
 

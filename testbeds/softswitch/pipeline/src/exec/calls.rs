@@ -356,6 +356,9 @@ impl Machine<'_> {
                 let (index, value, now) = (f!(index), f!(s), self.now_ns);
                 f!(d) = self.state.filters[filter as usize].execute(index, value, now);
             }
+            Op::Math { unit, w, d, s } => {
+                f!(d) = code.maths[unit as usize].execute(f!(s)) & mask(w.into());
+            }
             Op::ChecksumResidual { unit, start, d } => {
                 let read = f!(start) as usize / 8..self.cursor / 8;
                 let unit = &mut self.state.checksums[unit as usize];

@@ -83,7 +83,7 @@ impl Meter {
 
     /// Marks one packet that came with `colour` (the program's value).
     pub fn execute(&mut self, index: u64, colour: u64, now_ns: u64, bytes: u64) -> u64 {
-        let before = self.colours.iter().position(|c| *c == colour).unwrap_or(0) as u64;
+        let before = rank(&self.colours, colour);
         let units = if self.bytes { bytes } else { 1 };
         let after = usize::try_from(index)
             .ok()
@@ -91,6 +91,12 @@ impl Meter {
             .map_or(GREEN, |cell| cell.mark(before, now_ns, units, bytes));
         self.colours[after as usize]
     }
+}
+
+/// Which colour a program's value is. TNA has two for yellow, of which its enum names one.
+pub fn rank(colours: &[u64; 3], colour: u64) -> u64 {
+    let known = colours.iter().position(|c| *c == colour);
+    known.map_or(YELLOW, |i| i as u64)
 }
 
 impl Cell {
@@ -138,8 +144,9 @@ impl Cell {
     }
 
     fn colour(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
+        // As P4Runtime says of what is not configured.
         let Some(config) = self.config else {
-            return before;
+            return GREEN;
         };
         let elapsed = u128::from(now_ns.saturating_sub(self.updated_ns));
         self.updated_ns = now_ns.max(self.updated_ns);

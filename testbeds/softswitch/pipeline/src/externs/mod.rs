@@ -6,6 +6,7 @@ mod compare;
 pub mod counter;
 pub mod filter;
 pub mod hash;
+pub mod math;
 pub mod meter;
 pub mod profile;
 pub mod random;

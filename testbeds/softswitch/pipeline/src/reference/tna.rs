@@ -36,6 +36,10 @@ impl<'p> Interpreter<'_, 'p> {
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
         let gates = self.gates;
         match (object, method) {
+            (Object::MathUnit(unit), "execute") => {
+                let unit = &self.code.maths[unit as usize];
+                return Ok(scalar(unit.execute(number(0))));
+            }
             (Object::RegisterParam(r), "read") => return Ok(Some(self.cell_of(r, 0, ty))),
             (Object::Filter(filter), "execute") => {
                 let filter = &mut self.state.filters[filter as usize];
@@ -173,7 +177,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Rotated to the right, masked, added to; beyond `max` the parser fails with `CounterRange`.
+    /// Rotated to the right, masked, added to; if the field is beyond `max` the parser fails with `CounterRange`.
     fn load_counter(&mut self, values: &[Value]) -> Result<u64> {
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let (field, max, add) = (number(0) as u8, number(1), number(4));
@@ -183,12 +187,11 @@ impl<'p> Interpreter<'_, 'p> {
             Arch::Tna => mask(number(3) as u32 + 1),
             _ => number(3),
         };
-        let loaded = (u64::from(rotated) & kept) + add;
-        if loaded > max {
+        if u64::from(field) > max {
             let error = self.error_named("CounterRange");
             return self.fail(error);
         }
-        Ok(loaded)
+        Ok((u64::from(rotated) & kept) + add)
     }
 
     /// TNA's functions.

@@ -171,7 +171,7 @@ impl Table {
         else {
             return colour;
         };
-        let before = colours.iter().position(|c| *c == colour).unwrap_or(0) as u64;
+        let before = meter::rank(&colours, colour);
         let units = if by_bytes { bytes } else { 1 };
         let cell = match found {
             Some(row) => &mut self.attachments.make_more(row).meter,

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Port of the CPU on the PCIe bus, of a Tofino 1 and of a Tofino 2.
 const CPU_PORTS: [u32; 2] = [320, 0];
 /// Recirculation ports within a pipe.
-const RECIRCULATION: std::ops::RangeInclusive<u32> = 68..=71;
+pub(super) const RECIRCULATION: std::ops::RangeInclusive<u32> = 68..=71;
 /// Trees, sessions at most.
 const LIMIT: usize = 65_536;
 
@@ -37,8 +37,29 @@ pub struct MirrorSession {
     pub qid: u8,
     /// Class of service.
     pub cos: u8,
+    /// `MeterColor_t`: 0 green, 1 or 2 yellow, 3 red.
+    pub colour: u8,
     /// Bytes that a copy has at most, its mirror header counted; `None`: all.
     pub max_length: Option<u16>,
+}
+
+/// From which depth on a queue takes no red, no yellow and no green packets any more, in cells of 80 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueThresholds {
+    /// The smallest.
+    pub red: u64,
+    /// Larger.
+    pub yellow: u64,
+    /// The largest.
+    pub green: u64,
+}
+
+impl QueueThresholds {
+    /// How congested a queue of this depth is: 0 none, 1 light, 2 high, 3 extreme.
+    pub(super) fn congestion(&self, cells: u64) -> u64 {
+        let above = [self.red, self.yellow, self.green];
+        above.iter().filter(|threshold| cells > **threshold).count() as u64
+    }
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +73,8 @@ pub(crate) struct Fixed {
     sessions: BTreeMap<u32, MirrorSession>,
     trees: BTreeMap<u32, MulticastTree>,
     prunes: BTreeMap<u16, BTreeSet<u32>>,
+    thresholds: Option<QueueThresholds>,
+    deflection: Option<(u32, u8)>,
 }
 
 impl Fixed {
@@ -111,6 +134,16 @@ impl Fixed {
         } else {
             port
         }
+    }
+
+    /// Congestion of a queue of that depth.
+    pub(super) fn congestion(&self, cells: u64) -> u64 {
+        self.thresholds.map_or(0, |t| t.congestion(cells))
+    }
+
+    /// Port and queue of what is deflected.
+    pub(super) fn deflection(&self) -> Option<(u32, u8)> {
+        self.deflection
     }
 
     pub(super) fn mirror_session(&self, id: u32) -> Option<&MirrorSession> {
@@ -196,6 +229,18 @@ impl Switch {
         self.core.tofino.prunes.insert(exclusion, ports);
     }
 
+    /// TNA: the thresholds of every queue; `None`: nothing is refused for its colour, and no queue is congested. Depth in
+    /// packets is [`crate::EgressQueues::depth`].
+    pub fn set_queue_thresholds(&mut self, thresholds: Option<QueueThresholds>) {
+        self.core.tofino.thresholds = thresholds;
+    }
+
+    /// TNA: port and queue of unicast packets whose `deflect_on_drop` is 1 and whose own queue refuses them; `None`: they
+    /// are dropped.
+    pub fn set_deflection(&mut self, to: Option<(u32, u8)>) {
+        self.core.tofino.deflection = to;
+    }
+
     /// TNA: the packet generator's buffer of a pipe, from `offset` on. 16 KiB.
     pub fn write_generator_buffer(
         &mut self,
@@ -215,6 +260,15 @@ impl Switch {
         config: Option<GeneratorApp>,
     ) -> Result<(), ExternError> {
         self.core.tofino.generator.set(now_ns, pipe, app, config)
+    }
+
+    /// TNA: lets an application whose trigger is [`Trigger::PortDown`](crate::Trigger::PortDown) start when this port of
+    /// its pipe goes down next; after that it has to be told again.
+    ///
+    /// # Errors
+    /// [`ExternError::NotFound`]: the pipe has no such application.
+    pub fn watch_port_down(&mut self, app: u8, port: u32) -> Result<(), ExternError> {
+        self.core.tofino.generator.watch(app, port)
     }
 
     /// TNA: a port has gone down: starts what waits for it.

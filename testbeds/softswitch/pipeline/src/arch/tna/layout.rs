@@ -1,7 +1,7 @@
 //! Where the parameters of TNA's blocks lie in the frame: intrinsic metadata are known by the names of their types.
 
-use super::argument;
 use super::multicast::{Copied, Request};
+use super::{NO_MATCH, argument};
 use crate::arch::region::{Binder, Field, Region};
 use crate::bindings::Block;
 use crate::compile::Compiler;
@@ -18,7 +18,7 @@ pub(super) const KEPT: u32 = 32;
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) ingress: Ingress,
-    pub(super) egress: Egress,
+    pub(super) egress: Half,
 }
 
 /// What the parser tells the control.
@@ -28,17 +28,30 @@ pub(super) struct Parsed {
     pub(super) parser_err: Field,
 }
 
+/// What ingress and egress both have.
 #[derive(Debug)]
-pub(super) struct Ingress {
+pub(super) struct Half {
     parsers: Vec<Block>,
     pub(super) control: Block,
     pub(super) deparser: Block,
     /// Everything that starts as 0.
     pub(super) regions: Vec<Region>,
     pub(super) parsed: Parsed,
-    /// Somebody looks at `parser_err`.
-    pub(super) reads_parser_error: bool,
+    /// Parser errors that drop the packet.
+    pub(super) fatal: u64,
     pub(super) drop_ctl: Field,
+}
+
+impl Half {
+    /// The parser of that number, if there are several.
+    pub(super) fn parser(&self, number: usize) -> Block {
+        *self.parsers.get(number).unwrap_or(&self.parsers[0])
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ingress {
+    pub(super) half: Half,
     pub(super) pktgen: Field,
     pub(super) pktgen_address: Field,
     pub(super) pktgen_length: Field,
@@ -52,6 +65,8 @@ struct ForTm {
     group_a: Own,
     group_b: Own,
     bypass_egress: Field,
+    deflect_on_drop: Field,
+    colour: Field,
     copy_to_cpu: Field,
     cos: Field,
     cos_for_cpu: Field,
@@ -76,22 +91,7 @@ impl Own {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Egress {
-    parsers: Vec<Block>,
-    pub(super) control: Block,
-    pub(super) deparser: Block,
-    pub(super) regions: Vec<Region>,
-    pub(super) parsed: Parsed,
-    pub(super) drop_ctl: Field,
-}
-
 impl Ingress {
-    /// The parser of that number, if there are several.
-    pub(super) fn parser(&self, number: usize) -> Block {
-        *self.parsers.get(number).unwrap_or(&self.parsers[0])
-    }
-
     /// What ingress asks the traffic manager for.
     pub(super) fn request(&self, frame: &[u64]) -> Request {
         let tm = &self.tm;
@@ -100,6 +100,8 @@ impl Ingress {
             groups: [tm.group_a.get(frame), tm.group_b.get(frame)],
             copy_to_cpu: tm.copy_to_cpu.get(frame) != 0,
             bypass: tm.bypass_egress.get(frame) != 0,
+            deflects: tm.deflect_on_drop.get(frame) != 0,
+            colour: tm.colour.get(frame),
             cos: tm.cos.get(frame),
             cos_for_cpu: tm.cos_for_cpu.get(frame),
             qid: tm.qid.get(frame),
@@ -108,13 +110,6 @@ impl Ingress {
             yid: tm.yid.get(frame) as u16,
             rid: tm.rid.get(frame) as u16,
         }
-    }
-}
-
-impl Egress {
-    /// The parser of that number, if there are several.
-    pub(super) fn parser(&self, number: usize) -> Block {
-        *self.parsers.get(number).unwrap_or(&self.parsers[0])
     }
 }
 
@@ -318,6 +313,8 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
         group_a: gress.own(compiler, tm_type, "mcast_grp_a")?,
         group_b: gress.own(compiler, tm_type, "mcast_grp_b")?,
         bypass_egress: tm(compiler, "bypass_egress")?,
+        deflect_on_drop: tm(compiler, "deflect_on_drop")?,
+        colour: tm(compiler, "packet_color")?,
         copy_to_cpu: tm(compiler, "copy_to_cpu")?,
         cos: tm(compiler, "ingress_cos")?,
         cos_for_cpu: tm(compiler, "icos_for_copy_to_cpu")?,
@@ -340,21 +337,27 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
     let deparser = gress.compile_control(compiler, gress.deparser, true)?;
     compiler.tofino.gates = Gates::default();
     Ok(Ingress {
-        parsers,
-        control,
-        deparser,
-        reads_parser_error: compiler.tofino.reads_parser_error,
-        parsed: gress.parsed(compiler, "ingress_intrinsic_metadata_from_parser_t")?,
-        drop_ctl: asked(compiler, "drop_ctl")?,
         pktgen: asked(compiler, "pktgen")?,
         pktgen_address: asked(compiler, "pktgen_address")?,
         pktgen_length: asked(compiler, "pktgen_length")?,
         tm: for_tm,
-        regions: gress.regions,
+        half: Half {
+            parsers,
+            control,
+            deparser,
+            fatal: match compiler.tofino.reads_parser_error {
+                // Nothing that has no match gets past the parser.
+                true => NO_MATCH,
+                false => u64::MAX,
+            },
+            parsed: gress.parsed(compiler, "ingress_intrinsic_metadata_from_parser_t")?,
+            drop_ctl: asked(compiler, "drop_ctl")?,
+            regions: gress.regions,
+        },
     })
 }
 
-fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Egress, LoadError> {
+fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half, LoadError> {
     let gress = Gress::bind(compiler, package, "egress")?;
     let asked = "egress_intrinsic_metadata_for_deparser_t";
     let parsers = gress.compile_parsers(compiler)?;
@@ -366,10 +369,11 @@ fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Egres
     };
     let deparser = gress.compile_control(compiler, gress.deparser, true)?;
     compiler.tofino.gates = Gates::default();
-    Ok(Egress {
+    Ok(Half {
         parsers,
         control,
         deparser,
+        fatal: 0,
         parsed: gress.parsed(compiler, "egress_intrinsic_metadata_from_parser_t")?,
         drop_ctl: gress.field(compiler, asked, "drop_ctl")?,
         regions: gress.regions,
@@ -405,13 +409,20 @@ impl EgressHeader {
         }
     }
 
-    /// No packet waits here: the queue was empty.
+    /// What the traffic manager tells of a copy that leaves its queue.
     pub(super) fn write(&self, now_ns: u64, copy: &Copied, length: usize, to: &mut Vec<u8>) {
+        let waited = &copy.waited;
         to.resize(self.bytes, 0);
         for (name, at, width) in &self.fields {
             let value = match name.as_str() {
                 "egress_port" => copy.port.into(),
-                "enq_tstamp" => now_ns,
+                "enq_qdepth" => waited.enqueue_cells,
+                "enq_congest_stat" => copy.congestion.0,
+                "enq_tstamp" => waited.enqueued_ns,
+                "deq_qdepth" => waited.dequeue_cells,
+                "deq_congest_stat" => copy.congestion.1,
+                "deq_timedelta" => now_ns.saturating_sub(waited.enqueued_ns),
+                "deflection_flag" => copy.deflected.into(),
                 "egress_rid" => copy.rid.into(),
                 "egress_rid_first" => copy.rid_first.into(),
                 "egress_qid" => copy.qid,

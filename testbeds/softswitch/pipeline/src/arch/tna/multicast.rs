@@ -7,6 +7,7 @@
 use super::Tna;
 use super::fixed::MirrorSession;
 use crate::core::Core;
+use crate::queues::Waited;
 use crate::stats::DropReason;
 
 /// What ingress or a mirror session asks for.
@@ -16,6 +17,8 @@ pub(crate) struct Request {
     pub(crate) groups: [Option<u32>; 2],
     pub(crate) copy_to_cpu: bool,
     pub(crate) bypass: bool,
+    pub(crate) deflects: bool,
+    pub(crate) colour: u64,
     pub(crate) cos: u64,
     pub(crate) cos_for_cpu: u64,
     pub(crate) qid: u64,
@@ -42,6 +45,16 @@ pub(crate) struct Copied {
     pub(crate) cos: u64,
     pub(crate) bypass: bool,
     pub(crate) passes: u32,
+    /// `MeterColor_t`
+    pub(crate) colour: u64,
+    /// May go to where deflected packets go.
+    pub(crate) deflects: bool,
+    /// Went there.
+    pub(crate) deflected: bool,
+    /// In its queue.
+    pub(crate) waited: Waited,
+    /// Of its queue when it joined and when it left.
+    pub(crate) congestion: (u64, u64),
 }
 
 /// A node of a multicast tree.
@@ -87,11 +100,18 @@ impl Tna {
             qid: request.qid,
             cos: request.cos,
             bypass: request.bypass,
+            colour: request.colour,
             passes,
             ..Copied::default()
         };
         if let Some(port) = request.unicast {
-            self.egress(core, now_ns, Copied { port, ..copy }, bytes);
+            let deflects = request.deflects;
+            let copy = Copied {
+                port,
+                deflects,
+                ..copy
+            };
+            self.enqueue(core, now_ns, copy, bytes);
         }
         for group in request.groups.into_iter().flatten() {
             let copies = core.multicast_copies(group, request, copy);
@@ -99,13 +119,19 @@ impl Tna {
                 core.stats.drop(DropReason::EmptyGroup);
             }
             for copy in copies.unwrap_or_default() {
-                self.egress(core, now_ns, copy, bytes);
+                self.enqueue(core, now_ns, copy, bytes);
             }
         }
         if request.copy_to_cpu {
             let port = core.tofino.cpu_port(core.config.cpu_port);
             let cos = request.cos_for_cpu;
-            self.egress(core, now_ns, Copied { port, cos, ..copy }, bytes);
+            let copy = Copied {
+                port,
+                cos,
+                rid_first: true,
+                ..copy
+            };
+            self.enqueue(core, now_ns, copy, bytes);
         }
     }
 
@@ -129,6 +155,7 @@ impl Tna {
                 hashes,
                 qid,
                 cos,
+                colour,
                 max_length,
             } = session;
             let request = Request {
@@ -142,7 +169,9 @@ impl Tna {
                 qid: qid.into(),
                 cos: cos.into(),
                 cos_for_cpu: cos.into(),
+                colour: colour.into(),
                 bypass: false,
+                deflects: false,
             };
             let length = max_length.map_or(bytes.len(), |n| bytes.len().min(n as usize));
             self.replicate(core, now_ns, &request, &bytes[..length], passes);
@@ -162,7 +191,7 @@ impl Tna {
                 passes,
                 ..Copied::default()
             };
-            self.egress(core, now_ns, copy, session.cut(bytes));
+            self.enqueue(core, now_ns, copy, session.cut(bytes));
         }
     }
 }

@@ -6,12 +6,14 @@
 use super::PIPES;
 use crate::core::{Job, Path};
 use crate::error::ExternError;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of a pipe's buffer.
 const BUFFER: usize = 16 * 1024;
 /// Applications: 8 of a Tofino 1, 16 of a Tofino 2.
 const APPS: [u8; 2] = [8, 16];
+/// Batches of a start, packets of a batch at most: their numbers have 16 bits.
+const BATCHES: u32 = 1 << 16;
 /// Packets that wait, at most: more are not made.
 const LIMIT: usize = 65_536;
 
@@ -28,9 +30,9 @@ pub enum Trigger {
         /// ns; at least 1
         period_ns: u64,
     },
-    /// A port of the pipe goes down.
+    /// A port of the pipe goes down that [`Switch::watch_port_down`](crate::Switch::watch_port_down) was told of.
     PortDown,
-    /// A packet comes back through the pipe's recirculation whose first 32 bits are `value` where `mask` is set.
+    /// A packet comes back through the generator's own port whose first 32 bits are `value` where `mask` is set.
     Recirculation {
         /// Of the packet.
         value: u32,
@@ -50,11 +52,11 @@ pub struct GeneratorApp {
     pub offset: usize,
     /// Bytes of the packet.
     pub length: usize,
-    /// Batches at each start.
-    pub batches: u16,
-    /// Packets of a batch.
-    pub packets: u16,
-    /// Between batches, ns.
+    /// Batches at each start, 65,536 at most.
+    pub batches: u32,
+    /// Packets of a batch, 65,536 at most.
+    pub packets: u32,
+    /// From the start of a batch to the start of the next, ns; a batch that takes longer is followed at once.
     pub batch_gap_ns: u64,
     /// Between packets of a batch, ns.
     pub packet_gap_ns: u64,
@@ -67,6 +69,8 @@ pub(crate) struct Generator {
     tofino2: bool,
     buffers: BTreeMap<u32, Vec<u8>>,
     apps: BTreeMap<(u32, u8), GeneratorApp>,
+    /// Applications and ports that a port's going down starts, once.
+    watched: BTreeSet<(u8, u32)>,
     /// When an application with a timer starts next.
     timers: BTreeMap<(u32, u8), u64>,
     /// Packets to come, in order of time.
@@ -112,7 +116,8 @@ impl Generator {
             return there.map(drop).ok_or(ExternError::NotFound);
         };
         let end = config.offset.checked_add(config.length);
-        if end.is_none_or(|end| end > BUFFER) || config.port > 0x7f {
+        let many = config.batches > BATCHES || config.packets > BATCHES;
+        if end.is_none_or(|end| end > BUFFER) || config.port > 0x7f || many {
             return Err(ExternError::OutOfRange);
         }
         match config.trigger {
@@ -138,9 +143,24 @@ impl Generator {
             .collect()
     }
 
+    /// The port's next going down starts the application.
+    pub(super) fn watch(&mut self, app: u8, port: u32) -> Result<(), ExternError> {
+        let waits = self.apps.get(&(port >> 7, app));
+        match waits.map(|a| a.trigger) {
+            Some(Trigger::PortDown) => {
+                self.watched.insert((app, port));
+                Ok(())
+            }
+            _ => Err(ExternError::NotFound),
+        }
+    }
+
     pub(super) fn port_down(&mut self, now_ns: u64, port: u32) {
         let pipe = port >> 7;
         for app in self.triggered(pipe, |t| t == Trigger::PortDown) {
+            if !self.watched.remove(&(app, port)) {
+                continue;
+            }
             let port = port.to_be_bytes();
             self.start(now_ns, pipe, app, |_, packet| {
                 let mut header = [0, 0, port[2] & 1, port[3], 0, 0];
@@ -162,13 +182,16 @@ impl Generator {
         let wanted = |t: Trigger| matches!(t, Trigger::Recirculation { value, mask } if (key ^ value) & mask == 0);
         let tofino2 = self.tofino2;
         for app in self.triggered(pipe, wanted) {
-            let [_, a, b, c] = key.to_be_bytes();
+            let [_, high, ..] = key.to_be_bytes();
             self.start(now_ns, pipe, app, |batch, packet| {
-                let (batch, packet) = (batch.to_be_bytes(), packet.to_be_bytes());
+                let packet = packet.to_be_bytes();
                 if tofino2 {
+                    let batch = batch.to_be_bytes();
                     [0, 0, batch[0], batch[1], packet[0], packet[1]]
                 } else {
-                    [0, a, b, c, packet[0], packet[1]]
+                    // The lower half of the key counts the batches.
+                    let low = (key as u16).wrapping_add(batch).to_be_bytes();
+                    [0, high, low[0], low[1], packet[0], packet[1]]
                 }
             });
         }
@@ -214,18 +237,18 @@ impl Generator {
         // Tofino 1: 3 bits of padding, 2 of pipe, 3 of application; Tofino 2: 2, 2 and 4.
         let shift = if self.tofino2 { 4 } else { 3 };
         let first = (pipe as u8 & 3) << shift | app;
-        let mut due = now_ns;
+        let (mut last, mut batch_start) = (now_ns, now_ns);
         for batch in 0..config.batches {
+            let mut due = last.max(batch_start);
             for packet in 0..config.packets {
-                let mut bytes = header(batch, packet).to_vec();
+                let mut bytes = header(batch as u16, packet as u16).to_vec();
                 bytes[0] |= first;
                 bytes.extend_from_slice(&body);
                 self.wait(due, pipe << 7 | config.port, bytes);
-                if packet + 1 < config.packets {
-                    due = due.saturating_add(config.packet_gap_ns);
-                }
+                last = due;
+                due = due.saturating_add(config.packet_gap_ns);
             }
-            due = due.saturating_add(config.batch_gap_ns);
+            batch_start = batch_start.saturating_add(config.batch_gap_ns);
         }
     }
 

@@ -1,0 +1,93 @@
+//! Queue admission and the queues between ingress and egress (TNA 5.7.4, 5.7.5).
+//!
+//! A copy's queue is its `qid` at its port. It is refused where its queue is full, or deeper than its colour allows; a unicast
+//! packet that asks for it then goes where deflected packets go, once.
+
+use super::Tna;
+use super::multicast::Copied;
+use crate::core::{Core, Job, Path};
+use crate::queues::{Admission, Waited};
+use crate::stats::DropReason;
+
+impl Tna {
+    /// A copy on its way to its port.
+    pub(super) fn enqueue(&self, core: &mut Core, now_ns: u64, mut copy: Copied, bytes: &[u8]) {
+        if !core.tofino.is_port(&core.config.ports, copy.port) {
+            core.stats.drop(DropReason::InvalidPort);
+            return;
+        }
+        let cells = core.queues.cells(copy.port, copy.qid);
+        copy.congestion.0 = core.tofino.congestion(cells);
+        let full = core.queues.admit(now_ns, copy.port, copy.qid) == Admission::Full;
+        if full || refuses(copy.congestion.0, copy.colour) {
+            match core.tofino.deflection().filter(|_| copy.deflects) {
+                Some((port, qid)) => {
+                    let deflected = Copied {
+                        port,
+                        qid: qid.into(),
+                        deflects: false,
+                        deflected: true,
+                        ..copy
+                    };
+                    self.enqueue(core, now_ns, deflected, bytes);
+                }
+                None => core.stats.drop(DropReason::QueueFull),
+            }
+            return;
+        }
+        let job = Job {
+            path: Path::Unicast,
+            port: copy.port,
+            instance: copy.rid,
+            class: copy.qid,
+            passes: copy.passes,
+            ..Job::default()
+        };
+        if core.passes_straight(now_ns, job, bytes, |_, kept| kept.extend(packed(&copy))) {
+            copy.waited = Waited::not(now_ns);
+            copy.congestion.1 = copy.congestion.0;
+            self.egress(core, now_ns, copy, bytes);
+        }
+    }
+
+    /// A copy that has waited for its port.
+    pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
+        let mut copy = unpacked(job);
+        copy.waited = *waited;
+        copy.congestion.1 = core.tofino.congestion(waited.dequeue_cells);
+        self.egress(core, now_ns, copy, &job.bytes);
+    }
+}
+
+/// Whether a queue so congested takes no packets of that colour.
+fn refuses(congestion: u64, colour: u64) -> bool {
+    match colour & 3 {
+        0 => congestion > 2,
+        3 => congestion > 0,
+        _ => congestion > 1,
+    }
+}
+
+/// What a waiting job does not say itself.
+fn packed(copy: &Copied) -> [u64; 5] {
+    let flags = [copy.rid_first, copy.bypass, copy.deflected];
+    let flags = flags.iter().fold(0, |all, f| all << 1 | u64::from(*f));
+    [flags, copy.qid, copy.cos, copy.colour, copy.congestion.0]
+}
+
+fn unpacked(job: &Job) -> Copied {
+    let word = |i: usize| job.meta.get(i).copied().unwrap_or(0);
+    Copied {
+        port: job.port,
+        rid: job.instance,
+        rid_first: word(0) & 4 != 0,
+        bypass: word(0) & 2 != 0,
+        deflected: word(0) & 1 != 0,
+        qid: word(1),
+        cos: word(2),
+        colour: word(3),
+        passes: job.passes,
+        congestion: (word(4), 0),
+        ..Copied::default()
+    }
+}

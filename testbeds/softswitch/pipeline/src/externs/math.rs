@@ -1,0 +1,158 @@
+//! The math unit of a stateful ALU (TNA 7.13.1.1): an approximation of x, x², √x and their inverses by a table of 16 bytes.
+//!
+//! The operand is brought to the form i / 8 · 2^e, i of 4 bits; the result is data[i] · 2^(f(e) + scale), where f(e) is e, 2e or
+//! e / 2, negated for inverses. For roots e is even, and i may begin at 4. What does not fit the result's type is cut off.
+
+/// A configured unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MathUnit {
+    /// Inverts the exponent.
+    pub invert: bool,
+    /// −1, 0, 1: halves, keeps, doubles the exponent.
+    pub shift: i8,
+    /// Of the result: −32 … 31.
+    pub scale: i8,
+    /// By i.
+    pub data: [u8; 16],
+}
+
+impl MathUnit {
+    /// `a / b` times x to the power of 2^shift, inverted if wanted: the table that comes nearest, rounded half to even.
+    pub fn of(invert: bool, shift: i8, a: u64, b: u64) -> MathUnit {
+        let function = |i: usize| {
+            let x = i as f64 / 8.0;
+            let y = match shift {
+                -1 => x.sqrt(),
+                0 => x,
+                _ => x * x,
+            };
+            if invert { 1.0 / y } else { y }
+        };
+        let first = if shift < 0 { 4 } else { 8 };
+        let largest = (first..16).map(function).fold(0.0, f64::max);
+        let mut factor = a as f64 / b.max(1) as f64;
+        // The largest result has 8 bits.
+        let mut scale = 0;
+        while factor * largest >= 256.0 && scale < 31 {
+            (factor, scale) = (factor / 2.0, scale + 1);
+        }
+        while factor * largest < 128.0 && scale > -32 {
+            (factor, scale) = (factor * 2.0, scale - 1);
+        }
+        let mut data = [0; 16];
+        for (i, entry) in data.iter_mut().enumerate().skip(first) {
+            // Casts of floats saturate.
+            *entry = (function(i) * factor).round_ties_even() as u8;
+        }
+        MathUnit {
+            invert,
+            shift,
+            scale,
+            data,
+        }
+    }
+
+    /// The result for an operand of up to 32 bits, before it is cut to its type.
+    pub fn execute(&self, x: u64) -> u64 {
+        let Some(top) = x.checked_ilog2() else {
+            return moved(self.data[0], self.scale.into());
+        };
+        // For roots an even exponent, the next one if this is odd.
+        let exponent = if self.shift < 0 {
+            top.next_multiple_of(2)
+        } else {
+            top
+        };
+        let i = if exponent >= 3 {
+            x >> (exponent - 3)
+        } else {
+            x << (3 - exponent)
+        };
+        let exponent = exponent as i32;
+        let exponent = match self.shift {
+            -1 => exponent / 2,
+            0 => exponent,
+            _ => exponent * 2,
+        };
+        let exponent = if self.invert { -exponent } else { exponent };
+        moved(
+            self.data[(i & 15) as usize],
+            exponent + i32::from(self.scale),
+        )
+    }
+}
+
+/// n · 2^by, rounded down.
+fn moved(n: u8, by: i32) -> u64 {
+    let n = u64::from(n);
+    if by < 0 {
+        n.checked_shr(by.unsigned_abs()).unwrap_or(0)
+    } else {
+        n.checked_shl(by.unsigned_abs()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The result is within this share of the truth, or one off.
+    fn near(got: u64, truth: f64, share: f64) {
+        let off = (got as f64 - truth).abs();
+        assert!(off <= (truth * share).max(1.0), "{got}, not {truth}");
+    }
+
+    #[test]
+    fn functions_are_near_the_truth() {
+        for x in [1u64, 2, 3, 7, 8, 15, 16, 100, 1000, 30_000, 65_535] {
+            let f = x as f64;
+            // Four bits of an operand are an eighth off at most, twice that where it is squared.
+            near(MathUnit::of(false, 0, 1, 1).execute(x), f, 0.125);
+            near(MathUnit::of(false, 0, 3, 2).execute(x), f * 1.5, 0.13);
+            near(MathUnit::of(false, 1, 1, 1).execute(x), f * f, 0.25);
+            near(MathUnit::of(false, -1, 1, 1).execute(x), f.sqrt(), 0.14);
+            near(
+                MathUnit::of(true, 0, 1 << 20, 1).execute(x),
+                1_048_576.0 / f,
+                0.13,
+            );
+            near(
+                MathUnit::of(true, 1, 1 << 30, 1).execute(x),
+                1_073_741_824.0 / (f * f),
+                0.28,
+            );
+            near(
+                MathUnit::of(true, -1, 1 << 20, 1).execute(x),
+                1_048_576.0 / f.sqrt(),
+                0.14,
+            );
+        }
+        assert_eq!(MathUnit::of(true, 0, 1, 1).execute(0), 0);
+    }
+
+    #[test]
+    fn powers_of_two_are_exact() {
+        for k in 0..16u32 {
+            let x = 1u64 << k;
+            assert_eq!(MathUnit::of(false, 0, 1, 1).execute(x), x);
+            assert_eq!(MathUnit::of(false, 1, 1, 1).execute(x), x * x);
+            assert_eq!(MathUnit::of(true, 0, 1 << 16, 1).execute(x), (1 << 16) / x);
+        }
+        assert_eq!(MathUnit::of(false, -1, 1, 1).execute(1 << 16), 256);
+    }
+
+    #[test]
+    fn a_table_of_ones_own_is_used_as_it_is() {
+        let data = [9, 1, 2, 3, 4, 5, 6, 7, 80, 90, 100, 110, 120, 130, 140, 150];
+        let unit = MathUnit {
+            invert: false,
+            shift: 0,
+            scale: -3,
+            data,
+        };
+        assert_eq!(unit.execute(0), 1, "9 / 8");
+        assert_eq!(unit.execute(12), 120, "12 / 8 · 2³");
+        assert_eq!(unit.execute(13), 130);
+        assert_eq!(unit.execute(26), 260);
+    }
+}
