@@ -213,7 +213,7 @@ fn malformed_updates_touch_nothing() {
             let sent = send_counted(
                 &mut p4,
                 port(worker(1)),
-                &frame(worker(1), &payload),
+                &frame(worker(1), payload),
                 Outcome::Malformed,
             );
             assert_eq!(sent, [], "{what}");
