@@ -2,6 +2,7 @@
 
 use crate::error::ReplicationError;
 use crate::externs::State;
+use crate::held::Held;
 use crate::queues::{Admission, Queues, sending_ns};
 use crate::reference::Reference;
 use crate::stats::{DropReason, Stats};
@@ -46,7 +47,7 @@ pub(crate) struct Core {
     pub config: Config,
     pub frame: Vec<u64>,
     pub state: State,
-    pub replication: Replication,
+    pub replication: Held<Replication>,
     pub stats: Stats,
     pub trace: Vec<u32>,
     /// What runs blocks at this time.
@@ -74,7 +75,7 @@ impl Core {
             config,
             frame,
             state,
-            replication: Replication::default(),
+            replication: Held::default(),
             stats: Stats::default(),
             trace: Vec::new(),
             reference: None,

@@ -8,6 +8,7 @@
 //!                                       table/, externs/   what blocks look up and keep
 //! poll_transmit(), poll_timeout()       core.rs, queues.rs   replication, egress queues, the recirculation link
 //! insert_entry(…), register_read(…)     control.rs
+//! sibling(), share(), recall()          workers.rs, held.rs   the same tables in several workers
 //! ```
 //!
 //! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers read as 0 and are
@@ -22,6 +23,7 @@ mod entries;
 mod error;
 mod exec;
 mod externs;
+mod held;
 mod op;
 mod profiles;
 mod queues;
@@ -31,6 +33,7 @@ mod stats;
 mod switch;
 mod table;
 mod tracing;
+mod workers;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
 pub use arch::tna::fixed::{MirrorSession, QueueThresholds};

@@ -38,7 +38,7 @@ impl Switch {
 
     /// A port has gone down or come up: members that watch it are picked no more, or again.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
-        for profile in &mut self.core.state.profiles {
+        for profile in self.core.state.profiles.iter_mut() {
             profile.port_is(port, up);
         }
     }

@@ -46,7 +46,7 @@ impl Switch {
     pub fn reconcile(&mut self, now_ns: u64, old: &Switch) -> Result<(), ReconcileError> {
         self.take_profiles(old)?;
         self.take_tables(now_ns, old)?;
-        for set in &old.core.state.value_sets {
+        for set in old.core.state.value_sets.iter() {
             // An empty one says nothing.
             if !set.members.is_empty() {
                 let assigned = self.value_set_assign(&set.name, &set.members);
@@ -67,7 +67,7 @@ impl Switch {
     }
 
     fn take_profiles(&mut self, old: &Switch) -> Result<(), ReconcileError> {
-        for profile in &old.core.state.profiles {
+        for profile in old.core.state.profiles.iter() {
             let name = &profile.spec.name;
             let refused = |error| ReconcileError::Profile {
                 profile: name.clone(),

@@ -173,15 +173,15 @@ impl Machine<'_> {
                     }
                 };
                 pc = next;
-                let table = &mut self.state.tables[apply.table as usize];
                 if table.spec.idle_timeout {
-                    table.touch(found, self.now_ns);
+                    self.state.tables[apply.table as usize].touch(found, self.now_ns);
                 }
+                let bytes = self.packet.len() as u64;
                 if apply.counts {
-                    table.count(found, self.packet.len() as u64);
+                    self.state.count_found(apply.table, found, bytes);
                 }
                 if let Some(slot) = apply.colour {
-                    let bytes = self.packet.len() as u64;
+                    let table = &mut self.state.tables[apply.table as usize];
                     f!(slot) = table.mark(found, meter::GREEN, self.now_ns, bytes);
                 }
             }
@@ -208,12 +208,12 @@ impl Machine<'_> {
             Op::Count { counter, index } => {
                 let index = f!(index);
                 let bytes = self.state.counted(self.packet.len());
-                self.state.counters[counter as usize].count(index, bytes);
+                self.state.count_at(counter, index, bytes);
             }
             Op::CountDirect { table } => {
                 let bytes = self.state.counted(self.packet.len());
                 let found = self.state.found[table as usize];
-                self.state.tables[table as usize].count(found, bytes);
+                self.state.count_found(table, found, bytes);
             }
             Op::MeterDirect { table, colour, d } => {
                 let (colour, bytes) = (f!(colour), self.state.counted(self.packet.len()));

@@ -5,7 +5,7 @@ use super::State;
 impl State {
     /// The first object that differs, by name.
     pub fn difference(&self, other: &State) -> Option<String> {
-        let tables = self.tables.iter().zip(&other.tables);
+        let tables = self.tables.iter().zip(other.tables.iter());
         let counters = self.counters.iter().zip(&other.counters);
         let meters = self.meters.iter().zip(&other.meters);
         let tables = tables.map(|(a, b)| (a.spec.name.as_str(), a.same_effects(b)));

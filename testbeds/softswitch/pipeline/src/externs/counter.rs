@@ -1,5 +1,7 @@
 //! Counters, indexed and direct.
 
+use std::ops::AddAssign;
+
 /// What a cell has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterValue {
@@ -28,6 +30,13 @@ impl Kind {
             _ => return None,
         };
         Some(Kind { packets, bytes })
+    }
+}
+
+impl AddAssign for CounterValue {
+    fn add_assign(&mut self, more: Self) {
+        self.packets = self.packets.wrapping_add(more.packets);
+        self.bytes = self.bytes.wrapping_add(more.bytes);
     }
 }
 
