@@ -1,5 +1,6 @@
 //! `weir switch`: the switch on its own, with the flags that BMv2's users know.
 
+use crate::driver::Workers;
 use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::dump::Dump;
@@ -47,6 +48,13 @@ pub struct Args {
     /// interfaces sees only what the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
+    /// Threads that run packets, each with ports of its own. A program whose packets leave something to later ones (registers,
+    /// meters, idle timeouts), or whose rates are limited, runs on one, and says so.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub workers: u32,
+    /// Keep each worker on a processor of its own.
+    #[arg(long)]
+    pub pin_workers: bool,
     /// Write what passes each port to pcap files in this folder.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
@@ -56,6 +64,9 @@ pub struct Args {
     /// How much the recirculation port carries, such as 10gbps; unlimited if not given.
     #[arg(long, value_name = "RATE", value_parser = rate_bps)]
     pub recirculation_rate: Option<u64>,
+    /// What runs the program: the same results, at different speeds. --trace and --poison always take the reference.
+    #[arg(long, value_enum, default_value_t = Executor::Fast)]
+    pub executor: Executor,
     /// Explain each packet on standard output: states, headers, tables, entries, actions, externs, verdict. Slow.
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub trace: Option<Form>,
@@ -82,6 +93,15 @@ pub struct Args {
     /// Look for included files here.
     #[arg(short = 'I', value_name = "FOLDER")]
     pub include_dirs: Vec<String>,
+}
+
+/// What runs a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Executor {
+    /// A register machine
+    Fast,
+    /// A plain interpreter
+    Reference,
 }
 
 /// A port and the interface behind it, written `1@veth0`.
@@ -260,14 +280,15 @@ fn start(args: Args) -> Result<instance::Instance, String> {
                     .map(|interface| interface.port)
                     .collect(),
             ),
-            executor: match args.poison {
-                Some(_) => pipeline::Executor::Reference,
-                None => pipeline::Executor::Fast,
+            executor: match (args.poison, args.executor) {
+                (None, Executor::Fast) => pipeline::Executor::Fast,
+                _ => pipeline::Executor::Reference,
             },
             poison: args.poison,
             ..pipeline::Config::default()
         },
         trace: args.trace,
+        workers: args.workers as usize,
     };
     let options = p4lang::Options {
         defines: args.defines,
@@ -310,6 +331,10 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         loader: Arc::new(loader),
         program,
         grpc: args.grpc_server_addr,
+        workers: Workers {
+            count: args.workers as usize,
+            pinned: args.pin_workers,
+        },
     };
     let failed = |error| format!("error: P4Runtime at {}: {error}", args.grpc_server_addr);
     let instance = instance::start(config).map_err(failed)?;

@@ -32,6 +32,12 @@ pub trait Dataplane: Send {
     /// The next thing that the control plane is told of, apart from packets.
     fn poll_event(&mut self) -> Option<Event>;
 
+    /// The same program for other workers, where it can run on several: their switches are siblings of this one's
+    /// ([`Switch::sibling`]). They are given away once.
+    fn take_siblings(&mut self) -> Vec<Box<dyn Dataplane>> {
+        Vec::new()
+    }
+
     /// The program's state, for the control plane.
     fn switch(&self) -> &Switch;
     /// The program's state, for the control plane.

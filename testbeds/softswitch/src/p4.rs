@@ -16,6 +16,8 @@ pub struct P4Loader {
     pub config: pipeline::Config,
     /// Whether, and how, each packet's steps are printed.
     pub trace: Option<Form>,
+    /// On how many workers, where that is possible; 0 is as good as 1.
+    pub workers: usize,
 }
 
 impl Loader for P4Loader {
@@ -60,21 +62,49 @@ impl P4Loader {
             switch.set_tracing(true);
         }
         let told = self.trace.or(self.config.poison.map(|_| Form::Text));
+        let siblings = self.siblings(&switch).map_err(refused)?;
         Ok(Program {
             p4info: compiled.p4info,
-            dataplane: Box::new(P4Switch(switch, told)),
+            dataplane: Box::new(P4Switch {
+                switch,
+                told,
+                siblings,
+            }),
         })
     }
 }
 
-/// A program in execution, and how what it tells of packets is printed.
-struct P4Switch(Switch, Option<Form>);
+impl P4Loader {
+    /// The program for the workers beside the first; none, with a warning, if it cannot run on several.
+    fn siblings(&self, switch: &Switch) -> Result<Vec<Switch>, pipeline::LoadError> {
+        let others = 1..self.workers.max(1);
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let reasons = switch.bound_to_one_worker();
+        if !reasons.is_empty() {
+            let (workers, reasons) = (self.workers, reasons.join("; "));
+            tracing::warn!("the program runs on one worker, not {workers}: {reasons}");
+            return Ok(Vec::new());
+        }
+        others.map(|number| switch.sibling(number as u64)).collect()
+    }
+}
+
+/// A program in execution.
+struct P4Switch {
+    switch: Switch,
+    /// How what it tells of packets is printed.
+    told: Option<Form>,
+    /// The same for other workers.
+    siblings: Vec<Switch>,
+}
 
 impl P4Switch {
     /// Prints what the program told since the last time.
     fn print_events(&mut self) {
-        let Some(form) = self.1 else { return };
-        let (events, lost) = self.0.take_events();
+        let Some(form) = self.told else { return };
+        let (events, lost) = self.switch.take_events();
         let mut output = std::io::stdout().lock();
         let text = render(&events, lost, form, output.is_terminal());
         // Nobody may be reading; packets go on.
@@ -86,49 +116,65 @@ impl P4Switch {
 
 impl Dataplane for P4Switch {
     fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
-        self.0.handle_packet(now_ns, port, frame);
+        self.switch.handle_packet(now_ns, port, frame);
         self.print_events();
     }
 
     fn handle_timeout(&mut self, now_ns: u64) {
-        self.0.handle_timeout(now_ns);
+        self.switch.handle_timeout(now_ns);
         self.print_events();
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        self.0.poll_timeout()
+        self.switch.poll_timeout()
     }
 
     fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.0.poll_transmit().map(|transmit| Transmit {
+        self.switch.poll_transmit().map(|transmit| Transmit {
             port: transmit.port,
             frame: transmit.bytes,
         })
     }
 
     fn recycle(&mut self, frame: Vec<u8>) {
-        self.0.recycle(frame);
+        self.switch.recycle(frame);
     }
 
     fn drops(&self) -> Vec<(String, u64)> {
-        let drops = self.0.stats().drops().filter(|(_, frames)| *frames > 0);
+        let drops = self
+            .switch
+            .stats()
+            .drops()
+            .filter(|(_, frames)| *frames > 0);
         drops
             .map(|(reason, frames)| (reason.name().to_owned(), frames))
             .collect()
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        if let Some((table, entry)) = self.0.poll_idle() {
+        if let Some((table, entry)) = self.switch.poll_idle() {
             return Some(Event::Idle(table, Box::new(entry)));
         }
-        self.0.poll_digest().map(Event::Digest)
+        self.switch.poll_digest().map(Event::Digest)
+    }
+
+    fn take_siblings(&mut self) -> Vec<Box<dyn Dataplane>> {
+        let siblings = std::mem::take(&mut self.siblings).into_iter();
+        let plain = |switch| P4Switch {
+            switch,
+            told: self.told,
+            siblings: Vec::new(),
+        };
+        siblings
+            .map(|switch| Box::new(plain(switch)) as Box<dyn Dataplane>)
+            .collect()
     }
 
     fn switch(&self) -> &Switch {
-        &self.0
+        &self.switch
     }
 
     fn switch_mut(&mut self) -> &mut Switch {
-        &mut self.0
+        &mut self.switch
     }
 }

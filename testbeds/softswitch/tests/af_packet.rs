@@ -5,7 +5,7 @@
 
 mod support;
 
-use softswitch::driver;
+use softswitch::driver::{self, Workers};
 use softswitch::ports::dump::Dump;
 use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, pcap};
 use std::io::Write;
@@ -218,8 +218,12 @@ fn a_switch_forwards_between_interfaces_and_captures() {
     let captured = |name| -> Box<dyn PortIo> {
         Box::new(Dump::new(open(name, Io::Auto), folder.path()).unwrap())
     };
-    let driver::Driver { handle, thread, .. } =
-        driver::start(vec![(1, captured("s1")), (2, captured("s2"))], CPU_PORT).unwrap();
+    let driver::Driver { handle, thread, .. } = driver::start(
+        vec![(1, captured("s1")), (2, captured("s2"))],
+        CPU_PORT,
+        Workers::default(),
+    )
+    .unwrap();
     let mut program = program().dataplane;
     let key = vec![p4lang::runtime::FieldMatch {
         field: "dst".into(),

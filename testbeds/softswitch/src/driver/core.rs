@@ -1,34 +1,13 @@
-//! Program, ports and counters: what a turn of frames and a command work on.
+//! What commands work on: all workers, while none of them runs.
 
-use super::FRAMES_PER_TURN;
-use crate::dataplane::{Dataplane, Event, Transmit};
-use crate::ports::{PortIo, Sink};
+use super::crossing::Inbox;
+use super::fleet::{Fleet, Lost};
+use super::port::{Port, PortCounters};
+use super::worker::{Worker, elapsed_ns};
+use crate::dataplane::Dataplane;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
-
-/// Frames and bytes at one port, seen from the switch.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PortCounters {
-    /// The port's number.
-    pub port: u32,
-    /// What stands behind it.
-    pub name: String,
-    /// Received and processed.
-    pub rx_frames: u64,
-    /// Without FCS.
-    pub rx_bytes: u64,
-    /// Handed to the link, less those known to be lost.
-    pub tx_frames: u64,
-    /// Without FCS; of frames handed to the link.
-    pub tx_bytes: u64,
-    /// Received and not processed.
-    pub rx_errors: u64,
-    /// Of these, frames that came while too many others waited for the switch.
-    pub rx_overflow: u64,
-    /// Lost at a link that was full or down.
-    pub tx_errors: u64,
-}
+use std::sync::Arc;
+use std::time::Instant;
 
 /// What became of the packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,109 +24,115 @@ pub struct Statistics {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A port and its state.
-pub(super) struct Port {
-    pub(super) io: Box<dyn PortIo>,
-    counters: PortCounters,
-    /// Has frames, as far as is known.
-    ready: bool,
-    unflushed: bool,
-    failed: bool,
-}
-
-impl Port {
-    pub(super) fn new(number: u32, io: Box<dyn PortIo>) -> Self {
-        Self {
-            counters: PortCounters {
-                port: number,
-                name: io.name().to_owned(),
-                ..Default::default()
-            },
-            io,
-            ready: false,
-            unflushed: false,
-            failed: false,
-        }
-    }
-
-    fn send(&mut self, frame: &[u8]) {
-        self.counters.tx_frames += 1;
-        self.counters.tx_bytes += frame.len() as u64;
-        self.unflushed = true;
-        if let Err(error) = self.io.send(frame) {
-            tracing::warn!(port = self.counters.port, %error, "frame lost");
-            self.lost(1);
-        }
-    }
-
-    fn flush(&mut self) {
-        self.unflushed = false;
-        match self.io.flush() {
-            Ok(lost) => self.lost(lost as u64),
-            Err(error) => {
-                tracing::warn!(port = self.counters.port, %error, "frames lost");
-                self.lost(1);
-            }
-        }
-    }
-
-    fn lost(&mut self, frames: u64) {
-        self.counters.tx_errors += frames;
-        self.counters.tx_frames = self.counters.tx_frames.saturating_sub(frames);
-    }
-
-    /// The counters, with what the kernel has counted meanwhile.
-    fn read_counters(&mut self) -> &PortCounters {
-        let overflow = self.io.overflow();
-        self.counters.rx_overflow += overflow;
-        self.counters.rx_errors += overflow;
-        &self.counters
-    }
-}
-
-/// Frames that end outside the program.
-#[derive(Debug, Clone, Copy, Default)]
-struct Drops {
-    no_pipeline: u64,
-    no_such_port: u64,
-    control_plane_too_slow: u64,
-    /// No frames: digest messages and idle entries.
-    notifications_lost: u64,
-}
-
 /// What commands work on.
 pub struct Core {
-    active: Option<Box<dyn Dataplane>>,
+    /// The first, which the thread that runs commands works on; and, between [`Core::gather`] and [`Core::scatter`], the others.
+    workers: Vec<Worker>,
+    /// Where the others are. None: there are none.
+    fleet: Option<Arc<Fleet>>,
     saved: Option<Box<dyn Dataplane>>,
-    /// In order of number.
-    ports: Vec<Port>,
     cpu_port: u32,
-    packet_in: mpsc::Sender<Event>,
     origin: Instant,
-    statistics: Statistics,
-    drops: Drops,
+    packets_out: u64,
+    /// Of programs that ran before, and of packets-out without one.
+    past_drops: BTreeMap<String, u64>,
+    /// Ports have been given to other workers.
+    moved: bool,
     stopped: bool,
 }
 
 impl Core {
-    /// `ports` in order of number.
-    pub(super) fn new(ports: Vec<Port>, cpu_port: u32, packet_in: mpsc::Sender<Event>) -> Self {
+    pub(super) fn new(
+        first: Worker,
+        fleet: Option<Arc<Fleet>>,
+        cpu_port: u32,
+        origin: Instant,
+    ) -> Self {
         Self {
-            active: None,
+            workers: vec![first],
+            fleet,
             saved: None,
-            ports,
             cpu_port,
-            packet_in,
-            origin: Instant::now(),
-            statistics: Statistics::default(),
-            drops: Drops::default(),
+            origin,
+            packets_out: 0,
+            past_drops: BTreeMap::new(),
+            moved: false,
             stopped: false,
+        }
+    }
+
+    /// Takes the other workers over, before they have begun.
+    pub(super) fn add(&mut self, others: impl Iterator<Item = Worker>) {
+        self.workers.extend(others);
+    }
+
+    /// Of all workers, if there are several.
+    pub(super) fn inboxes(&self) -> Option<Arc<[Inbox]>> {
+        self.fleet.as_ref().map(|fleet| fleet.inboxes())
+    }
+
+    /// How many workers are here: all, while they are gathered.
+    pub(super) fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// The worker of this thread.
+    pub(super) fn first(&mut self) -> &mut Worker {
+        &mut self.workers[0]
+    }
+
+    /// Stops all other workers between two batches and takes them over, with what they have counted.
+    pub(super) fn gather(&mut self) -> Result<(), Lost> {
+        let Some(fleet) = &self.fleet else {
+            return Ok(());
+        };
+        fleet.shut(&mut self.workers)?;
+        let (first, others) = self.workers.split_at_mut(1);
+        if let Some(program) = &mut first[0].program {
+            let siblings = others.iter_mut().filter_map(|other| other.program.as_mut());
+            program
+                .switch_mut()
+                .recall(siblings.map(|sibling| sibling.switch_mut()));
+        }
+        Ok(())
+    }
+
+    /// Lets them go on.
+    pub(super) fn scatter(&mut self) {
+        self.tell_failed_ports();
+        let Some(fleet) = &self.fleet else {
+            return;
+        };
+        let (first, others) = self.workers.split_at_mut(1);
+        if let Some(program) = &mut first[0].program {
+            for sibling in others.iter_mut().filter_map(|other| other.program.as_mut()) {
+                program.switch_mut().share(sibling.switch_mut());
+            }
+        }
+        fleet.open(&mut self.workers, std::mem::take(&mut self.moved));
+    }
+
+    /// Whether the workers are to be gathered though there is no command.
+    pub(super) fn wants_control(&self) -> bool {
+        let first = &self.workers[0];
+        let asked = first.crossing.as_ref();
+        !first.failed.is_empty() || asked.is_some_and(|crossing| crossing.inbox().takes_control())
+    }
+
+    fn tell_failed_ports(&mut self) {
+        for worker in 0..self.workers.len() {
+            for port in std::mem::take(&mut self.workers[worker].failed) {
+                if let Some(program) = &mut self.workers[0].program {
+                    program.switch_mut().set_port_up(port, false);
+                }
+            }
         }
     }
 
     /// The program that the control plane writes to: a saved one, else the running one.
     pub fn target(&mut self) -> Option<&mut (dyn Dataplane + 'static)> {
-        self.saved.as_deref_mut().or(self.active.as_deref_mut())
+        let running = self.workers[0].program.as_deref_mut();
+        self.saved.as_deref_mut().or(running)
     }
 
     /// The time, and the state of the program that the control plane writes to.
@@ -166,64 +151,115 @@ impl Core {
         let Some(mut program) = self.saved.take() else {
             return false;
         };
-        for port in self.ports.iter().filter(|port| port.failed) {
+        let ports = || self.workers.iter().flat_map(|worker| &worker.ports);
+        for port in ports().filter(|port| port.failed) {
             program.switch_mut().set_port_up(port.counters.port, false);
         }
         // What the old program still held (recirculating frames) ends with it.
-        for (reason, frames) in self.active.iter().flat_map(|program| program.drops()) {
-            *self.statistics.drops.entry(reason).or_default() += frames;
+        let old = self.workers[0].program.iter();
+        for (reason, frames) in old.flat_map(|program| program.drops()) {
+            *self.past_drops.entry(reason).or_default() += frames;
         }
-        self.active = Some(program);
+        let mut siblings = program.take_siblings();
+        let runs_everywhere = 1 + siblings.len() >= self.workers.len();
+        siblings.truncate(if runs_everywhere {
+            self.workers.len() - 1
+        } else {
+            0
+        });
+        let mut programs = std::iter::once(program).chain(siblings);
+        for worker in &mut self.workers {
+            worker.program = programs.next();
+        }
+        self.distribute(if runs_everywhere {
+            self.workers.len()
+        } else {
+            1
+        });
         true
+    }
+
+    /// Gives the ports to the first `count` workers, in turn.
+    pub(super) fn distribute(&mut self, count: usize) {
+        let mut ports: Vec<Port> = Vec::new();
+        for worker in &mut self.workers {
+            // What others have sent here leaves before the port does.
+            worker.take_crossed();
+            worker.transmit();
+            ports.append(&mut worker.ports);
+        }
+        ports.sort_by_key(|port| port.counters.port);
+        self.moved = true;
+        let numbers = ports.iter().map(|port| port.counters.port);
+        let routes = numbers.enumerate().map(|(i, port)| (port, i % count));
+        let routes: Arc<[(u32, usize)]> = routes.collect();
+        for (position, port) in ports.into_iter().enumerate() {
+            self.workers[position % count].ports.push(port);
+        }
+        for worker in &mut self.workers {
+            worker.generation += 1;
+            if let Some(crossing) = &mut worker.crossing {
+                crossing.set_routes(Arc::clone(&routes));
+            }
+        }
     }
 
     /// Gives the running program a frame as if it had arrived on the CPU port.
     pub fn packet_out(&mut self, frame: &[u8]) {
-        self.statistics.packets_out += 1;
+        self.packets_out += 1;
         let now = elapsed_ns(self.origin);
-        match &mut self.active {
+        let first = &mut self.workers[0];
+        match &mut first.program {
             Some(program) => program.handle_packet(now, self.cpu_port, frame),
-            None => self.drops.no_pipeline += 1,
+            None => first.drops.no_pipeline += 1,
         }
     }
 
     /// In order of port number.
     #[must_use]
     pub fn port_counters(&mut self) -> Vec<PortCounters> {
-        self.ports
-            .iter_mut()
+        let workers = self.workers.iter_mut();
+        let mut counters: Vec<PortCounters> = workers
+            .flat_map(|worker| &mut worker.ports)
             .map(|port| port.read_counters().clone())
-            .collect()
+            .collect();
+        counters.sort_by_key(|counters| counters.port);
+        counters
     }
 
     /// Up to now.
     #[must_use]
     pub fn statistics(&mut self) -> Statistics {
-        let mut statistics = self.statistics.clone();
+        let mut statistics = Statistics {
+            packets_out: self.packets_out,
+            drops: self.past_drops.clone(),
+            ..Statistics::default()
+        };
         let mut overflow = 0;
-        for port in &mut self.ports {
-            let counters = port.read_counters();
+        for counters in self.port_counters() {
             statistics.rx_frames += counters.rx_frames;
             statistics.tx_frames += counters.tx_frames;
             overflow += counters.rx_overflow;
         }
-        let own = [
-            ("no pipeline", self.drops.no_pipeline),
-            ("no such port", self.drops.no_such_port),
-            ("control plane too slow", self.drops.control_plane_too_slow),
-            (
-                "notification lost: control plane too slow",
-                self.drops.notifications_lost,
-            ),
-            ("receive queue full", overflow),
-        ];
-        let own = own
-            .into_iter()
-            .filter(|(_, frames)| *frames > 0)
-            .map(|(reason, frames)| (reason.to_owned(), frames));
-        let programs = self.active.iter().flat_map(|program| program.drops());
-        for (reason, frames) in own.chain(programs) {
-            *statistics.drops.entry(reason).or_default() += frames;
+        let mut add = |reason: &str, frames| {
+            if frames > 0 {
+                *statistics.drops.entry(reason.to_owned()).or_default() += frames;
+            }
+        };
+        add("receive queue full", overflow);
+        for worker in &self.workers {
+            statistics.packets_in += worker.packets_in;
+            let drops = &worker.drops;
+            add("no pipeline", drops.no_pipeline);
+            add("no such port", drops.no_such_port);
+            add("control plane too slow", drops.control_plane_too_slow);
+            let lost = drops.notifications_lost;
+            add("notification lost: control plane too slow", lost);
+            add("worker too slow", drops.worker_too_slow);
+        }
+        let programs = self.workers[0].program.iter();
+        for (reason, frames) in programs.flat_map(|program| program.drops()) {
+            add(&reason, frames);
         }
         statistics
     }
@@ -236,152 +272,4 @@ impl Core {
     pub(super) fn has_stopped(&self) -> bool {
         self.stopped
     }
-
-    /// One batch from each port that has frames, run to completion; whether there were any.
-    pub(super) fn turn(&mut self) -> bool {
-        self.run_due();
-        let mut busy = false;
-        for position in 0..self.ports.len() {
-            if std::mem::take(&mut self.ports[position].ready) || self.always_ready(position) {
-                busy |= self.receive(position);
-            }
-        }
-        self.transmit();
-        busy
-    }
-
-    /// Takes a batch from one port; whether there was one.
-    fn receive(&mut self, position: usize) -> bool {
-        let port = &mut self.ports[position];
-        let mut batch = Batch {
-            active: self.active.as_deref_mut(),
-            origin: self.origin,
-            now: 0,
-            counters: &mut port.counters,
-            unhandled: &mut self.drops.no_pipeline,
-        };
-        match port.io.receive(FRAMES_PER_TURN, &mut batch) {
-            Ok(received) => {
-                port.counters.rx_errors += received.errors as u64;
-                received.frames + received.errors > 0
-            }
-            Err(error) => {
-                tracing::warn!(port = port.counters.port, name = port.io.name(), %error, "port failed");
-                port.failed = true;
-                if let Some(program) = &mut self.active {
-                    program.switch_mut().set_port_up(port.counters.port, false);
-                }
-                false
-            }
-        }
-    }
-
-    /// Sends what the program has for its ports and for the control plane.
-    pub(super) fn transmit(&mut self) {
-        while let Some(Transmit { port, frame }) = self
-            .active
-            .as_mut()
-            .and_then(|program| program.poll_transmit())
-        {
-            if let Ok(position) = self
-                .ports
-                .binary_search_by_key(&port, |port| port.counters.port)
-            {
-                self.ports[position].send(&frame);
-                if let Some(program) = &mut self.active {
-                    program.recycle(frame);
-                }
-            } else if port == self.cpu_port {
-                match self.packet_in.try_send(Event::Packet(frame)) {
-                    Ok(()) => self.statistics.packets_in += 1,
-                    Err(_) => self.drops.control_plane_too_slow += 1,
-                }
-            } else {
-                self.drops.no_such_port += 1;
-            }
-        }
-        while let Some(event) = self.active.as_mut().and_then(|p| p.poll_event()) {
-            if self.packet_in.try_send(event).is_err() {
-                self.drops.notifications_lost += 1;
-            }
-        }
-        for port in self.ports.iter_mut().filter(|port| port.unflushed) {
-            port.flush();
-        }
-    }
-
-    /// A port without a descriptor has to be asked. Its frames (those of a file) wait for a program.
-    fn always_ready(&self, position: usize) -> bool {
-        let port = &self.ports[position];
-        !port.failed && port.io.fd().is_none() && self.active.is_some()
-    }
-
-    /// Marks the ports of which it can be seen that they have frames; whether there are any.
-    pub(super) fn mark_arrived(&mut self) -> bool {
-        let mut any = false;
-        for port in &mut self.ports {
-            if !port.failed && port.io.has_arrived() == Some(true) {
-                port.ready = true;
-                any = true;
-            }
-        }
-        any
-    }
-
-    /// What the kernel says about a port.
-    pub(super) fn mark_ready(&mut self, position: usize) {
-        self.ports[position].ready = !self.ports[position].failed;
-    }
-
-    pub(super) fn failed(&self, position: usize) -> bool {
-        self.ports[position].failed
-    }
-
-    fn run_due(&mut self) {
-        if let Some(program) = &mut self.active
-            && let Some(due) = program.poll_timeout()
-        {
-            let now = elapsed_ns(self.origin);
-            if due <= now {
-                program.handle_timeout(now);
-            }
-        }
-    }
-
-    /// How long nothing will happen unless something arrives.
-    pub(super) fn idle_time(&self) -> Option<Duration> {
-        let due = self.active.as_ref()?.poll_timeout()?;
-        Some(Duration::from_nanos(
-            due.saturating_sub(elapsed_ns(self.origin)),
-        ))
-    }
-}
-
-/// A batch of frames on its way into the program.
-struct Batch<'a> {
-    active: Option<&'a mut (dyn Dataplane + 'static)>,
-    origin: Instant,
-    now: u64,
-    counters: &'a mut PortCounters,
-    unhandled: &'a mut u64,
-}
-
-impl Sink for Batch<'_> {
-    // Not once a turn: a frame must not have a time of before its arrival, or it would be held for less than its delay.
-    fn arrived(&mut self) {
-        self.now = elapsed_ns(self.origin);
-    }
-
-    fn frame(&mut self, frame: &[u8]) {
-        self.counters.rx_frames += 1;
-        self.counters.rx_bytes += frame.len() as u64;
-        match &mut self.active {
-            Some(program) => program.handle_packet(self.now, self.counters.port, frame),
-            None => *self.unhandled += 1,
-        }
-    }
-}
-
-fn elapsed_ns(origin: Instant) -> u64 {
-    u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

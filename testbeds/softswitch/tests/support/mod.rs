@@ -57,6 +57,7 @@ pub fn switch(program: Option<Program>) -> (Instance, MemoryLink, MemoryLink) {
         loader: Arc::new(loader()),
         program: program.map(|program| (program, PROGRAM.to_vec())),
         grpc: "127.0.0.1:0".parse().unwrap(),
+        workers: Default::default(),
     };
     (start(config).unwrap(), link1, link2)
 }

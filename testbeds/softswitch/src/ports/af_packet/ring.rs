@@ -5,7 +5,7 @@
 //! a capture may wait for and a switch may not (docs/decisions).
 
 use super::slots::{self, Arrived, BLOCK, HEADROOM, PER_BLOCK, SEND_ROOM, SLOT, Slots};
-use super::socket::{PacketSocket, stripped_tag};
+use super::socket::{ETHERNET_HEADER, PacketSocket, stripped_tag};
 use crate::ports::offload::finish_checksum;
 use crate::ports::{MAX_FRAME, PortIo, Received, Sink};
 use std::io;
@@ -15,8 +15,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 const BATCH: usize = 64;
 /// Frames under way to a network card.
 const SEND_SLOTS: usize = 256;
-/// What Ethernet takes at least, without padding.
-const ETHERNET_HEADER: usize = 14;
 const TAG: usize = 4;
 
 /// How a ring is made.
@@ -42,18 +40,21 @@ impl Default for Options {
 /// An interface, in promiscuous mode as long as this lives. Frames that the host itself sends are not received.
 pub struct Ring {
     name: String,
+    /// Receives, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
     socket: PacketSocket,
     incoming: Slots,
     /// The slot that the kernel fills next.
     next_in: usize,
+    sender: PacketSocket,
+    /// Frames up to this go through a slot: longer ones do not fit, or the link may not take them, and how long a frame with
+    /// an offload header is the kernel does not ask.
+    slot_room: usize,
     outgoing: Slots,
     /// The slot that takes the next frame.
     next_out: usize,
     /// Frames before `next_out` that the kernel has not been told of.
     queued: usize,
     lost: usize,
-    /// For frames that do not fit a slot; a socket with a ring sends nothing else.
-    large_out: PacketSocket,
     large: Vec<u8>,
     warned: bool,
 }
@@ -62,22 +63,25 @@ impl Ring {
     /// Opens an interface of this network namespace.
     pub fn open(interface: &str, options: Options) -> io::Result<Self> {
         let socket = PacketSocket::open(interface)?;
-        socket.set(
-            libc::PACKET_VERSION,
-            &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
-        )?;
+        let sender = PacketSocket::open(interface)?;
+        for socket in [&socket, &sender] {
+            socket.set(
+                libc::PACKET_VERSION,
+                &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
+            )?;
+            if options.qdisc_bypass {
+                socket.set(libc::PACKET_QDISC_BYPASS, &1)?;
+            }
+        }
+        // Frames to send have a header that says how much of them is copied.
+        sender.set(libc::PACKET_VNET_HDR, &1)?;
         // A frame that does not fit its slot is queued beside the ring, whole.
         socket.set(libc::PACKET_COPY_THRESH, &1)?;
-        let large_out = PacketSocket::open(interface)?;
-        if options.qdisc_bypass {
-            socket.set(libc::PACKET_QDISC_BYPASS, &1)?;
-            large_out.set(libc::PACKET_QDISC_BYPASS, &1)?;
-        }
         let blocks = |slots: usize| slots.max(1).div_ceil(PER_BLOCK);
         let (receive, send) = (blocks(options.slots), blocks(SEND_SLOTS));
-        for (option, blocks) in [
-            (libc::PACKET_RX_RING, receive),
-            (libc::PACKET_TX_RING, send),
+        for (socket, option, blocks) in [
+            (&socket, libc::PACKET_RX_RING, receive),
+            (&sender, libc::PACKET_TX_RING, send),
         ] {
             let number = |n: usize| {
                 libc::c_uint::try_from(n).map_err(|_| {
@@ -92,19 +96,21 @@ impl Ring {
             };
             socket.set_at(libc::SOL_PACKET, option, &request)?;
         }
-        let (incoming, outgoing) = slots::map(&socket.fd, receive, send)?;
-        large_out.bind_to_send()?;
+        let incoming = slots::map(&socket.fd, receive)?;
+        let outgoing = slots::map(&sender.fd, send)?;
+        sender.bind_to_send()?;
         socket.bind()?;
         Ok(Self {
             name: interface.to_owned(),
+            slot_room: socket.longest_frame(interface)?.min(SEND_ROOM),
             socket,
             incoming,
             next_in: 0,
+            sender,
             outgoing,
             next_out: 0,
             queued: 0,
             lost: 0,
-            large_out,
             large: Vec::new(),
             warned: false,
         })
@@ -114,7 +120,9 @@ impl Ring {
     fn arrived(&self, most: usize) -> usize {
         let count = self.incoming.count();
         (0..most.min(count))
-            .take_while(|ahead| self.incoming.has_arrived((self.next_in + ahead) % count))
+            .map(|ahead| (self.next_in + ahead) % count)
+            .take_while(|slot| self.incoming.has_arrived(*slot))
+            .inspect(|slot| self.incoming.prefetch(*slot))
             .count()
     }
 
@@ -175,7 +183,7 @@ impl Ring {
     /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
     fn transmit(&mut self) -> io::Result<()> {
         while self.queued > 0 {
-            let Err(error) = self.socket.send(&[]) else {
+            let Err(error) = self.sender.send(&[]) else {
                 self.queued = 0;
                 break;
             };
@@ -253,7 +261,7 @@ impl Ring {
         // What was queued before goes before.
         self.transmit()?;
         loop {
-            let Err(error) = self.large_out.send(frame) else {
+            let Err(error) = self.socket.send(frame) else {
                 return Ok(());
             };
             match error.raw_os_error() {
@@ -301,7 +309,7 @@ impl PortIo for Ring {
     }
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        if frame.len() > SEND_ROOM {
+        if frame.len() > self.slot_room {
             return self.send_large(frame);
         }
         if frame.len() < ETHERNET_HEADER {

@@ -12,7 +12,6 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a slot: room for a frame of 1,500 bytes with Ethernet and VLAN headers. An odd number of cache lines, so that
@@ -25,25 +24,27 @@ pub(super) const PER_BLOCK: usize = BLOCK / SLOT;
 
 /// `struct tpacket2_hdr`, aligned to 16 bytes.
 const HEADER: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
-/// Where the kernel looks for a frame to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`).
+/// Where the kernel looks for what to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`): a `struct virtio_net_hdr`, then the
+/// frame. It says how much of the frame the kernel is to copy, which is all: what is not copied hangs on the packet as a
+/// page, which a veth pair has to copy all the same, into a page that it has to find first.
 const SEND_OFFSET: usize = HEADER;
+/// `struct virtio_net_hdr`, of which only `hdr_len` is not 0.
+const OFFLOAD_HEADER: usize = 10;
+const OFFLOAD_LENGTH: usize = 2;
+const SEND_FRAME: usize = SEND_OFFSET + OFFLOAD_HEADER;
 /// Where a received frame begins at the earliest: after its header and link-layer address.
 const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
 /// The longest frame that a slot takes for sending.
-pub(super) const SEND_ROOM: usize = SLOT - SEND_OFFSET;
+pub(super) const SEND_ROOM: usize = SLOT - SEND_FRAME;
 /// Bytes before a received frame that may be overwritten: a VLAN tag's.
 pub(super) const HEADROOM: usize = 4;
 
 const _: () = assert!(SLOT.is_multiple_of(16) && SLOT.is_multiple_of(64));
 const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);
 
-/// Maps the rings that were asked of a socket: the slots of its receive blocks, and those of its transmit blocks.
-pub(super) fn map(
-    socket: &impl AsRawFd,
-    receive_blocks: usize,
-    transmit_blocks: usize,
-) -> io::Result<(Slots, Slots)> {
-    let bytes = (receive_blocks + transmit_blocks) * BLOCK;
+/// Maps the ring that was asked of a socket: the slots of its blocks.
+pub(super) fn map(socket: &impl AsRawFd, blocks: usize) -> io::Result<Slots> {
+    let bytes = blocks * BLOCK;
     // SAFETY: a new mapping where the kernel likes; nothing of ours is touched.
     let start = unsafe {
         libc::mmap(
@@ -59,33 +60,22 @@ pub(super) fn map(
         return Err(io::Error::last_os_error());
     }
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-    let memory = Arc::new(Mapping { start, bytes });
-    let slots = |first: usize, blocks: usize| Slots {
-        // SAFETY: within the mapping, or at its end.
-        start: unsafe { start.add(first * BLOCK) },
+    Ok(Slots {
+        start,
         count: blocks * PER_BLOCK,
-        _memory: Some(Arc::clone(&memory)),
-    };
-    Ok((
-        slots(0, receive_blocks),
-        slots(receive_blocks, transmit_blocks),
-    ))
+        _memory: Some(Mapping { start, bytes }),
+    })
 }
 
-/// The memory of a socket's rings, until nobody refers into it any more.
+/// The memory of a socket's ring.
 struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping is only ever unmapped through this value.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this address and size; every `Slots` in it holds this value, so none is left.
+        // SAFETY: the mapping was made with this address and size; the `Slots` in it hold this value, so they are gone.
         unsafe {
             libc::munmap(self.start.as_ptr().cast(), self.bytes);
         }
@@ -100,7 +90,7 @@ pub(super) struct Slots {
     start: NonNull<u8>,
     count: usize,
     /// None in tests.
-    _memory: Option<Arc<Mapping>>,
+    _memory: Option<Mapping>,
 }
 
 // SAFETY: the memory is valid in every thread and belongs to this value (and the kernel) alone.
@@ -156,6 +146,20 @@ impl Slots {
         self.status(index) & libc::TP_STATUS_USER != 0
     }
 
+    /// Fetches the beginning of a slot's frame into the cache: another processor has written it.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, index: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let frame = self.slot(index).as_ptr().wrapping_add(RECEIVE_OFFSET);
+            // SAFETY: a hint, which reads and writes nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(frame.cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = index;
+    }
+
     /// The frame in a slot that [has arrived](Self::has_arrived); none if its description makes no sense.
     pub(super) fn arrived(&mut self, index: usize) -> Option<Arrived<'_>> {
         let status = self.status(index);
@@ -198,13 +202,19 @@ impl Slots {
         // SAFETY: the status, loaded with acquire ordering, says that the slot is ours; offset plus length lie within it, as
         // just checked. The status word itself is not written here.
         unsafe {
+            let mut offload = [0; OFFLOAD_HEADER];
+            offload[OFFLOAD_LENGTH..OFFLOAD_LENGTH + 2]
+                .copy_from_slice(&(frame.len() as u16).to_ne_bytes());
+            slot.add(SEND_OFFSET)
+                .cast::<[u8; OFFLOAD_HEADER]>()
+                .write(offload);
             std::ptr::copy_nonoverlapping(
                 frame.as_ptr(),
-                slot.add(SEND_OFFSET).as_ptr(),
+                slot.add(SEND_FRAME).as_ptr(),
                 frame.len(),
             );
             let header: *mut libc::tpacket2_hdr = slot.cast().as_ptr();
-            (*header).tp_len = frame.len() as u32;
+            (*header).tp_len = (OFFLOAD_HEADER + frame.len()) as u32;
         }
         self.set_status(index, libc::TP_STATUS_SEND_REQUEST);
         true
@@ -227,7 +237,7 @@ impl Slots {
             std::ptr::copy_nonoverlapping(
                 source.add(SEND_OFFSET).as_ptr(),
                 target.add(SEND_OFFSET).as_ptr(),
-                SEND_ROOM,
+                SLOT - SEND_OFFSET,
             );
         }
     }
@@ -320,7 +330,9 @@ mod tests {
         slots.move_frame(4, 3);
         drop(slots);
         let bytes: Vec<u8> = memory.words.iter().flat_map(|w| w.to_ne_bytes()).collect();
-        let frame = &bytes[3 * SLOT + SEND_OFFSET..][..SEND_ROOM];
+        let offload = &bytes[3 * SLOT + SEND_OFFSET..][..OFFLOAD_HEADER];
+        assert_eq!(offload, [0, 0, 60, 0, 0, 0, 0, 0, 0, 0], "all is copied");
+        let frame = &bytes[3 * SLOT + SEND_FRAME..][..SEND_ROOM];
         assert!(frame[..60].iter().all(|b| *b == 9));
         assert_eq!(&bytes[2 * SLOT..3 * SLOT], &[0; SLOT], "nothing before it");
         assert_eq!(bytes[5 * SLOT..6 * SLOT], [0; SLOT], "nothing after it");

@@ -12,6 +12,8 @@ const SOCKET_BUFFER: libc::c_int = 16 << 20;
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TPID_8021Q: u16 = 0x8100;
+/// What Ethernet takes at least, without padding.
+pub(super) const ETHERNET_HEADER: usize = 14;
 
 /// An AF_PACKET socket for one interface. Nothing is received before [`PacketSocket::bind`].
 pub(super) struct PacketSocket {
@@ -49,6 +51,23 @@ impl PacketSocket {
             }
         }
         Ok(socket)
+    }
+
+    /// The longest frame that the interface sends now, without VLAN tags.
+    pub(super) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
+        // SAFETY: plain data, for which all zeros is a value.
+        let mut request: libc::ifreq = unsafe { zeroed() };
+        let name = interface.bytes().take(libc::IFNAMSIZ - 1);
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = from as libc::c_char;
+        }
+        // SAFETY: the request is a whole `ifreq`, which outlives the call.
+        let asked =
+            unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+        result(asked)?;
+        // SAFETY: the member that this request fills in; any bytes are an integer.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+        Ok(ETHERNET_HEADER + usize::try_from(mtu).unwrap_or(0))
     }
 
     /// From here on the interface is promiscuous and its frames arrive.

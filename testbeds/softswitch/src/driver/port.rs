@@ -1,0 +1,86 @@
+//! A port of the packet loop: back end, counters, what is known of it.
+
+use crate::ports::PortIo;
+
+/// Frames and bytes at one port, seen from the switch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// The port's number.
+    pub port: u32,
+    /// What stands behind it.
+    pub name: String,
+    /// Received and processed.
+    pub rx_frames: u64,
+    /// Without FCS.
+    pub rx_bytes: u64,
+    /// Handed to the link, less those known to be lost.
+    pub tx_frames: u64,
+    /// Without FCS; of frames handed to the link.
+    pub tx_bytes: u64,
+    /// Received and not processed.
+    pub rx_errors: u64,
+    /// Of these, frames that came while too many others waited for the switch.
+    pub rx_overflow: u64,
+    /// Lost at a link that was full or down.
+    pub tx_errors: u64,
+}
+
+/// A port and its state.
+pub(super) struct Port {
+    pub(super) io: Box<dyn PortIo>,
+    pub(super) counters: PortCounters,
+    /// Has frames, as far as is known.
+    pub(super) ready: bool,
+    pub(super) unflushed: bool,
+    pub(super) failed: bool,
+}
+
+impl Port {
+    pub(super) fn new(number: u32, io: Box<dyn PortIo>) -> Self {
+        Self {
+            counters: PortCounters {
+                port: number,
+                name: io.name().to_owned(),
+                ..Default::default()
+            },
+            io,
+            ready: false,
+            unflushed: false,
+            failed: false,
+        }
+    }
+
+    pub(super) fn send(&mut self, frame: &[u8]) {
+        self.counters.tx_frames += 1;
+        self.counters.tx_bytes += frame.len() as u64;
+        self.unflushed = true;
+        if let Err(error) = self.io.send(frame) {
+            tracing::warn!(port = self.counters.port, %error, "frame lost");
+            self.lost(1);
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        self.unflushed = false;
+        match self.io.flush() {
+            Ok(lost) => self.lost(lost as u64),
+            Err(error) => {
+                tracing::warn!(port = self.counters.port, %error, "frames lost");
+                self.lost(1);
+            }
+        }
+    }
+
+    fn lost(&mut self, frames: u64) {
+        self.counters.tx_errors += frames;
+        self.counters.tx_frames = self.counters.tx_frames.saturating_sub(frames);
+    }
+
+    /// The counters, with what the kernel has counted meanwhile.
+    pub(super) fn read_counters(&mut self) -> &PortCounters {
+        let overflow = self.io.overflow();
+        self.counters.rx_overflow += overflow;
+        self.counters.rx_errors += overflow;
+        &self.counters
+    }
+}
