@@ -295,6 +295,14 @@ impl Pipeline {
         compiler: &mut Compiler<'p>,
         package: &'p Package,
     ) -> Result<Pipeline, LoadError> {
+        if let Some((_, PackageArg::Control(ghost))) =
+            package.args.iter().find(|(name, _)| name == "ghost")
+        {
+            return Err(LoadError::Unsupported {
+                what: "a ghost control, which no packet runs".into(),
+                span: compiler.program.controls[ghost.index()].span,
+            });
+        }
         Ok(Pipeline {
             ingress: ingress(compiler, package)?,
             egress: egress(compiler, package)?,
