@@ -3,6 +3,7 @@
 //! `p4rt` turns it into the P4Runtime message; nothing here depends on protobuf.
 //! Source: P4Runtime specification 1.4, section 6; ids: see [`crate::ids`].
 
+mod annotations;
 mod build;
 mod externs;
 mod package;

@@ -29,6 +29,7 @@ impl<'a> Checker<'a, '_> {
         };
         let types: Vec<Ty> = params.iter().map(|p| self.resolve(&p.ty)).collect();
         self.no_optional_params(params);
+        self.no_objects(params, &types, "an action");
         let mut directionless = false;
         for p in params {
             match p.direction {

@@ -72,6 +72,7 @@ impl<'a> Checker<'a, '_> {
             &def.proto.params,
             def.proto.ret.as_ref(),
         );
+        self.no_objects(&def.proto.params, &sig.types, "a function");
         let mut params = Vec::new();
         let unit = self.in_unit(Unit::new(UnitKind::Function, name.clone()), |c| {
             for (p, ty) in def.proto.type_params.iter().zip(targs) {

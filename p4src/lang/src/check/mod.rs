@@ -11,6 +11,7 @@
 
 mod action;
 mod annotation;
+mod apply;
 mod args;
 mod builtin;
 mod call;

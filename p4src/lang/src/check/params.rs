@@ -74,6 +74,23 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
+    /// Parsers, controls and methods take extern objects; actions and functions do not (P4_16 1.2.5, appendix F).
+    pub(crate) fn no_objects(&mut self, params: &'a [ast::Param], types: &[Ty], what: &str) {
+        for (p, ty) in params.iter().zip(types) {
+            if matches!(ty, Ty::Extern(..)) {
+                let shown = self.types.show(ty);
+                self.push(
+                    Diagnostic::error(
+                        Code::Type,
+                        p.ty.span,
+                        format!("{what} cannot take an extern object ({shown})"),
+                    )
+                    .hint("a control or parser can: `control c(T x) { … }`"),
+                );
+            }
+        }
+    }
+
     /// Constructor parameters.
     pub(crate) fn check_constructor_params(&mut self, params: &'a [ast::Param]) {
         for p in params.iter().filter(|p| p.direction != Direction::None) {

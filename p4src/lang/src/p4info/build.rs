@@ -3,6 +3,9 @@
 //! The order is p4c's: the package's controls one by one, tables, actions and inner instances of a control as they stand in
 //! it. What the control plane cannot reach (`@hidden`, actions that nothing offers) is left out.
 
+use super::annotations::{
+    annotation_texts, field_ids, given_name, integer, is_hidden, param_ids, scope, structured,
+};
 use super::externs;
 use super::walk::{Blocks, NO_ACTION, Visible, VisibleAction, listed_no_action};
 use super::*;
@@ -10,7 +13,6 @@ use crate::diagnostics::{Code, Sink};
 use crate::ids::{Ids, Names, Prefix};
 use crate::ir::{self, Type};
 use crate::source::Span;
-use std::collections::BTreeSet;
 
 /// Size of a table that gives none.
 const DEFAULT_TABLE_SIZE: i64 = 1024;
@@ -28,51 +30,6 @@ pub fn build(program: &ir::Program, sink: &mut Sink) -> P4Info {
     let ids = names.number();
     let builder = Builder { program, ids };
     builder.build(&blocks)
-}
-
-pub(super) fn is_hidden(annotations: &[ir::Annotation]) -> bool {
-    annotations.iter().any(|a| a.name == "hidden")
-}
-
-/// The integer of an annotation.
-fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32> {
-    let annotation = annotations.iter().find(|a| a.name == name)?;
-    match annotation.literals.first()? {
-        crate::ast::Literal::Int(value) => u32::try_from(value).ok(),
-        _ => None,
-    }
-}
-
-/// Annotations that P4Info says otherwise.
-const SAID: [&str; 4] = ["name", "id", "brief", "description"];
-
-/// Structured annotations, without those that P4Info says otherwise.
-pub(super) fn structured(annotations: &[ir::Annotation]) -> Vec<StructuredAnnotation> {
-    annotations
-        .iter()
-        .filter(|a| !SAID.contains(&a.name.as_str()))
-        .filter_map(|a| {
-            Some(StructuredAnnotation {
-                name: a.name.clone(),
-                body: a.structured.clone()?,
-            })
-        })
-        .collect()
-}
-
-/// Annotations as text, without those that P4Info says otherwise.
-pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
-    annotations
-        .iter()
-        .filter(|a| a.structured.is_none() && !SAID.contains(&a.name.as_str()))
-        .map(|a| {
-            if a.text.is_empty() {
-                format!("@{}", a.name)
-            } else {
-                format!("@{}({})", a.name, a.text)
-            }
-        })
-        .collect()
 }
 
 struct Collector<'p, 'n> {
@@ -458,40 +415,6 @@ impl Builder<'_> {
     }
 }
 
-/// `@name("x")`'s x, else the name.
-pub(super) fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
-    let given = annotations.iter().find(|a| a.name == "name");
-    match given.and_then(|a| a.literals.first()) {
-        Some(crate::ast::Literal::Str(given)) => given.clone(),
-        _ => name.to_owned(),
-    }
-}
-
-/// Ids of an action's parameters.
-fn param_ids<'p>(params: impl Iterator<Item = &'p ir::Param>) -> Vec<u32> {
-    let given: Vec<_> = params.map(|p| integer(&p.annotations, "id")).collect();
-    field_ids(&given)
-}
-
-/// Numbers from 1 for what has no `@id`, past those that are given.
-fn field_ids(given: &[Option<u32>]) -> Vec<u32> {
-    let mut taken: BTreeSet<u32> = given.iter().flatten().copied().collect();
-    let mut next = 1u32;
-    let number = |id: &Option<u32>| match id {
-        Some(id) => {
-            next += 1;
-            *id
-        }
-        None => {
-            while !taken.insert(next) {
-                next += 1;
-            }
-            next
-        }
-    };
-    given.iter().map(number).collect()
-}
-
 fn match_type(kind: &str) -> MatchType {
     match kind {
         "exact" => MatchType::Exact,
@@ -500,17 +423,6 @@ fn match_type(kind: &str) -> MatchType {
         "range" => MatchType::Range,
         "optional" => MatchType::Optional,
         other => MatchType::Other(other.to_owned()),
-    }
-}
-
-fn scope(annotations: &[ir::Annotation]) -> ActionScope {
-    let has = |name: &str| annotations.iter().any(|a| a.name == name);
-    if has("tableonly") {
-        ActionScope::TableOnly
-    } else if has("defaultonly") {
-        ActionScope::DefaultOnly
-    } else {
-        ActionScope::TableAndDefault
     }
 }
 
@@ -523,16 +435,4 @@ fn arch_name(arch: &ir::Arch) -> String {
         ir::Arch::Other(name) => name,
     }
     .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn field_ids_go_round_those_given() {
-        assert_eq!(field_ids(&[None, None]), [1, 2]);
-        assert_eq!(field_ids(&[None, Some(1), None]), [2, 1, 3]);
-        assert_eq!(field_ids(&[Some(7), None]), [7, 2]);
-    }
 }

@@ -19,7 +19,7 @@ pub(super) fn package(annotations: &[Annotation]) -> Package {
         url: said("url"),
         brief,
         description,
-        annotations: super::build::annotation_texts(annotations)
+        annotations: super::annotations::annotation_texts(annotations)
             .into_iter()
             .filter(|a| !a.starts_with("@pkginfo") && !a.starts_with("@platform_property"))
             .collect(),

@@ -1,6 +1,6 @@
 //! Which blocks, tables and actions of a program P4Info speaks of, and in which order.
 
-use super::build::is_hidden;
+use super::annotations::is_hidden;
 use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
 

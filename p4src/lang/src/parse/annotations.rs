@@ -121,10 +121,11 @@ impl Parser<'_, '_> {
         text
     }
 
-    /// The literals, if there is nothing but literals and commas.
+    /// The literals, if there is nothing but literals, commas, and `++` between strings.
     fn literals(&self, tokens: std::ops::Range<usize>) -> Option<Vec<Literal>> {
         let mut literals = Vec::new();
         let mut negative = false;
+        let mut joined = false;
         for token in &self.tokens[tokens] {
             let text = self.slice(token.span);
             match token.kind {
@@ -133,20 +134,27 @@ impl Parser<'_, '_> {
                     negative = true;
                     continue;
                 }
-                Tok::Int => {
+                Tok::PlusPlus if !joined && matches!(literals.last(), Some(Literal::Str(_))) => {
+                    joined = true;
+                    continue;
+                }
+                Tok::Int if !joined => {
                     let value = parse_int(text).ok()?.value;
                     let sign = if negative { -1 } else { 1 };
                     literals.push(Literal::Int(value * BigInt::from(sign)));
                 }
-                Tok::Str if !negative => literals.push(Literal::Str(unescape(text))),
-                Tok::True | Tok::False if !negative => {
+                Tok::Str if !negative => match literals.last_mut() {
+                    Some(Literal::Str(before)) if joined => before.push_str(&unescape(text)),
+                    _ => literals.push(Literal::Str(unescape(text))),
+                },
+                Tok::True | Tok::False if !negative && !joined => {
                     literals.push(Literal::Bool(token.kind == Tok::True));
                 }
                 _ => return None,
             }
-            negative = false;
+            (negative, joined) = (false, false);
         }
-        (!negative).then_some(literals)
+        (!negative && !joined).then_some(literals)
     }
 
     /// `[ e, … ]` or `[ k = e, … ]`

@@ -9,6 +9,7 @@
 
 mod annotations;
 mod decls;
+mod derived;
 mod exprs;
 mod lookahead;
 mod parsers;

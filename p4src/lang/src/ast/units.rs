@@ -1,0 +1,180 @@
+//! Parsers, controls and tables.
+
+use super::{Annotation, Block, Decl, Expr, Ident, Param, Stmt};
+use crate::source::Span;
+
+/// A parser's declaration.
+#[derive(Debug, Clone)]
+pub struct ParserDecl {
+    /// Name.
+    pub name: Ident,
+    /// Type parameters (only on type declarations).
+    pub type_params: Vec<Ident>,
+    /// Run-time parameters.
+    pub params: Vec<Param>,
+    /// Constructor parameters.
+    pub ctor_params: Vec<Param>,
+    /// `None`: a type declaration.
+    pub body: Option<ParserBody>,
+}
+
+/// A parser's inside.
+#[derive(Debug, Clone)]
+pub struct ParserBody {
+    /// Constants, variables, instances, value sets.
+    pub locals: Vec<Decl>,
+    /// States.
+    pub states: Vec<State>,
+}
+
+/// A state.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// Annotations.
+    pub annotations: Vec<Annotation>,
+    /// Name.
+    pub name: Ident,
+    /// Statements (declarations inside are `StmtKind::Decl`).
+    pub body: Vec<Stmt>,
+    /// `None`: no transition written = reject.
+    pub transition: Option<Transition>,
+    /// Place.
+    pub span: Span,
+}
+
+/// Where a state goes.
+#[derive(Debug, Clone)]
+pub enum Transition {
+    /// `transition s;`
+    Direct(Ident),
+    /// `transition select(…) { … }`
+    Select {
+        /// Expressions selected on.
+        keys: Vec<Expr>,
+        /// In order.
+        cases: Vec<SelectCase>,
+        /// Place.
+        span: Span,
+    },
+}
+
+/// `keyset: state;`
+#[derive(Debug, Clone)]
+pub struct SelectCase {
+    /// One keyset per key, or one `Default`.
+    pub keys: Vec<Keyset>,
+    /// Target.
+    pub state: Ident,
+    /// Place.
+    pub span: Span,
+}
+
+/// A set of values.
+#[derive(Debug, Clone)]
+pub enum Keyset {
+    /// `default` or `_`.
+    Default(Span),
+    /// A value, a tuple `(…)` of keysets is flattened by the parser; may name a value set.
+    Expr(Expr),
+    /// `v &&& m`
+    Mask(Expr, Expr),
+    /// `lo .. hi`
+    Range(Expr, Expr),
+}
+
+/// A control's declaration.
+#[derive(Debug, Clone)]
+pub struct ControlDecl {
+    /// Name.
+    pub name: Ident,
+    /// Type parameters (only on type declarations).
+    pub type_params: Vec<Ident>,
+    /// Run-time parameters.
+    pub params: Vec<Param>,
+    /// Constructor parameters.
+    pub ctor_params: Vec<Param>,
+    /// `None`: a type declaration.
+    pub body: Option<ControlBody>,
+}
+
+/// A control's inside.
+#[derive(Debug, Clone)]
+pub struct ControlBody {
+    /// Constants, variables, instances, actions, tables.
+    pub locals: Vec<Decl>,
+    /// `apply { … }`
+    pub apply: Block,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct TableDecl {
+    /// Name.
+    pub name: Ident,
+    /// In order as written.
+    pub properties: Vec<TableProperty>,
+}
+
+/// A table's property.
+#[derive(Debug, Clone)]
+pub struct TableProperty {
+    /// Annotations.
+    pub annotations: Vec<Annotation>,
+    /// `const` before it.
+    pub is_const: bool,
+    /// Which.
+    pub kind: TablePropertyKind,
+    /// Place.
+    pub span: Span,
+}
+
+/// Which property.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)] // The grammar above each variant names its fields.
+pub enum TablePropertyKind {
+    /// `key = { … }`
+    Key(Vec<KeyElement>),
+    /// `actions = { … }`
+    Actions(Vec<TableAction>),
+    /// `entries = { … }`
+    Entries(Vec<Entry>),
+    /// `default_action`, `size`, `implementation`, `psa_direct_counter` …
+    Other { name: Ident, value: Expr },
+}
+
+/// `expr : kind @annotations;`
+#[derive(Debug, Clone)]
+pub struct KeyElement {
+    /// Expression.
+    pub expr: Expr,
+    /// Match kind.
+    pub kind: Ident,
+    /// Annotations behind it.
+    pub annotations: Vec<Annotation>,
+}
+
+/// `@annotations a(args);`
+#[derive(Debug, Clone)]
+pub struct TableAction {
+    /// Annotations.
+    pub annotations: Vec<Annotation>,
+    /// A name or a call that binds the directional parameters.
+    pub expr: Expr,
+}
+
+/// `const? priority = e : keyset : action @annotations;`
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Annotations.
+    pub annotations: Vec<Annotation>,
+    /// `const` before it.
+    pub is_const: bool,
+    /// `priority = e :`
+    pub priority: Option<Expr>,
+    /// One per key.
+    pub keys: Vec<Keyset>,
+    /// A name or call.
+    pub action: Expr,
+    /// Place.
+    pub span: Span,
+}

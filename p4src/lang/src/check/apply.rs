@@ -1,0 +1,178 @@
+//! `apply` of controls, parsers and tables.
+
+use super::Checker;
+use super::call::Call;
+use super::externs::Instantiation;
+use super::generic::Wanted;
+use super::types::Ty;
+use super::unit::{Body, UnitKind, join};
+use super::value::Val;
+use crate::diagnostics::Code;
+use crate::ir;
+use crate::source::Span;
+
+impl<'a> Checker<'a, '_> {
+    /// `C.apply(…)` on a type: an instance named like the type.
+    pub(crate) fn direct_control(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        span: Span,
+    ) -> Option<ir::ControlId> {
+        let own = self.controls[index as usize].decl.name.name.clone();
+        let full = self.direct_name(&own);
+        let wanted = Wanted {
+            types,
+            expected: None,
+        };
+        let val = self.direct(
+            |c, made| c.control_instance(index, wanted, full, made),
+            span,
+        );
+        match val {
+            Val::Control(id, _) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::direct_control`].
+    pub(crate) fn direct_parser(
+        &mut self,
+        index: u32,
+        types: &[Ty],
+        span: Span,
+    ) -> Option<ir::ParserId> {
+        let own = self.parsers[index as usize].name.name.clone();
+        let full = self.direct_name(&own);
+        let wanted = Wanted {
+            types,
+            expected: None,
+        };
+        let val = self.direct(|c, made| c.parser_instance(index, wanted, full, made), span);
+        match val {
+            Val::Parser(id, _) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn direct(
+        &mut self,
+        make: impl FnOnce(&mut Self, Instantiation<'a>) -> Val<'a>,
+        span: Span,
+    ) -> Val<'a> {
+        let made = Instantiation {
+            args: &[],
+            annotations: &[],
+            init: None,
+            span,
+        };
+        let body = std::mem::replace(&mut self.unit.body, Body::Locals);
+        let val = make(self, made);
+        self.unit.body = body;
+        val
+    }
+
+    /// The type's name; the second direct instance in a unit gets a number.
+    pub(crate) fn direct_name(&mut self, own: &str) -> String {
+        let mut name = own.to_owned();
+        let mut n = 0u32;
+        while !self.unit.direct_instances.insert(name.clone()) {
+            n += 1;
+            name = format!("{own}_{n}");
+        }
+        join(&self.unit.name, &name)
+    }
+
+    /// `control.apply(…)`
+    pub(crate) fn apply_control(
+        &mut self,
+        id: ir::ControlId,
+        index: u32,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        if !self.may_apply(call.span) {
+            return None;
+        }
+        let def = self.controls[index as usize];
+        let name = &def.decl.name.name;
+        let types = self.control_types.get(&id).cloned().unwrap_or_default();
+        let generics = (def.decl.type_params.as_slice(), &*types);
+        if let Some(args) = self.plain_args(generics, &def.decl.params, name, call) {
+            self.emit(ir::StmtKind::ApplyControl(id, args), call.span);
+        }
+        None
+    }
+
+    /// `parser.apply(…)`
+    pub(crate) fn apply_parser(
+        &mut self,
+        id: ir::ParserId,
+        index: u32,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        if !matches!(self.unit.kind, UnitKind::Parser) {
+            self.err(
+                Code::Placement,
+                call.span,
+                "a parser can be applied only in a parser",
+            );
+            return None;
+        }
+        let decl = self.parsers[index as usize];
+        let types = self.parser_types.get(&id).cloned().unwrap_or_default();
+        let generics = (decl.type_params.as_slice(), &*types);
+        if let Some(args) = self.plain_args(generics, &decl.params, &decl.name.name, call) {
+            self.emit(ir::StmtKind::ApplyParser(id, args), call.span);
+        }
+        None
+    }
+
+    /// `table.apply()`
+    pub(crate) fn apply_table(
+        &mut self,
+        table: ir::TableId,
+        call: Call<'a, '_>,
+    ) -> Option<Val<'a>> {
+        self.no_args(call);
+        if self.may_apply(call.span) {
+            self.emit_apply(table, None, None, call.span);
+        }
+        None
+    }
+
+    /// Calls of the key, then the lookup.
+    pub(crate) fn emit_apply(
+        &mut self,
+        table: ir::TableId,
+        hit: Option<ir::VarId>,
+        action_run: Option<ir::VarId>,
+        span: Span,
+    ) {
+        if let Some(block) = self.unit.key_blocks.get(table.index()) {
+            let block = block.clone();
+            self.work += block.len() as u64;
+            self.unit.block.extend(block);
+        }
+        self.emit(
+            ir::StmtKind::ApplyTable {
+                table,
+                hit,
+                action_run,
+            },
+            span,
+        );
+    }
+
+    /// Tables and controls are applied in apply blocks only.
+    pub(crate) fn may_apply(&mut self, span: Span) -> bool {
+        let ok = matches!(self.unit.kind, UnitKind::Control(_)) && self.unit.body == Body::Apply;
+        if !ok {
+            self.err(
+                Code::Placement,
+                span,
+                "tables and controls can be applied only in a control's apply block",
+            );
+        }
+        ok
+    }
+}

@@ -1,0 +1,242 @@
+//! Statements, places, expressions.
+
+pub use crate::ast::BinOp;
+
+use super::*;
+
+/// Statements in order.
+pub type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Debug, Clone)]
+pub struct Stmt {
+    /// Which.
+    pub kind: StmtKind,
+    /// Place.
+    pub span: Span,
+}
+
+/// Which statement.
+#[derive(Debug, Clone)]
+pub enum StmtKind {
+    /// Copies a value; a header's validity with it. Both sides have one type.
+    Assign(LValue, Expr),
+    /// Makes the value undefined: headers invalid, the rest 0 (a local's declaration without initialiser, an `out` parameter).
+    Reset(LValue),
+    /// `if`
+    If(Expr, Block, Block),
+    /// Runs the block of the first label equal to the value, else the default.
+    Switch {
+        /// `bit`, `int`, enum, error; for `switch (t.apply().action_run)` a temporary with the index into the table's actions
+        /// (as `Type::Bit(32)`).
+        value: Expr,
+        /// Labels (constants) and their block; fall-through is expanded.
+        cases: Vec<(Vec<Const>, Block)>,
+        /// `default`, empty if none.
+        default: Block,
+    },
+    /// Runs while the condition holds; `cond_stmts` before each test; `update` after each body, also after `continue`.
+    Loop {
+        /// Hoisted calls of the condition.
+        cond_stmts: Block,
+        /// Condition.
+        cond: Expr,
+        /// Body.
+        body: Block,
+        /// Update.
+        update: Block,
+    },
+    /// `@atomic { … }` and plain blocks with annotations.
+    Atomic(Block),
+    /// Leaves the innermost loop.
+    Break,
+    /// Next round of the innermost loop.
+    Continue,
+    /// Leaves the action, function, or control.
+    Return,
+    /// Leaves everything up to the pipeline's end (P4_16 12.5).
+    Exit,
+    /// Applies a table.
+    ApplyTable {
+        /// Which, of this control.
+        table: TableId,
+        /// Set to whether an entry matched.
+        hit: Option<VarId>,
+        /// Set to the index (into the table's actions) of the action that ran.
+        action_run: Option<VarId>,
+    },
+    /// Calls an action of this control.
+    CallAction(ActionId, Vec<Arg>),
+    /// Applies a control.
+    ApplyControl(ControlId, Vec<Arg>),
+    /// Applies a parser.
+    ApplyParser(ParserId, Vec<Arg>),
+    /// Calls a function.
+    CallFunction(FunctionId, Vec<Arg>),
+    /// Calls a method of an extern object.
+    CallMethod {
+        /// On which.
+        object: ExternId,
+        /// Method name; overloads differ in the number of arguments.
+        method: String,
+        /// Type arguments, given or inferred.
+        type_args: Vec<Type>,
+        /// Arguments.
+        args: Vec<Arg>,
+        /// Where the result goes.
+        result: Option<LValue>,
+    },
+    /// Calls an extern function (`mark_to_drop`, `hash`, …).
+    CallExtern {
+        /// Name.
+        name: String,
+        /// Type arguments, given or inferred.
+        type_args: Vec<Type>,
+        /// Arguments.
+        args: Vec<Arg>,
+        /// Where the result goes.
+        result: Option<LValue>,
+    },
+    /// `pkt.extract(h)`; with the varbit field's length in bits if two arguments. Extracting to a stack's `next` is a
+    /// path that ends in [`Access::Next`].
+    Extract {
+        /// The `packet_in`.
+        packet: VarId,
+        /// Header (or union member).
+        header: LValue,
+        /// Length of the varbit field, bits.
+        varbit_bits: Option<Expr>,
+    },
+    /// `pkt.advance(bits)`, and `extract<T>(_)`.
+    Advance {
+        /// The `packet_in`.
+        packet: VarId,
+        /// Bits.
+        bits: Expr,
+    },
+    /// `dst = pkt.lookahead<T>()`
+    Lookahead {
+        /// The `packet_in`.
+        packet: VarId,
+        /// Destination; its type is T.
+        dst: LValue,
+    },
+    /// `dst = pkt.length()`, bytes, `bit<32>`.
+    PacketLength {
+        /// The `packet_in`.
+        packet: VarId,
+        /// Destination.
+        dst: LValue,
+    },
+    /// `pkt.emit(x)`: header, stack, union, or struct of those.
+    Emit {
+        /// The `packet_out`.
+        packet: VarId,
+        /// What.
+        value: LValue,
+    },
+    /// `verify(cond, error)`
+    Verify(Expr, Expr),
+    /// `h.setValid()`
+    SetValid(LValue),
+    /// `h.setInvalid()`
+    SetInvalid(LValue),
+    /// `stack.push_front(n)`
+    Push(LValue, u32),
+    /// `stack.pop_front(n)`
+    Pop(LValue, u32),
+}
+
+/// An argument.
+#[derive(Debug, Clone)]
+pub enum Arg {
+    /// By value.
+    In(Expr),
+    /// Copied out at the end; undefined at the start.
+    Out(LValue),
+    /// Copied in and out.
+    InOut(LValue),
+    /// An extern object: a `packet_in`/`packet_out` parameter of the calling unit.
+    Object(VarId),
+    /// An extern instance.
+    Extern(ExternId),
+    /// `out` argument that nobody wants (`_`).
+    Ignore,
+}
+
+/// A place: a variable and a path into it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LValue {
+    /// Variable.
+    pub var: VarId,
+    /// Path.
+    pub path: Vec<Access>,
+    /// Type at its end.
+    pub ty: Type,
+}
+
+/// A step of a path.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Access {
+    /// Field by index.
+    Field(u32),
+    /// Element of a stack; out of range: reads are undefined (0), writes do nothing.
+    Index(Box<Expr>),
+    /// `stack.next`: the element at `nextIndex`; in an extract it advances the index; past the end: error `StackOutOfBounds`.
+    Next,
+    /// `stack.last`
+    Last,
+    /// Bits `hi ..= lo`; last step only.
+    Slice(u32, u32),
+}
+
+/// A pure expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    /// Which.
+    pub kind: ExprKind,
+    /// Type.
+    pub ty: Type,
+}
+
+/// Which expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// Constant.
+    Const(Const),
+    /// Reads a place. Fields of an invalid header are 0.
+    Read(LValue),
+    /// `h.isValid()`
+    IsValid(LValue),
+    /// `stack.lastIndex` (`bit<32>`)
+    LastIndex(LValue),
+    /// `stack.nextIndex` as far as the checker needs it (`bit<32>`)
+    NextIndex(LValue),
+    /// `op e`
+    Unary(UnOp, Box<Expr>),
+    /// Both sides have the type of the result, except comparisons (bool) and shifts (right side any width).
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    /// Between `bit`, `int`, `bool`; widths change as P4_16 8.11 says.
+    Cast(Box<Expr>),
+    /// Bits `hi ..= lo` of a value.
+    Slice(Box<Expr>, u32, u32),
+    /// `a ++ b`
+    Concat(Box<Expr>, Box<Expr>),
+    /// `c ? a : b`, both sides pure.
+    Mux(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// List or tuple or struct value, by field in order. Type: `Tuple` or `Struct` (a header's is valid).
+    Tuple(Vec<Expr>),
+    /// The invalid header `{#}`.
+    InvalidHeader,
+}
+
+/// Unary operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnOp {
+    /// `!` on bool
+    Not,
+    /// `~`
+    BitNot,
+    /// `-`, modulo 2^W
+    Neg,
+}
