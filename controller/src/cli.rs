@@ -1,7 +1,11 @@
 //! The command line: arguments, and nothing else.
 
+use bmv2::tools::{MissingTool, Tools};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use controller::target::Kind;
 use std::path::PathBuf;
+
+use crate::experiment::Switches;
 
 /// Aggregate gradients inside the network; inject declared faults into exactly the chosen flows, and prove it.
 #[derive(Debug, Parser)]
@@ -21,6 +25,8 @@ pub enum Command {
     Demo(Demo),
     /// Run a scenario file and prove what its faults did
     Run(Run),
+    /// Carry a scenario out on switches that are running already, and tell what fired
+    Control(Control),
     /// Check scenario files, alone and against each other; touches no network
     Validate(Validate),
     /// Show what a scenario file would do: injection points, entries, timeline; touches no network
@@ -107,6 +113,72 @@ pub struct Run {
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
+    /// Which switches
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Which switches run, and where the programs are that they take.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// What the switches are
+    #[arg(long = "target", value_enum, default_value_t = Kind::Embedded, value_name = "KIND")]
+    pub kind: Kind,
+    /// Look for BMv2's and p4c's programs in this folder before the PATH, may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub bmv2_dir: Vec<PathBuf>,
+    /// Write the logs of BMv2's switches into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub bmv2_log: Option<PathBuf>,
+}
+
+/// `weir control`
+#[derive(Debug, Args)]
+pub struct Control {
+    /// The scenario
+    pub file: PathBuf,
+    /// Where a switch of the scenario is, once for each: P4Runtime's address, psa_switch's Thrift. Device ids count from 1
+    #[arg(long = "switch", required = true, value_name = "NAME=IP:PORT", value_parser = switch_address)]
+    pub switches: Vec<(String, String)>,
+    /// Use the P4 text of this folder instead of the built-in one
+    #[arg(long, value_name = "FOLDER")]
+    pub p4src: Option<PathBuf>,
+    /// Which switches
+    #[command(flatten)]
+    pub target: Target,
+}
+
+fn switch_address(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, address)) if !name.is_empty() && address.contains(':') => {
+            Ok((name.to_owned(), address.to_owned()))
+        }
+        _ => Err("expected NAME=IP:PORT, such as s1=127.0.0.1:9559".to_owned()),
+    }
+}
+
+impl Target {
+    /// The same where the switches run already: only p4c is needed.
+    pub fn switches_elsewhere(&self) -> Result<Switches, MissingTool> {
+        let tools = Tools::here(&self.bmv2_dir);
+        controller::target::bmv2::check_compiler(self.kind, &tools)?;
+        Ok(Switches {
+            kind: self.kind,
+            tools,
+            logs: None,
+        })
+    }
+
+    /// The same, once it is known that the programs are there.
+    pub fn switches(&self) -> Result<Switches, MissingTool> {
+        let tools = Tools::here(&self.bmv2_dir);
+        controller::target::bmv2::check(self.kind, &tools)?;
+        Ok(Switches {
+            kind: self.kind,
+            tools,
+            logs: self.bmv2_log.clone(),
+        })
+    }
 }
 
 /// `weir validate`
@@ -125,6 +197,9 @@ pub struct Plan {
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
+    /// Print hosts, addresses, links and ports instead, as JSON
+    #[arg(long)]
+    pub topology: bool,
     /// Write the generated P4 program into this folder
     #[arg(long, value_name = "FOLDER")]
     pub emit_p4: Option<PathBuf>,

@@ -7,7 +7,6 @@ mod experiment;
 mod progress;
 mod report;
 mod scenario_run;
-mod target;
 
 use std::process::ExitCode;
 
@@ -19,6 +18,7 @@ fn main() -> ExitCode {
     // Commands that build networks re-execute this process in namespaces of their own, before any thread exists.
     match cli.command {
         Command::Demo(args) => commands::demo::main(&args),
+        Command::Control(args) => commands::control::main(&args),
         Command::Run(args) => commands::run::main(&args),
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),

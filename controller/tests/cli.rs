@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 use leftovers::{Watched, files};
 use support::*;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "",
     "demo",
     "run",
+    "control",
     "validate",
     "plan",
     "switch",

@@ -7,6 +7,10 @@
 #ifndef NUM_SLOTS
 #define NUM_SLOTS 1024
 #endif
+// PSA leaves the unit of timestamps open: the embedded switch counts nanoseconds, BMv2's psa_switch microseconds (1000).
+#ifndef NS_PER_TICK
+#define NS_PER_TICK 1
+#endif
 
 #include "../common/types.p4"
 #include "../common/headers.p4"
@@ -63,7 +67,7 @@ control SwitchIngress(
 
     apply {
         meta.verdict = VERDICT_FORWARD;
-        meta.now = (time_ns_t)(TimestampUint_t) istd.ingress_timestamp;
+        meta.now = (time_ns_t)(TimestampUint_t) istd.ingress_timestamp * NS_PER_TICK;
         meta.port = (port_t)(PortIdUint_t) istd.ingress_port;
         meta.flows = 0;
         meta.delay_ns = 0;
@@ -153,7 +157,7 @@ control SwitchEgress(
 
     apply {
         meta.verdict = VERDICT_FORWARD;
-        meta.now = (time_ns_t)(TimestampUint_t) istd.egress_timestamp;
+        meta.now = (time_ns_t)(TimestampUint_t) istd.egress_timestamp * NS_PER_TICK;
         meta.port = (port_t)(PortIdUint_t) istd.egress_port;
         meta.flows = 0;
         meta.delay_ns = 0;

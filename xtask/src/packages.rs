@@ -30,6 +30,11 @@ pub const WANTED: &[Wanted] = &[
         package: "python3-venv",
         purpose: "p4runtime-shell against our P4Runtime server",
     },
+    Wanted {
+        program: "mn",
+        package: "mininet",
+        purpose: "the Mininet topologies",
+    },
 ];
 
 /// Programs of the P4 world that no registry has: found, never installed.
@@ -48,6 +53,16 @@ pub const OPTIONAL: &[Wanted] = &[
         program: "p4test",
         package: "p4c",
         purpose: "p4c's verdict on the TNA program",
+    },
+    Wanted {
+        program: "simple_switch_grpc",
+        package: "BMv2",
+        purpose: "the packet vectors on BMv2's v1model",
+    },
+    Wanted {
+        program: "psa_switch",
+        package: "BMv2",
+        purpose: "the packet vectors on BMv2's PSA",
     },
 ];
 

@@ -113,6 +113,8 @@ impl Tools {
             .chain(self.path.iter().cloned())
             .map(|folder| folder.join(tool.program()))
             .find(|file| is_executable(file))
+            // It is started elsewhere.
+            .and_then(|file| std::path::absolute(file).ok())
             .ok_or_else(|| MissingTool {
                 tool,
                 folders: self.folders.clone(),

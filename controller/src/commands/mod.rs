@@ -1,10 +1,12 @@
 //! What each command of the command line does: read its input, call the module that knows, print, choose the exit code.
 
+pub mod control;
 pub mod demo;
 pub mod p4;
 pub mod pages;
 pub mod plan;
 pub mod run;
+mod topology;
 pub mod validate;
 
 use std::io::Write;

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use parser_gen::Arch;
 use scenario::{Plan, TargetModel};
 
+use super::topology::Network;
 use super::{fail, load, print, print_json, show};
 use crate::cli;
 use crate::experiment::program;
@@ -21,7 +23,9 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     let scenario = load(&args.file)?;
     let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
         .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
-    if args.json {
+    if args.topology {
+        print_json(&Network::of(&scenario))?;
+    } else if args.json {
         print_json(&plan)?;
     } else {
         print(&plan)?;
@@ -35,7 +39,8 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
 /// Writes each switch's whole program, ready for p4c.
 fn emit(plan: &Plan, folder: &Path) -> Result<(), ExitCode> {
     for switch in &plan.switches {
-        let program = program::build(&switch.name, &switch.classifier(), None).map_err(fail)?;
+        let program =
+            program::build(Arch::Psa, &switch.name, &switch.classifier(), None).map_err(fail)?;
         for (path, text) in &program.sources {
             let file = folder.join(&switch.name).join(path);
             let written = file

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use controller::target::Kind;
 use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
 
@@ -19,11 +20,13 @@ pub fn main(args: &Run) -> ExitCode {
 
 fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     // Checked before the sandbox is entered: what is wrong with the file needs no network to be said.
-    let planned = plan(&args.file)?;
+    let planned = plan(&args.file, args.target.kind)?;
+    let switches = args.target.switches().map_err(fail)?;
     enter_sandbox()?;
     let conditions = Conditions {
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),
+        switches: &switches,
         stall_switch: false,
     };
     let mut progress = Progress::new(args.json);
@@ -49,10 +52,10 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     })
 }
 
-fn plan(file: &Path) -> Result<Planned, ExitCode> {
+fn plan(file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     let scenario = load(file)?;
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
-    Planned::of(scenario).map_err(|diagnostics| show(&diagnostics, &name, &text))
+    Planned::of(scenario, kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
 /// A client of a workload, in its host.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use parser_gen::Arch;
 use scenario::{Plan, Scenario, TargetModel};
 
 use super::{ERROR, load, print, show};
@@ -65,7 +66,7 @@ fn check(path: &std::path::Path) -> Result<(Scenario, Plan), ExitCode> {
     let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
         .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     for switch in &plan.switches {
-        program::build(&switch.name, &switch.classifier(), None).map_err(super::fail)?;
+        program::build(Arch::Psa, &switch.name, &switch.classifier(), None).map_err(super::fail)?;
     }
     Ok((scenario, plan))
 }

@@ -13,6 +13,7 @@ mod tamper;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use controller::target::Kind;
 use host_agent::agent::RoundReport;
 use host_agent::train::{Recipe, reference_run};
 use scenario::workload::Workload;
@@ -21,7 +22,7 @@ use testbeds::bed::Wiring;
 use testbeds::host::Process;
 
 use crate::experiment::{
-    Conditions, ExperimentError, FaultResult, LinkCount, Planned, Stage, training,
+    Conditions, ExperimentError, FaultResult, LinkCount, Planned, Stage, Switches, training,
 };
 use crate::progress::Progress;
 
@@ -183,7 +184,7 @@ fn variant(name: &str, settings: &Settings<'_>) -> Result<Planned, ExperimentErr
     if name != "faulted" {
         scenario.faults.clear();
     }
-    Planned::of(scenario).map_err(refused)
+    Planned::of(scenario, Kind::Embedded).map_err(refused)
 }
 
 fn train(
@@ -206,7 +207,9 @@ fn train(
         .collect();
     record.sort();
     record.dedup();
+    let embedded = Switches::default();
     let conditions = Conditions {
+        switches: &embedded,
         wiring: settings.wiring,
         p4src: settings.p4src,
         stall_switch: settings.stall_switch,

@@ -6,7 +6,7 @@ use scenario::workload::Training;
 
 use crate::experiment::fleet::{Fleet, FleetError};
 use crate::experiment::training::{Turn, chunks_per_iteration};
-use crate::target::{Item, Query, Target, UpdateType};
+use controller::target::{Item, Query, Target, UpdateType};
 
 const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
 const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";

@@ -1,5 +1,6 @@
 //! The switches of an experiment: their processes, their programs, their counters.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +9,17 @@ use p4lang::runtime::TableEntry;
 use p4rt::translate::CounterValue;
 use scenario::Plan;
 use scenario::model::Direction;
-use testbeds::bed::{Bed, BedError};
+use tempfile::TempDir;
+use testbeds::bed::{Attachment, Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};
+use tokio::runtime::Runtime;
 
-use super::Conditions;
 use super::program::{Program, ProgramError, build};
-use crate::target::{Item, P4Runtime, PortCount, Query, Target, TargetError, UpdateType};
+use super::{Conditions, Switches};
+use controller::target::bmv2::{self, StartError};
+use controller::target::{
+    Item, Kind, P4Runtime, PortCount, Query, Target, TargetError, UpdateType,
+};
 
 /// How long a switch may take to say where it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -41,6 +47,12 @@ pub enum FleetError {
         /// Its last words.
         reason: String,
     },
+    /// BMv2.
+    #[error(transparent)]
+    Bmv2(#[from] StartError),
+    /// BMv2 attaches to interfaces only.
+    #[error("{0} needs interfaces: use --links veth")]
+    Wiring(Kind),
     /// The runtime.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
@@ -49,8 +61,72 @@ pub enum FleetError {
 struct Device {
     target: Box<dyn Target>,
     program: Arc<Program>,
-    /// Ends the switch when dropped.
-    process: Process,
+    /// Ends the switch when dropped; none if somebody else has started it.
+    process: Option<Process>,
+    /// BMv2's files.
+    _folder: Option<TempDir>,
+}
+
+impl Device {
+    /// Starts a switch and loads its program.
+    fn start(
+        bed: &Bed,
+        runtime: &Arc<Runtime>,
+        switch: &str,
+        device_id: u64,
+        program: Arc<Program>,
+        conditions: Conditions<'_>,
+    ) -> Result<Device, FleetError> {
+        if conditions.switches.kind != Kind::Embedded {
+            return Device::start_bmv2(bed, runtime, switch, device_id, program, conditions);
+        }
+        let (process, address) = start_process(bed, switch, device_id)?;
+        if conditions.stall_switch {
+            process.suspend();
+        }
+        let mut target = P4Runtime::connect(Arc::clone(runtime), switch, &address, device_id)?;
+        target.load(&program.p4info, &program.device_config)?;
+        Ok(Device {
+            target: Box::new(target),
+            program,
+            process: Some(process),
+            _folder: None,
+        })
+    }
+
+    fn start_bmv2(
+        bed: &Bed,
+        runtime: &Arc<Runtime>,
+        switch: &str,
+        device_id: u64,
+        program: Arc<Program>,
+        conditions: Conditions<'_>,
+    ) -> Result<Device, FleetError> {
+        let Switches { kind, tools, logs } = conditions.switches;
+        let interface = |(port, attachment)| match attachment {
+            Attachment::Interface(name) => Ok((port, name)),
+            Attachment::Socket(_) => Err(FleetError::Wiring(*kind)),
+        };
+        let ports: Result<_, _> = bed.ports(switch).into_iter().map(interface).collect();
+        let job = bmv2::Job {
+            kind: *kind,
+            switch,
+            device_id,
+            ports: ports?,
+            p4info: &program.p4info,
+            sources: &program.sources,
+            log: logs.as_ref().map(|folder| folder.join(switch)),
+        };
+        let running = bmv2::start(tools, runtime, &job, |command| {
+            Ok(Process::spawn(switch, command)?)
+        })?;
+        Ok(Device {
+            target: running.target,
+            process: Some(running.process),
+            _folder: Some(running.folder),
+            program,
+        })
+    }
 }
 
 /// The switches of an experiment. Dropping them ends their processes.
@@ -61,6 +137,38 @@ pub struct Fleet {
 impl Fleet {
     /// Starts every switch of the bed, loads its program, and writes what the plan says; no fault is armed.
     pub fn start(bed: &Bed, plan: &Plan, conditions: Conditions<'_>) -> Result<Fleet, FleetError> {
+        Fleet::with(plan, conditions, |runtime, switch, device_id, program| {
+            Device::start(bed, runtime, switch, device_id, program, conditions)
+        })
+    }
+
+    /// The same with switches that run already, at these addresses.
+    pub fn attach(
+        plan: &Plan,
+        addresses: &BTreeMap<String, String>,
+        conditions: Conditions<'_>,
+    ) -> Result<Fleet, FleetError> {
+        let Switches { kind, tools, .. } = conditions.switches;
+        Fleet::with(plan, conditions, |runtime, switch, device_id, program| {
+            let address = addresses.get(switch).map_or("", String::as_str);
+            let mut target = bmv2::connect(*kind, runtime, switch, address, device_id)?;
+            let preprocessed = &program.device_config;
+            let config = bmv2::device_config(*kind, tools, &program.sources, preprocessed)?;
+            target.load(&program.p4info, &config)?;
+            Ok(Device {
+                target,
+                program,
+                process: None,
+                _folder: None,
+            })
+        })
+    }
+
+    fn with(
+        plan: &Plan,
+        conditions: Conditions<'_>,
+        ready: impl Fn(&Arc<Runtime>, &str, u64, Arc<Program>) -> Result<Device, FleetError>,
+    ) -> Result<Fleet, FleetError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -69,28 +177,21 @@ impl Fleet {
         let runtime = Arc::new(runtime);
         let mut devices = Vec::new();
         for (number, switch) in plan.switches.iter().enumerate() {
-            let program = Arc::new(build(&switch.name, &switch.classifier(), conditions.p4src)?);
-            let device_id = number as u64 + 1;
-            let (process, address) = start_process(bed, &switch.name, device_id)?;
-            if conditions.stall_switch {
-                process.suspend();
-            }
-            let mut target =
-                P4Runtime::connect(Arc::clone(&runtime), &switch.name, &address, device_id)?;
-            target.load(&program.p4info, &program.device_config)?;
+            let arch = conditions.switches.kind.arch();
+            let program = build(arch, &switch.name, &switch.classifier(), conditions.p4src)?;
+            let program = Arc::new(program);
+            let mut device = ready(&runtime, &switch.name, number as u64 + 1, program)?;
             let groups = switch
                 .groups
                 .iter()
                 .cloned()
                 .map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));
+            let program = Arc::clone(&device.program);
             let entries = program.classify.iter().chain(&switch.entries).cloned();
             let entries = entries.map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
-            target.write(&groups.chain(entries).collect::<Vec<_>>())?;
-            devices.push(Device {
-                target: Box::new(target),
-                program,
-                process,
-            });
+            let updates: Vec<_> = groups.chain(entries).collect();
+            device.target.write(&updates)?;
+            devices.push(device);
         }
         Ok(Fleet { devices })
     }
@@ -172,8 +273,9 @@ impl Fleet {
     /// The first switch that has ended, with its last words.
     pub fn ended(&mut self) -> Option<(String, String)> {
         self.devices.iter_mut().find_map(|device| {
-            let status = device.process.try_wait().ok().flatten()?;
-            let words = device.process.stderr();
+            let process = device.process.as_mut()?;
+            let status = process.try_wait().ok().flatten()?;
+            let words = process.stderr();
             let reason = words
                 .lines()
                 .last()

@@ -8,18 +8,19 @@ pub mod timeline;
 pub mod training;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use scenario::model::{Effect, Scenario};
 use scenario::workload::{Training, Workload};
-use scenario::{Diagnostics, Plan, TargetModel};
+use scenario::{Diagnostics, Plan};
 use serde::Serialize;
 use testbeds::bed::{self, Bed, BedError, Wiring};
 use testbeds::capture::{Filter, Limits};
 use testbeds::net::Counters;
 
-use crate::target::PortCount;
+use bmv2::tools::Tools;
+use controller::target::{Kind, PortCount};
 use fleet::{Fleet, FleetError};
 use proof::{FlowCount, ProofError, Trace};
 use timeline::Timeline;
@@ -102,8 +103,8 @@ pub struct Planned {
 
 impl Planned {
     /// Plans a scenario.
-    pub fn of(scenario: Scenario) -> Result<Planned, Diagnostics> {
-        let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)?;
+    pub fn of(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
+        let plan = scenario::plan(&scenario, &kind.model())?;
         Ok(Planned { scenario, plan })
     }
 
@@ -124,6 +125,17 @@ impl Planned {
     }
 }
 
+/// Which switches run.
+#[derive(Debug, Clone, Default)]
+pub struct Switches {
+    /// Their kind.
+    pub kind: Kind,
+    /// Where BMv2 and p4c are.
+    pub tools: Tools,
+    /// BMv2's logs go into this folder.
+    pub logs: Option<PathBuf>,
+}
+
 /// How an experiment is carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions<'a> {
@@ -131,6 +143,8 @@ pub struct Conditions<'a> {
     pub wiring: Wiring,
     /// Files that stand in for the built-in P4 text.
     pub p4src: Option<&'a Path>,
+    /// Which switches run.
+    pub switches: &'a Switches,
     /// For tests: stop the switches' processes before they are spoken to.
     pub stall_switch: bool,
 }

@@ -54,7 +54,12 @@ pub enum ProgramError {
 
 /// Generates and checks the program of a switch that tells these flows apart. With `p4src`, files of that folder stand in
 /// for the built-in ones of the same path.
-pub fn build(switch: &str, flows: &[Flow], p4src: Option<&Path>) -> Result<Program, ProgramError> {
+pub fn build(
+    arch: Arch,
+    switch: &str,
+    flows: &[Flow],
+    p4src: Option<&Path>,
+) -> Result<Program, ProgramError> {
     let library = Library::builtin();
     let options = parser_gen::Options { aggregate: true };
     let generated = parser_gen::generate(&library, flows, &options).map_err(|source| {
@@ -63,9 +68,8 @@ pub fn build(switch: &str, flows: &[Flow], p4src: Option<&Path>) -> Result<Progr
             source,
         }
     })?;
-    let mut sources: BTreeMap<String, String> = parser_gen::program(Arch::Psa, &generated)
-        .into_iter()
-        .collect();
+    let mut sources: BTreeMap<String, String> =
+        parser_gen::program(arch, &generated).into_iter().collect();
     if let Some(folder) = p4src {
         override_sources(&mut sources, folder)?;
     }
@@ -73,7 +77,7 @@ pub fn build(switch: &str, flows: &[Flow], p4src: Option<&Path>) -> Result<Progr
     for (path, text) in &sources {
         files.insert(path, text.clone());
     }
-    let compiled = p4lang::compile(&files, &Arch::Psa.main_path(), &p4lang::Options::default())
+    let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default())
         .map_err(|diagnostics: Diagnostics| ProgramError::Compile {
             switch: switch.to_owned(),
             rendered: diagnostics.render(false),

@@ -1,12 +1,18 @@
 //! The seam between the controller and whatever switch there is.
 //!
-//! P4Runtime is its first implementation; the embedded switch is reached through the same client as a remote one.
+//! P4Runtime is its first implementation: the embedded switch and BMv2's `simple_switch_grpc` are reached through the same
+//! client. Thrift, for BMv2's `psa_switch`, is the second.
 
+pub mod bmv2;
+mod kind;
 mod p4runtime;
+mod psa_switch;
 
+pub use kind::Kind;
 pub use p4rt::client::{Query, UpdateType};
 pub use p4rt::translate::Item;
 pub use p4runtime::P4Runtime;
+pub use psa_switch::PsaSwitch;
 
 use p4lang::p4info::P4Info;
 use std::time::Duration;
@@ -21,6 +27,32 @@ pub enum TargetError {
         switch: String,
         /// What the client says.
         source: Box<p4rt::client::ClientError>,
+    },
+    /// It refused, or did not answer.
+    #[error("switch {switch}: {source}")]
+    Thrift {
+        /// Its name in the topology.
+        switch: String,
+        /// What the client says.
+        source: Box<::bmv2::device::DeviceError>,
+    },
+    /// It refused one of many updates.
+    #[error("switch {switch}: {source} ({what})")]
+    Update {
+        /// Its name in the topology.
+        switch: String,
+        /// What was to be written.
+        what: String,
+        /// What the client says.
+        source: Box<::bmv2::device::DeviceError>,
+    },
+    /// The device config is not what this kind of switch takes.
+    #[error("switch {switch}: {reason}")]
+    Config {
+        /// Its name in the topology.
+        switch: String,
+        /// What is wrong.
+        reason: String,
     },
     /// Port counters: no P4Runtime, but a service of the embedded switch.
     #[error("switch {switch} does not tell its port counters: {reason}")]

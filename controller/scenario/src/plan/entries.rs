@@ -248,17 +248,17 @@ pub(super) fn groups(
             .map(|(port, instance)| Replica { port, instance })
             .collect()
     };
-    let duplicates = vec![target.recirculation_port; 2];
-    let mut groups = vec![
-        MulticastGroup {
+    let mut groups = Vec::new();
+    if target.multicast_recirculates {
+        groups.push(MulticastGroup {
             id: DUPLICATE_GROUP,
-            replicas: numbered(duplicates),
-        },
-        MulticastGroup {
-            id: FLOOD_GROUP,
-            replicas: numbered(scenario.topology.flood_ports(switch)),
-        },
-    ];
+            replicas: numbered(vec![target.recirculation_port; 2]),
+        });
+    }
+    groups.push(MulticastGroup {
+        id: FLOOD_GROUP,
+        replicas: numbered(scenario.topology.flood_ports(switch)),
+    });
     let job = job_ports(scenario, switch);
     if !job.is_empty() {
         groups.push(MulticastGroup {

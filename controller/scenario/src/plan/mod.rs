@@ -31,6 +31,8 @@ pub struct TargetModel {
     pub wakeup_ns: u64,
     /// The recirculation port's number.
     pub recirculation_port: u32,
+    /// Whether multicast reaches the recirculation port, as duplicates need (docs/decisions/0003).
+    pub multicast_recirculates: bool,
 }
 
 impl TargetModel {
@@ -41,6 +43,25 @@ impl TargetModel {
         wakeup_ns: 5_000_000,
         // PSA_PORT_RECIRCULATE.
         recirculation_port: 0xFFFF_FFFA,
+        multicast_recirculates: true,
+    };
+
+    /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
+    /// in turn: assumed, not measured.
+    pub const SIMPLE_SWITCH_GRPC: TargetModel = TargetModel {
+        loop_ns: 100_000,
+        loop_rate_bps: 100_000_000,
+        wakeup_ns: 20_000_000,
+        // HOLD_PORT in p4src/v1model/main.p4.
+        recirculation_port: 0,
+        multicast_recirculates: true,
+    };
+
+    /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
+    pub const PSA_SWITCH: TargetModel = TargetModel {
+        recirculation_port: 0xFFFF_FFFA,
+        multicast_recirculates: false,
+        ..TargetModel::SIMPLE_SWITCH_GRPC
     };
 }
 
@@ -153,6 +174,14 @@ pub struct Resources {
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = Sink::new(scenario.source());
     let placement = place::place(&mut sink, scenario);
+    if !target.multicast_recirculates {
+        let duplicates = scenario.faults.iter();
+        for fault in duplicates.filter(|fault| fault.effect == Effect::Duplicate) {
+            let message = "this target cannot duplicate packets: its multicast does not reach the recirculation port";
+            sink.error(Code::Effect, fault.span, message.to_owned())
+                .hint("the embedded switch and simple_switch_grpc can");
+        }
+    }
     let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
         return Err(sink.into_diagnostics());
     };

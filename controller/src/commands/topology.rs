@@ -1,0 +1,96 @@
+//! A scenario's network, for programs that build it: `weir plan --topology`.
+
+use scenario::Scenario;
+use scenario::plan::JOB;
+use scenario::workload::Workload;
+use serde::Serialize;
+
+/// All of it.
+#[derive(Serialize)]
+pub struct Network<'a> {
+    scenario: &'a str,
+    seed: u64,
+    hosts: Vec<Host<'a>>,
+    switches: &'a [String],
+    links: Vec<Link<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training: Option<Training<'a>>,
+}
+
+#[derive(Serialize)]
+struct Host<'a> {
+    name: &'a str,
+    ip: String,
+    mac: String,
+}
+
+#[derive(Serialize)]
+struct Link<'a> {
+    ends: [End<'a>; 2],
+}
+
+#[derive(Serialize)]
+struct End<'a> {
+    node: &'a str,
+    /// A switch's port; hosts have one interface.
+    port: Option<u32>,
+}
+
+/// What the agents of a job are told.
+#[derive(Serialize)]
+struct Training<'a> {
+    job: u16,
+    server: &'a str,
+    workers: &'a [String],
+    window: u64,
+    iterations: u64,
+    /// Packets of each worker in one iteration.
+    chunks: usize,
+}
+
+impl<'a> Network<'a> {
+    /// Of a scenario.
+    pub fn of(scenario: &'a Scenario) -> Network<'a> {
+        let topology = &scenario.topology;
+        let end = |link: &'a scenario::topology::Link, node: &'a str| End {
+            node,
+            port: topology
+                .ports(node)
+                .find(|port| topology.has_switch(node) && std::ptr::eq(port.link, link))
+                .map(|port| port.number),
+        };
+        let training = match &scenario.workload {
+            Some(Workload::Training(training)) => Some(Training {
+                job: JOB,
+                server: &training.server,
+                workers: &training.workers,
+                window: training.window.into(),
+                iterations: training.iterations.into(),
+                chunks: crate::experiment::training::chunks_per_iteration(),
+            }),
+            _ => None,
+        };
+        Network {
+            scenario: &scenario.name,
+            seed: scenario.seed,
+            hosts: topology
+                .hosts
+                .iter()
+                .map(|host| Host {
+                    name: &host.name,
+                    ip: host.ip.to_string(),
+                    mac: host.mac.to_string(),
+                })
+                .collect(),
+            switches: &topology.switches,
+            links: topology
+                .links
+                .iter()
+                .map(|link| Link {
+                    ends: [end(link, &link.ends[0]), end(link, &link.ends[1])],
+                })
+                .collect(),
+            training,
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! BMv2's switches as processes: compiled for with the user's p4c, started, awaited, ended.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bmv2::compile::{Backend, CompileError, compile};
+use bmv2::launch::{self, Features};
+use bmv2::tools::{MissingTool, Tool, Tools};
+use tempfile::TempDir;
+use testbeds::host::{Output, Process, ProcessError};
+use testbeds::net::{NetError, Netlink};
+use tokio::runtime::Runtime;
+
+use super::{Item, Kind, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError, UpdateType};
+use p4lang::p4info::P4Info;
+
+/// How long a switch may take until it listens.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+/// P4Runtime's registered port, and BMv2's default for Thrift; each device adds its number.
+const P4RUNTIME_PORT: u16 = 9559;
+const THRIFT_PORT: u16 = 9090;
+
+/// Why a switch of BMv2's does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It is not installed.
+    #[error(transparent)]
+    Missing(#[from] MissingTool),
+    /// p4c.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A folder, a file, or the program itself.
+    #[error("cannot start {what}: {source}")]
+    Io {
+        /// What.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The process.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// `psa_switch` without Thrift cannot be spoken to.
+    #[error("{} was built without Thrift, so nobody can control it", .0.display())]
+    NoThrift(PathBuf),
+    /// It ended, or does not listen.
+    #[error("{program} of switch {switch} did not start: {reason}")]
+    Silent {
+        /// Whose.
+        switch: String,
+        /// `psa_switch` …
+        program: &'static str,
+        /// Its last words.
+        reason: String,
+    },
+    /// Thrift is not looked up by name.
+    #[error("`{0}` is not an address of the form IP:PORT")]
+    Address(String),
+    /// The session with it.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+/// What a switch is to run, and where.
+pub struct Job<'a> {
+    /// Which of BMv2's switches.
+    pub kind: Kind,
+    /// Its name in the topology.
+    pub switch: &'a str,
+    /// From 1; the ports on which it listens follow from it.
+    pub device_id: u64,
+    /// Number and interface of each port.
+    pub ports: Vec<(u32, String)>,
+    /// What it may be asked for by name.
+    pub p4info: &'a P4Info,
+    /// Path and text of each source file.
+    pub sources: &'a BTreeMap<String, String>,
+    /// Write its log there.
+    pub log: Option<PathBuf>,
+}
+
+/// A switch that runs its program. Dropping it ends the process and removes its folder.
+pub struct Running {
+    /// The session.
+    pub target: Box<dyn Target>,
+    /// The process.
+    pub process: Process,
+    /// What it was compiled from, and its sockets.
+    pub folder: TempDir,
+}
+
+/// The tools that a kind needs; missing ones are told before anything is started.
+pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
+    let needed: &[Tool] = match kind {
+        Kind::Embedded => &[],
+        Kind::SimpleSwitchGrpc => &[Tool::P4cBm2Ss, Tool::SimpleSwitchGrpc],
+        Kind::PsaSwitch => &[Tool::P4cBm2Psa, Tool::PsaSwitch],
+    };
+    needed
+        .iter()
+        .try_for_each(|tool| tools.find(*tool).map(drop))
+}
+
+/// As [`check`], for switches that run already.
+pub fn check_compiler(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
+    match backend(kind) {
+        Some(backend) => tools.find(backend.tool()).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn backend(kind: Kind) -> Option<Backend> {
+    match kind {
+        Kind::Embedded => None,
+        Kind::SimpleSwitchGrpc => Some(Backend::V1model),
+        Kind::PsaSwitch => Some(Backend::Psa),
+    }
+}
+
+/// A program in the form that a kind of switch takes: as it is for the embedded one, else what p4c makes of it.
+pub fn device_config(
+    kind: Kind,
+    tools: &Tools,
+    sources: &BTreeMap<String, String>,
+    preprocessed: &[u8],
+) -> Result<Vec<u8>, StartError> {
+    let Some(backend) = backend(kind) else {
+        return Ok(preprocessed.to_vec());
+    };
+    let io = |source| StartError::Io {
+        what: "p4c".to_owned(),
+        source,
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("weir-p4c-")
+        .tempdir()
+        .map_err(io)?;
+    let json = compile(
+        tools,
+        backend,
+        sources,
+        &kind.arch().main_path(),
+        folder.path(),
+    )?;
+    std::fs::read(json).map_err(io)
+}
+
+/// A session with a switch that runs already.
+pub fn connect(
+    kind: Kind,
+    runtime: &Arc<Runtime>,
+    switch: &str,
+    address: &str,
+    device_id: u64,
+) -> Result<Box<dyn Target>, StartError> {
+    if kind != Kind::PsaSwitch {
+        let target = P4Runtime::connect(Arc::clone(runtime), switch, address, device_id)?;
+        return Ok(Box::new(target));
+    }
+    let parsed = address
+        .parse()
+        .map_err(|_| StartError::Address(address.to_owned()))?;
+    Ok(Box::new(PsaSwitch::connect(switch, parsed)?))
+}
+
+/// Compiles, starts, connects and loads. `spawn` starts the process where the switches' interfaces are.
+pub fn start(
+    tools: &Tools,
+    runtime: &Arc<Runtime>,
+    job: &Job<'_>,
+    spawn: impl FnOnce(Command) -> Result<Process, StartError>,
+) -> Result<Running, StartError> {
+    let io = |what: &str| {
+        let what = what.to_owned();
+        move |source| StartError::Io { what, source }
+    };
+    let (backend, tool) = match job.kind {
+        Kind::SimpleSwitchGrpc => (Backend::V1model, Tool::SimpleSwitchGrpc),
+        Kind::PsaSwitch | Kind::Embedded => (Backend::Psa, Tool::PsaSwitch),
+    };
+    let program = tools.find(tool)?;
+    let folder = tempfile::Builder::new().prefix("weir-bmv2-").tempdir();
+    let folder = folder.map_err(io("a folder for BMv2"))?;
+    let main = job.kind.arch().main_path();
+    let json = compile(tools, backend, job.sources, &main, folder.path())?;
+    let features = Features::of(&program).map_err(io(tool.program()))?;
+    let listening =
+        |base: u16| base.saturating_add(u16::try_from(job.device_id).unwrap_or(u16::MAX));
+    let options = launch::Options {
+        device_id: job.device_id,
+        ports: job.ports.clone(),
+        thrift_port: listening(THRIFT_PORT),
+        log: job.log.clone(),
+        folder: folder.path().to_owned(),
+    };
+    let (command, port) = if tool == Tool::SimpleSwitchGrpc {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, listening(P4RUNTIME_PORT)));
+        let command = launch::simple_switch_grpc(&program, features, &options, address);
+        (command, address.port())
+    } else {
+        if !features.thrift {
+            return Err(StartError::NoThrift(program));
+        }
+        let command = launch::psa_switch(&program, features, &options, &json);
+        (command, options.thrift_port)
+    };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut process = spawn(command)?;
+    await_listening(job.switch, tool.program(), &mut process, address)?;
+    let mut target: Box<dyn Target> = if tool == Tool::SimpleSwitchGrpc {
+        let (switch, address) = (job.switch, address.to_string());
+        Box::new(P4Runtime::connect(
+            Arc::clone(runtime),
+            switch,
+            &address,
+            job.device_id,
+        )?)
+    } else {
+        Box::new(PsaSwitch::connect(job.switch, address)?)
+    };
+    let text = std::fs::read(&json).map_err(io("BMv2's JSON"))?;
+    target.load(job.p4info, &text)?;
+    Ok(Running {
+        target: Box::new(OnInterfaces {
+            target,
+            ports: job.ports.clone(),
+        }),
+        process,
+        folder,
+    })
+}
+
+/// Waits until somebody listens, or the process has ended.
+fn await_listening(
+    switch: &str,
+    program: &'static str,
+    process: &mut Process,
+    address: SocketAddr,
+) -> Result<(), StartError> {
+    let start = Instant::now();
+    let mut said = String::new();
+    let silent = |reason: String| StartError::Silent {
+        switch: switch.to_owned(),
+        program,
+        reason,
+    };
+    loop {
+        // BMv2 complains on its standard output.
+        while let Output::Line(line) = process.next_line(Duration::ZERO) {
+            said = line;
+        }
+        if let Some(status) = process.try_wait()? {
+            while let Output::Line(line) = process.next_line(LOOK) {
+                said = line;
+            }
+            let words = process.stderr();
+            let last = words.lines().rfind(|line| !line.trim().is_empty());
+            return Err(silent(format!(
+                "{status}: {}",
+                last.unwrap_or(&said).trim()
+            )));
+        }
+        if TcpStream::connect_timeout(&address, LOOK).is_ok() {
+            return Ok(());
+        }
+        if start.elapsed() > START_TIMEOUT {
+            let waited = START_TIMEOUT.as_secs();
+            return Err(silent(format!(
+                "nobody listens at {address} after {waited} s"
+            )));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A target whose port counters are those of its interfaces: BMv2 keeps none of its own.
+struct OnInterfaces {
+    target: Box<dyn Target>,
+    ports: Vec<(u32, String)>,
+}
+
+impl OnInterfaces {
+    fn counts(&self) -> Result<Vec<PortCount>, NetError> {
+        let netlink = Netlink::open()?;
+        let count = |(port, interface): &(u32, String)| {
+            let counters = netlink.counters(interface)?;
+            Ok(PortCount {
+                port: *port,
+                rx_frames: counters.rx_frames,
+                rx_bytes: counters.rx_bytes,
+                tx_frames: counters.tx_frames,
+                tx_bytes: counters.tx_bytes,
+                errors: counters.rx_dropped + counters.tx_dropped,
+            })
+        };
+        self.ports.iter().map(count).collect()
+    }
+}
+
+impl Target for OnInterfaces {
+    fn name(&self) -> &str {
+        self.target.name()
+    }
+
+    fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
+        self.target.load(p4info, device_config)
+    }
+
+    fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError> {
+        self.target.write(updates)
+    }
+
+    fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError> {
+        self.target.read(queries)
+    }
+
+    fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {
+        self.counts().map_err(|error| TargetError::PortCounters {
+            switch: self.target.name().to_owned(),
+            reason: error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! BMv2's `psa_switch`, behind Thrift.
+
+use std::net::SocketAddr;
+
+use bmv2::device::{Device, DeviceError};
+use bmv2::program::Program;
+use p4lang::p4info::P4Info;
+
+use super::{ANSWER_TIMEOUT, Item, PortCount, Query, Target, TargetError, UpdateType};
+
+/// A connection to a `psa_switch`.
+pub struct PsaSwitch {
+    name: String,
+    device: Device,
+}
+
+impl PsaSwitch {
+    /// Connects to `address`.
+    pub fn connect(name: &str, address: SocketAddr) -> Result<PsaSwitch, TargetError> {
+        let device = Device::connect(address, ANSWER_TIMEOUT, Program::default());
+        Ok(PsaSwitch {
+            name: name.to_owned(),
+            device: device.map_err(|source| failure(name, source))?,
+        })
+    }
+
+    /// The calls that no trait has.
+    pub fn device(&mut self) -> &mut Device {
+        &mut self.device
+    }
+}
+
+impl Target for PsaSwitch {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `device_config` is p4c's JSON. The switch has been started with it, or is willing to change its program.
+    fn load(&mut self, _: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
+        let json = String::from_utf8_lossy(device_config);
+        let program = Program::parse(&json).map_err(|source| TargetError::Config {
+            switch: self.name.clone(),
+            reason: source.to_string(),
+        })?;
+        let loaded = self.device.load(&json, program);
+        loaded.map_err(|source| failure(&self.name, source))
+    }
+
+    fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError> {
+        self.device.write(updates).map_err(|(position, source)| {
+            let (update, item) = &updates[position];
+            TargetError::Update {
+                switch: self.name.clone(),
+                what: format!("{update:?} {item:?}"),
+                source: Box::new(source),
+            }
+        })
+    }
+
+    fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError> {
+        let items = self.device.read(queries);
+        items.map_err(|source| failure(&self.name, source))
+    }
+
+    fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {
+        Err(TargetError::PortCounters {
+            switch: self.name.clone(),
+            reason: "psa_switch keeps none".to_owned(),
+        })
+    }
+}
+
+fn failure(switch: &str, source: DeviceError) -> TargetError {
+    TargetError::Thrift {
+        switch: switch.to_owned(),
+        source: Box::new(source),
+    }
+}
