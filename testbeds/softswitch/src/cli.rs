@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long)]
     pub qdisc_bypass: bool,
     /// Threads that run packets, each with ports of its own. A program whose packets leave something to later ones (registers,
-    /// meters, idle timeouts), or whose rates are limited, runs on one, and says so.
+    /// meters, idle timeouts), or whose rates are limited, runs on one.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub workers: u32,
     /// Keep each worker on a processor of its own.
