@@ -7,7 +7,7 @@
 //!                                       reference/   the same from the IR, plainly; compared, traced, poisoned
 //!                                       table/, externs/   what blocks look up and keep
 //! poll_transmit(), poll_timeout()       core.rs, queues.rs   replication, egress queues, the recirculation link
-//! insert_entry(…), register_read(…)     control.rs
+//! insert_entry(…), register_read(…)     control/
 //! sibling(), share(), recall()          workers.rs, held.rs   the same tables in several workers
 //! ```
 //!
@@ -19,13 +19,11 @@ mod bindings;
 mod compile;
 mod control;
 mod core;
-mod entries;
 mod error;
 mod exec;
 mod externs;
 mod held;
 mod op;
-mod profiles;
 mod queues;
 mod reconcile;
 mod reference;
@@ -40,7 +38,7 @@ pub use arch::tna::fixed::{MirrorSession, QueueThresholds};
 pub use arch::tna::multicast::{MulticastNode, MulticastTree};
 pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
 pub use arch::v1model::DROP_PORT;
-pub use entries::{DirectChange, EntryRef};
+pub use control::{DirectChange, EntryRef};
 pub use error::{ExternError, LoadError, ProfileError, ReplicationError, TableError};
 pub use externs::DigestMessage;
 pub use externs::counter::{CounterValue, Kind as CounterKind};

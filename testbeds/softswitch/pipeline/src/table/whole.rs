@@ -5,7 +5,7 @@ use super::idle::Timer;
 use super::key::FieldKey;
 use super::rows::Head;
 use super::{Bound, Index, Key, Removed, Table};
-use crate::entries::DirectChange;
+use crate::control::DirectChange;
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::{Cell, ColourCounts, MeterConfig};

@@ -1,6 +1,6 @@
 //! Entries in full and by position, as the P4Runtime server writes and reads them; and those that no packet finds.
 
-use crate::control::Undo;
+use super::Undo;
 use crate::error::{ProfileError, TableError};
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::{self, MeterConfig};
@@ -61,8 +61,7 @@ impl Switch {
         let named = self.named_by(table, &mut write.action)?;
         // The key is needed again only to take the entry back.
         let undo = self
-            .undo
-            .is_some()
+            .is_recording()
             .then(|| (write.priority, write.key.clone()));
         let inserted = self.core.state.tables[table].insert_whole(now_ns, write, named);
         if let Err(error) = inserted {
@@ -71,7 +70,7 @@ impl Switch {
         }
         self.record_one_shot(table, named);
         if let Some((priority, key)) = undo {
-            self.record(Undo::Whole(table, priority, key));
+            self.record(|| Undo::Whole(table, priority, key));
         }
         Ok(())
     }
@@ -90,7 +89,7 @@ impl Switch {
             Ok(old) => {
                 self.record_one_shot(table, named);
                 let had = old.indirect();
-                self.record(Undo::Deleted(table, old));
+                self.record(|| Undo::Deleted(table, old));
                 if !keeps {
                     self.release(table, had);
                 }
@@ -112,7 +111,7 @@ impl Switch {
     ) -> Result<(), TableError> {
         let old = self.table_at(table)?.delete_whole(priority, key)?;
         let had = old.indirect();
-        self.record(Undo::Deleted(table, old));
+        self.record(|| Undo::Deleted(table, old));
         self.release(table, had);
         Ok(())
     }
@@ -171,7 +170,7 @@ impl Switch {
                 Undo::Deleted(table, at.change_direct(now_ns, *priority, key, change)?)
             }
         };
-        self.record(undo);
+        self.record(|| undo);
         Ok(())
     }
 

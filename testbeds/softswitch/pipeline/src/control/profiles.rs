@@ -1,6 +1,6 @@
 //! What the control plane may do with action profiles and selectors, by fully qualified names.
 
-use crate::control::Undo;
+use super::Undo;
 use crate::error::ProfileError;
 use crate::externs::profile::{
     GroupMember, Indirect, OneShotAction, Profile, ProfileGroup, ProfileSpec,
@@ -82,7 +82,7 @@ impl Switch {
             return Err(ProfileError::Action(fault));
         }
         let old = profile.put_member(id, action.clone(), bound, change)?;
-        self.record(Undo::Member(index, id, old));
+        self.record(|| Undo::Member(index, id, old));
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl Switch {
         let index = self.profile_index(profile)?;
         self.unused(index, Indirect::Member(id))?;
         let old = self.core.state.profiles[index].delete_member(id)?;
-        self.record(Undo::Member(index, id, old));
+        self.record(|| Undo::Member(index, id, old));
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Switch {
     ) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
         let old = self.core.state.profiles[index].put_group(id, group, change)?;
-        self.record(Undo::ProfileGroup(index, id, old));
+        self.record(|| Undo::ProfileGroup(index, id, old));
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Switch {
         let index = self.profile_index(profile)?;
         self.unused(index, Indirect::Group(id))?;
         let old = self.core.state.profiles[index].delete_group(id)?;
-        self.record(Undo::ProfileGroup(index, id, old));
+        self.record(|| Undo::ProfileGroup(index, id, old));
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Switch {
         let table = self.table_index(&entry.table)?;
         self.check_offered(table, indirect)?;
         self.core.state.tables[table].insert_indirect(entry, indirect)?;
-        self.record(Undo::Inserted(entry.clone()));
+        self.record(|| Undo::Inserted(entry.clone()));
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Switch {
         let index = self.table_index(&entry.table)?;
         self.check_offered(index, indirect)?;
         let old = self.core.state.tables[index].replace_indirect(entry, indirect)?;
-        self.record(Undo::Deleted(index, old));
+        self.record(|| Undo::Deleted(index, old));
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl Switch {
             return;
         };
         if let Some(old) = self.core.state.profiles[profile].delete_one_shot(id) {
-            self.record(Undo::OneShot(profile, id, Some(old)));
+            self.record(|| Undo::OneShot(profile, id, Some(old)));
         }
     }
 
@@ -239,7 +239,7 @@ impl Switch {
     /// Lets a batch forget the one-shot actions that it has added.
     pub(crate) fn record_one_shot(&mut self, table: usize, named: Option<Indirect>) {
         if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
-            self.record(Undo::OneShot(profile, id, None));
+            self.record(|| Undo::OneShot(profile, id, None));
         }
     }
 

@@ -1,0 +1,134 @@
+//! Batches that are undone as a whole.
+
+use crate::externs::counter::CounterValue;
+use crate::externs::meter::Cell;
+use crate::externs::profile::{OldGroup, OldMember, OldOneShot};
+use crate::switch::Switch;
+use crate::table::Removed;
+use crate::table::key::FieldKey;
+use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
+
+/// The inverse of a write that succeeded cannot fail.
+fn discard<T, E>(_: Result<T, E>) {}
+
+/// How to take one write back.
+#[derive(Debug)]
+pub(crate) enum Undo {
+    Inserted(TableEntry),
+    Modified(TableEntry),
+    Deleted(usize, Removed),
+    /// A whole entry was inserted: table, priority, key.
+    Whole(usize, i32, Vec<FieldKey>),
+    DefaultDirect(usize, CounterValue, Cell),
+    /// `None`: it was not there.
+    OneShot(usize, u32, Option<OldOneShot>),
+    /// The action, and whether it was written before.
+    Default(String, ActionCall, bool),
+    Group(u32, Option<MulticastGroup>),
+    Session(u32, Option<CloneSession>),
+    Register(String, u64, Vec<u128>),
+    Counter(usize, usize, CounterValue),
+    DirectCounter(usize, Option<TableEntry>, CounterValue),
+    Meter(usize, u64, Cell),
+    DirectMeter(usize, Option<TableEntry>, Cell),
+    ValueSet(usize, Vec<Vec<FieldKey>>),
+    Member(usize, u32, OldMember),
+    ProfileGroup(usize, u32, OldGroup),
+}
+
+impl Switch {
+    /// From here on writes are recorded, until [`Switch::commit`] or [`Switch::rollback`]. A batch that is open is committed.
+    pub fn begin(&mut self) {
+        self.undo = Some(Vec::new());
+    }
+
+    /// Keeps the batch.
+    pub fn commit(&mut self) {
+        self.undo = None;
+    }
+
+    /// Takes the batch back, the last write first. No packet can have seen a part of it unless the caller let one pass.
+    pub fn rollback(&mut self) {
+        for undo in self.undo.take().unwrap_or_default().into_iter().rev() {
+            match undo {
+                Undo::Inserted(entry) => discard(self.delete_entry(&entry)),
+                Undo::Modified(entry) => discard(self.modify_entry(&entry)),
+                Undo::Deleted(table, removed) => self.core.state.tables[table].restore(removed),
+                Undo::Whole(table, priority, key) => {
+                    self.core.state.tables[table].undo_insert(priority, key)
+                }
+                Undo::DefaultDirect(table, counter, meter) => {
+                    self.core.state.tables[table].restore_default_direct(counter, meter)
+                }
+                Undo::OneShot(profile, id, Some(old)) => {
+                    self.core.state.profiles[profile].restore_one_shot(id, old)
+                }
+                Undo::OneShot(profile, id, None) => {
+                    self.core.state.profiles[profile].delete_one_shot(id);
+                }
+                Undo::Default(table, action, written) => {
+                    discard(self.set_default_action(&table, written.then_some(&action)))
+                }
+                Undo::Group(id, None) => discard(self.delete_multicast_group(id)),
+                Undo::Group(_, Some(group)) => discard(self.set_multicast_group(&group)),
+                Undo::Session(id, None) => discard(self.delete_clone_session(id)),
+                Undo::Session(_, Some(session)) => discard(self.set_clone_session(&session)),
+                Undo::Register(name, index, fields) => {
+                    discard(self.register_write(&name, index, &fields))
+                }
+                Undo::Counter(counter, index, value) => {
+                    self.core.state.counters[counter].cells[index] = value;
+                }
+                Undo::DirectCounter(table, entry, value) => {
+                    if let Ok(cell) = self.core.state.tables[table].counter(entry.as_ref()) {
+                        *cell = value;
+                    }
+                }
+                Undo::Meter(meter, index, old) => {
+                    if let Some(cell) = self.core.state.meters[meter].cell_mut(index) {
+                        *cell = old;
+                    }
+                }
+                Undo::DirectMeter(table, entry, old) => {
+                    if let Ok(cell) = self.core.state.tables[table].meter(entry.as_ref()) {
+                        *cell = old;
+                    }
+                }
+                Undo::ValueSet(set, members) => self.core.state.value_sets[set].members = members,
+                Undo::Member(profile, id, old) => {
+                    self.core.state.profiles[profile].restore_member(id, old)
+                }
+                Undo::ProfileGroup(profile, id, old) => {
+                    self.core.state.profiles[profile].restore_group(id, old)
+                }
+            }
+        }
+    }
+
+    /// Runs `batch`; an error takes back all that it wrote.
+    pub fn atomically<T, E>(
+        &mut self,
+        batch: impl FnOnce(&mut Switch) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.begin();
+        let result = batch(self);
+        if result.is_ok() {
+            self.commit();
+        } else {
+            self.rollback();
+        }
+        result
+    }
+
+    /// Remembers how to take a write back, if a batch is open; `undo` is not asked otherwise.
+    pub(crate) fn record(&mut self, undo: impl FnOnce() -> Undo) {
+        if let Some(batch) = &mut self.undo {
+            batch.push(undo());
+        }
+    }
+
+    /// Whether a batch is open, so that what a write replaces has to be kept.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.undo.is_some()
+    }
+}

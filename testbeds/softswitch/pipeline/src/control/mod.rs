@@ -1,0 +1,61 @@
+//! What the control plane may do.
+//!
+//! ```text
+//! batch        writes that are taken back as a whole
+//! entries      entries in full and by position, as the P4Runtime server writes and reads them; idle entries
+//! tables       entries, default actions, direct counters and meters by name
+//! profiles     members and groups of action profiles
+//! objects      registers, counters, meters, value sets
+//! replication  multicast groups and clone sessions
+//! ```
+//!
+//! What a Tofino has beside these is in [`crate::arch::tna`].
+
+mod batch;
+mod entries;
+mod objects;
+mod profiles;
+mod replication;
+mod tables;
+
+pub(crate) use batch::Undo;
+pub use entries::{DirectChange, EntryRef};
+
+use crate::externs::State;
+use crate::externs::register::Info;
+use hashbrown::HashMap;
+
+/// Names to indices.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    tables: HashMap<String, usize>,
+    registers: HashMap<String, usize>,
+    counters: HashMap<String, usize>,
+    direct_counters: HashMap<String, usize>,
+    direct_meters: HashMap<String, usize>,
+    meters: HashMap<String, usize>,
+    value_sets: HashMap<String, usize>,
+}
+
+impl Names {
+    pub fn new(state: &State, registers: &[Info]) -> Names {
+        fn index<'a>(names: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
+            names.enumerate().map(|(i, n)| (n.clone(), i)).collect()
+        }
+        let direct = state.tables.iter().enumerate();
+        let metered = state.tables.iter().enumerate();
+        Names {
+            tables: index(state.tables.iter().map(|t| &t.spec.name)),
+            registers: index(registers.iter().map(|r| &r.name)),
+            counters: index(state.counters.iter().map(|c| &c.name)),
+            direct_counters: direct
+                .filter_map(|(i, t)| Some((t.spec.direct_counter.as_ref()?.0.clone(), i)))
+                .collect(),
+            direct_meters: metered
+                .filter_map(|(i, t)| Some((t.spec.direct_meter.as_ref()?.name.clone(), i)))
+                .collect(),
+            meters: index(state.meters.iter().map(|m| &m.name)),
+            value_sets: index(state.value_sets.iter().map(|v| &v.name)),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Tables by fully qualified names.
+
+use super::Undo;
+use crate::error::TableError;
+use crate::externs::counter::CounterValue;
+use crate::externs::meter::MeterConfig;
+use crate::switch::Switch;
+use crate::table::{Spec, Table};
+use p4lang::runtime::{ActionCall, TableEntry};
+
+impl Switch {
+    pub(crate) fn table_index(&self, name: &str) -> Result<usize, TableError> {
+        self.names
+            .tables
+            .get(name)
+            .copied()
+            .ok_or(TableError::NoSuchTable)
+    }
+
+    fn table(&self, name: &str) -> Result<&Table, TableError> {
+        Ok(&self.core.state.tables[self.table_index(name)?])
+    }
+
+    /// What the program's tables are, in order of declaration.
+    pub fn tables(&self) -> impl Iterator<Item = &Spec> {
+        self.core.state.tables.iter().map(|t| &t.spec)
+    }
+
+    /// Adds an entry.
+    pub fn insert_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
+        let table = self.table_index(&entry.table)?;
+        self.core.state.tables[table].insert(entry)?;
+        self.record(|| Undo::Inserted(entry.clone()));
+        Ok(())
+    }
+
+    /// Changes the action of an entry.
+    pub fn modify_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
+        let table = self.table_index(&entry.table)?;
+        let action = self.core.state.tables[table].modify(entry)?;
+        self.record(|| {
+            Undo::Modified(TableEntry {
+                action,
+                ..entry.clone()
+            })
+        });
+        Ok(())
+    }
+
+    /// Takes an entry out; only its key and priority are looked at.
+    pub fn delete_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
+        let table = self.table_index(&entry.table)?;
+        let removed = self.core.state.tables[table].delete(entry)?;
+        let had = removed.indirect();
+        self.record(|| Undo::Deleted(table, removed));
+        self.release(table, had);
+        Ok(())
+    }
+
+    /// All entries of a table: the highest priority first, then by key.
+    pub fn entries(&self, table: &str) -> Result<Vec<TableEntry>, TableError> {
+        Ok(self.table(table)?.entries().collect())
+    }
+
+    /// The default action.
+    pub fn default_action(&self, table: &str) -> Result<ActionCall, TableError> {
+        Ok(self.table(table)?.default_action())
+    }
+
+    /// Sets the default action; `None`: the one of the source.
+    pub fn set_default_action(
+        &mut self,
+        table: &str,
+        action: Option<&ActionCall>,
+    ) -> Result<(), TableError> {
+        let index = self.table_index(table)?;
+        let written = self.core.state.tables[index].default_written();
+        let old = self.core.state.tables[index].set_default(action)?;
+        self.record(|| Undo::Default(table.to_owned(), old, written));
+        Ok(())
+    }
+
+    /// The table that a direct counter belongs to.
+    pub fn direct_counter_table(&self, name: &str) -> Option<&str> {
+        let table = self.names.direct_counters.get(name)?;
+        Some(&self.core.state.tables[*table].spec.name)
+    }
+
+    /// The direct counter of an entry, or with `None` of the default action.
+    pub fn direct_counter_read(
+        &mut self,
+        table: &str,
+        entry: Option<&TableEntry>,
+    ) -> Result<CounterValue, TableError> {
+        let table = self.table_index(table)?;
+        Ok(*self.core.state.tables[table].counter(entry)?)
+    }
+
+    /// Sets it.
+    pub fn direct_counter_write(
+        &mut self,
+        table: &str,
+        entry: Option<&TableEntry>,
+        value: CounterValue,
+    ) -> Result<(), TableError> {
+        let table = self.table_index(table)?;
+        let old = std::mem::replace(self.core.state.tables[table].counter(entry)?, value);
+        self.record(|| Undo::DirectCounter(table, entry.cloned(), old));
+        Ok(())
+    }
+
+    /// The table that a direct meter belongs to.
+    pub fn direct_meter_table(&self, name: &str) -> Option<&str> {
+        let table = self.names.direct_meters.get(name)?;
+        Some(&self.core.state.tables[*table].spec.name)
+    }
+
+    /// The configuration of an entry's direct meter, or with `None` of the default action's.
+    pub fn direct_meter_config(
+        &mut self,
+        table: &str,
+        entry: Option<&TableEntry>,
+    ) -> Result<Option<MeterConfig>, TableError> {
+        let table = self.table_index(table)?;
+        Ok(self.core.state.tables[table].meter(entry)?.config())
+    }
+
+    /// Configures it, its buckets full at `now_ns`.
+    pub fn direct_meter_configure(
+        &mut self,
+        table: &str,
+        entry: Option<&TableEntry>,
+        config: Option<MeterConfig>,
+        now_ns: u64,
+    ) -> Result<(), TableError> {
+        let table = self.table_index(table)?;
+        let cell = self.core.state.tables[table].meter(entry)?;
+        let old = *cell;
+        cell.configure(config, now_ns);
+        self.record(|| Undo::DirectMeter(table, entry.cloned(), old));
+        Ok(())
+    }
+}
