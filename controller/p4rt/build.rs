@@ -22,7 +22,19 @@ fn main() -> Result<(), Error> {
         out.join("descriptors.bin"),
         prost::Message::encode_to_vec(&descriptors),
     )?;
-    tonic_prost_build::configure()
-        .btree_map(".")
-        .compile_fds(descriptors)
+    // Entries come by the hundred thousand: their values lie in the buffer that they came in, and what few of them have
+    // takes no room in the others.
+    let mut build = tonic_prost_build::configure().btree_map(".");
+    for values in [".p4.v1.FieldMatch", ".p4.v1.Action.Param"] {
+        build = build.bytes(values);
+    }
+    for rare in [
+        ".p4.v1.TableEntry.meter_config",
+        ".p4.v1.TableEntry.meter_counter_data",
+        ".p4.v1.Entity.entity.direct_meter_entry",
+        ".p4.v1.Entity.entity.direct_counter_entry",
+    ] {
+        build = build.boxed(rare);
+    }
+    build.compile_fds(descriptors)
 }

@@ -14,10 +14,12 @@ use crate::config;
 use crate::p4info::Index;
 use crate::rpc::Code;
 use crate::status::{self, UpdateResult};
+use crate::translate::cells::digest_from_proto;
+use crate::translate::data::NoNames;
 use crate::translate::{Item, Part, TranslateError, packet_metadata};
 use crate::v1;
 use crate::v1::p4_runtime_client::P4RuntimeClient;
-use p4lang::p4info::ControllerPacketMetadata;
+use p4lang::p4info::{ControllerPacketMetadata, Digest};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -264,7 +266,12 @@ impl Client {
             None => Vec::new(),
         };
         let packet = v1::PacketOut { payload, metadata };
-        let update = Some(v1::stream_message_request::Update::Packet(packet));
+        self.say(v1::stream_message_request::Update::Packet(packet))
+            .await
+    }
+
+    async fn say(&self, update: v1::stream_message_request::Update) -> Result<()> {
+        let update = Some(update);
         let closed = || ClientError::StreamClosed {
             address: self.address.clone(),
         };
@@ -273,6 +280,38 @@ impl Client {
             .send(v1::StreamMessageRequest { update })
             .await
             .map_err(|_| closed())
+    }
+
+    /// A digest's name, and the scalars of each of its messages (as [`crate::translate::data`] lays them out).
+    pub fn digest_messages(&self, list: &v1::DigestList) -> Result<(&str, Vec<Vec<u128>>)> {
+        let index = self.index()?;
+        let digest = index.digests.with_id(list.digest_id);
+        let digest = digest.ok_or_else(|| TranslateError::unknown_id::<Digest>(list.digest_id))?;
+        let message = |data: &v1::P4Data| digest_from_proto(digest, data, index.types(), &NoNames);
+        let messages = list.data.iter().map(message);
+        let messages = messages.collect::<std::result::Result<_, TranslateError>>()?;
+        Ok((&digest.preamble.name, messages))
+    }
+
+    /// Tells the switch that a digest list has been acted on.
+    pub async fn acknowledge(&self, list: &v1::DigestList) -> Result<()> {
+        let (digest_id, list_id) = (list.digest_id, list.list_id);
+        let ack = v1::DigestListAck { digest_id, list_id };
+        self.say(v1::stream_message_request::Update::DigestAck(ack))
+            .await
+    }
+
+    /// The entries that an idle notification tells of, as they are written.
+    pub fn idle_entries(&self, idle: &v1::IdleTimeoutNotification) -> Result<Vec<Item>> {
+        let index = self.index()?;
+        let item = |entry: &v1::TableEntry| {
+            let entity = v1::Entity {
+                entity: Some(v1::entity::Entity::TableEntry(entry.clone())),
+            };
+            Item::from_entity(&entity, index, Part::Whole)
+        };
+        let items = idle.table_entry.iter().map(item);
+        Ok(items.collect::<std::result::Result<_, TranslateError>>()?)
     }
 
     /// The header under which packets from the switch arrive, if the program declares one.

@@ -4,20 +4,26 @@
 //! asks for.
 
 pub mod action;
+mod attached;
 pub mod cells;
+pub mod data;
 mod error;
 pub mod matches;
 mod packet;
+mod profile;
 mod replication;
 pub mod table;
 
+pub use attached::{DigestConfig, MeterConfig};
 pub use error::TranslateError;
 pub use packet::{packet_fields, packet_metadata};
+pub use profile::{Choice, GroupMember, WeightedAction};
+pub use table::EntryAt;
 
 use crate::p4info::Index;
 use crate::v1;
 use crate::v1::entity::Entity as Kind;
-use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
+use p4lang::runtime::{ActionCall, CloneSession, FieldMatch, MulticastGroup, TableEntry};
 use v1::packet_replication_engine_entry::Type as Replication;
 
 /// Anything that this project writes into a switch or reads from it.
@@ -53,6 +59,70 @@ pub enum Item {
         index: Option<u64>,
         /// None in a write means: leave as it is.
         value: Option<CounterValue>,
+    },
+    /// A match entry of a table with an action profile.
+    IndirectEntry {
+        /// Which entry; never the default one.
+        at: EntryAt,
+        /// What it does.
+        choice: Choice,
+    },
+    /// A member of an action profile.
+    Member {
+        /// Fully qualified name.
+        profile: String,
+        /// Its number, from 1.
+        id: u32,
+        /// What it does; none only in a deletion.
+        action: Option<ActionCall>,
+    },
+    /// A group of an action selector.
+    Group {
+        /// Fully qualified name.
+        profile: String,
+        /// Its number, from 1.
+        id: u32,
+        /// Weights together, at most; 0 where the profile sets no limit.
+        max_size: u32,
+        /// In order.
+        members: Vec<GroupMember>,
+    },
+    /// A meter's cell.
+    Meter {
+        /// Fully qualified name.
+        name: String,
+        /// None means every cell.
+        index: Option<u64>,
+        /// None: everything is green.
+        config: Option<MeterConfig>,
+    },
+    /// The direct meter of an entry.
+    DirectMeter {
+        /// Which entry.
+        at: EntryAt,
+        /// None: everything is green.
+        config: Option<MeterConfig>,
+    },
+    /// The direct counter of an entry.
+    DirectCounter {
+        /// Which entry.
+        at: EntryAt,
+        /// None in a write means: leave as it is.
+        value: Option<CounterValue>,
+    },
+    /// All members of a parser's value set.
+    ValueSet {
+        /// Fully qualified name.
+        name: String,
+        /// Each its fields; the field of a set of plain values has no name.
+        members: Vec<Vec<FieldMatch>>,
+    },
+    /// Whether a digest's messages are sent, and how.
+    Digest {
+        /// Fully qualified name.
+        name: String,
+        /// None only in a deletion.
+        config: Option<DigestConfig>,
     },
 }
 
@@ -98,6 +168,45 @@ impl Item {
                 index: cell,
                 value,
             } => Kind::CounterEntry(cells::counter_to_proto(name, *cell, *value, index)?),
+            Item::IndirectEntry { at, choice } => {
+                Kind::TableEntry(table::indirect_to_proto(at, choice, index)?)
+            }
+            Item::Member {
+                profile,
+                id,
+                action,
+            } => {
+                let member = profile::member_to_proto(profile, *id, action.as_ref(), index)?;
+                Kind::ActionProfileMember(member)
+            }
+            Item::Group {
+                profile,
+                id,
+                max_size,
+                members,
+            } => {
+                let group = profile::group_to_proto(profile, *id, *max_size, members, index)?;
+                Kind::ActionProfileGroup(group)
+            }
+            Item::Meter {
+                name,
+                index: cell,
+                config,
+            } => Kind::MeterEntry(attached::meter_to_proto(name, *cell, *config, index)?),
+            Item::DirectMeter { at, config } => {
+                let entry = attached::direct_meter_to_proto(at, *config, index)?;
+                Kind::DirectMeterEntry(Box::new(entry))
+            }
+            Item::DirectCounter { at, value } => {
+                let entry = attached::direct_counter_to_proto(at, *value, index)?;
+                Kind::DirectCounterEntry(Box::new(entry))
+            }
+            Item::ValueSet { name, members } => {
+                Kind::ValueSetEntry(attached::value_set_to_proto(name, members, index)?)
+            }
+            Item::Digest { name, config } => {
+                Kind::DigestEntry(attached::digest_to_proto(name, *config, index)?)
+            }
         };
         Ok(v1::Entity {
             entity: Some(entity),
@@ -118,9 +227,10 @@ impl Item {
             Kind::TableEntry(entry) if entry.is_default_action => {
                 table::default_from_proto(entry, index, part)
             }
-            Kind::TableEntry(entry) => {
-                table::entry_from_proto(entry, index, part).map(Item::TableEntry)
-            }
+            Kind::TableEntry(entry) => match table::indirect_from_proto(entry, index, part)? {
+                Some(indirect) => Ok(indirect),
+                None => table::entry_from_proto(entry, index, part).map(Item::TableEntry),
+            },
             Kind::PacketReplicationEngineEntry(entry) => {
                 match entry
                     .r#type
@@ -137,8 +247,15 @@ impl Item {
             }
             Kind::RegisterEntry(entry) => cells::register_from_proto(entry, index),
             Kind::CounterEntry(entry) => cells::counter_from_proto(entry, index),
-            other => Err(TranslateError::Unsupported {
-                what: entity_name(other).to_owned(),
+            Kind::ActionProfileMember(member) => profile::member_from_proto(member, index, part),
+            Kind::ActionProfileGroup(group) => profile::group_from_proto(group, index, part),
+            Kind::MeterEntry(entry) => attached::meter_from_proto(entry, index),
+            Kind::DirectMeterEntry(entry) => attached::direct_meter_from_proto(entry, index),
+            Kind::DirectCounterEntry(entry) => attached::direct_counter_from_proto(entry, index),
+            Kind::ValueSetEntry(entry) => attached::value_set_from_proto(entry, index),
+            Kind::DigestEntry(entry) => attached::digest_from_proto(entry, index, part),
+            Kind::ExternEntry(_) => Err(TranslateError::Unsupported {
+                what: "extern entries".to_owned(),
             }),
         }
     }
@@ -148,25 +265,6 @@ fn replication(entry: Replication) -> Kind {
     Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry {
         r#type: Some(entry),
     })
-}
-
-/// What messages call a kind of entity.
-#[must_use]
-pub fn entity_name(entity: &Kind) -> &'static str {
-    match entity {
-        Kind::ExternEntry(_) => "extern entries",
-        Kind::TableEntry(_) => "table entries",
-        Kind::ActionProfileMember(_) => "action profile members",
-        Kind::ActionProfileGroup(_) => "action profile groups",
-        Kind::MeterEntry(_) => "meters",
-        Kind::DirectMeterEntry(_) => "direct meters",
-        Kind::CounterEntry(_) => "counters",
-        Kind::DirectCounterEntry(_) => "direct counters",
-        Kind::PacketReplicationEngineEntry(_) => "packet replication",
-        Kind::ValueSetEntry(_) => "parser value sets",
-        Kind::RegisterEntry(_) => "registers",
-        Kind::DigestEntry(_) => "digests",
-    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{RwLock, Semaphore, mpsc, watch};
 use tokio_stream::Stream;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Programs may be larger than tonic's default of 4 MiB.
@@ -100,7 +101,8 @@ pub async fn serve(
         .add_service(runtime)
         .add_service(extension::service(driver, shutdown, lost))
         .serve_with_incoming_shutdown(
-            tokio_stream::wrappers::TcpListenerStream::new(listener),
+            // Headers and trailers of an answer are two small writes: the second does not wait for an acknowledgement.
+            TcpIncoming::from(listener).with_nodelay(Some(true)),
             until,
         );
     let served = tokio::select! {

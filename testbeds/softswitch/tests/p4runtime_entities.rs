@@ -32,7 +32,7 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     let (instance, one, two) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     let mut entry = raw.entry("watched", &[9], "count_and_send", &[2]);
-    entry.meter_config = Some(SLOW);
+    entry.meter_config = Some(Box::new(SLOW));
     entry.counter_data = Some(counted(5, 500));
     entry.metadata = b"mine".to_vec();
     entry.idle_timeout_ns = 3_600_000_000_000;
@@ -52,9 +52,9 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     };
     let all = v1::TableEntry {
         table_id: entry.table_id,
-        meter_config: Some(v1::MeterConfig::default()),
+        meter_config: Some(Box::default()),
         counter_data: Some(v1::CounterData::default()),
-        meter_counter_data: Some(v1::MeterCounterData::default()),
+        meter_counter_data: Some(Box::default()),
         time_since_last_hit: Some(v1::table_entry::IdleTimeout::default()),
         ..Default::default()
     };
@@ -63,7 +63,7 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
         panic!("{read:?}")
     };
     assert!(read.time_since_last_hit.unwrap().elapsed_ns < 3_600_000_000_000);
-    let marked = read.meter_counter_data.unwrap();
+    let marked = read.meter_counter_data.as_deref().unwrap();
     let colours = [marked.green, marked.yellow, marked.red];
     assert_eq!(
         colours.map(|c| c.unwrap().packet_count).iter().sum::<i64>(),
@@ -72,7 +72,7 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     assert!(colours[2].unwrap().packet_count >= 1, "{marked:?}");
     let expected = v1::TableEntry {
         counter_data: Some(counted(9, 740)),
-        meter_counter_data: read.meter_counter_data,
+        meter_counter_data: read.meter_counter_data.clone(),
         time_since_last_hit: read.time_since_last_hit,
         ..entry.clone()
     };
@@ -93,8 +93,9 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     assert_eq!(read, [Kind::TableEntry(bare)]);
     assert_eq!(raw.read(Kind::TableEntry(plain(b"other"))).await, []);
 
-    let counter =
-        |table_entry, data| Kind::DirectCounterEntry(v1::DirectCounterEntry { table_entry, data });
+    let counter = |table_entry, data| {
+        Kind::DirectCounterEntry(Box::new(v1::DirectCounterEntry { table_entry, data }))
+    };
     let expected = [counter(Some(key.clone()), Some(counted(9, 740)))];
     assert_eq!(raw.read(counter(None, None)).await, expected, "all tables");
     raw.put(Modify, counter(Some(key.clone()), Some(counted(1, 1))))
@@ -102,11 +103,11 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     let expected = [counter(Some(key.clone()), Some(counted(1, 1)))];
     assert_eq!(raw.read(counter(Some(key.clone()), None)).await, expected);
     let meter = |config, counter_data| {
-        Kind::DirectMeterEntry(v1::DirectMeterEntry {
+        Kind::DirectMeterEntry(Box::new(v1::DirectMeterEntry {
             table_entry: Some(key.clone()),
             config,
             counter_data,
-        })
+        }))
     };
     assert_eq!(raw.read(meter(None, None)).await, [meter(Some(SLOW), None)]);
     raw.put(Modify, meter(None, Some(v1::MeterCounterData::default())))
@@ -123,7 +124,7 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     );
 
     let mut strange = entry.clone();
-    strange.meter_config = Some(v1::MeterConfig { eburst: 1, ..SLOW });
+    strange.meter_config = Some(Box::new(v1::MeterConfig { eburst: 1, ..SLOW }));
     let timed = v1::TableEntry {
         idle_timeout_ns: 1,
         ..raw.entry("forward", &[1], "send", &[1])
@@ -134,7 +135,9 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     };
     let mut gone = key.clone();
     gone.r#match[0].field_match_type = Some(v1::field_match::FieldMatchType::Exact(
-        v1::field_match::Exact { value: vec![8] },
+        v1::field_match::Exact {
+            value: vec![8].into(),
+        },
     ));
     let refused = [
         (Insert, counter(Some(key), None)),
@@ -230,7 +233,7 @@ async fn a_value_set_is_written_whole() {
                 field_id: 1,
                 field_match_type: Some(v1::field_match::FieldMatchType::Exact(
                     v1::field_match::Exact {
-                        value: vec![*value],
+                        value: vec![*value].into(),
                     },
                 )),
             }],
@@ -438,9 +441,9 @@ async fn everything_is_read_by_wildcards_in_responses_of_bounded_size() {
         Kind::ActionProfileMember(v1::ActionProfileMember::default()),
         Kind::ActionProfileGroup(v1::ActionProfileGroup::default()),
         Kind::MeterEntry(v1::MeterEntry::default()),
-        Kind::DirectMeterEntry(v1::DirectMeterEntry::default()),
+        Kind::DirectMeterEntry(Box::default()),
         Kind::CounterEntry(v1::CounterEntry::default()),
-        Kind::DirectCounterEntry(v1::DirectCounterEntry::default()),
+        Kind::DirectCounterEntry(Box::default()),
         Kind::ValueSetEntry(v1::ValueSetEntry::default()),
         Kind::RegisterEntry(v1::RegisterEntry::default()),
         Kind::DigestEntry(v1::DigestEntry::default()),

@@ -199,3 +199,76 @@ async fn a_client_that_takes_nothing_holds_up_nobody() {
         .filter(|d| slow.contains(&d.reason.as_str()));
     assert!(lost.map(|d| d.frames).sum::<u64>() > 0, "{statistics:?}");
 }
+
+/// Stands between a client and the switch until it is told to hold: then nothing passes any more, either way, and both
+/// connections stay open, as when a cable is pulled.
+async fn cable(to: std::net::SocketAddr, hold: tokio::sync::watch::Receiver<bool>) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (client, _) = listener.accept().await.unwrap();
+        let switch = tokio::net::TcpStream::connect(to).await.unwrap();
+        let (from_client, to_client) = client.into_split();
+        let (from_switch, to_switch) = switch.into_split();
+        let carry = |mut from: tokio::net::tcp::OwnedReadHalf,
+                     mut to: tokio::net::tcp::OwnedWriteHalf| {
+            let mut hold = hold.clone();
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 1 << 16];
+                loop {
+                    let read = tokio::select! {
+                        biased;
+                        _ = hold.wait_for(|hold| *hold) => break,
+                        read = from.read(&mut bytes) => read,
+                    };
+                    let Ok(read @ 1..) = read else { break };
+                    if to.write_all(&bytes[..read]).await.is_err() {
+                        break;
+                    }
+                }
+                // Open as long as the test.
+                std::future::pending::<()>().await;
+                drop((from, to));
+            })
+        };
+        carry(from_client, to_switch);
+        carry(from_switch, to_client);
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_client_behind_a_pulled_cable_holds_up_nobody() {
+    let (instance, one, two) = switch(Some(program()));
+    let (pull, held) = tokio::sync::watch::channel(false);
+    let mut gone = Raw::at(&cable(instance.address(), held).await, None).await;
+    let to_cpu = Kind::TableEntry(gone.entry("forward", &[7], "send", &[0x01, 0xfe]));
+    let to_two = Kind::TableEntry(gone.entry("forward", &[8], "send", &[2]));
+    gone.put(Insert, to_cpu).await;
+    gone.put(Insert, to_two.clone()).await;
+    pull.send_replace(true);
+    let to = |last: u8, size: usize| {
+        let mut frame = vec![0; size];
+        frame[5] = last;
+        frame
+    };
+    // More than its socket takes is for the client that is gone; others' frames pass meanwhile.
+    for sent in 1..=FLOOD {
+        assert!(one.send(&to(7, 1500)));
+        if sent % 64 == 0 {
+            assert!(one.send(&to(8, 60)));
+            assert_eq!(two.receive(TIMEOUT), Some(to(8, 60)));
+        }
+    }
+    // And the next controller takes over, writes and reads.
+    let mut next = connect(&instance).await;
+    let _events = next.become_primary(2).await.unwrap();
+    next.fetch_pipeline().await.unwrap();
+    let entry = support::items::forward(9, 2);
+    next.apply(&[(p4rt::client::UpdateType::Insert, entry)])
+        .await
+        .unwrap();
+    assert!(one.send(&to(9, 60)));
+    assert_eq!(two.receive(TIMEOUT), Some(to(9, 60)));
+}

@@ -122,7 +122,7 @@ fn requests(index: &Index) -> Result<Vec<v1::WriteRequest>> {
         // Spread over the key space as addresses are.
         let address = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
         let exact = v1::field_match::Exact {
-            value: p4rt::bytes::encode(address.into()),
+            value: p4rt::bytes::encode(address.into()).into(),
         };
         let entry = v1::TableEntry {
             table_id: table.preamble.id,
@@ -135,7 +135,7 @@ fn requests(index: &Index) -> Result<Vec<v1::WriteRequest>> {
                     action_id: action.preamble.id,
                     params: vec![v1::action::Param {
                         param_id: 1,
-                        value: vec![(number % 64) as u8],
+                        value: vec![(number % 64) as u8].into(),
                     }],
                 })),
             }),

@@ -1,7 +1,8 @@
 //! What can be asked of a switch.
 
 use crate::p4info::{Index, Object, Section};
-use crate::translate::TranslateError;
+use crate::translate::table::at_to_proto;
+use crate::translate::{EntryAt, TranslateError};
 use crate::v1;
 use crate::v1::entity::Entity as Kind;
 use crate::v1::packet_replication_engine_entry::Type as Replication;
@@ -43,6 +44,51 @@ pub enum Query {
         /// None: every cell.
         index: Option<u64>,
     },
+    /// Cells of a meter.
+    Meter {
+        /// The meter.
+        name: String,
+        /// None: every cell.
+        index: Option<u64>,
+    },
+    /// Direct counters of a table's entries, or of one.
+    DirectCounters {
+        /// The table.
+        table: String,
+        /// None: every entry but the default one.
+        at: Option<EntryAt>,
+    },
+    /// Direct meters of a table's entries, or of one.
+    DirectMeters {
+        /// The table.
+        table: String,
+        /// None: every entry but the default one.
+        at: Option<EntryAt>,
+    },
+    /// Members of an action profile.
+    Members {
+        /// The profile.
+        profile: String,
+        /// None: every member.
+        id: Option<u32>,
+    },
+    /// Groups of an action selector.
+    Groups {
+        /// The profile.
+        profile: String,
+        /// None: every group.
+        id: Option<u32>,
+    },
+    /// The members of a value set.
+    ValueSet {
+        /// The value set.
+        name: String,
+    },
+    /// The digest, if it is on.
+    Digest {
+        /// The digest.
+        name: String,
+    },
 }
 
 impl Query {
@@ -56,6 +102,13 @@ impl Query {
             Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry {
                 r#type: Some(entry),
             })
+        };
+        let entry = |table: &str, at: Option<&EntryAt>| match at {
+            Some(at) => at_to_proto(at, index),
+            None => Ok(v1::TableEntry {
+                table_id: id(&index.tables, table)?,
+                ..Default::default()
+            }),
         };
         let entity = match self {
             Self::Entries { table } => Kind::TableEntry(v1::TableEntry {
@@ -90,6 +143,46 @@ impl Query {
                 counter_id: id(&index.counters, name)?,
                 index: cell(at),
                 data: None,
+            }),
+            Self::Meter { name, index: at } => Kind::MeterEntry(v1::MeterEntry {
+                meter_id: id(&index.meters, name)?,
+                index: cell(at),
+                ..Default::default()
+            }),
+            Self::DirectCounters { table, at } => {
+                Kind::DirectCounterEntry(Box::new(v1::DirectCounterEntry {
+                    table_entry: Some(entry(table, at.as_ref())?),
+                    data: None,
+                }))
+            }
+            Self::DirectMeters { table, at } => {
+                Kind::DirectMeterEntry(Box::new(v1::DirectMeterEntry {
+                    table_entry: Some(entry(table, at.as_ref())?),
+                    ..Default::default()
+                }))
+            }
+            Self::Members {
+                profile,
+                id: member,
+            } => Kind::ActionProfileMember(v1::ActionProfileMember {
+                action_profile_id: id(&index.action_profiles, profile)?,
+                member_id: member.unwrap_or(0),
+                action: None,
+            }),
+            Self::Groups { profile, id: group } => {
+                Kind::ActionProfileGroup(v1::ActionProfileGroup {
+                    action_profile_id: id(&index.action_profiles, profile)?,
+                    group_id: group.unwrap_or(0),
+                    ..Default::default()
+                })
+            }
+            Self::ValueSet { name } => Kind::ValueSetEntry(v1::ValueSetEntry {
+                value_set_id: id(&index.value_sets, name)?,
+                members: Vec::new(),
+            }),
+            Self::Digest { name } => Kind::DigestEntry(v1::DigestEntry {
+                digest_id: id(&index.digests, name)?,
+                config: None,
             }),
         };
         Ok(v1::Entity {

@@ -24,7 +24,12 @@ pub enum Event {
         /// In words.
         message: String,
     },
-    /// Digests, idle timeouts and the like, which nobody here asks for.
+    /// Messages of a digest. [`super::Client::digest_messages`] reads them, [`super::Client::acknowledge`] lets the
+    /// switch send the same again.
+    Digest(v1::DigestList),
+    /// Entries that no packet has found for their idle timeout. [`super::Client::idle_entries`] reads them.
+    Idle(v1::IdleTimeoutNotification),
+    /// What this version of the protocol does not have.
     Other(Box<v1::StreamMessageResponse>),
 }
 
@@ -69,6 +74,8 @@ fn event(response: v1::StreamMessageResponse) -> Event {
                 .map(|id| u128::from(id.high) << 64 | u128::from(id.low)),
         },
         Some(Update::Packet(packet)) => Event::Packet(packet),
+        Some(Update::Digest(list)) => Event::Digest(list),
+        Some(Update::IdleTimeoutNotification(idle)) => Event::Idle(idle),
         Some(Update::Error(error)) => Event::Error {
             code: Code::try_from(error.canonical_code).unwrap_or(Code::Unknown),
             message: error.message,

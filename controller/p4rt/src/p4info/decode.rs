@@ -1,5 +1,7 @@
 //! The protocol's P4Info message as p4lang's plain data, so that a program compiled elsewhere is understood.
 
+mod types;
+
 use crate::config;
 use p4lang::p4info as model;
 
@@ -42,12 +44,13 @@ pub enum DecodeError {
 
 /// The program that a message describes.
 ///
-/// Externs of other architectures are left out, and of the descriptions of named types all but translations. A register or digest whose element is
-/// neither a scalar nor a flat struct of scalars has an empty `element`.
+/// Externs of other architectures are left out. A register or digest with unions or stacks of headers in its element has an
+/// empty `element`.
 pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
     let package = info.pkg_info.clone().unwrap_or_default();
     let program = self::package(&package);
-    let types = info.type_info.clone().unwrap_or_default();
+    let types = info.type_info.as_ref().map(types::type_info);
+    let types = types.unwrap_or_default();
     Ok(model::P4Info {
         arch: package.arch,
         name: package.name,
@@ -145,13 +148,14 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
             &info.registers,
             |r| &r.preamble,
             |r, preamble| {
-                let (struct_name, element) = element(r.type_spec.as_ref(), &types);
+                let data_type = r.type_spec.as_ref().and_then(types::data_type);
+                let (element, struct_name) = types::element(data_type.as_ref(), &types);
                 Ok(model::Register {
                     preamble,
                     element,
                     struct_name,
                     size: r.size.into(),
-                    data_type: None,
+                    data_type,
                     index_type: named(r.index_type_name.as_ref()),
                 })
             },
@@ -161,17 +165,18 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
             &info.digests,
             |d| &d.preamble,
             |d, preamble| {
-                let (struct_name, element) = element(d.type_spec.as_ref(), &types);
+                let data_type = d.type_spec.as_ref().and_then(types::data_type);
+                let (element, struct_name) = types::element(data_type.as_ref(), &types);
                 Ok(model::Digest {
                     preamble,
                     element,
                     struct_name,
-                    data_type: None,
+                    data_type,
                 })
             },
         )?,
         package: program,
-        types: translations(&types),
+        types,
     })
 }
 
@@ -404,85 +409,9 @@ fn meter_unit(spec: Option<&config::MeterSpec>) -> model::Unit {
     }
 }
 
-fn element(
-    spec: Option<&config::P4DataTypeSpec>,
-    types: &config::P4TypeInfo,
-) -> (Option<String>, Vec<model::ElementField>) {
-    use config::p4_data_type_spec::TypeSpec;
-    let Some(spec) = spec else {
-        return (None, Vec::new());
-    };
-    match &spec.type_spec {
-        Some(TypeSpec::Struct(named)) => {
-            let members = types
-                .structs
-                .get(&named.name)
-                .map_or(&[][..], |spec| &spec.members);
-            let fields = members
-                .iter()
-                .map(|member| scalar(&member.name, member.type_spec.as_ref()));
-            (
-                Some(named.name.clone()),
-                fields.collect::<Option<_>>().unwrap_or_default(),
-            )
-        }
-        Some(TypeSpec::Tuple(tuple)) => {
-            let fields = tuple.members.iter().map(|member| scalar("", Some(member)));
-            (None, fields.collect::<Option<_>>().unwrap_or_default())
-        }
-        _ => (None, scalar("", Some(spec)).into_iter().collect()),
-    }
-}
-
-fn scalar(name: &str, spec: Option<&config::P4DataTypeSpec>) -> Option<model::ElementField> {
-    use config::p4_bitstring_like_type_spec::TypeSpec as Bits;
-    use config::p4_data_type_spec::TypeSpec;
-    let (bitwidth, signed, boolean) = match spec?.type_spec.as_ref()? {
-        TypeSpec::Bool(_) => (1, false, true),
-        TypeSpec::Bitstring(bits) => match bits.type_spec.as_ref()? {
-            Bits::Bit(bit) => (bit.bitwidth, false, false),
-            Bits::Int(int) => (int.bitwidth, true, false),
-            Bits::Varbit(_) => return None,
-        },
-        _ => return None,
-    };
-    Some(model::ElementField {
-        name: name.to_owned(),
-        bitwidth: u32::try_from(bitwidth).ok()?,
-        signed,
-        boolean,
-    })
-}
-
 fn width(name: &str, bitwidth: i32) -> Result<u32, DecodeError> {
     u32::try_from(bitwidth).map_err(|_| DecodeError::Width {
         name: name.to_owned(),
         bitwidth,
     })
-}
-
-/// The types for which the control plane has a type of its own.
-fn translations(types: &config::P4TypeInfo) -> model::TypeInfo {
-    use config::p4_new_type_spec::Representation;
-    use config::p4_new_type_translation::SdnType;
-    let translated = |(name, new): (&String, &config::P4NewTypeSpec)| {
-        let Some(Representation::TranslatedType(translated)) = &new.representation else {
-            return None;
-        };
-        let sdn = match translated.sdn_type.as_ref()? {
-            SdnType::SdnBitwidth(width) => model::SdnType::Bits(u32::try_from(*width).ok()?),
-            SdnType::SdnString(_) => model::SdnType::String,
-        };
-        let uri = translated.uri.clone();
-        let new = model::NewType {
-            meaning: model::Meaning::Translated { uri, sdn },
-            annotations: Vec::new(),
-            structured: Vec::new(),
-        };
-        Some((name.clone(), new))
-    };
-    model::TypeInfo {
-        new_types: types.new_types.iter().filter_map(translated).collect(),
-        ..model::TypeInfo::default()
-    }
 }

@@ -154,6 +154,12 @@ impl Index {
         }
     }
 
+    /// What named types are.
+    #[must_use]
+    pub fn types(&self) -> &TypeInfo {
+        &self.types
+    }
+
     /// The dictionary of a program that arrived as a message.
     pub fn from_proto(info: &config::P4Info) -> Result<Self, DecodeError> {
         Self::new(from_proto(info)?)

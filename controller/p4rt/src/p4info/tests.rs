@@ -113,7 +113,7 @@ pub(crate) fn sample() -> P4Info {
                 element: vec![element("", 48, false, false)],
                 struct_name: None,
                 size: 8,
-                data_type: None,
+                data_type: Some(DataType::Bit(48)),
                 index_type: None,
             },
             Register {
@@ -125,7 +125,7 @@ pub(crate) fn sample() -> P4Info {
                 ],
                 struct_name: Some("cell_t".into()),
                 size: 4,
-                data_type: None,
+                data_type: Some(DataType::Struct("cell_t".into())),
                 index_type: None,
             },
         ],
@@ -139,6 +139,17 @@ pub(crate) fn sample() -> P4Info {
                 type_name: None,
             }],
         }],
+        types: TypeInfo {
+            structs: std::collections::BTreeMap::from([(
+                "cell_t".into(),
+                vec![
+                    ("sum".into(), DataType::Int(32)),
+                    ("bitmap".into(), DataType::Bit(32)),
+                    ("full".into(), DataType::Bool),
+                ],
+            )]),
+            ..TypeInfo::default()
+        },
         ..P4Info::default()
     }
 }

@@ -42,7 +42,7 @@ pub fn action_to_proto(
                 check_width(name, *value, param.bitwidth)?;
                 params.push(v1::action::Param {
                     param_id: param.id,
-                    value: bytes::encode(*value),
+                    value: bytes::encode(*value).into(),
                 });
             }
         }

@@ -1,12 +1,10 @@
 //! Cells of registers and indirect counters (P4Runtime 1.4, sections 9.4 and 9.7).
 
-use super::matches::check_width;
+use super::data::{Names, NoNames, Typed};
 use super::{CounterValue, Item, TranslateError};
-use crate::bytes;
 use crate::p4info::Index;
 use crate::v1;
-use crate::v1::p4_data::Data;
-use p4lang::p4info::{Counter, Digest, ElementField, Register};
+use p4lang::p4info::{Counter, DataType, Digest, ElementField, Register, TypeInfo};
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
@@ -24,7 +22,7 @@ pub(super) fn register_to_proto(
     Ok(v1::RegisterEntry {
         register_id: register.preamble.id,
         index: cell.map(index_to_proto),
-        data: Some(element_to_proto(register, fields)?),
+        data: Some(element_to_proto(register, fields, index.types(), &NoNames)?),
     })
 }
 
@@ -41,7 +39,7 @@ pub(super) fn register_from_proto(entry: &v1::RegisterEntry, index: &Index) -> R
     Ok(Item::Register {
         name: register.preamble.name.clone(),
         index: index_from_proto(&register.preamble.name, entry.index, register.size)?,
-        fields: element_from_proto(register, data)?,
+        fields: element_from_proto(register, data, index.types(), &NoNames)?,
     })
 }
 
@@ -59,10 +57,7 @@ pub(super) fn counter_to_proto(
     Ok(v1::CounterEntry {
         counter_id: counter.preamble.id,
         index: cell.map(index_to_proto),
-        data: value.map(|value| v1::CounterData {
-            byte_count: value.bytes.cast_signed(),
-            packet_count: value.packets.cast_signed(),
-        }),
+        data: value.map(value_to_proto),
     })
 }
 
@@ -75,11 +70,22 @@ pub(super) fn counter_from_proto(entry: &v1::CounterEntry, index: &Index) -> Res
     Ok(Item::Counter {
         name: counter.preamble.name.clone(),
         index: index_from_proto(&counter.preamble.name, entry.index, counter.size)?,
-        value: entry.data.map(|data| CounterValue {
-            packets: data.packet_count.cast_unsigned(),
-            bytes: data.byte_count.cast_unsigned(),
-        }),
+        value: entry.data.as_ref().map(value_from_proto),
     })
+}
+
+pub(super) fn value_to_proto(value: CounterValue) -> v1::CounterData {
+    v1::CounterData {
+        byte_count: value.bytes.cast_signed(),
+        packet_count: value.packets.cast_signed(),
+    }
+}
+
+pub(super) fn value_from_proto(data: &v1::CounterData) -> CounterValue {
+    CounterValue {
+        packets: data.packet_count.cast_unsigned(),
+        bytes: data.byte_count.cast_unsigned(),
+    }
 }
 
 /// An index as the protocol says it.
@@ -101,7 +107,7 @@ pub fn index_from_proto(name: &str, index: Option<v1::Index>, size: i64) -> Resu
     Ok(cell)
 }
 
-fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()> {
+pub(super) fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()> {
     match cell {
         Some(index) if i64::try_from(index).map_or(true, |index| index >= size) => {
             Err(TranslateError::IndexOutOfRange {
@@ -115,113 +121,101 @@ fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()> {
 }
 
 /// A digest message's fields as the protocol says them.
-pub fn digest_to_proto(digest: &Digest, fields: &[u128]) -> Result<v1::P4Data> {
-    data_to_proto(
-        &digest.preamble.name,
-        &digest.element,
-        digest.struct_name.is_some(),
-        fields,
-    )
-}
-
-fn element_to_proto(register: &Register, fields: &[u128]) -> Result<v1::P4Data> {
-    data_to_proto(
-        &register.preamble.name,
-        &register.element,
-        register.struct_name.is_some(),
-        fields,
-    )
-}
-
-fn data_to_proto(
-    owner: &str,
-    element: &[ElementField],
-    is_struct: bool,
+pub fn digest_to_proto(
+    digest: &Digest,
     fields: &[u128],
+    types: &TypeInfo,
+    names: &dyn Names,
 ) -> Result<v1::P4Data> {
-    check_count(owner, element.len(), fields.len())?;
-    let fields = element.iter().zip(fields);
-    let mut members = fields
-        .map(|(field, &value)| scalar_to_proto(field, value))
-        .collect::<Result<Vec<_>>>()?;
-    match (is_struct, members.len()) {
-        (false, 1) => Ok(members.remove(0)),
-        (true, _) => Ok(v1::P4Data {
-            data: Some(Data::Struct(v1::P4StructLike { members })),
-        }),
-        (false, _) => Ok(v1::P4Data {
-            data: Some(Data::Tuple(v1::P4StructLike { members })),
-        }),
-    }
+    let element = (digest.data_type.as_ref(), &digest.struct_name);
+    with_type(
+        &digest.preamble.name,
+        element,
+        &digest.element,
+        types,
+        |ty| ty.to_proto(fields, names),
+    )
 }
 
-fn element_from_proto(register: &Register, data: &v1::P4Data) -> Result<Vec<u128>> {
-    let members = match (&register.struct_name, register.element.len(), &data.data) {
-        (None, 1, _) => std::slice::from_ref(data),
-        (Some(_), _, Some(Data::Struct(members))) | (None, _, Some(Data::Tuple(members))) => {
-            &members.members
-        }
-        _ => return Err(wrong_type(&register.preamble.name)),
-    };
-    check_count(
-        &register.preamble.name,
-        register.element.len(),
-        members.len(),
-    )?;
-    let members = register.element.iter().zip(members);
-    members
-        .map(|(field, member)| scalar_from_proto(&register.preamble.name, field, member))
-        .collect()
+/// A digest message's fields.
+pub fn digest_from_proto(
+    digest: &Digest,
+    data: &v1::P4Data,
+    types: &TypeInfo,
+    names: &dyn Names,
+) -> Result<Vec<u128>> {
+    let element = (digest.data_type.as_ref(), &digest.struct_name);
+    with_type(
+        &digest.preamble.name,
+        element,
+        &digest.element,
+        types,
+        |ty| ty.from_proto(data, names),
+    )
 }
 
-fn check_count(name: &str, declared: usize, given: usize) -> Result<()> {
-    match declared {
-        0 => Err(TranslateError::Unsupported {
-            what: format!("{name}: elements other than scalars and flat structs"),
-        }),
-        _ if given == declared => Ok(()),
-        _ => Err(TranslateError::Malformed(format!(
-            "{name}: an element has {declared} fields, not {given}"
-        ))),
-    }
-}
-
-fn scalar_to_proto(field: &ElementField, value: u128) -> Result<v1::P4Data> {
-    check_width(&field.name, value, field.bitwidth)?;
-    let data = match field {
-        ElementField { boolean: true, .. } => Data::Bool(value != 0),
-        ElementField {
-            signed: true,
-            bitwidth,
-            ..
-        } => Data::Bitstring(bytes::encode_signed(value, *bitwidth)),
-        ElementField { .. } => Data::Bitstring(bytes::encode(value)),
-    };
-    Ok(v1::P4Data { data: Some(data) })
-}
-
-fn scalar_from_proto(register: &str, field: &ElementField, data: &v1::P4Data) -> Result<u128> {
-    let value = match (field.boolean, &data.data) {
-        (true, Some(Data::Bool(value))) => Ok(u128::from(*value)),
-        (false, Some(Data::Bitstring(value))) if field.signed => {
-            bytes::decode_signed(value, field.bitwidth)
-        }
-        (false, Some(Data::Bitstring(value))) => bytes::decode(value, field.bitwidth),
-        _ => return Err(wrong_type(register)),
-    };
-    let field = if field.name.is_empty() {
-        register
-    } else {
-        &field.name
-    };
-    value.map_err(|source| TranslateError::Value {
-        field: field.to_owned(),
-        source,
+/// A register cell's fields as the protocol says them.
+pub fn element_to_proto(
+    register: &Register,
+    fields: &[u128],
+    types: &TypeInfo,
+    names: &dyn Names,
+) -> Result<v1::P4Data> {
+    let element = (register.data_type.as_ref(), &register.struct_name);
+    let owner = &register.preamble.name;
+    with_type(owner, element, &register.element, types, |ty| {
+        ty.to_proto(fields, names)
     })
 }
 
-fn wrong_type(register: &str) -> TranslateError {
-    TranslateError::Malformed(format!(
-        "{register}: the data is of another type than the register's element"
-    ))
+/// A register cell's fields.
+pub fn element_from_proto(
+    register: &Register,
+    data: &v1::P4Data,
+    types: &TypeInfo,
+    names: &dyn Names,
+) -> Result<Vec<u128>> {
+    let element = (register.data_type.as_ref(), &register.struct_name);
+    let owner = &register.preamble.name;
+    with_type(owner, element, &register.element, types, |ty| {
+        ty.from_proto(data, names)
+    })
+}
+
+/// The element's type as declared; where that is not known, as its scalars have it.
+fn with_type<R>(
+    owner: &str,
+    (declared, struct_name): (Option<&DataType>, &Option<String>),
+    element: &[ElementField],
+    types: &TypeInfo,
+    work: impl FnOnce(Typed<'_>) -> Result<R>,
+) -> Result<R> {
+    if let Some(ty) = declared {
+        return work(Typed { owner, ty, types });
+    }
+    let scalar = |field: &ElementField| match (field.boolean, field.signed) {
+        (true, _) => DataType::Bool,
+        (false, true) => DataType::Int(field.bitwidth),
+        (false, false) => DataType::Bit(field.bitwidth),
+    };
+    let mut made_up = TypeInfo::default();
+    let ty = match (struct_name, element) {
+        (_, []) => {
+            return Err(TranslateError::Unsupported {
+                what: format!("{owner}: elements of a type that the P4Info does not describe"),
+            });
+        }
+        (Some(name), fields) => {
+            let members = fields.iter().map(|f| (f.name.clone(), scalar(f)));
+            made_up.structs.insert(name.clone(), members.collect());
+            DataType::Struct(name.clone())
+        }
+        (None, [field]) => scalar(field),
+        (None, fields) => DataType::Tuple(fields.iter().map(scalar).collect()),
+    };
+    work(Typed {
+        owner,
+        ty: &ty,
+        types: &made_up,
+    })
 }

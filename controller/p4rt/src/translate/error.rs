@@ -131,6 +131,9 @@ pub enum TranslateError {
         /// Number of cells.
         size: i64,
     },
+    /// A string that stands for no value, or the other way round.
+    #[error("{}", .0.message)]
+    Name(UpdateError),
     /// Something that the protocol has and this implementation does not.
     #[error("{what}: not supported yet")]
     Unsupported {
@@ -152,6 +155,7 @@ impl TranslateError {
             | Self::Unsupported { .. } => Code::Unimplemented,
             Self::Value { .. } | Self::IndexOutOfRange { .. } => Code::OutOfRange,
             Self::ActionScope { .. } => Code::PermissionDenied,
+            Self::Name(error) => error.code,
             _ => Code::InvalidArgument,
         }
     }

@@ -21,7 +21,7 @@ pub fn match_to_proto(
         return Ok(None);
     }
     check_match(table, field, value)?;
-    let encode = bytes::encode;
+    let encode = |value| bytes::encode(value).into();
     let kind = match value {
         Match::Exact(value) => FieldMatchType::Exact(field_match::Exact {
             value: encode(value),

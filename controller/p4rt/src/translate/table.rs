@@ -2,6 +2,7 @@
 
 use super::action::{self, Place};
 use super::matches::{match_from_proto, match_to_proto};
+use super::profile::{Choice, choice_from_proto, choice_to_proto};
 use super::{Item, Part, TranslateError};
 use crate::p4info::Index;
 use crate::v1;
@@ -11,12 +12,108 @@ use p4lang::runtime::{ActionCall, FieldMatch, TableEntry};
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
+/// An entry of a table, whatever it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryAt {
+    /// The one with this key.
+    Key {
+        /// Fully qualified name.
+        table: String,
+        /// Fields; one that is left out is a don't-care.
+        key: Vec<FieldMatch>,
+        /// Where the table wants one, else 0.
+        priority: i32,
+    },
+    /// What happens where no entry matches.
+    Default {
+        /// Fully qualified name.
+        table: String,
+    },
+}
+
 pub(super) fn entry_to_proto(entry: &TableEntry, index: &Index) -> Result<v1::TableEntry> {
     let table = table_named(&entry.table, index)?;
-    check_priority(table, entry.priority)?;
+    let action = action_to_proto(table, &entry.action, Place::Entry, index)?;
+    Ok(v1::TableEntry {
+        action: Some(action),
+        ..key_to_proto(table, &entry.key, entry.priority)?
+    })
+}
+
+pub(super) fn indirect_to_proto(
+    at: &EntryAt,
+    choice: &Choice,
+    index: &Index,
+) -> Result<v1::TableEntry> {
+    let EntryAt::Key { table, .. } = at else {
+        return Err(TranslateError::Malformed(
+            "the default entry has an action of its own".to_owned(),
+        ));
+    };
+    let action = choice_to_proto(table_named(table, index)?, choice, index)?;
+    Ok(v1::TableEntry {
+        action: Some(action),
+        ..at_to_proto(at, index)?
+    })
+}
+
+/// What identifies an entry.
+pub(crate) fn at_to_proto(at: &EntryAt, index: &Index) -> Result<v1::TableEntry> {
+    match at {
+        EntryAt::Key {
+            table,
+            key,
+            priority,
+        } => key_to_proto(table_named(table, index)?, key, *priority),
+        EntryAt::Default { table } => Ok(v1::TableEntry {
+            table_id: table_named(table, index)?.preamble.id,
+            is_default_action: true,
+            ..Default::default()
+        }),
+    }
+}
+
+/// What identifies an entry.
+pub(super) fn at_from_proto(entry: &v1::TableEntry, index: &Index) -> Result<EntryAt> {
+    let table = table_with_id(entry.table_id, index)?;
+    let name = table.preamble.name.clone();
+    if entry.is_default_action {
+        return Ok(EntryAt::Default { table: name });
+    }
+    Ok(EntryAt::Key {
+        table: name,
+        key: key_from_proto(table, entry)?,
+        priority: entry.priority,
+    })
+}
+
+/// An entry that names a member or group, or has actions to select from; none if it has one of its own.
+pub(super) fn indirect_from_proto(
+    entry: &v1::TableEntry,
+    index: &Index,
+    part: Part,
+) -> Result<Option<Item>> {
+    let kind = entry
+        .action
+        .as_ref()
+        .and_then(|action| action.r#type.as_ref());
+    let (Part::Whole, Some(kind)) = (part, kind) else {
+        return Ok(None);
+    };
+    let table = table_with_id(entry.table_id, index)?;
+    let choice = choice_from_proto(table, kind, index)?;
+    let item = choice.map(|choice| {
+        let at = at_from_proto(entry, index)?;
+        Ok(Item::IndirectEntry { at, choice })
+    });
+    item.transpose()
+}
+
+fn key_to_proto(table: &Table, key: &[FieldMatch], priority: i32) -> Result<v1::TableEntry> {
+    check_priority(table, priority)?;
     let mut matches = Vec::new();
     for field in &table.match_fields {
-        let mut given = entry.key.iter().filter(|given| given.field == field.name);
+        let mut given = key.iter().filter(|given| given.field == field.name);
         match (given.next(), given.next()) {
             (Some(_), Some(_)) => return Err(twice(table, field)),
             (Some(given), None) => {
@@ -26,8 +123,7 @@ pub(super) fn entry_to_proto(entry: &TableEntry, index: &Index) -> Result<v1::Ta
             (None, _) => {}
         }
     }
-    if let Some(stray) = entry
-        .key
+    if let Some(stray) = key
         .iter()
         .find(|given| table.match_fields.iter().all(|f| f.name != given.field))
     {
@@ -36,8 +132,7 @@ pub(super) fn entry_to_proto(entry: &TableEntry, index: &Index) -> Result<v1::Ta
     Ok(v1::TableEntry {
         table_id: table.preamble.id,
         r#match: matches,
-        priority: entry.priority,
-        action: Some(action_to_proto(table, &entry.action, Place::Entry, index)?),
+        priority,
         ..Default::default()
     })
 }
@@ -65,6 +160,29 @@ pub(super) fn entry_from_proto(
     part: Part,
 ) -> Result<TableEntry> {
     let table = table_with_id(entry.table_id, index)?;
+    let key = key_from_proto(table, entry)?;
+    let action = match part {
+        Part::Key => ActionCall {
+            name: String::new(),
+            params: Vec::new(),
+        },
+        Part::Whole => {
+            let action = entry
+                .action
+                .as_ref()
+                .ok_or(TranslateError::Unset { what: "action" })?;
+            action_from_proto(table, action, Place::Entry, index)?
+        }
+    };
+    Ok(TableEntry {
+        table: table.preamble.name.clone(),
+        key,
+        priority: entry.priority,
+        action,
+    })
+}
+
+fn key_from_proto(table: &Table, entry: &v1::TableEntry) -> Result<Vec<FieldMatch>> {
     check_priority(table, entry.priority)?;
     if let Some(stray) = entry
         .r#match
@@ -92,25 +210,7 @@ pub(super) fn entry_from_proto(
             (None, _) => {}
         }
     }
-    let action = match part {
-        Part::Key => ActionCall {
-            name: String::new(),
-            params: Vec::new(),
-        },
-        Part::Whole => {
-            let action = entry
-                .action
-                .as_ref()
-                .ok_or(TranslateError::Unset { what: "action" })?;
-            action_from_proto(table, action, Place::Entry, index)?
-        }
-    };
-    Ok(TableEntry {
-        table: table.preamble.name.clone(),
-        key,
-        priority: entry.priority,
-        action,
-    })
+    Ok(key)
 }
 
 pub(super) fn default_from_proto(

@@ -292,22 +292,22 @@ fn spelt_out_dont_cares_are_refused_from_the_wire() {
         with(
             0,
             FieldMatchType::Ternary(Ternary {
-                value: vec![0],
-                mask: vec![0],
+                value: vec![0].into(),
+                mask: vec![0].into(),
             }),
         ),
         with(
             1,
             FieldMatchType::Lpm(Lpm {
-                value: vec![0],
+                value: vec![0].into(),
                 prefix_len: 0,
             }),
         ),
         with(
             2,
             FieldMatchType::Range(Range {
-                low: vec![0],
-                high: vec![0xff, 0xff],
+                low: vec![0].into(),
+                high: vec![0xff, 0xff].into(),
             }),
         ),
     ] {
@@ -317,7 +317,7 @@ fn spelt_out_dont_cares_are_refused_from_the_wire() {
     let negative = with(
         1,
         FieldMatchType::Lpm(Lpm {
-            value: vec![0],
+            value: vec![0].into(),
             prefix_len: -1,
         }),
     );
@@ -325,8 +325,8 @@ fn spelt_out_dont_cares_are_refused_from_the_wire() {
     let empty = with(
         0,
         FieldMatchType::Ternary(Ternary {
-            value: vec![],
-            mask: vec![1],
+            value: vec![].into(),
+            mask: vec![1].into(),
         }),
     );
     assert_eq!(
@@ -337,7 +337,12 @@ fn spelt_out_dont_cares_are_refused_from_the_wire() {
         }
     );
     assert_eq!(empty.code(), Code::OutOfRange);
-    let kind = with(0, FieldMatchType::Exact(Exact { value: vec![1] }));
+    let kind = with(
+        0,
+        FieldMatchType::Exact(Exact {
+            value: vec![1].into(),
+        }),
+    );
     assert!(matches!(
         kind,
         TranslateError::MatchKind {

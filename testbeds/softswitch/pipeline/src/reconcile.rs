@@ -2,7 +2,7 @@
 //! RECONCILE_AND_COMMIT).
 //!
 //! What the control plane has written is kept or refused: entries with their counters and meters, default actions,
-//! members, groups, value sets, multicast groups, clone sessions. What packets have left behind, and meters, are kept
+//! members, groups, value sets, multicast groups, clone sessions, notes. What packets have left behind, and meters, are kept
 //! where the object of that name has the same shape, and begin anew elsewhere.
 
 use crate::error::{ExternError, ProfileError, ReplicationError, TableError};
@@ -62,6 +62,7 @@ impl Switch {
         for session in old.clone_sessions() {
             self.set_clone_session(&session)?;
         }
+        self.take_notes(old);
         self.take_cells(old);
         Ok(())
     }

@@ -131,6 +131,7 @@ pub struct Switch {
     pub(crate) names: Names,
     pub(crate) registers: Vec<Info>,
     pub(crate) undo: Option<Vec<crate::control::Undo>>,
+    pub(crate) notes: std::collections::BTreeMap<crate::control::Noted, crate::table::Note>,
     /// Tables whose entries may have idle timeouts.
     pub(crate) idle_tables: Vec<usize>,
     /// Idle entries not yet fetched, by table.
@@ -169,6 +170,7 @@ impl Switch {
             core,
             registers,
             undo: None,
+            notes: std::collections::BTreeMap::new(),
             arch,
             program,
         })

@@ -1,4 +1,4 @@
-//! A batch of updates, applied to a program between two frames.
+//! A batch of updates that are applied together or not at all.
 
 use super::op::Op;
 use p4rt::rpc::Code;
@@ -7,16 +7,6 @@ use pipeline::Switch;
 
 /// An update that is well-formed, or the reason why it is not.
 pub(super) type Checked = Result<Op, UpdateError>;
-
-/// Applies each update that can be.
-pub(super) fn apply_each(
-    now_ns: u64,
-    switch: &mut Switch,
-    updates: Vec<Checked>,
-) -> Vec<UpdateResult> {
-    let apply = |update: Checked| update.and_then(|op| op.apply(now_ns, switch));
-    updates.into_iter().map(apply).collect()
-}
 
 /// Applies all updates or none. If none, the updates that did not fail themselves are `Aborted`.
 pub(super) fn apply_all(

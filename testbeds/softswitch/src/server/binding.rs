@@ -3,6 +3,7 @@
 
 mod action;
 mod cells;
+mod data;
 mod entry;
 mod field;
 mod others;
@@ -32,6 +33,8 @@ pub(super) struct Binding {
     tables: BTreeMap<u32, BoundTable>,
     /// Ids by the program's positions.
     by_position: BTreeMap<usize, u32>,
+    /// Of the scalars in a register's cell, by the register's id.
+    register_widths: BTreeMap<u32, Vec<u32>>,
     /// Members of value sets.
     value_sets: BTreeMap<u32, Vec<Field>>,
     /// Fields of controller headers: `packet_in`, `packet_out`.
@@ -139,6 +142,11 @@ impl Binding {
                 .map(|(info, spec)| Field::new(info, spec, form(&index, info.type_name.as_ref())));
             Some((set.preamble.id, fields.collect()))
         });
+        let register_widths = index.registers.iter().filter_map(|register| {
+            let name = &register.preamble.name;
+            let info = switch.registers().iter().find(|info| info.name == *name)?;
+            Some((register.preamble.id, info.widths.clone()))
+        });
         let headers = index.controller_headers.iter();
         let headers =
             headers.map(|header| (header.preamble.id, header_fields(&index, switch, header)));
@@ -147,6 +155,7 @@ impl Binding {
         Self {
             by_position: tables.iter().map(|(id, t)| (t.position, *id)).collect(),
             value_sets: value_sets.collect(),
+            register_widths: register_widths.collect(),
             headers,
             tables,
             sdn,

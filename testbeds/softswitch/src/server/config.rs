@@ -4,10 +4,10 @@ use super::binding::Binding;
 use super::digests::Digests;
 use super::*;
 use crate::dataplane::Dataplane;
-use p4lang::p4info::{P4Info, Preamble};
+use p4lang::p4info::{DataType, ElementField, P4Info, Preamble};
 use p4rt::p4info::{DecodeError, Index, from_proto, to_proto};
-use pipeline::{Note, ReconcileError};
-use std::collections::BTreeSet;
+use p4rt::translate::data::describe;
+use pipeline::ReconcileError;
 use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
@@ -23,29 +23,13 @@ pub(super) struct Pipelines {
 pub(super) struct Loaded {
     pub(super) binding: Arc<Binding>,
     config: v1::ForwardingPipelineConfig,
-    pub(super) notes: Notes,
     digests: Mutex<Digests>,
-}
-
-/// What clients attached to entities and the data plane does not keep.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Notes {
-    /// Of default entries, by table.
-    pub(super) defaults: BTreeMap<u32, Note>,
-    /// By group.
-    pub(super) groups: BTreeMap<u32, Vec<u8>>,
-    /// Groups and sessions whose ports were written as byte strings, and are read so.
-    pub(super) port_bytes: BTreeSet<(bool, u32)>,
 }
 
 impl Pipelines {
     /// What reads and writes refer to.
     pub(super) fn target(&self) -> Option<&Loaded> {
         self.saved.as_ref().or(self.committed.as_ref())
-    }
-
-    pub(super) fn target_mut(&mut self) -> Option<&mut Loaded> {
-        self.saved.as_mut().or(self.committed.as_mut())
     }
 }
 
@@ -74,7 +58,6 @@ impl Loaded {
         Self {
             binding: Arc::new(Binding::new(index, dataplane.switch(), sdn)),
             config,
-            notes: Notes::default(),
             digests: Mutex::default(),
         }
     }
@@ -83,13 +66,9 @@ impl Loaded {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what clients attached to the program before.
-    fn reconcile(&mut self, old: &Loaded) {
-        self.notes.clone_from(&old.notes);
+    /// Takes over what clients asked of the program before.
+    fn reconcile(&self, old: &Loaded) {
         let index = &self.binding.index;
-        self.notes
-            .defaults
-            .retain(|id, _| index.tables.with_id(*id).is_some());
         let mut configs = old.digests().configs().clone();
         configs.retain(|id, _| index.digests.with_id(*id).is_some());
         self.digests().set_configs(configs);
@@ -138,7 +117,7 @@ impl Service {
         let config = request
             .config
             .ok_or_else(|| Status::invalid_argument("no config is provided"))?;
-        let (mut loaded, dataplane) = self.verify(config).await?;
+        let (loaded, dataplane) = self.verify(config).await?;
         let mut pipelines = self.pipelines.write().await;
         check()?;
         match action {
@@ -263,14 +242,16 @@ fn check_same_program(given: &P4Info, compiled: &P4Info) -> Result<(), String> {
             let params = a.params.iter().map(|p| (p.id, p.name.as_str(), p.bitwidth));
             ("action", &a.preamble, widths(params))
         });
+        let element = |ty: &Option<DataType>, element: &[ElementField]| match ty {
+            Some(ty) => describe(ty, &info.types),
+            None => widths(element.iter().map(|f| (0, f.name.as_str(), f.bitwidth))),
+        };
         let registers = info.registers.iter().map(|r| {
-            let fields = r.element.iter().map(|f| (0, f.name.as_str(), f.bitwidth));
-            (
-                "register",
-                &r.preamble,
-                format!("{}[{}]", widths(fields), r.size),
-            )
+            let shape = format!("{}[{}]", element(&r.data_type, &r.element), r.size);
+            ("register", &r.preamble, shape)
         });
+        let digests = info.digests.iter();
+        let digests = digests.map(|d| ("digest", &d.preamble, element(&d.data_type, &d.element)));
         let counters = info
             .counters
             .iter()
@@ -285,6 +266,7 @@ fn check_same_program(given: &P4Info, compiled: &P4Info) -> Result<(), String> {
         let all: Vec<(&'static str, &Preamble, String)> = tables
             .chain(actions)
             .chain(registers)
+            .chain(digests)
             .chain(counters)
             .chain(headers)
             .collect();

@@ -11,10 +11,15 @@ use p4rt::translate::cells::index_from_proto;
 use p4rt::translate::{Item, Part, TranslateError};
 use p4rt::v1;
 use pipeline::{
-    CounterValue, DirectChange, EntryRef, EntryWrite, FieldKey, MeterConfig, ProfileGroup, Switch,
+    CounterValue, DirectChange, EntryRef, EntryWrite, FieldKey, MeterConfig, Note, Noted,
+    ProfileGroup, Switch,
 };
 use v1::entity::Entity as Kind;
+use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
+
+/// The number in the note of a group or session whose ports were written as byte strings, and are read so.
+pub(super) const PORTS_IN_BYTES: u64 = 1;
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
@@ -24,7 +29,7 @@ pub(super) enum Op {
     Modify(usize, EntryWrite),
     Delete(usize, i32, Vec<FieldKey>),
     /// Table, its name, the action or the program's own, counter and meter.
-    Default(usize, String, Option<ActionCall>, DirectChange),
+    Default(usize, String, Option<ActionCall>, DirectChange, Note),
     Direct(usize, EntryRef, DirectChange),
     /// Profile, number; deleted without an action.
     Member(Type, String, u32, Option<ActionCall>),
@@ -35,7 +40,7 @@ pub(super) enum Op {
     Register(String, std::ops::Range<u64>, Vec<u128>),
     ValueSet(String, Vec<Vec<FieldKey>>),
     /// Groups and sessions.
-    Replication(Type, Item),
+    Replication(Type, Item, Note),
     /// Not the program's: which lists the server makes.
     Digest(Type, u32, DigestConfig),
     /// Nothing is asked for.
@@ -149,19 +154,9 @@ impl Op {
             }
             Kind::RegisterEntry(entry) => {
                 modify_only(kind, "a register")?;
-                let entity = update.entity.clone().unwrap_or_default();
-                let item = Item::from_entity(&entity, &binding.index, Part::Whole)?;
-                let Item::Register {
-                    name,
-                    index,
-                    fields,
-                } = item
-                else {
-                    return Err(UpdateError::new(Code::Internal, "a register is none"));
-                };
-                let register = binding.index.registers.with_id(entry.register_id);
-                let cells = cells(index, register.map_or(0, |r| r.size));
-                Ok(Op::Register(name, cells, fields))
+                let (register, cell, scalars) = binding.register_write(entry)?;
+                let name = register.preamble.name.clone();
+                Ok(Op::Register(name, cells(cell, register.size), scalars))
             }
             Kind::ValueSetEntry(entry) => {
                 modify_only(kind, "a value set")?;
@@ -170,16 +165,17 @@ impl Op {
                 let name = set.map(|set| set.preamble.name.clone()).unwrap_or_default();
                 Ok(Op::ValueSet(name, members))
             }
-            Kind::PacketReplicationEngineEntry(_) => {
+            Kind::PacketReplicationEngineEntry(entry) => {
                 let part = if kind == Type::Delete {
                     Part::Key
                 } else {
                     Part::Whole
                 };
+                let note = replication_note(entry);
                 let mut entity = update.entity.clone().unwrap_or_default();
                 binding.number_ports(&mut entity)?;
                 let item = Item::from_entity(&entity, &binding.index, part)?;
-                Ok(Op::Replication(kind, item))
+                Ok(Op::Replication(kind, item, note))
             }
             Kind::DigestEntry(entry) => {
                 let id = entry.digest_id;
@@ -209,10 +205,11 @@ impl Op {
             Op::Delete(table, priority, key) => switch
                 .delete_whole(table, priority, key)
                 .map_err(errors::table),
-            Op::Default(table, name, action, change) => {
+            Op::Default(table, name, action, change, note) => {
                 switch
                     .set_default_action(&name, action.as_ref())
                     .map_err(errors::table)?;
+                switch.set_note(Noted::Default(table), note);
                 switch
                     .change_direct(now_ns, table, &EntryRef::Default, &change)
                     .map_err(errors::table)
@@ -251,7 +248,7 @@ impl Op {
             Op::ValueSet(name, members) => switch
                 .value_set_assign(&name, &members)
                 .map_err(errors::object),
-            Op::Replication(kind, item) => replicate(switch, kind, &item),
+            Op::Replication(kind, item, note) => replicate(switch, kind, &item, note),
             Op::Digest(..) | Op::Nothing => Ok(()),
         }
     }
@@ -317,14 +314,23 @@ fn default_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Resul
             Some(config) => Some(Some(binding::meter_config(config)?)),
             None => Some(None),
         },
-        clear_meter_counts: reset || binding::clears(entry.meter_counter_data.as_ref())?,
+        clear_meter_counts: reset || binding::clears(entry.meter_counter_data.as_deref())?,
     };
     let action = action.map(|action| table.default_call(action, binding));
+    let note = match reset {
+        true => Note::default(),
+        false => Note {
+            metadata: entry.metadata.clone(),
+            #[allow(deprecated)]
+            number: entry.controller_metadata,
+        },
+    };
     Ok(Op::Default(
         table.position,
         name.clone(),
         action.transpose()?,
         change,
+        note,
     ))
 }
 
@@ -348,13 +354,15 @@ pub(super) fn cells(cell: Option<u64>, size: i64) -> std::ops::Range<u64> {
     }
 }
 
-fn replicate(switch: &mut Switch, kind: Type, item: &Item) -> UpdateResult {
-    let (present, what) = match item {
+fn replicate(switch: &mut Switch, kind: Type, item: &Item, note: Note) -> UpdateResult {
+    let (on, present, what) = match item {
         Item::MulticastGroup(group) => (
+            Noted::Group(group.id),
             switch.multicast_groups().iter().any(|g| g.id == group.id),
             "multicast group",
         ),
         Item::CloneSession(session) => (
+            Noted::Session(session.id),
             switch.clone_sessions().iter().any(|s| s.id == session.id),
             "clone session",
         ),
@@ -377,5 +385,27 @@ fn replicate(switch: &mut Switch, kind: Type, item: &Item) -> UpdateResult {
         (_, Item::CloneSession(session)) => switch.set_clone_session(session),
         _ => Ok(()),
     }
-    .map_err(errors::replication)
+    .map_err(errors::replication)?;
+    if kind != Type::Delete {
+        switch.set_note(on, note);
+    }
+    Ok(())
+}
+
+/// What a client attaches to a group or session: metadata, and how it writes ports.
+fn replication_note(entry: &v1::PacketReplicationEngineEntry) -> Note {
+    let (metadata, replicas) = match &entry.r#type {
+        Some(Replication::MulticastGroupEntry(group)) => (&group.metadata[..], &group.replicas[..]),
+        Some(Replication::CloneSessionEntry(session)) => (&[][..], &session.replicas[..]),
+        None => return Note::default(),
+    };
+    let in_bytes = |r: &v1::Replica| matches!(r.port_kind, Some(v1::replica::PortKind::Port(_)));
+    Note {
+        metadata: metadata.to_vec(),
+        number: if replicas.iter().any(in_bytes) {
+            PORTS_IN_BYTES
+        } else {
+            0
+        },
+    }
 }

@@ -13,7 +13,7 @@ use p4lang::p4info::{Counter, Digest, Meter, Register, ValueSet};
 use p4rt::rpc::Code;
 use p4rt::status::{self, UpdateError};
 use p4rt::translate::Item;
-use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Switch};
+use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Note, Noted, Switch};
 use select::{Array, Filter, Wanted, arrays, direct_tables, wanted_tables, which};
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
@@ -178,13 +178,9 @@ impl Service {
                     size,
                     access,
                 );
-                self.each_cell(wanted!(arrays), |switch, _, name, cell| {
-                    let fields = switch.register_read(name, cell)?;
-                    Ok(Answer::Item(Item::Register {
-                        name: name.to_owned(),
-                        index: Some(cell),
-                        fields,
-                    }))
+                self.each_cell(wanted!(arrays), |switch, id, name, cell| {
+                    let scalars = switch.register_read(name, cell)?;
+                    Ok(Answer::Register(id, cell, scalars))
                 })
                 .await
             }
@@ -254,7 +250,6 @@ impl Service {
         } in tables
         {
             if query.is_default_action {
-                let note = loaded.notes.defaults.get(&id).cloned().unwrap_or_default();
                 let read = move |_, switch: &mut Switch| {
                     let (bound, _) = switch.default_bound(position)?;
                     let (counter, meter) = switch.default_direct(position)?;
@@ -262,7 +257,7 @@ impl Service {
                         bound: bound.clone(),
                         counter,
                         meter,
-                        note,
+                        note: switch.note(Noted::Default(position)),
                     })
                 };
                 let state = self.control(read).await?;
@@ -364,33 +359,37 @@ impl Service {
         query: &v1::PacketReplicationEngineEntry,
         loaded: &Loaded,
     ) -> Result<Found, Status> {
-        let (id, what, items): (u32, &str, Vec<Item>) = match &query.r#type {
+        let (id, what, items): (u32, &str, Vec<(Item, Note)>) = match &query.r#type {
             None => {
                 let message = "the type is not set";
                 return Ok(Err(UpdateError::new(Code::InvalidArgument, message)));
             }
             Some(Replication::MulticastGroupEntry(group)) => {
-                let groups = self.control(|_, switch| switch.multicast_groups()).await?;
                 let id = group.multicast_group_id;
-                let groups = groups.into_iter().filter(|g| id == 0 || g.id == id);
-                (
-                    id,
-                    "multicast group",
-                    groups.map(Item::MulticastGroup).collect(),
-                )
+                let read = move |_, switch: &mut Switch| {
+                    let groups = switch.multicast_groups().into_iter();
+                    let groups = groups.filter(|g| id == 0 || g.id == id);
+                    groups
+                        .map(|g| (switch.note(Noted::Group(g.id)), Item::MulticastGroup(g)))
+                        .map(|(note, item)| (item, note))
+                        .collect()
+                };
+                (id, "multicast group", self.control(read).await?)
             }
             Some(Replication::CloneSessionEntry(session)) => {
-                let sessions = self.control(|_, switch| switch.clone_sessions()).await?;
                 let id = session.session_id;
-                let sessions = sessions.into_iter().filter(|s| id == 0 || s.id == id);
-                (
-                    id,
-                    "clone session",
-                    sessions.map(Item::CloneSession).collect(),
-                )
+                let read = move |_, switch: &mut Switch| {
+                    let sessions = switch.clone_sessions().into_iter();
+                    let sessions = sessions.filter(|s| id == 0 || s.id == id);
+                    sessions
+                        .map(|s| (switch.note(Noted::Session(s.id)), Item::CloneSession(s)))
+                        .map(|(note, item)| (item, note))
+                        .collect()
+                };
+                (id, "clone session", self.control(read).await?)
             }
         };
-        let entity = |item: &Item| loaded.notes.entity(item, &loaded.binding);
+        let entity = |(item, note): &(Item, Note)| noted(item, note, &loaded.binding);
         let entities: Result<Vec<_>, _> = items.iter().map(entity).collect();
         Ok(entities.and_then(|entities| {
             let found = entities.into_iter().map(|e| Answer::Ready(Box::new(e)));
@@ -441,26 +440,16 @@ fn some(found: Vec<Answer>, one: bool, what: &str) -> Found {
     Ok(found)
 }
 
-impl config::Notes {
-    /// A group or session, with what clients have attached to it.
-    fn entity(&self, item: &Item, binding: &Binding) -> Result<v1::Entity, UpdateError> {
-        let mut entity = item.to_entity(&binding.index)?;
-        let Some(Kind::PacketReplicationEngineEntry(entry)) = &mut entity.entity else {
-            return Ok(entity);
-        };
-        let key = match &mut entry.r#type {
-            Some(Replication::MulticastGroupEntry(group)) => {
-                let id = group.multicast_group_id;
-                group.metadata = self.groups.get(&id).cloned().unwrap_or_default();
-                (true, id)
-            }
-            Some(Replication::CloneSessionEntry(session)) => (false, session.session_id),
-            None => return Ok(entity),
-        };
-        // Ports that were written as byte strings are read as such.
-        if self.port_bytes.contains(&key) {
-            binding.name_ports(&mut entity);
-        }
-        Ok(entity)
+/// A group or session, with what its client has attached to it.
+fn noted(item: &Item, note: &Note, binding: &Binding) -> Result<v1::Entity, UpdateError> {
+    let mut entity = item.to_entity(&binding.index)?;
+    if let Some(Kind::PacketReplicationEngineEntry(entry)) = &mut entity.entity
+        && let Some(Replication::MulticastGroupEntry(group)) = &mut entry.r#type
+    {
+        group.metadata.clone_from(&note.metadata);
     }
+    if note.number == op::PORTS_IN_BYTES {
+        binding.name_ports(&mut entity);
+    }
+    Ok(entity)
 }

@@ -7,7 +7,6 @@ use super::digests::List;
 use super::packet::{pack, unpack};
 use super::*;
 use p4rt::rpc::Code;
-use p4rt::translate::cells::digest_to_proto;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_stream::wrappers::ReceiverStream;
@@ -300,7 +299,9 @@ impl Service {
             return;
         };
         let messages = list.messages.iter();
-        let data: Result<Vec<_>, _> = messages.map(|m| digest_to_proto(digest, m)).collect();
+        let data: Result<Vec<_>, _> = messages
+            .map(|m| loaded.binding.digest_to_proto(digest, m))
+            .collect();
         let data = match data {
             Ok(data) => data,
             Err(error) => {

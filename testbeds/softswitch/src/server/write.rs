@@ -1,15 +1,10 @@
 //! Write (P4Runtime 1.4, section 12).
 
 use super::batch::{self, Checked};
-use super::config::Notes;
 use super::digests;
 use super::op::Op;
 use super::*;
 use p4rt::status::{self, UpdateResult};
-use pipeline::Note;
-use v1::entity::Entity as Kind;
-use v1::packet_replication_engine_entry::Type as Replication;
-use v1::update::Type;
 use v1::write_request::Atomicity;
 
 /// Updates applied between two frames where the batch need not be atomic.
@@ -27,11 +22,11 @@ impl Service {
         let atomicity = Atomicity::try_from(request.atomicity).map_err(|_| {
             Status::invalid_argument(format!("unknown atomicity {}", request.atomicity))
         })?;
-        let mut pipelines = self.pipelines.write().await;
+        let pipelines = self.pipelines.write().await;
         // A takeover may have come while this call waited for the one before it.
         check()?;
         let access = self.arbitration().access(&request.role);
-        let loaded = pipelines.target_mut().ok_or_else(no_pipeline)?;
+        let loaded = pipelines.target().ok_or_else(no_pipeline)?;
         let check_update = |update: &v1::Update| {
             access.check(update.entity.as_ref())?;
             Op::new(update, &loaded.binding)
@@ -62,16 +57,12 @@ impl Service {
                         batch::aborted(count, position, error)
                     }
                     None => {
-                        self.apply(move |now, switch| batch::apply_all(now, switch, checked))
+                        self.control(move |now, switch| batch::apply_all(now, switch, checked))
                             .await?
                     }
                 }
             }
         };
-        let applied = request.updates.iter().zip(&results);
-        for (update, _) in applied.filter(|(_, result)| result.is_ok()) {
-            loaded.notes.take(update);
-        }
         let whole = atomicity == Atomicity::ContinueOnError || results.iter().all(Result::is_ok);
         if has_digests && whole {
             loaded.digests().set_configs(configs);
@@ -79,70 +70,19 @@ impl Service {
         status::of_batch(&results).map_or(Ok(()), Err)
     }
 
+    /// One command of many steps, a turn of frames between two: a batch costs two changes of threads, however long it is.
     async fn apply_each(&self, checked: Vec<Checked>) -> Result<Vec<UpdateResult>, Status> {
         let mut results = Vec::with_capacity(checked.len());
-        let mut checked = checked.into_iter().peekable();
-        while checked.peek().is_some() {
-            let turn: Vec<_> = checked.by_ref().take(UPDATES_PER_TURN).collect();
-            let applied = self.apply(move |now, switch| batch::apply_each(now, switch, turn));
-            results.extend(applied.await?);
-        }
-        Ok(results)
-    }
-
-    async fn apply(
-        &self,
-        command: impl FnOnce(u64, &mut pipeline::Switch) -> Vec<UpdateResult> + Send + 'static,
-    ) -> Result<Vec<UpdateResult>, Status> {
-        self.control(command).await
-    }
-}
-
-impl Notes {
-    /// Remembers, or forgets, what an applied update attaches to its entity.
-    fn take(&mut self, update: &v1::Update) {
-        let deleted = update.r#type() == Type::Delete;
-        let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
-        match entity {
-            Some(Kind::TableEntry(entry)) if entry.is_default_action => {
-                let note = Note {
-                    metadata: entry.metadata.clone(),
-                    #[allow(deprecated)]
-                    number: entry.controller_metadata,
-                };
-                if entry.action.is_none() || note == Note::default() {
-                    self.defaults.remove(&entry.table_id);
-                } else {
-                    self.defaults.insert(entry.table_id, note);
-                }
-            }
-            Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
-                Some(Replication::MulticastGroupEntry(group)) => {
-                    let id = group.multicast_group_id;
-                    if deleted || group.metadata.is_empty() {
-                        self.groups.remove(&id);
-                    } else {
-                        self.groups.insert(id, group.metadata.clone());
-                    }
-                    self.note_ports((true, id), deleted, &group.replicas);
-                }
-                Some(Replication::CloneSessionEntry(session)) => {
-                    self.note_ports((false, session.session_id), deleted, &session.replicas);
-                }
-                None => {}
-            },
-            _ => {}
-        }
-    }
-
-    fn note_ports(&mut self, key: (bool, u32), deleted: bool, replicas: &[v1::Replica]) {
-        let bytes = |replica: &v1::Replica| {
-            matches!(replica.port_kind, Some(v1::replica::PortKind::Port(_)))
+        let mut checked = checked.into_iter();
+        let step = move |core: &mut driver::Core| {
+            let Some((now, switch)) = core.control() else {
+                return Some(None);
+            };
+            let turn = checked.by_ref().take(UPDATES_PER_TURN);
+            results.extend(turn.map(|update| update.and_then(|op| op.apply(now, switch))));
+            (checked.len() == 0).then(|| Some(std::mem::take(&mut results)))
         };
-        if !deleted && replicas.iter().any(bytes) {
-            self.port_bytes.insert(key);
-        } else {
-            self.port_bytes.remove(&key);
-        }
+        let results = self.driver.run_steps(step).await.map_err(stopped)?;
+        results.ok_or_else(no_pipeline)
     }
 }

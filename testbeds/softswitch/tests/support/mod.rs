@@ -47,6 +47,17 @@ pub fn p4info() -> P4Info {
 
 /// A switch with two in-memory ports, 1 and 2, and their other ends.
 pub fn switch(program: Option<Program>) -> (Instance, MemoryLink, MemoryLink) {
+    with_config(program.map(|program| (program, PROGRAM.to_vec())))
+}
+
+/// The same, running another program.
+pub fn switch_running(text: &[u8]) -> (Instance, MemoryLink, MemoryLink) {
+    let program = loader().load(text);
+    let program = program.unwrap_or_else(|error| panic!("{error}"));
+    with_config(Some((program, text.to_vec())))
+}
+
+fn with_config(program: Option<(Program, Vec<u8>)>) -> (Instance, MemoryLink, MemoryLink) {
     let (port1, link1) = link("one").unwrap();
     let (port2, link2) = link("two").unwrap();
     let ports: Vec<(u32, Box<dyn PortIo>)> = vec![(1, Box::new(port1)), (2, Box::new(port2))];
@@ -55,7 +66,7 @@ pub fn switch(program: Option<Program>) -> (Instance, MemoryLink, MemoryLink) {
         cpu_port: CPU_PORT,
         ports,
         loader: Arc::new(loader()),
-        program: program.map(|program| (program, PROGRAM.to_vec())),
+        program,
         grpc: "127.0.0.1:0".parse().unwrap(),
         workers: Default::default(),
     };

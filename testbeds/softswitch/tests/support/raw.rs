@@ -26,8 +26,24 @@ impl Raw {
         Raw::with_role(instance, None).await
     }
 
+    /// The same, on a switch that runs another.
+    pub async fn primary_of(instance: &Instance, text: &[u8]) -> Raw {
+        let program = loader().load(text);
+        let info = program.unwrap_or_else(|error| panic!("{error}")).p4info;
+        Raw {
+            index: Index::new(info).unwrap(),
+            ..Raw::with_role(instance, None).await
+        }
+    }
+
     pub async fn with_role(instance: &Instance, role: Option<v1::Role>) -> Raw {
-        let endpoint = Endpoint::from_shared(format!("http://{}", instance.address())).unwrap();
+        let address = instance.address().to_string();
+        Raw::at(&address, role).await
+    }
+
+    /// At an address, where something may stand between.
+    pub async fn at(address: &str, role: Option<v1::Role>) -> Raw {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let endpoint = endpoint.http2_max_header_list_size(1 << 20);
         let mut grpc = P4RuntimeClient::new(endpoint.connect().await.unwrap());
         let (requests, outgoing) = mpsc::channel(16);
@@ -142,7 +158,7 @@ impl Raw {
     /// An entry of a table with one exact key field, and an action with one parameter.
     pub fn entry(&self, table: &str, key: &[u8], action: &str, param: &[u8]) -> v1::TableEntry {
         let exact = v1::field_match::Exact {
-            value: key.to_vec(),
+            value: key.to_vec().into(),
         };
         v1::TableEntry {
             table_id: id(&self.index.tables, table),
@@ -162,7 +178,7 @@ impl Raw {
             action_id: id(&self.index.actions, name),
             params: vec![v1::action::Param {
                 param_id: 1,
-                value: param.to_vec(),
+                value: param.to_vec().into(),
             }],
         }
     }

@@ -163,7 +163,7 @@ impl Compiler<'_> {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Union)
     }
 
-    fn flatten(&mut self, ty: &Type, slot: u32, layout: &mut Layout) -> Result<()> {
+    pub(super) fn flatten(&mut self, ty: &Type, slot: u32, layout: &mut Layout) -> Result<()> {
         let width = match ty {
             Type::Bool => 1,
             Type::Bit(w) | Type::Int(w) => *w,

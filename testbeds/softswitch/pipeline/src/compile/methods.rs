@@ -159,7 +159,9 @@ impl Compiler<'_> {
     }
 
     pub(super) fn digest(&mut self, instance: u32, data: &Expr) -> Result<()> {
-        let (layout, s) = (self.layout(&data.ty)?, self.expr(data)?);
+        let (values, s) = (self.values(&data.ty)?, self.expr(data)?);
+        let layout = self.code.layouts.len() as u32;
+        self.code.layouts.push(values);
         self.code.digests.push((instance, layout));
         self.op(Op::Digest {
             digest: (self.code.digests.len() - 1) as u32,

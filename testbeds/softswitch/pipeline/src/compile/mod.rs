@@ -21,6 +21,7 @@ mod tna_methods;
 pub mod tna_objects;
 mod tna_salu;
 pub mod v1model_functions;
+mod values;
 
 use crate::bindings::{self, Bindings, Block};
 use crate::error::LoadError;

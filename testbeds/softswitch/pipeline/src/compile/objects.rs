@@ -2,6 +2,7 @@
 
 use super::{Compiler, Result, const_u64};
 use crate::error::LoadError;
+use crate::exec::alu::limbs;
 use crate::externs::hash::Algorithm;
 use crate::externs::register::{Bank, Info, WORD_LIMIT};
 use crate::externs::{checksum, counter, meter, profile, random};
@@ -159,12 +160,13 @@ impl Compiler<'_> {
             let Some(ty) = instance.type_args.first() else {
                 return self.unsupported("a register without a type");
             };
-            let layout = self.layout(ty)?;
-            let layout = &self.code.layouts[layout as usize];
-            if layout.header || layout.varbit.is_some() {
+            let layout = self.values(ty)?;
+            let widths: Vec<u32> = layout.fields.iter().map(|f| f.width).collect();
+            // A cell is its scalars and nothing else: no varbit's length, no stack's `nextIndex`.
+            let scalars: u32 = widths.iter().map(|w| limbs(*w)).sum();
+            if layout.varbit.is_some() || scalars != layout.slots {
                 return self.unsupported("a register of this type");
             }
-            let widths: Vec<u32> = layout.fields.iter().map(|f| f.width).collect();
             if widths.iter().any(|w| *w > 128) {
                 return self.unsupported("a register field beyond 128 bits");
             }

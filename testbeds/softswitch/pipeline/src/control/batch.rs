@@ -1,11 +1,12 @@
 //! Batches that are undone as a whole.
 
+use super::Noted;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::Cell;
 use crate::externs::profile::{OldGroup, OldMember, OldOneShot};
 use crate::switch::Switch;
-use crate::table::Removed;
 use crate::table::key::FieldKey;
+use crate::table::{Note, Removed};
 use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
 
 /// The inverse of a write that succeeded cannot fail.
@@ -34,6 +35,7 @@ pub(crate) enum Undo {
     ValueSet(usize, Vec<Vec<FieldKey>>),
     Member(usize, u32, OldMember),
     ProfileGroup(usize, u32, OldGroup),
+    Note(Noted, Option<Note>),
 }
 
 impl Switch {
@@ -69,6 +71,7 @@ impl Switch {
                 Undo::Default(table, action, written) => {
                     discard(self.set_default_action(&table, written.then_some(&action)))
                 }
+                Undo::Note(on, old) => self.set_note(on, old.unwrap_or_default()),
                 Undo::Group(id, None) => discard(self.delete_multicast_group(id)),
                 Undo::Group(_, Some(group)) => discard(self.set_multicast_group(&group)),
                 Undo::Session(id, None) => discard(self.delete_clone_session(id)),

@@ -5,6 +5,7 @@
 //! entries      entries in full and by position, as the P4Runtime server writes and reads them; idle entries
 //! tables       entries, default actions, direct counters and meters by name
 //! profiles     members and groups of action profiles
+//! notes        what clients attach to default entries, groups and sessions
 //! objects      registers, counters, meters, value sets
 //! replication  multicast groups and clone sessions
 //! ```
@@ -13,6 +14,7 @@
 
 mod batch;
 mod entries;
+mod notes;
 mod objects;
 mod profiles;
 mod replication;
@@ -20,6 +22,7 @@ mod tables;
 
 pub(crate) use batch::Undo;
 pub use entries::{DirectChange, EntryRef};
+pub use notes::Noted;
 
 use crate::externs::State;
 use crate::externs::register::Info;

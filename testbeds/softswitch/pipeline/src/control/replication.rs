@@ -1,8 +1,9 @@
 //! Multicast groups and clone sessions.
 
-use super::Undo;
+use super::{Noted, Undo};
 use crate::error::ReplicationError;
 use crate::switch::Switch;
+use crate::table::Note;
 use p4lang::runtime::{CloneSession, MulticastGroup};
 
 impl Switch {
@@ -16,6 +17,7 @@ impl Switch {
     /// Takes a multicast group out.
     pub fn delete_multicast_group(&mut self, id: u32) -> Result<(), ReplicationError> {
         let old = self.core.replication.delete_group(id)?;
+        self.set_note(Noted::Group(id), Note::default());
         self.record(|| Undo::Group(id, Some(old)));
         Ok(())
     }
@@ -35,6 +37,7 @@ impl Switch {
     /// Takes a clone session out.
     pub fn delete_clone_session(&mut self, id: u32) -> Result<(), ReplicationError> {
         let old = self.core.replication.delete_session(id)?;
+        self.set_note(Noted::Session(id), Note::default());
         self.record(|| Undo::Session(id, Some(old)));
         Ok(())
     }

@@ -197,7 +197,8 @@ impl<'p> Interpreter<'_, 'p> {
             self.state.digests_lost += 1;
             return;
         }
-        let fields = data.scalars().iter().map(Bits::low128).collect();
+        let mut fields = Vec::new();
+        list(data, &mut fields);
         let name = self.state.digest_names[instance as usize].clone();
         self.state.digests.push_back(DigestMessage { name, fields });
     }
@@ -238,5 +239,18 @@ impl<'p> Interpreter<'_, 'p> {
         };
         let members = &self.program.enums.get(id.index())?.members;
         members.get(*i as usize).map(String::as_str)
+    }
+}
+
+/// The scalars of a value as a control plane sees it: each header's validity before its fields.
+fn list(value: &Value, scalars: &mut Vec<u128>) {
+    match value {
+        Value::Header { valid, fields } => {
+            scalars.push(u128::from(*valid));
+            fields.iter().for_each(|field| list(field, scalars));
+        }
+        Value::Struct(fields) => fields.iter().for_each(|field| list(field, scalars)),
+        Value::Stack { elements, .. } => elements.iter().for_each(|e| list(e, scalars)),
+        other => scalars.extend(other.scalars().iter().map(Bits::low128)),
     }
 }

@@ -179,7 +179,8 @@ impl BoundParam {
             value: match &self.form {
                 Form::Number => bytes::encode(value),
                 Form::Text(uri) => sdn.text(uri, value),
-            },
+            }
+            .into(),
         }
     }
 }

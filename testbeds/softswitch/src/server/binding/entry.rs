@@ -149,8 +149,12 @@ impl BoundTable {
             key,
             priority: entry.priority,
             action,
-            meter: entry.meter_config.as_ref().map(meter_config).transpose()?,
-            clear_meter_counts: clears(entry.meter_counter_data.as_ref())?,
+            meter: entry
+                .meter_config
+                .as_deref()
+                .map(meter_config)
+                .transpose()?,
+            clear_meter_counts: clears(entry.meter_counter_data.as_deref())?,
             counter: entry.counter_data.as_ref().map(counter_value).transpose()?,
             idle_timeout_ns,
             note: noted.then(|| {
@@ -287,9 +291,10 @@ impl BoundTable {
         v1::TableEntry {
             meter_config: meter
                 .filter(|_| flags.meter && metered)
-                .map(config_to_proto),
+                .map(|config| Box::new(config_to_proto(config))),
             counter_data: (flags.counter && counted).then(|| counter_to_proto(counter)),
-            meter_counter_data: (flags.meter_counts && metered).then(|| counts_to_proto(counts)),
+            meter_counter_data: (flags.meter_counts && metered)
+                .then(|| Box::new(counts_to_proto(counts))),
             ..Default::default()
         }
     }

@@ -8,7 +8,7 @@ use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::translate::matches::{match_from_proto, match_to_proto};
 use p4rt::{bytes, v1};
-use pipeline::{FieldKey, FieldSpec};
+use pipeline::{FieldKey, FieldSpec, MatchKind};
 use v1::field_match::{self, FieldMatchType};
 
 /// How values go over the wire.
@@ -43,6 +43,14 @@ impl Field {
         given: &v1::FieldMatch,
         sdn: &Sdn,
     ) -> Result<FieldKey, UpdateError> {
+        // Most fields of most entries; what is wrong with a value is said below.
+        if let (Some(FieldMatchType::Exact(exact)), MatchKind::Exact, Form::Number) =
+            (&given.field_match_type, self.spec.kind, &self.form)
+            && let Ok(value) = bytes::decode(&exact.value, self.info.bitwidth.min(self.spec.width))
+        {
+            let mask = self.spec.max();
+            return Ok(FieldKey::Masked { value, mask });
+        }
         let value = match &self.form {
             Form::Number => {
                 let value = match_from_proto(owner, &self.info, given)?;
@@ -90,10 +98,10 @@ impl Field {
         };
         let kind = match value {
             Match::Exact(value) => FieldMatchType::Exact(field_match::Exact {
-                value: sdn.text(uri, value),
+                value: sdn.text(uri, value).into(),
             }),
             Match::Optional(value) => FieldMatchType::Optional(field_match::Optional {
-                value: sdn.text(uri, value),
+                value: sdn.text(uri, value).into(),
             }),
             _ => {
                 let what = "masks and ranges of translated values".to_owned();

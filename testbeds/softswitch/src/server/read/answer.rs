@@ -26,6 +26,7 @@ pub(super) enum Answer {
     Member(u32, u32, p4lang::runtime::ActionCall),
     Group(u32, u32, ProfileGroup),
     Meter(u32, u64, Box<MeterCell>, bool),
+    Register(u32, u64, Vec<u128>),
     Item(Item),
     Ready(Box<v1::Entity>),
 }
@@ -77,17 +78,17 @@ impl Answer {
                 Kind::TableEntry(binding.table(id)?.default_to_proto(&state, flags, binding))
             }
             Answer::DirectCounter(id, at, value) => {
-                Kind::DirectCounterEntry(v1::DirectCounterEntry {
+                Kind::DirectCounterEntry(Box::new(v1::DirectCounterEntry {
                     table_entry: Some(binding.table(id)?.key_to_proto(&at, binding)?),
                     data: Some(binding::counter_to_proto(value)),
-                })
+                }))
             }
             Answer::DirectMeter(id, at, meter, counts) => {
-                Kind::DirectMeterEntry(v1::DirectMeterEntry {
+                Kind::DirectMeterEntry(Box::new(v1::DirectMeterEntry {
                     table_entry: Some(binding.table(id)?.key_to_proto(&at, binding)?),
                     config: meter.config().map(binding::config_to_proto),
                     counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
-                })
+                }))
             }
             Answer::Meter(id, cell, meter, counts) => Kind::MeterEntry(v1::MeterEntry {
                 meter_id: id,
@@ -95,6 +96,9 @@ impl Answer {
                 config: meter.config().map(binding::config_to_proto),
                 counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
             }),
+            Answer::Register(id, cell, scalars) => {
+                Kind::RegisterEntry(binding.register_to_proto(id, cell, &scalars)?)
+            }
             Answer::Member(profile, id, call) => {
                 let profile: &ActionProfile = profiles::profile(profile, binding)?;
                 Kind::ActionProfileMember(profiles::member_to_proto(profile, id, &call, binding))

@@ -1,0 +1,247 @@
+//! Action profiles: members, groups, and entries that name them (P4Runtime 1.4, sections 9.1.2 and 9.2).
+
+use super::action::{Place, action_from_proto, action_to_proto};
+use super::{Item, Part, TranslateError};
+use crate::bytes;
+use crate::p4info::Index;
+use crate::v1;
+use crate::v1::table_action::Type as ActionKind;
+use p4lang::p4info::{ActionProfile, Table};
+use p4lang::runtime::ActionCall;
+
+type Result<T> = std::result::Result<T, TranslateError>;
+
+/// What an entry of a table with an action profile does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// A member's action.
+    Member(u32),
+    /// That of one of a group's members.
+    Group(u32),
+    /// One of the entry's own actions.
+    Actions(Vec<WeightedAction>),
+}
+
+/// One of an entry's actions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightedAction {
+    /// What it does.
+    pub action: ActionCall,
+    /// How often it is picked, at least 1.
+    pub weight: u32,
+    /// It is not picked while this port is down.
+    pub watch_port: Option<u32>,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMember {
+    /// Its number.
+    pub member: u32,
+    /// How often it is picked, at least 1.
+    pub weight: u32,
+    /// It is not picked while this port is down.
+    pub watch_port: Option<u32>,
+}
+
+/// What such an entry does, as the protocol says it.
+pub(super) fn choice_to_proto(
+    table: &Table,
+    choice: &Choice,
+    index: &Index,
+) -> Result<v1::TableAction> {
+    use v1::action_profile_action::WatchKind;
+    let kind = match choice {
+        Choice::Member(id) => ActionKind::ActionProfileMemberId(*id),
+        Choice::Group(id) => ActionKind::ActionProfileGroupId(*id),
+        Choice::Actions(actions) => {
+            let action = |a: &WeightedAction| {
+                Ok(v1::ActionProfileAction {
+                    action: Some(action_to_proto(table, &a.action, Place::Entry, index)?),
+                    weight: weight_to_proto(a.weight)?,
+                    watch_kind: a
+                        .watch_port
+                        .map(|port| WatchKind::WatchPort(bytes::encode(port.into()))),
+                })
+            };
+            ActionKind::ActionProfileActionSet(v1::ActionProfileActionSet {
+                action_profile_actions: actions.iter().map(action).collect::<Result<_>>()?,
+            })
+        }
+    };
+    Ok(v1::TableAction { r#type: Some(kind) })
+}
+
+/// What such an entry does; none if it has an action of its own.
+pub(super) fn choice_from_proto(
+    table: &Table,
+    kind: &ActionKind,
+    index: &Index,
+) -> Result<Option<Choice>> {
+    use v1::action_profile_action::WatchKind;
+    Ok(Some(match kind {
+        ActionKind::Action(_) => return Ok(None),
+        ActionKind::ActionProfileMemberId(id) => Choice::Member(*id),
+        ActionKind::ActionProfileGroupId(id) => Choice::Group(*id),
+        ActionKind::ActionProfileActionSet(set) => {
+            let action = |a: &v1::ActionProfileAction| {
+                let unset = TranslateError::Unset { what: "action" };
+                let call = a.action.as_ref().ok_or(unset)?;
+                Ok(WeightedAction {
+                    action: action_from_proto(table, call, Place::Entry, index)?,
+                    weight: weight_from_proto(a.weight)?,
+                    watch_port: match &a.watch_kind {
+                        Some(WatchKind::WatchPort(port)) => port_from_proto(port)?,
+                        #[allow(deprecated)]
+                        Some(WatchKind::Watch(port)) => deprecated_port(*port),
+                        None => None,
+                    },
+                })
+            };
+            let actions = set.action_profile_actions.iter().map(action);
+            Choice::Actions(actions.collect::<Result<_>>()?)
+        }
+    }))
+}
+
+pub(super) fn member_to_proto(
+    profile: &str,
+    id: u32,
+    action: Option<&ActionCall>,
+    index: &Index,
+) -> Result<v1::ActionProfileMember> {
+    let profile = named(profile, index)?;
+    let action =
+        action.map(|call| action_to_proto(table_of(profile, index)?, call, Place::Entry, index));
+    Ok(v1::ActionProfileMember {
+        action_profile_id: profile.preamble.id,
+        member_id: id,
+        action: action.transpose()?,
+    })
+}
+
+pub(super) fn member_from_proto(
+    member: &v1::ActionProfileMember,
+    index: &Index,
+    part: Part,
+) -> Result<Item> {
+    let profile = with_id(member.action_profile_id, index)?;
+    let action = member.action.as_ref().filter(|_| part == Part::Whole);
+    let action =
+        action.map(|call| action_from_proto(table_of(profile, index)?, call, Place::Entry, index));
+    Ok(Item::Member {
+        profile: profile.preamble.name.clone(),
+        id: member.member_id,
+        action: action.transpose()?,
+    })
+}
+
+pub(super) fn group_to_proto(
+    profile: &str,
+    id: u32,
+    max_size: u32,
+    members: &[GroupMember],
+    index: &Index,
+) -> Result<v1::ActionProfileGroup> {
+    use v1::action_profile_group::{Member, member::WatchKind};
+    let member = |m: &GroupMember| {
+        Ok(Member {
+            member_id: m.member,
+            weight: weight_to_proto(m.weight)?,
+            watch_kind: m
+                .watch_port
+                .map(|port| WatchKind::WatchPort(bytes::encode(port.into()))),
+        })
+    };
+    let too_large = |_| TranslateError::Malformed(format!("a group of {max_size} members"));
+    Ok(v1::ActionProfileGroup {
+        action_profile_id: named(profile, index)?.preamble.id,
+        group_id: id,
+        members: members.iter().map(member).collect::<Result<_>>()?,
+        max_size: i32::try_from(max_size).map_err(too_large)?,
+    })
+}
+
+pub(super) fn group_from_proto(
+    group: &v1::ActionProfileGroup,
+    index: &Index,
+    part: Part,
+) -> Result<Item> {
+    use v1::action_profile_group::{Member, member::WatchKind};
+    let member = |m: &Member| {
+        Ok(GroupMember {
+            member: m.member_id,
+            weight: weight_from_proto(m.weight)?,
+            watch_port: match &m.watch_kind {
+                Some(WatchKind::WatchPort(port)) => port_from_proto(port)?,
+                #[allow(deprecated)]
+                Some(WatchKind::Watch(port)) => deprecated_port(*port),
+                None => None,
+            },
+        })
+    };
+    let members = match part {
+        Part::Key => Vec::new(),
+        Part::Whole => group.members.iter().map(member).collect::<Result<_>>()?,
+    };
+    let negative = |_| TranslateError::Malformed("max_size is negative".to_owned());
+    Ok(Item::Group {
+        profile: with_id(group.action_profile_id, index)?
+            .preamble
+            .name
+            .clone(),
+        id: group.group_id,
+        max_size: u32::try_from(group.max_size).map_err(negative)?,
+        members,
+    })
+}
+
+fn named<'a>(name: &str, index: &'a Index) -> Result<&'a ActionProfile> {
+    let profile = index.action_profiles.named(name);
+    profile.ok_or_else(|| TranslateError::unknown_name::<ActionProfile>(name))
+}
+
+fn with_id(id: u32, index: &Index) -> Result<&ActionProfile> {
+    let profile = index.action_profiles.with_id(id);
+    profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id))
+}
+
+/// A table of the profile: all have the same actions.
+fn table_of<'a>(profile: &ActionProfile, index: &'a Index) -> Result<&'a Table> {
+    let mut tables = profile.table_ids.iter();
+    let table = tables.find_map(|id| index.tables.with_id(*id));
+    table.ok_or_else(|| {
+        TranslateError::Malformed(format!("{} belongs to no table", profile.preamble.name))
+    })
+}
+
+fn weight_to_proto(weight: u32) -> Result<i32> {
+    match i32::try_from(weight) {
+        Ok(0) | Err(_) => Err(TranslateError::Malformed(format!("a weight of {weight}"))),
+        Ok(weight) => Ok(weight),
+    }
+}
+
+fn weight_from_proto(weight: i32) -> Result<u32> {
+    match u32::try_from(weight) {
+        Ok(0) | Err(_) => Err(TranslateError::Malformed(format!("a weight of {weight}"))),
+        Ok(weight) => Ok(weight),
+    }
+}
+
+/// A port that is watched; an empty string watches none.
+fn port_from_proto(port: &[u8]) -> Result<Option<u32>> {
+    if port.is_empty() {
+        return Ok(None);
+    }
+    let value = bytes::decode(port, u32::BITS).map_err(|source| TranslateError::Value {
+        field: "watch_port".to_owned(),
+        source,
+    })?;
+    Ok(u32::try_from(value).ok())
+}
+
+/// The form of before 1.3: 0 watches none.
+fn deprecated_port(port: i32) -> Option<u32> {
+    Some(port.cast_unsigned()).filter(|port| *port != 0)
+}

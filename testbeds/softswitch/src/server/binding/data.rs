@@ -1,0 +1,89 @@
+//! Elements of registers and digests: the protocol's form ↔ the program's scalars.
+
+use super::{Binding, Sdn};
+use p4lang::p4info::{Digest, Register};
+use p4rt::status::UpdateError;
+use p4rt::translate::TranslateError;
+use p4rt::translate::cells::{
+    digest_to_proto, element_from_proto, element_to_proto, index_from_proto, index_to_proto,
+};
+use p4rt::translate::data::Names;
+use p4rt::v1;
+
+/// Strings of translated types within an element.
+struct Strings<'a> {
+    sdn: &'a Sdn,
+    /// Of the program's scalars.
+    widths: &'a [u32],
+}
+
+impl Names for Strings<'_> {
+    fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<u128, TranslateError> {
+        let width = self.widths.get(scalar).copied().unwrap_or(u128::BITS);
+        let value = self.sdn.value(uri, text, width);
+        value.map_err(TranslateError::Name)
+    }
+
+    fn text(&self, uri: &str, value: u128) -> Result<Vec<u8>, TranslateError> {
+        Ok(self.sdn.text(uri, value))
+    }
+}
+
+impl Binding {
+    fn strings(&self, register: u32) -> Strings<'_> {
+        let widths = self.register_widths.get(&register);
+        Strings {
+            sdn: &self.sdn,
+            widths: widths.map_or(&[], Vec::as_slice),
+        }
+    }
+
+    fn register(&self, id: u32) -> Result<&Register, UpdateError> {
+        let register = self.index.registers.with_id(id);
+        register.ok_or_else(|| TranslateError::unknown_id::<Register>(id).into())
+    }
+
+    /// A register's name, the cell or all cells, and the scalars to be written.
+    pub(in crate::server) fn register_write(
+        &self,
+        entry: &v1::RegisterEntry,
+    ) -> Result<(&Register, Option<u64>, Vec<u128>), UpdateError> {
+        let register = self.register(entry.register_id)?;
+        let data = entry.data.as_ref();
+        let data = data.ok_or(TranslateError::Unset { what: "data" })?;
+        let cell = index_from_proto(&register.preamble.name, entry.index, register.size)?;
+        let names = self.strings(entry.register_id);
+        let scalars = element_from_proto(register, data, self.index.types(), &names)?;
+        Ok((register, cell, scalars))
+    }
+
+    /// A register's cell as the protocol says it.
+    pub(in crate::server) fn register_to_proto(
+        &self,
+        id: u32,
+        cell: u64,
+        scalars: &[u128],
+    ) -> Result<v1::RegisterEntry, UpdateError> {
+        let register = self.register(id)?;
+        let data = element_to_proto(register, scalars, self.index.types(), &self.strings(id))?;
+        Ok(v1::RegisterEntry {
+            register_id: id,
+            index: Some(index_to_proto(cell)),
+            data: Some(data),
+        })
+    }
+
+    /// A digest message as the protocol says it.
+    pub(in crate::server) fn digest_to_proto(
+        &self,
+        digest: &Digest,
+        scalars: &[u128],
+    ) -> Result<v1::P4Data, TranslateError> {
+        // Of no digest is a string written.
+        let names = Strings {
+            sdn: &self.sdn,
+            widths: &[],
+        };
+        digest_to_proto(digest, scalars, self.index.types(), &names)
+    }
+}
