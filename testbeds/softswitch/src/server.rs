@@ -201,6 +201,15 @@ fn check_no_role_number(role_id: u64) -> Result<(), Status> {
 
 type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
+/// Does to its end what a call has begun, even if the client goes meanwhile: what the server remembers of the program and
+/// what the program is change together.
+async fn finish(
+    work: impl Future<Output = Result<(), Status>> + Send + 'static,
+) -> Result<(), Status> {
+    let done = tokio::spawn(work).await;
+    done.map_err(|error| Status::internal(error.to_string()))?
+}
+
 #[tonic::async_trait]
 impl P4Runtime for Endpoint {
     type ReadStream = ResponseStream<v1::ReadResponse>;
@@ -210,7 +219,8 @@ impl P4Runtime for Endpoint {
         &self,
         request: Request<v1::WriteRequest>,
     ) -> Result<Response<v1::WriteResponse>, Status> {
-        self.0.write_batch(request.into_inner()).await?;
+        let service = Arc::clone(&self.0);
+        finish(async move { service.write_batch(request.into_inner()).await }).await?;
         Ok(Response::new(v1::WriteResponse {}))
     }
 
@@ -226,7 +236,8 @@ impl P4Runtime for Endpoint {
         &self,
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
-        self.0.set_config(request.into_inner()).await?;
+        let service = Arc::clone(&self.0);
+        finish(async move { service.set_config(request.into_inner()).await }).await?;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }
 

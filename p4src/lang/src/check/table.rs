@@ -31,6 +31,7 @@ impl<'a> Checker<'a, '_> {
                 args: Vec::new(),
             },
             const_default: false,
+            empty_group_action: None,
             entries: Vec::new(),
             const_entries: false,
             size: None,
@@ -275,6 +276,9 @@ impl<'a> Checker<'a, '_> {
                 if let Some(bound) = self.bound_action(value, t, decls, true) {
                     t.default_action = bound;
                 }
+            }
+            "psa_empty_group_action" => {
+                t.empty_group_action = self.bound_action(value, t, decls, true);
             }
             "size" => t.size = self.small_constant::<u64>(value),
             "largest_priority_wins" => {

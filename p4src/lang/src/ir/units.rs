@@ -167,6 +167,8 @@ pub struct Table {
     pub default_action: BoundAction,
     /// `const default_action`.
     pub const_default: bool,
+    /// `psa_empty_group_action`: runs where an entry's group has no member to pick (PSA, section 7.2.2).
+    pub empty_group_action: Option<BoundAction>,
     /// Written in the source, in order.
     pub entries: Vec<Entry>,
     /// `const entries`: not writable.

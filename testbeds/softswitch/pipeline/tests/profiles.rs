@@ -30,6 +30,11 @@ fn profile() -> Switch {
 }
 
 fn selector() -> Switch {
+    selector_with("")
+}
+
+/// With further properties of the table.
+fn selector_with(properties: &str) -> Switch {
     let locals = format!(
         "{FORWARD}
         action_selector(HashAlgorithm.identity, 8, 16) sel;
@@ -37,6 +42,7 @@ fn selector() -> Switch {
             key = {{ hdr.x.a: exact; hdr.x.b: selector; }}
             actions = {{ forward; NoAction; }}
             implementation = sel;
+            {properties}
         }}"
     );
     let program = V1 {
@@ -247,6 +253,27 @@ fn a_member_whose_port_is_down_is_not_picked() {
     switch.set_port_up(4, true);
     assert_eq!(picked(&mut switch), [4].into());
     assert_eq!(switch.groups("ingress.sel").unwrap()[0].1.members, members);
+}
+
+#[test]
+fn an_empty_group_has_an_action_of_its_own() {
+    let mut switch = selector_with("psa_empty_group_action = forward(7);");
+    switch.insert_member("ingress.sel", 1, &forward(4)).unwrap();
+    let nobody: [(u32, u32); 0] = [];
+    switch.insert_group("ingress.sel", 7, &nobody).unwrap();
+    let here = at("ingress.t", "hdr.x.a", 1);
+    switch.insert_indirect(&here, Indirect::Group(7)).unwrap();
+    let port = |switch: &mut Switch| through(switch, &[1, 0])[0].0;
+    assert_eq!(port(&mut switch), 7);
+    let watching = GroupMember {
+        member: 1,
+        weight: 1,
+        watch_port: Some(4),
+    };
+    switch.modify_group("ingress.sel", 7, &[watching]).unwrap();
+    assert_eq!(port(&mut switch), 4);
+    switch.set_port_up(4, false);
+    assert_eq!(port(&mut switch), 7, "nobody is left");
 }
 
 fn one_shot(ports: &[(u128, u32)]) -> EntryWrite {

@@ -1,6 +1,8 @@
 //! `weir.v1.Switch`: port counters, statistics, shutdown.
 
 use crate::driver;
+use p4lang::ir::Arch;
+use pipeline::{GeneratorApp, Trigger};
 use proto::switch_server::{Switch, SwitchServer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,6 +100,31 @@ impl Switch for Extension {
         }))
     }
 
+    async fn set_generator(
+        &self,
+        request: Request<proto::SetGeneratorRequest>,
+    ) -> Result<Response<proto::SetGeneratorResponse>, Status> {
+        let request = request.into_inner();
+        let config = request.config.map(generator_app).transpose()?;
+        let app = u8::try_from(request.app).unwrap_or(u8::MAX);
+        let set = move |core: &mut driver::Core| {
+            let (now, switch) = core.control()?;
+            if !matches!(switch.program().arch, Arch::Tna | Arch::T2na) {
+                return None;
+            }
+            let (at, bytes) = (request.buffer_offset as usize, &request.buffer);
+            let written = match bytes.is_empty() {
+                true => Ok(()),
+                false => switch.write_generator_buffer(request.pipe, at, bytes),
+            };
+            Some(written.and_then(|()| switch.set_generator_app(now, request.pipe, app, config)))
+        };
+        let set = self.driver.run(set).await.map_err(super::stopped)?;
+        set.ok_or_else(|| Status::failed_precondition("no Tofino program runs"))?
+            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        Ok(Response::new(proto::SetGeneratorResponse {}))
+    }
+
     async fn shutdown(
         &self,
         _: Request<proto::ShutdownRequest>,
@@ -105,4 +132,32 @@ impl Switch for Extension {
         self.shutdown.send_replace(true);
         Ok(Response::new(proto::ShutdownResponse {}))
     }
+}
+
+fn generator_app(app: proto::GeneratorApp) -> Result<GeneratorApp, Status> {
+    use proto::generator_app::Trigger as Wanted;
+    let unset = || Status::invalid_argument("the application has no trigger");
+    let count = |count: u32| {
+        let too_many = |_| Status::invalid_argument(format!("{count} does not fit into 16 bits"));
+        u16::try_from(count).map_err(too_many)
+    };
+    Ok(GeneratorApp {
+        trigger: match app.trigger.ok_or_else(unset)? {
+            Wanted::OneShotAfterNs(after_ns) => Trigger::OneShot { after_ns },
+            Wanted::PeriodNs(0) => return Err(Status::invalid_argument("a period of 0")),
+            Wanted::PeriodNs(period_ns) => Trigger::Periodic { period_ns },
+            Wanted::PortDown(proto::PortDown {}) => Trigger::PortDown,
+            Wanted::Recirculation(proto::Recirculation { value, mask }) => {
+                Trigger::Recirculation { value, mask }
+            }
+            Wanted::Deparser(proto::Deparser {}) => Trigger::Deparser,
+        },
+        offset: app.offset as usize,
+        length: app.length as usize,
+        batches: count(app.batches)?,
+        packets: count(app.packets)?,
+        batch_gap_ns: app.batch_gap_ns,
+        packet_gap_ns: app.packet_gap_ns,
+        port: app.port,
+    })
 }

@@ -27,7 +27,11 @@ impl Compiler<'_> {
                 let built = self.build_table(control, table)?;
                 let index = self.state.tables.len() as u32;
                 if let Some(profile) = self.profile_of(table) {
-                    self.state.profiles[profile as usize].tables.push(index);
+                    let empty = table.empty_group_action.as_ref();
+                    let empty = empty.map(|action| self.bound(&built.spec, action));
+                    let profile = &mut self.state.profiles[profile as usize];
+                    profile.tables.push(index);
+                    profile.empty.push(empty.transpose()?);
                 }
                 self.tables.insert((ControlId(c as u32), t as u32), index);
                 self.state.tables.push(built);

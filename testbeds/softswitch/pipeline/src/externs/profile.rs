@@ -156,6 +156,8 @@ pub struct Profile {
     pub alias: Option<String>,
     /// The tables that use it: indices into the state's.
     pub tables: Vec<u32>,
+    /// For each table, what runs where a group has no member to pick (PSA's `psa_empty_group_action`).
+    pub empty: Vec<Option<Bound>>,
     members: BTreeMap<u32, Member>,
     groups: BTreeMap<u32, Group>,
     one_shots: BTreeMap<u32, OneShot>,
@@ -187,6 +189,7 @@ impl Profile {
             selector,
             alias: None,
             tables: Vec::new(),
+            empty: Vec::new(),
             members: BTreeMap::new(),
             groups: BTreeMap::new(),
             one_shots: BTreeMap::new(),
@@ -195,18 +198,25 @@ impl Profile {
         }
     }
 
-    /// The action for the table at `place` of [`Profile::tables`]; `None` if the group is empty.
+    /// The action for the table at `place` of [`Profile::tables`]; `None` if there is none.
     pub fn action(&self, place: usize, indirect: Indirect, hash: u64) -> Option<&Bound> {
         let pick = |weighed: &[u32]| {
             let pick = hash.checked_rem(weighed.len() as u64)?;
             weighed.get(pick as usize).copied()
         };
+        let empty = || self.empty.get(place)?.as_ref();
         let member = match indirect {
             Indirect::Member(id) => id,
-            Indirect::Group(id) => pick(&self.groups.get(&id)?.weighed)?,
+            Indirect::Group(id) => match pick(&self.groups.get(&id)?.weighed) {
+                Some(member) => member,
+                None => return empty(),
+            },
             Indirect::OneShot(id) => {
                 let one_shot = self.one_shots.get(&id)?;
-                return one_shot.bound.get(pick(&one_shot.weighed)? as usize);
+                return match pick(&one_shot.weighed) {
+                    Some(number) => one_shot.bound.get(number as usize),
+                    None => empty(),
+                };
             }
         };
         self.members.get(&member)?.bound.get(place)?.as_ref()
