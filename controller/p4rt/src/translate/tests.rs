@@ -520,10 +520,13 @@ fn packet_metadata_follows_the_header() {
 fn what_is_not_supported_says_so() {
     let entity = |entity| v1::Entity { entity };
     let error = |kind| Item::from_entity(&entity(Some(kind)), &index(), Part::Whole).unwrap_err();
-    let meter = error(Kind::MeterEntry(v1::MeterEntry::default()));
+    let other = error(Kind::ExternEntry(v1::ExternEntry::default()));
     assert_eq!(
-        (meter.code(), meter.to_string()),
-        (Code::Unimplemented, "meters: not supported yet".into())
+        (other.code(), other.to_string()),
+        (
+            Code::Unimplemented,
+            "extern entries: not supported yet".into()
+        )
     );
     let unset = Item::from_entity(&entity(None), &index(), Part::Whole);
     assert_eq!(unset, Err(TranslateError::Unset { what: "entity" }));
