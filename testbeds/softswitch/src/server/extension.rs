@@ -137,10 +137,6 @@ impl Switch for Extension {
 fn generator_app(app: proto::GeneratorApp) -> Result<GeneratorApp, Status> {
     use proto::generator_app::Trigger as Wanted;
     let unset = || Status::invalid_argument("the application has no trigger");
-    let count = |count: u32| {
-        let too_many = |_| Status::invalid_argument(format!("{count} does not fit into 16 bits"));
-        u16::try_from(count).map_err(too_many)
-    };
     Ok(GeneratorApp {
         trigger: match app.trigger.ok_or_else(unset)? {
             Wanted::OneShotAfterNs(after_ns) => Trigger::OneShot { after_ns },
@@ -154,8 +150,8 @@ fn generator_app(app: proto::GeneratorApp) -> Result<GeneratorApp, Status> {
         },
         offset: app.offset as usize,
         length: app.length as usize,
-        batches: count(app.batches)?,
-        packets: count(app.packets)?,
+        batches: app.batches,
+        packets: app.packets,
         batch_gap_ns: app.batch_gap_ns,
         packet_gap_ns: app.packet_gap_ns,
         port: app.port,
