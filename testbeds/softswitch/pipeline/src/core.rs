@@ -163,30 +163,27 @@ impl Core {
         self.work.push_back(job);
     }
 
-    /// Whether a packet for a port passes egress now. If not, it waits for the port, or is dropped; `meta` is what its
-    /// egress wants of the frame.
+    /// Whether a packet for a port passes egress now. If not, it waits for the port as `job`, or is dropped; `meta` is what
+    /// its egress wants of the frame.
     #[inline]
     pub fn passes_straight(
         &mut self,
         now_ns: u64,
-        job: Job,
+        (port, class): (u32, u64),
         bytes: &[u8],
+        job: impl FnOnce() -> Job,
         meta: impl FnOnce(&[u64], &mut Vec<u64>),
     ) -> bool {
-        match self.queues.admit(now_ns, job.port, job.class) {
+        match self.queues.admit(now_ns, port, class) {
             Admission::Straight => true,
             // They have their own links.
-            _ if job.port == self.config.cpu_port
-                || job.port == crate::arch::psa::RECIRCULATE_PORT =>
-            {
-                true
-            }
+            _ if port == self.config.cpu_port || port == crate::arch::psa::RECIRCULATE_PORT => true,
             Admission::Full => {
                 self.stats.drop(DropReason::QueueFull);
                 false
             }
             Admission::Queue => {
-                let mut waiting = job;
+                let mut waiting = job();
                 waiting.bytes = self.buffer();
                 waiting.bytes.extend_from_slice(bytes);
                 waiting.meta = self.image();

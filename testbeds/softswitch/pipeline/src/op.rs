@@ -8,6 +8,7 @@ use crate::bindings::{Bindings, Block};
 use crate::exec::ErrorCodes;
 use crate::exec::codec::Codec;
 use crate::exec::lanes::Lanes;
+use crate::table::KeyPlan;
 
 /// Index of a slot in the frame.
 pub type Slot = u32;
@@ -522,12 +523,12 @@ pub enum WideOp {
 pub struct Apply {
     /// Index into the run-time tables.
     pub table: u32,
-    /// First slot of the key.
-    pub key: Slot,
-    /// Slots of the key.
-    pub key_slots: u32,
-    /// First slot of each action's parameters.
-    pub params: Vec<Slot>,
+    /// Slots of the key, field by field.
+    pub key: Vec<Slot>,
+    /// How they are packed.
+    pub plan: KeyPlan,
+    /// Slots of each action's parameters.
+    pub params: Vec<Vec<Slot>>,
     /// Where each action's code is.
     pub targets: Vec<Target>,
     /// Where to go when no action runs.
@@ -542,6 +543,8 @@ pub struct Apply {
     pub colour: Option<Slot>,
     /// Its action profile.
     pub profile: Option<ProfilePlan>,
+    /// The table keeps something of each packet: a counter, a meter, a time.
+    pub notes: bool,
 }
 
 /// How a table uses its action profile.
@@ -611,6 +614,8 @@ pub struct Code {
     pub entries: Vec<Target>,
     /// Which blocks write nothing but the frame and the packet.
     pub quiet: Vec<bool>,
+    /// Which blocks do nothing.
+    pub empty: Vec<bool>,
     /// For [`Op::Lanes`].
     pub lanes: Vec<Lanes>,
     /// Values of the first slots.
@@ -643,6 +648,19 @@ impl Code {
     /// Whether a block, if its packet and its parameters are not looked at, might as well not run.
     pub fn is_quiet(&self, block: Block) -> bool {
         self.quiet.get(block.number as usize).is_some_and(|q| *q)
+    }
+
+    /// Whether a block does nothing.
+    #[inline]
+    pub fn is_empty(&self, block: Block) -> bool {
+        self.empty.get(block.number as usize).is_some_and(|e| *e)
+    }
+
+    /// Finds out which blocks do nothing.
+    pub fn note_empty(&mut self) {
+        let first = |entry: &Target| self.ops.get(*entry as usize);
+        let empty = |entry: &Target| matches!(first(entry), None | Some(Op::End));
+        self.empty = self.entries.iter().map(empty).collect();
     }
 
     /// Finds out which blocks are quiet. Blocks lie one behind the other, each with its `End`.

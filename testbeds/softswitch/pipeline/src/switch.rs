@@ -145,7 +145,8 @@ impl Switch {
     /// Loads a program.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
         Loaded::knows(&program.arch)?;
-        let compiler = Compiler::new(&program, config.seed, config.trace)?;
+        let mut compiler = Compiler::new(&program, config.seed, config.trace)?;
+        compiler.max_steps = config.max_steps;
         let (arch, state, registers) = Loaded::load(&program, compiler)?;
         let code = arch.code();
         let mut frame = vec![0; code.frame as usize];

@@ -42,7 +42,14 @@ impl Core {
         }
     }
 
+    #[inline]
     fn run_fast(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+        if code.is_empty(block) {
+            return Ended {
+                cursor: run.cursor,
+                error: 0,
+            };
+        }
         let mut machine = Machine {
             frame: &mut self.frame,
             packet: run.packet,

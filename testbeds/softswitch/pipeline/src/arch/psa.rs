@@ -294,7 +294,7 @@ impl Psa {
     /// the frame.
     fn to_egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
         let from = &self.ingress;
-        let job = Job {
+        let job = || Job {
             path: copy.path,
             port: copy.port,
             instance: copy.instance,
@@ -302,11 +302,13 @@ impl Psa {
             passes: copy.passes,
             ..Job::default()
         };
-        let straight = core.passes_straight(now_ns, job, bytes, |frame, image| match copy.path {
-            Path::CloneI2e => image.extend_from_slice(from.clone_meta.of(frame)),
-            Path::CloneE2e => image.extend_from_slice(meta),
-            _ => image.extend_from_slice(from.normal_meta.of(frame)),
-        });
+        let to = (copy.port, copy.class);
+        let straight =
+            core.passes_straight(now_ns, to, bytes, job, |frame, image| match copy.path {
+                Path::CloneI2e => image.extend_from_slice(from.clone_meta.of(frame)),
+                Path::CloneE2e => image.extend_from_slice(meta),
+                _ => image.extend_from_slice(from.normal_meta.of(frame)),
+            });
         if straight {
             self.egress(core, now_ns, copy, bytes, meta);
         }

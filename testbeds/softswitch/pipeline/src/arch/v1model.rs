@@ -257,15 +257,17 @@ impl V1model {
     /// Egress of the packet in the frame, at once or when its port is free.
     fn to_egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
         let x = &self.layout;
-        let job = Job {
+        let class = x.standard.priority.get(&core.frame);
+        let job = || Job {
             path: Path::Unicast,
             port: replica.port,
             instance: replica.instance,
-            class: x.standard.priority.get(&core.frame),
+            class,
             passes: packet.passes,
             ..Job::default()
         };
-        let straight = core.passes_straight(now_ns, job, packet.bytes, |frame, image| {
+        let to = (replica.port, class);
+        let straight = core.passes_straight(now_ns, to, packet.bytes, job, |frame, image| {
             image.extend_from_slice(&[packet.cursor as u64, packet.length]);
             image.extend_from_slice(x.all.of(frame));
         });

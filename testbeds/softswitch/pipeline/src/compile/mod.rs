@@ -4,7 +4,9 @@
 //! arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
 
 mod call;
+mod effects;
 mod expr;
+mod flow;
 mod layout;
 mod methods;
 mod objects;
@@ -71,6 +73,8 @@ pub struct Compiler<'p> {
     /// Extern instances.
     pub objects: Vec<Object>,
     blocks: Vec<bindings::Bound>,
+    /// For each block, where the slots begin that nothing else knows.
+    own: Vec<Slot>,
     errors: HashMap<&'p str, u32>,
     labels: Vec<u32>,
     /// `exit` labels that something jumps to.
@@ -90,6 +94,8 @@ pub struct Compiler<'p> {
     direct_meters: HashMap<ExternId, Slot>,
     scope: Scope<'p>,
     span: Span,
+    /// What a block may take at most; 0: not known.
+    pub max_steps: u32,
     trace: bool,
     seed: u64,
     /// Generator of v1model's `random`.
@@ -121,6 +127,7 @@ impl<'p> Compiler<'p> {
             registers: Vec::new(),
             objects: Vec::new(),
             blocks: Vec::new(),
+            own: Vec::new(),
             errors,
             labels: Vec::new(),
             exits: HashSet::new(),
@@ -144,6 +151,7 @@ impl<'p> Compiler<'p> {
                 loops: Vec::new(),
             },
             span: Span::default(),
+            max_steps: 0,
             trace,
             seed,
             random: None,
@@ -212,6 +220,7 @@ impl<'p> Compiler<'p> {
             gates: self.tofino.gates,
         });
         self.code.entries.push(self.code.ops.len() as Target);
+        self.own.push(self.top);
         Block {
             number: (self.blocks.len() - 1) as u32,
         }
@@ -269,9 +278,21 @@ impl<'p> Compiler<'p> {
         };
         self.code.note_quiet();
         roll::roll(&mut self.code, &self.dead);
-        tidy::tidy(&mut self.code);
+        let facts = tidy::Facts {
+            max_steps: self.max_steps,
+            zero: self.single.get(&0).copied(),
+            slots: flow::Slots {
+                first: CONSTANT_SLOTS,
+                own: &self.own,
+            },
+        };
+        tidy::tidy(&mut self.code, &facts);
+        self.code.note_empty();
         for layout in &mut self.code.layouts {
             layout.seal();
+        }
+        for apply in &mut self.code.applies {
+            apply.plan = self.state.tables[apply.table as usize].key_plan(&apply.key);
         }
         (self.code, self.state, self.registers)
     }

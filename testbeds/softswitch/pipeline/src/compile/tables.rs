@@ -7,7 +7,7 @@ use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
 use crate::op::{Apply, Mark, Op, ProfilePlan};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
-use crate::table::{ActionSpec, Bound, DirectMeter, MAX_WORDS, Spec, Table};
+use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
     self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, TableId,
@@ -273,20 +273,13 @@ impl Compiler<'_> {
         let index = self.tables[&(control_id, id.0)];
         let top = self.top;
         self.mark(|| Mark::Table(table.name.clone()))?;
-        let key_slots = self.state.tables[index as usize]
-            .spec
-            .fields
-            .iter()
-            .map(FieldSpec::slots)
-            .sum();
-        let key = self.alloc(key_slots)?;
-        let mut at = key;
+        let mut key = Vec::new();
         for k in table.key.iter().filter(|k| !selects(k)) {
-            self.expr_into(&k.expr, at)?;
-            at += self.size(&k.expr.ty)?;
+            let slot = self.expr(&k.expr)?;
+            key.extend(slot..slot + self.size(&k.expr.ty)?);
         }
         let profile = self.profile_plan(table, index)?;
-        let mut params = Vec::new();
+        let (mut blocks, mut params) = (Vec::new(), Vec::new());
         for action in &table.actions {
             let mut n = 0;
             for param in &control.actions[action.action.index()].params {
@@ -294,7 +287,9 @@ impl Compiler<'_> {
                     n += self.size(&control.vars[param.var.index()].ty)?;
                 }
             }
-            params.push(self.alloc(n)?);
+            let block = self.alloc(n)?;
+            blocks.push(block);
+            params.push((block..block + n).collect());
         }
         let targets: Vec<_> = table.actions.iter().map(|_| self.label()).collect();
         let end = self.label();
@@ -309,11 +304,12 @@ impl Compiler<'_> {
         let counts = !self.tofino.is_tofino && extern_of("counters").is_some();
         let colour = extern_of("meters").and_then(|id| self.direct_meters.get(&id).copied());
         let slot = |c: &Self, var: Option<VarId>| var.map(|v| c.scope.slots[v.index()]);
+        let idles = self.state.tables[index as usize].spec.idle_timeout;
         self.code.applies.push(Apply {
             table: index,
             key,
-            key_slots,
-            params: params.clone(),
+            plan: KeyPlan::default(),
+            params,
             targets: targets.clone(),
             end,
             hit: slot(self, hit),
@@ -321,9 +317,10 @@ impl Compiler<'_> {
             counts,
             colour,
             profile,
+            notes: idles || counts || colour.is_some(),
         });
         self.op(Op::Apply((self.code.applies.len() - 1) as u32))?;
-        for ((action, target), block) in table.actions.iter().zip(targets).zip(params) {
+        for ((action, target), block) in table.actions.iter().zip(targets).zip(blocks) {
             self.place(target);
             self.action(action.action, &action.args, Some(block))?;
             self.op(Op::Jump(end))?;

@@ -1,14 +1,36 @@
 //! Fewer instructions for the same effect, when all are there: what inlining and structured statements leave over.
 
+use super::flow::{Slots, flow};
 use crate::op::{Code, Op, Slot, T3, Target};
 
+/// Fewer copies are not worth a call.
+const JOINED: usize = 3;
 /// How far ahead a second write to a slot is looked for.
 const AHEAD: usize = 8;
 
-/// Turns jumps over jumps round, takes out writes that are written over, jumps to what follows anyway and what is never
-/// reached, and closes the gaps.
-pub fn tidy(code: &mut Code) {
+/// What the code does not say.
+pub(super) struct Facts<'a> {
+    /// Steps that a block may take.
+    pub max_steps: u32,
+    /// Where the constant 0 lies, if there is one.
+    pub zero: Option<Slot>,
+    /// Whose the slots are.
+    pub slots: Slots<'a>,
+}
+
+/// Takes out steps that need not be counted, turns jumps over jumps round, takes out writes that are written over, jumps to
+/// what follows anyway and what is never reached, joins copies side by side, and closes the gaps.
+pub(super) fn tidy(code: &mut Code, facts: &Facts<'_>) {
     let mut kept = reached(code);
+    for entry in 0..code.entries.len() {
+        drop_steps(
+            code,
+            &mut kept,
+            code.entries[entry] as usize,
+            facts.max_steps,
+        );
+    }
+    flow(code, &mut kept, &facts.slots);
     let landed = landings(code, &kept);
     let n = code.ops.len();
     for at in 0..n {
@@ -38,7 +60,95 @@ pub fn tidy(code: &mut Code) {
             follows = at as Target;
         }
     }
+    join_copies(code, &mut kept, &landed, facts.zero);
     close_gaps(code, &kept);
+}
+
+/// Takes out the steps of a block that goes only forward and has fewer on every way than it may take.
+fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
+    let ops = &code.ops[entry..];
+    let Some(end) = ops.iter().position(|op| matches!(op, Op::End)) else {
+        return;
+    };
+    let ops = &ops[..=end];
+    // The most steps from each position on, from the back.
+    let mut most = vec![0u32; ops.len()];
+    for at in (0..ops.len()).rev().filter(|at| kept[entry + at]) {
+        let mut ways: Vec<usize> = follows(&ops[at]).then_some(at + 1).into_iter().collect();
+        let mut to = |to: Target| ways.push((to as usize).wrapping_sub(entry));
+        if let Op::Apply(i) = ops[at] {
+            let apply = &code.applies[i as usize];
+            apply
+                .targets
+                .iter()
+                .chain([&apply.end])
+                .for_each(|t| to(*t));
+        }
+        ops[at].target().map(&mut to);
+        if ways.iter().any(|way| *way <= at || *way >= ops.len()) {
+            return;
+        }
+        let after = ways.iter().map(|way| most[*way]).max().unwrap_or(0);
+        most[at] = after + u32::from(matches!(ops[at], Op::Step { .. }));
+    }
+    if most[0] <= max_steps {
+        for (at, op) in ops.iter().enumerate() {
+            kept[entry + at] &= !matches!(op, Op::Step { .. });
+        }
+    }
+}
+
+/// Makes one instruction of copies from slots side by side to slots side by side, or of zeroes.
+fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option<Slot>) {
+    let mut at = 0;
+    while at < code.ops.len() {
+        let Op::Mov { d, s } = code.ops[at] else {
+            at += 1;
+            continue;
+        };
+        if !kept[at] {
+            at += 1;
+            continue;
+        }
+        let (mut copies, mut zeroes) = (vec![at], vec![at]);
+        let (mut copying, mut zeroing) = (true, Some(s) == zero);
+        let mut next = at + 1;
+        while next < code.ops.len() && !landed[next] && (copying || zeroing) {
+            if kept[next] {
+                let Op::Mov { d: to, s: from } = code.ops[next] else {
+                    break;
+                };
+                copying &= (to, from) == (d + copies.len() as Slot, s + copies.len() as Slot);
+                zeroing &= to == d + zeroes.len() as Slot && Some(from) == zero;
+                if copying {
+                    copies.push(next);
+                }
+                if zeroing {
+                    zeroes.push(next);
+                }
+            }
+            next += 1;
+        }
+        let n = copies.len() as u32;
+        // Side by side, all are read before any is written.
+        let apart = d <= s || d >= s + n;
+        let joined = if zeroes.len() >= JOINED {
+            code.ops[at] = Op::Zero {
+                d,
+                n: zeroes.len() as u32,
+            };
+            zeroes
+        } else if copies.len() >= JOINED && apart {
+            code.ops[at] = Op::Copy { d, s, n };
+            copies
+        } else {
+            vec![at]
+        };
+        for other in &joined[1..] {
+            kept[*other] = false;
+        }
+        at = joined.last().map_or(at, |last| *last) + 1;
+    }
 }
 
 /// Whether the first instruction left from `to` on is the one at `place`.
@@ -63,18 +173,23 @@ fn reached(code: &Code) -> Vec<bool> {
             let apply = &code.applies[*i as usize];
             open.extend(apply.targets.iter().chain([&apply.end]));
         }
-        if !matches!(
-            op,
-            Op::Jump(_) | Op::Lanes { .. } | Op::Fail { .. } | Op::End | Op::Apply(_)
-        ) {
+        if follows(op) {
             open.push(at + 1);
         }
     }
     reached
 }
 
+/// Whether it may go on to the next one.
+pub(super) fn follows(op: &Op) -> bool {
+    !matches!(
+        op,
+        Op::Jump(_) | Op::Lanes { .. } | Op::Fail { .. } | Op::End | Op::Apply(_)
+    )
+}
+
 /// Where a way leads to that does not come from the instruction before.
-fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
+pub(super) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
     let mut landed = vec![false; code.ops.len() + 1];
     for entry in &code.entries {
         landed[*entry as usize] = true;
@@ -182,7 +297,15 @@ mod tests {
             entries: vec![0],
             ..Code::default()
         };
-        tidy(&mut code);
+        let facts = Facts {
+            max_steps: 10,
+            zero: Some(0),
+            slots: Slots {
+                first: 0,
+                own: &[Slot::MAX],
+            },
+        };
+        tidy(&mut code, &facts);
         code.ops.iter().map(|op| format!("{op:?}")).collect()
     }
 
@@ -224,7 +347,12 @@ mod tests {
             Op::Not { d: 6, a: 6 },
             Op::End,
         ]);
-        assert_eq!(left.len(), 4, "{left:?}");
+        // The first write over the second; the last reads the constant itself.
+        assert_eq!(
+            left,
+            ["Mov { d: 5, s: 0 }", "Not { d: 6, a: 0 }", "End"],
+            "{left:?}"
+        );
         let left = tidied(vec![
             zero(5),
             Op::JumpIf { c: 1, to: 3 },

@@ -1,27 +1,32 @@
 //! Instructions that call on something other than the frame: the packet, tables, externs.
 //!
-//! Apart from the loop over plain ones, which is faster for being small.
+//! Apart from the loop over plain ones, which is faster for being small; the usual ones apart from the others
+//! (`apply`, `packet`).
 
 use super::bits::mask;
-use super::fields::{self, extract_varbit, read_fields, serialise, write_fields};
+use super::fields::{self, extract_varbit, read_fields, serialise};
 use super::{ErrorCodes, Machine, alu, copy, room};
 use crate::externs::hash;
-use crate::externs::meter;
-use crate::externs::profile::Indirect;
 use crate::op::{Code, Op};
 
 impl Machine<'_> {
     /// Executes one instruction; gives where to go on.
     #[inline(never)]
-    pub(super) fn call(&mut self, code: &Code, errors: &ErrorCodes, op: Op, next: usize) -> usize {
+    pub(super) fn call(
+        &mut self,
+        frame: &mut [u64],
+        code: &Code,
+        errors: &ErrorCodes,
+        op: &Op,
+        next: usize,
+    ) -> usize {
         let mut pc = next;
-        let frame = &mut *self.frame;
         macro_rules! f {
             ($s:expr) => {
                 frame[$s as usize]
             };
         }
-        match op {
+        match *op {
             Op::Assert { c } => self.failed_assertions += u64::from(f!(c) == 0),
             Op::Fail { error, to } => {
                 self.error = f!(error);
@@ -59,16 +64,6 @@ impl Machine<'_> {
                 frame.copy_within(first + gap..first + all, first);
                 frame[first + all - gap..first + all].fill(0);
                 f!(e.stack) = f!(e.stack).saturating_sub(n.into());
-            }
-            Op::Extract { layout, d, to } => {
-                let layout = &code.layouts[layout as usize];
-                if room(self.packet, self.cursor, layout.bits.into()) {
-                    read_fields(frame, self.packet, self.cursor, layout, d);
-                    self.cursor += layout.bits as usize;
-                } else {
-                    self.error = errors.packet_too_short;
-                    pc = to as usize;
-                }
             }
             Op::ExtractVarbit {
                 layout,
@@ -110,80 +105,11 @@ impl Machine<'_> {
                 }
             }
             Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
-            Op::Emit { layout, s } if f!(s) != 0 => {
-                write_fields(frame, self.out, &code.layouts[layout as usize], s, 0);
-            }
             Op::InValueSet { d, set } => {
                 let (set, keys) = &code.value_sets[set as usize];
                 f!(d) = self.state.value_sets[*set as usize]
                     .contains(frame, keys)
                     .into();
-            }
-            Op::Apply(i) => {
-                let apply = &code.applies[i as usize];
-                let key = apply.key as usize;
-                let table = &self.state.tables[apply.table as usize];
-                let found = table.lookup(&frame[key..key + apply.key_slots as usize]);
-                self.state.found[apply.table as usize] = found;
-                let action = match &apply.profile {
-                    None => table.action(found),
-                    Some(plan) => {
-                        let profile = &self.state.profiles[plan.profile as usize];
-                        let indirect = table.found_indirect(found);
-                        let hash = match (indirect, plan.data, profile.selector) {
-                            (
-                                Some(Indirect::Group(_) | Indirect::OneShot(_)),
-                                Some((layout, s)),
-                                Some(selector),
-                            ) => {
-                                let layout = &code.layouts[layout as usize];
-                                let scratch = &mut self.state.scratch;
-                                serialise(frame, scratch, layout, s);
-                                let (algorithm, w) = (selector.algorithm, selector.width);
-                                hash::compute(algorithm, scratch, w, layout.bits) & mask(w)
-                            }
-                            _ => 0,
-                        };
-                        let place = plan.place as usize;
-                        let action = indirect.and_then(|i| profile.action(place, i, hash));
-                        match action {
-                            Some(action) => action.as_action(),
-                            // An entry that names an empty group does nothing.
-                            None => table.action(found),
-                        }
-                    }
-                };
-                if let Some(slot) = apply.hit {
-                    f!(slot) = found.is_some().into();
-                }
-                let next = match action.index {
-                    Some(index) => {
-                        let at = apply.params[index as usize] as usize;
-                        frame[at..at + action.params.len()].copy_from_slice(action.params);
-                        if let Some(slot) = apply.action_run {
-                            f!(slot) = index.into();
-                        }
-                        apply.targets[index as usize] as usize
-                    }
-                    None => {
-                        if let Some(slot) = apply.action_run {
-                            f!(slot) = u32::MAX.into();
-                        }
-                        apply.end as usize
-                    }
-                };
-                pc = next;
-                if table.spec.idle_timeout {
-                    self.state.tables[apply.table as usize].touch(found, self.now_ns);
-                }
-                let bytes = self.packet.len() as u64;
-                if apply.counts {
-                    self.state.count_found(apply.table, found, bytes);
-                }
-                if let Some(slot) = apply.colour {
-                    let table = &mut self.state.tables[apply.table as usize];
-                    f!(slot) = table.mark(found, meter::GREEN, self.now_ns, bytes);
-                }
             }
             Op::RegisterRead { r, d, index } => {
                 let plan = &code.registers[r as usize];
@@ -231,21 +157,6 @@ impl Machine<'_> {
                 let bytes = self.state.counted(self.packet.len());
                 f!(d) =
                     self.state.meters[meter as usize].execute(index, colour, self.now_ns, bytes);
-            }
-            Op::Hash(i) => {
-                let plan = &code.hashes[i as usize];
-                let payload = self.cursor.div_ceil(8).min(self.packet.len());
-                let h = fields::hash(
-                    frame,
-                    &mut self.state.scratch,
-                    plan,
-                    &code.layouts[plan.layout as usize],
-                    &self.packet[payload..],
-                );
-                f!(plan.d) = match plan.bounds {
-                    None => h,
-                    Some((base, max)) => f!(base).wrapping_add(h.checked_rem(f!(max)).unwrap_or(0)),
-                } & mask(plan.w.into());
             }
             Op::ChecksumClear { unit } => self.state.checksums[unit as usize].clear(),
             Op::ChecksumAdd {

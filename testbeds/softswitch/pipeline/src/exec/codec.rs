@@ -17,7 +17,9 @@ pub struct Codec {
     rest: Vec<Field>,
     stores: Vec<Store>,
     pieces: Vec<Piece>,
-    sum: Vec<Term>,
+    /// Shares of slots that hold no more than 32 bits.
+    narrow: Vec<Term>,
+    wide: Vec<Term>,
 }
 
 /// `slot` = the big-endian word at byte `from` << `left` >> `right`.
@@ -41,26 +43,29 @@ struct Run {
 #[derive(Debug, Clone, Copy)]
 enum Store {
     Run(Run),
-    /// The next `pieces` together. What of the word lies beyond them is 0 and written over by what follows.
-    Word {
-        byte: u32,
-        pieces: u16,
+    /// Words of the pieces from `first` to before `end`; of the last one, what `bytes` leaves.
+    Words {
+        first: u32,
+        end: u32,
+        bytes: u32,
     },
 }
 
-/// A part of a word: the slot << `left`, or >> −`left`.
+/// A part of a word: the slot << `left` >> `right`.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     slot: u32,
-    left: i8,
+    left: u8,
+    right: u8,
+    /// The word is complete with it.
+    last: bool,
 }
 
 /// A slot's share of the one's complement sum: both its halves << `shift`; of a narrow field there is only one.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     slot: u32,
-    shift: u8,
-    narrow: bool,
+    shift: u32,
 }
 
 /// Runs shorter than this are not worth a loop.
@@ -126,16 +131,20 @@ impl Codec {
             return;
         };
         let (start, end) = (first.offset, last.offset + last.width);
+        let first = self.pieces.len() as u32;
         for word in (start..end).step_by(64) {
-            let pieces = self.pieces.len();
             for field in fields {
                 self.piece(field, word);
             }
-            self.stores.push(Store::Word {
-                byte: word / 8,
-                pieces: (self.pieces.len() - pieces) as u16,
-            });
+            if let Some(piece) = self.pieces.last_mut() {
+                piece.last = true;
+            }
         }
+        self.stores.push(Store::Words {
+            first,
+            end: self.pieces.len() as u32,
+            bytes: (end - start).div_ceil(8),
+        });
     }
 
     /// What of a field lies in the 64 bits from `word` on, limb by limb.
@@ -147,9 +156,12 @@ impl Codec {
                 i64::from(field.offset).max(end - 64 * i64::from(limb + 1)),
             );
             if high < word + 64 && low > word {
+                let left = word + 64 - low;
                 self.pieces.push(Piece {
                     slot: field.slot + limb,
-                    left: (word + 64 - low) as i8,
+                    left: left.max(0) as u8,
+                    right: (-left).max(0) as u8,
+                    last: false,
                 });
             }
         }
@@ -157,11 +169,15 @@ impl Codec {
 
     fn term(&mut self, field: &Field) {
         let end = field.offset + field.width;
+        let terms = if field.width <= 32 {
+            &mut self.narrow
+        } else {
+            &mut self.wide
+        };
         for limb in 0..field.width.div_ceil(64) {
-            self.sum.push(Term {
+            terms.push(Term {
                 slot: field.slot + limb,
-                shift: ((16 - end % 16) % 16) as u8,
-                narrow: field.width <= 32,
+                shift: (16 - end % 16) % 16,
             });
         }
     }
@@ -173,24 +189,39 @@ impl Codec {
             return self.read_unaligned(frame, packet, at);
         }
         let bytes = &packet[at / 8..at / 8 + self.bytes];
-        if let Some((_, _)) = bytes.split_first_chunk::<8>() {
+        if bytes.len() < 8 {
+            self.read_short(frame, bytes);
+        } else {
             for load in &self.loads {
                 let from = load.from as usize;
-                let word = bytes[from..]
-                    .first_chunk()
-                    .map_or(0, |w| u64::from_be_bytes(*w));
-                frame[load.slot as usize] = word << load.left >> load.right;
-            }
-        } else {
-            let mut short = [0; 8];
-            short[..bytes.len()].copy_from_slice(bytes);
-            let word = u64::from_be_bytes(short);
-            for load in &self.loads {
+                let Some(Ok(word)) = bytes.get(from..from + 8).map(<[u8; 8]>::try_from) else {
+                    continue;
+                };
+                let word = u64::from_be_bytes(word);
                 frame[load.slot as usize] = word << load.left >> load.right;
             }
         }
+        if !self.runs.is_empty() || !self.rest.is_empty() {
+            self.read_more(frame, packet, at);
+        }
+    }
+
+    #[inline(never)]
+    fn read_short(&self, frame: &mut [u64], bytes: &[u8]) {
+        let word = bytes
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let word = word << (64 - 8 * bytes.len().max(1) as u32);
+        for load in &self.loads {
+            frame[load.slot as usize] = word << load.left >> load.right;
+        }
+    }
+
+    /// Out of line, so that the usual way saves no registers for it.
+    #[inline(never)]
+    fn read_more(&self, frame: &mut [u64], packet: &[u8], at: usize) {
         for run in &self.runs {
-            run.read(frame, bytes);
+            run.read(frame, &packet[at / 8..]);
         }
         for field in &self.rest {
             read_one(frame, packet, at, field);
@@ -222,48 +253,43 @@ impl Codec {
         }
     }
 
-    /// Appends the value, the last byte filled up with zeroes.
+    /// Appends the value, the last byte filled up with zeroes. Words are appended whole, and what the last has too much is
+    /// cut off.
     #[inline]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
-        let start = out.len();
-        let mut pieces = self.pieces.iter();
         for store in &self.stores {
+            let start = out.len();
             match *store {
-                Store::Word { byte, pieces: n } => {
+                Store::Words { first, end, bytes } => {
                     let mut word = 0;
-                    for piece in pieces.by_ref().take(n.into()) {
-                        let value = frame[piece.slot as usize];
-                        word |= if piece.left >= 0 {
-                            value << piece.left
-                        } else {
-                            value >> -piece.left
-                        };
+                    for piece in &self.pieces[first as usize..end as usize] {
+                        word |= frame[piece.slot as usize] << piece.left >> piece.right;
+                        if piece.last {
+                            out.extend_from_slice(&word.to_be_bytes());
+                            word = 0;
+                        }
                     }
-                    // A whole word at a time: what the one before has too much goes first.
-                    out.truncate(start + byte as usize);
-                    out.extend_from_slice(&word.to_be_bytes());
+                    out.truncate(start + bytes as usize);
                 }
                 Store::Run(run) => {
-                    out.resize(start + (run.byte + 4 * run.n) as usize, 0);
+                    out.resize(start + 4 * run.n as usize, 0);
                     run.write(frame, &mut out[start..]);
                 }
             }
         }
-        out.truncate(start + self.bytes);
     }
 
     /// The one's complement sum of the value's 16-bit words, the last filled up with zeroes (RFC 1071).
     ///
     /// 2^16 is 1 modulo 2^16 − 1, so a field counts as it lies, whatever words it straddles.
     pub fn ones_complement_sum(&self, frame: &[u64]) -> u16 {
-        let mut sum = 0u64;
-        for term in &self.sum {
+        let mut sum = 0;
+        for term in &self.narrow {
+            sum += frame[term.slot as usize] << term.shift;
+        }
+        for term in &self.wide {
             let value = frame[term.slot as usize];
-            if term.narrow {
-                sum += value << term.shift;
-            } else {
-                sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
-            }
+            sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
         }
         crate::externs::checksum::fold(sum)
     }
@@ -284,12 +310,11 @@ impl Run {
     }
 
     fn write(self, frame: &[u64], bytes: &mut [u8]) {
-        let to = &mut bytes[self.byte as usize..(self.byte + 4 * self.n) as usize];
         let from = &frame[self.slot as usize..(self.slot + self.n) as usize];
         widest(
             #[inline(always)]
             || {
-                for (to, value) in to.as_chunks_mut().0.iter_mut().zip(from) {
+                for (to, value) in bytes.as_chunks_mut().0.iter_mut().zip(from) {
                     *to = (*value as u32).to_be_bytes();
                 }
             },

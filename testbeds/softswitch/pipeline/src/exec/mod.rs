@@ -1,12 +1,14 @@
 //! The interpreter: one loop over [`Op`]s.
 
 pub mod alu;
+mod apply;
 pub mod bits;
 mod calls;
 pub mod codec;
 mod fields;
 pub mod lanes;
-mod simd;
+mod packet;
+pub mod simd;
 
 use crate::externs::State;
 use crate::op::{Code, Op};
@@ -54,11 +56,13 @@ pub struct ErrorCodes {
 impl Machine<'_> {
     /// Runs from `pc` to the block's end.
     pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entry: u32) {
+        // In a variable of its own, it stays in registers.
+        let frame = std::mem::take(&mut self.frame);
         let ops = code.ops.as_slice();
         let mut pc = entry as usize;
         macro_rules! f {
             ($s:expr) => {
-                self.frame[$s as usize]
+                frame[$s as usize]
             };
         }
         macro_rules! t3 {
@@ -91,7 +95,7 @@ impl Machine<'_> {
                         pc = to as usize;
                     }
                 }
-                Op::End => return,
+                Op::End => break,
                 Op::Step { to } => {
                     if self.steps == 0 {
                         self.out_of_steps = true;
@@ -107,13 +111,13 @@ impl Machine<'_> {
                         f!(d) = f!(s);
                     }
                 }
-                Op::Copy { d, s, n } => copy(self.frame, d, s, n),
+                Op::Copy { d, s, n } => copy(frame, d, s, n),
                 Op::CopyIf { g, d, s, n } => {
                     if f!(g) != 0 {
-                        copy(self.frame, d, s, n);
+                        copy(frame, d, s, n);
                     }
                 }
-                Op::Zero { d, n } => self.frame[d as usize..(d + n) as usize].fill(0),
+                Op::Zero { d, n } => frame[d as usize..(d + n) as usize].fill(0),
                 Op::Add(t) => t3!(t, |a, b| a.wrapping_add(b) & mask(t.w.into())),
                 Op::Sub(t) => t3!(t, |a, b| a.wrapping_sub(b) & mask(t.w.into())),
                 Op::Mul(t) => t3!(t, |a, b| a.wrapping_mul(b) & mask(t.w.into())),
@@ -156,13 +160,26 @@ impl Machine<'_> {
                 }
                 Op::EqRange { d, a, b, n } => {
                     let (a, b, n) = (a as usize, b as usize, n as usize);
-                    f!(d) = u64::from(self.frame[a..a + n] == self.frame[b..b + n]);
+                    f!(d) = u64::from(frame[a..a + n] == frame[b..b + n]);
                 }
-                other => {
-                    pc = self.call(code, errors, other, pc);
+                // The usual calls, told apart here already.
+                Op::Extract { layout, d, to } => {
+                    if !self.extract(frame, code, layout, d) {
+                        self.error = errors.packet_too_short;
+                        pc = to as usize;
+                    }
                 }
+                Op::Emit { layout, s } => {
+                    if f!(s) != 0 {
+                        self.emit(frame, code, layout, s);
+                    }
+                }
+                Op::Apply(i) => pc = self.apply(frame, code, i) as usize,
+                Op::Hash(i) => self.hash(frame, code, i),
+                ref other => pc = self.call(frame, code, errors, other, pc),
             }
         }
+        self.frame = frame;
     }
 }
 

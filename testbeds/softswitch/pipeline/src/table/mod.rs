@@ -27,7 +27,7 @@ mod whole;
 
 pub use action::{Action, Bound};
 pub use attached::Removed;
-pub use packing::MAX_WORDS;
+pub use packing::{KeyPlan, MAX_WORDS};
 pub use rows::Index;
 pub use spec::{ActionSpec, DirectMeter, Spec};
 pub use whole::{EntryAction, EntryState, EntryWrite, Note};
@@ -35,6 +35,7 @@ pub use whole::{EntryAction, EntryState, EntryWrite, Note};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
+use crate::op::Slot;
 use attached::{Attached, Attachments};
 use index::Structure;
 use key::{FieldKey, FieldSpec, Kind};
@@ -106,15 +107,19 @@ impl Table {
         }
     }
 
-    /// Finds the entry for a key that lies in slots, field by field.
+    /// How to find the key whose slots, field by field, are these.
+    pub fn key_plan(&self, slots: &[Slot]) -> KeyPlan {
+        self.rows.packing.plan(slots)
+    }
+
+    /// Finds the entry for a key that lies in the frame.
     #[inline]
-    pub fn lookup(&self, key: &[u64]) -> Option<Index> {
-        let packing = &self.rows.packing;
-        match packing.words {
-            1 => self.find(&packing.pack::<1>(key)),
-            2 => self.find(&packing.pack::<2>(key)),
-            n @ ..=8 => self.find(&packing.pack::<8>(key)[..n]),
-            n => self.find(&packing.pack::<MAX_WORDS>(key)[..n]),
+    pub fn lookup(&self, frame: &[u64], key: &KeyPlan) -> Option<Index> {
+        match self.rows.packing.words {
+            1 => self.find(&key.pack::<1>(frame)),
+            2 => self.find(&key.pack::<2>(frame)),
+            n @ ..=8 => self.find(&key.pack::<8>(frame)[..n]),
+            n => self.find(&key.pack::<MAX_WORDS>(frame)[..n]),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::key::{FieldKey, FieldSpec, Kind};
 use crate::exec::bits::mask;
+use crate::op::Slot;
 use std::cmp::Ordering;
 
 /// Words of a key at most.
@@ -20,6 +21,10 @@ struct Piece {
     word: u32,
     word_shift: u32,
 }
+
+/// Where the slots of a key lie, and where their bits go: a key is packed straight from the frame.
+#[derive(Debug, Clone, Default)]
+pub struct KeyPlan(Vec<Piece>);
 
 /// Where a field lies in the string of bits.
 #[derive(Debug, Clone, Copy)]
@@ -108,17 +113,30 @@ impl Packing {
         }
     }
 
-    /// Packs a key that lies in slots; `N` ≥ [`Packing::words`].
+    /// For a key whose slots, field by field, are these.
+    pub fn plan(&self, slots: &[Slot]) -> KeyPlan {
+        let placed = |p: &Piece| Piece {
+            slot: slots[p.slot as usize],
+            ..*p
+        };
+        KeyPlan(self.pieces.iter().map(placed).collect())
+    }
+}
+
+impl KeyPlan {
+    /// Packs a key; `N` ≥ [`Packing::words`].
     #[inline(always)]
     pub fn pack<const N: usize>(&self, slots: &[u64]) -> [u64; N] {
         let mut words = [0; N];
-        for p in &self.pieces {
+        for p in &self.0 {
             words[p.word as usize] |=
                 (slots[p.slot as usize] >> p.slot_shift & p.mask) << p.word_shift;
         }
         words
     }
+}
 
+impl Packing {
     /// Appends an entry's values, and unless all fields are exact its masks; of a range, low and high bound.
     pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
         let start = to.len();
@@ -278,7 +296,8 @@ mod tests {
                     _ => FieldKey::Masked { value, mask: spec.max() },
                 });
             }
-            let packed = packing.pack::<MAX_WORDS>(&slots);
+            let in_order: Vec<Slot> = (0..slots.len() as Slot).collect();
+            let packed = packing.plan(&in_order).pack::<MAX_WORDS>(&slots);
             let mut entry = Vec::new();
             packing.pack_entry(&key, true, &mut entry);
             let (values, masks) = entry.split_at(packing.words);

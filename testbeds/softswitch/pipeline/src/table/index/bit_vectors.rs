@@ -11,6 +11,7 @@
 //!
 //! Search is O(n / 512 · key bits / 4) loads of a cache line, in blocks up to the first hit.
 
+use crate::exec::simd::widest;
 use crate::table::rows::{Index, Rows};
 
 /// Words of a row.
@@ -132,6 +133,14 @@ impl BitVectors {
 
     /// The entry that a packed key hits.
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
+        widest(
+            #[inline(always)]
+            || self.find_inline(rows, key),
+        )
+    }
+
+    #[inline(always)]
+    fn find_inline(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         let mut best: Option<Index> = None;
         for (b, block) in self.blocks.iter().enumerate() {
             let start = b * POSITIONS;
@@ -169,15 +178,19 @@ impl Block {
     #[inline(always)]
     fn accepting(&self, key: &[u64]) -> Vector {
         let mut left = self.live;
-        for (chunk, rows) in self.rows.chunks(STRIDE).enumerate() {
-            for (i, row) in rows.iter().enumerate() {
-                let vector = &row[nibble(key, chunk * STRIDE + i)];
-                for (left, v) in left.iter_mut().zip(vector) {
-                    *left &= v;
+        for (rows, word) in self.rows.chunks(16).zip(key) {
+            let mut word = *word;
+            for rows in rows.chunks(STRIDE) {
+                for row in rows {
+                    word = word.rotate_left(4);
+                    let vector = &row[(word & 15) as usize];
+                    for (left, v) in left.iter_mut().zip(vector) {
+                        *left &= v;
+                    }
                 }
-            }
-            if left.iter().fold(0, |any, word| any | word) == 0 {
-                break;
+                if left.iter().fold(0, |any, word| any | word) == 0 {
+                    return left;
+                }
             }
         }
         left

@@ -2,6 +2,7 @@
 //!
 //! | key | structure |
 //! |---|---|
+//! | exact fields only, at most 16 bits | [`Direct`] |
 //! | exact fields only | the index of [`Rows`] itself: one probe |
 //! | one lpm field, others exact, at most 128 bits | [`Trie`] |
 //! | ternary, range, optional fields; wider lpm | [`Linear`], [`BitVectors`] or [`TupleSpace`], by the number of entries |
@@ -10,6 +11,7 @@
 //! with [`Linear`] on a table that is not exact: `tests.rs`.
 
 mod bit_vectors;
+mod direct;
 mod linear;
 mod trie;
 mod tuple_space;
@@ -17,6 +19,7 @@ mod tuple_space;
 use super::key::{FieldSpec, Kind};
 use super::rows::{Index, Rows};
 use bit_vectors::BitVectors;
+use direct::Direct;
 use linear::Linear;
 use trie::Trie;
 use tuple_space::TupleSpace;
@@ -31,6 +34,8 @@ const BIT_VECTORS: usize = 4096;
 pub enum Structure {
     /// All fields exact.
     Exact,
+    /// The same, few bits.
+    Direct(Direct),
     /// A key of at most 64 bits.
     Narrow(Trie<u64>),
     /// A key of at most 128 bits.
@@ -51,7 +56,10 @@ impl Structure {
         let bits: u32 = fields.iter().map(|f| f.width).sum();
         let trie = only(&[Kind::Exact, Kind::Lpm]) && bits > 0;
         match lpm {
-            None if only(&[Kind::Exact]) => Structure::Exact,
+            None if only(&[Kind::Exact]) => match bits {
+                1..=direct::BITS => Structure::Direct(Direct::new(bits)),
+                _ => Structure::Exact,
+            },
             Some(lpm) if trie && bits <= 64 => Structure::Narrow(Trie::new(bits - lpm.width)),
             Some(lpm) if trie && bits <= 128 => Structure::Wide(Trie::new(bits - lpm.width)),
             _ => Structure::Linear(Linear::default()),
@@ -63,6 +71,7 @@ impl Structure {
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         match self {
             Structure::Exact => rows.find_exact(key),
+            Structure::Direct(direct) => direct.find(key),
             Structure::Narrow(trie) => trie.find(rows, key),
             Structure::Wide(trie) => trie.find(rows, key),
             Structure::Linear(linear) => linear.find(rows, key),
@@ -75,6 +84,7 @@ impl Structure {
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         match self {
             Structure::Exact => {}
+            Structure::Direct(direct) => direct.insert(rows, row),
             Structure::Narrow(trie) => trie.insert(rows, row),
             Structure::Wide(trie) => trie.insert(rows, row),
             Structure::Linear(linear) if rows.len() <= LINEAR => linear.insert(rows, row),
@@ -92,6 +102,7 @@ impl Structure {
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         match self {
             Structure::Exact => {}
+            Structure::Direct(direct) => direct.remove(rows, row),
             Structure::Narrow(trie) => trie.remove(rows, row),
             Structure::Wide(trie) => trie.remove(rows, row),
             Structure::Linear(linear) => linear.remove(row),

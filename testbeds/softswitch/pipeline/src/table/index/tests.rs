@@ -130,7 +130,8 @@ impl Both {
                 slots.push((value >> 64) as u64);
             }
         }
-        let key = self.rows.packing.pack::<MAX_WORDS>(&slots);
+        let in_order: Vec<u32> = (0..slots.len() as u32).collect();
+        let key = self.rows.packing.plan(&in_order).pack::<MAX_WORDS>(&slots);
         let key = &key[..self.rows.packing.words];
         let expected = scan(&self.rows, key);
         for structure in &self.structures {

@@ -1,0 +1,305 @@
+//! What an instruction reads and writes of the frame, for `compile::flow`.
+
+use crate::exec::alu::limbs;
+use crate::exec::lanes::{Lane, LaneOp, Lanes};
+use crate::op::{Code, Layout, Op, Slot, T3};
+
+/// How an instruction touches a run of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reads it, or may.
+    Read,
+    /// Writes all of it, whatever happens and wherever it goes on.
+    Write,
+    /// May write some of it.
+    MayWrite,
+}
+
+/// Tells the runs of slots that an instruction touches. `false`: not known, it may read and write anything.
+pub(super) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, u32)) -> bool {
+    use Access::{MayWrite, Read, Write};
+    let three = |t: T3, tell: &mut dyn FnMut(Access, Slot, u32)| {
+        tell(Read, t.a, 1);
+        tell(Read, t.b, 1);
+        tell(Write, t.d, 1);
+    };
+    match *op {
+        Op::Jump(_) | Op::End | Op::Step { .. } | Op::Trace(_) | Op::RegisterOnce { .. } => {}
+        Op::CountDirect { .. } | Op::ChecksumClear { .. } => {}
+        Op::JumpIf { c, .. } | Op::JumpIfNot { c, .. } | Op::Assert { c } => tell(Read, c, 1),
+        Op::JumpEq { a, b, .. } | Op::JumpNe { a, b, .. } => {
+            tell(Read, a, 1);
+            tell(Read, b, 1);
+        }
+        Op::Fail { error, .. } => tell(Read, error, 1),
+        Op::Mov { d, s } => {
+            tell(Read, s, 1);
+            tell(Write, d, 1);
+        }
+        Op::MovIf { g, d, s } => {
+            tell(Read, g, 1);
+            tell(Read, s, 1);
+            tell(MayWrite, d, 1);
+        }
+        Op::Copy { d, s, n } => {
+            tell(Read, s, n);
+            tell(Write, d, n);
+        }
+        Op::CopyIf { g, d, s, n } => {
+            tell(Read, g, 1);
+            tell(Read, s, n);
+            tell(MayWrite, d, n);
+        }
+        Op::Zero { d, n } => tell(Write, d, n),
+        Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => three(t, tell),
+        Op::AddSat(t) | Op::SubSat(t) | Op::AddSatS(t) | Op::SubSatS(t) => three(t, tell),
+        Op::And(t) | Op::Or(t) | Op::Xor(t) | Op::Shl(t) | Op::Shr(t) | Op::Sar(t) => {
+            three(t, tell);
+        }
+        Op::Eq(t) | Op::Ne(t) | Op::Lt(t) | Op::Le(t) | Op::LtS(t) | Op::LeS(t) => three(t, tell),
+        Op::Not { d, a }
+        | Op::BitNot { d, a, .. }
+        | Op::Neg { d, a, .. }
+        | Op::Slice { d, a, .. }
+        | Op::SignExtend { d, a, .. } => {
+            tell(Read, a, 1);
+            tell(Write, d, 1);
+        }
+        Op::Insert { d, a, s, .. } => {
+            tell(Read, a, 1);
+            tell(Read, s, 1);
+            tell(Write, d, 1);
+        }
+        Op::Concat { d, a, b, .. } => {
+            tell(Read, a, 1);
+            tell(Read, b, 1);
+            tell(Write, d, 1);
+        }
+        Op::EqRange { d, a, b, n } => {
+            tell(Read, a, n);
+            tell(Read, b, n);
+            tell(Write, d, 1);
+        }
+        Op::Wide(i) => {
+            let plan = &code.wide[i as usize];
+            for (slot, width) in [plan.a, plan.b] {
+                tell(Read, slot, limbs(width));
+            }
+            tell(Write, plan.d.0, limbs(plan.d.1));
+        }
+        Op::Extract { layout, d, .. } | Op::Lookahead { layout, d, .. } => {
+            tell(MayWrite, d, code.layouts[layout as usize].slots);
+        }
+        Op::ExtractVarbit {
+            layout, d, bits, ..
+        } => {
+            tell(Read, bits, 1);
+            tell(MayWrite, d, code.layouts[layout as usize].slots);
+        }
+        Op::Advance { bits, .. } => tell(Read, bits, 1),
+        Op::Emit { layout, s } => {
+            tell(Read, s, 1);
+            fields(&code.layouts[layout as usize], s, tell);
+        }
+        Op::PacketLength { d } | Op::Cursor { d } | Op::Random { d, .. } => tell(Write, d, 1),
+        Op::Apply(i) => {
+            let apply = &code.applies[i as usize];
+            apply.key.iter().for_each(|slot| tell(Read, *slot, 1));
+            if let Some((layout, s)) = apply.profile.and_then(|p| p.data) {
+                fields(&code.layouts[layout as usize], s, tell);
+            }
+            let told = [apply.hit, apply.action_run, apply.colour];
+            for slot in told.into_iter().flatten() {
+                tell(Write, slot, 1);
+            }
+            for slot in apply.params.iter().flatten() {
+                tell(MayWrite, *slot, 1);
+            }
+        }
+        Op::RegisterRead { r, d, index } => {
+            tell(Read, index, 1);
+            tell(Write, d, code.registers[r as usize].words);
+        }
+        Op::RegisterWrite { r, index, s } => {
+            tell(Read, index, 1);
+            tell(Read, s, code.registers[r as usize].words);
+        }
+        Op::Count { index, .. } => tell(Read, index, 1),
+        Op::Meter {
+            index, colour, d, ..
+        } => {
+            tell(Read, index, 1);
+            tell(Read, colour, 1);
+            tell(Write, d, 1);
+        }
+        Op::MeterDirect { colour, d, .. } => {
+            tell(Read, colour, 1);
+            tell(Write, d, 1);
+        }
+        Op::Hash(i) => {
+            let plan = &code.hashes[i as usize];
+            fields(&code.layouts[plan.layout as usize], plan.data, tell);
+            if let Some((base, max)) = plan.bounds {
+                tell(Read, base, 1);
+                tell(Read, max, 1);
+            }
+            tell(Write, plan.d, 1);
+        }
+        Op::ChecksumAdd { layout, s, .. } | Op::ChecksumUpdate { layout, s, .. } => {
+            fields(&code.layouts[layout as usize], s, tell);
+        }
+        Op::ChecksumGet { d, .. } | Op::ChecksumState { d, .. } => tell(Write, d, 1),
+        Op::ChecksumSetState { s, .. } => tell(Read, s, 1),
+        Op::ChecksumFinish { hash, .. } => tell(Write, code.hashes[hash as usize].d, 1),
+        Op::RandomRange { d, low, high, .. } => {
+            tell(Read, low, 1);
+            tell(Read, high, 1);
+            tell(Write, d, 1);
+        }
+        Op::Lanes { lanes, .. } => all_lanes(&code.lanes[lanes as usize], tell),
+        // Rarer ones, and those of tomorrow.
+        _ => return false,
+    }
+    true
+}
+
+/// The fields of a value; its validity is not among them.
+fn fields(layout: &Layout, s: Slot, tell: &mut impl FnMut(Access, Slot, u32)) {
+    for (i, field) in layout.fields.iter().enumerate() {
+        // A varbit has its length first.
+        let length = u32::from(layout.varbit == Some(i));
+        tell(Access::Read, s + field.slot, length + limbs(field.width));
+    }
+}
+
+fn all_lanes(lanes: &Lanes, tell: &mut impl FnMut(Access, Slot, u32)) {
+    use Access::{MayWrite, Read};
+    let n = lanes.n;
+    let read = |lane: Lane, tell: &mut dyn FnMut(Access, Slot, u32)| match lane {
+        Lane::Same(slot) => tell(Read, slot, 1),
+        Lane::Run(slot) => tell(Read, slot, n),
+    };
+    for op in &lanes.ops {
+        match *op {
+            LaneOp::Jump(_) | LaneOp::Nothing => {}
+            LaneOp::JumpIf { c, .. } | LaneOp::JumpIfNot { c, .. } => tell(Read, c, 1),
+            LaneOp::JumpEq { a, b, .. } | LaneOp::JumpNe { a, b, .. } => {
+                tell(Read, a, 1);
+                tell(Read, b, 1);
+            }
+            LaneOp::MovIf { g, d, s } => {
+                tell(Read, g, 1);
+                read(s, tell);
+                tell(MayWrite, d, n);
+            }
+            LaneOp::Mov { d, s } => {
+                read(s, tell);
+                tell(MayWrite, d, n);
+            }
+            LaneOp::Binary { d, a, b, .. } => {
+                read(a, tell);
+                read(b, tell);
+                tell(MayWrite, d, n);
+            }
+            LaneOp::Read { index, d, .. } => {
+                tell(Read, index, 1);
+                tell(MayWrite, d, n);
+            }
+            LaneOp::Write { index, s, .. } => {
+                tell(Read, index, 1);
+                read(s, tell);
+            }
+            LaneOp::Update { index, g, run, .. } => {
+                tell(Read, index, 1);
+                tell(Read, g, 1);
+                tell(Read, run, n);
+                tell(MayWrite, run, n);
+            }
+            LaneOp::Last { d, s } => {
+                read(s, tell);
+                tell(MayWrite, d, 1);
+            }
+        }
+    }
+}
+
+/// Its only effect is to write the slots that [`effects`] tells.
+pub(super) fn is_pure(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Mov { .. }
+            | Op::MovIf { .. }
+            | Op::Copy { .. }
+            | Op::CopyIf { .. }
+            | Op::Zero { .. }
+            | Op::EqRange { .. }
+            | Op::Wide(_)
+            | Op::RegisterRead { .. }
+            | Op::Hash(_)
+    ) || one_result(op).is_some()
+}
+
+/// Where an instruction of one result leaves it, and does nothing else.
+pub(super) fn one_result(op: &Op) -> Option<Slot> {
+    let mut op = *op;
+    result_mut(&mut op).copied()
+}
+
+/// The same, to be changed.
+pub(super) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
+    Some(match op {
+        Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => &mut t.d,
+        Op::AddSat(t) | Op::SubSat(t) | Op::AddSatS(t) | Op::SubSatS(t) => &mut t.d,
+        Op::And(t) | Op::Or(t) | Op::Xor(t) | Op::Shl(t) | Op::Shr(t) | Op::Sar(t) => &mut t.d,
+        Op::Eq(t) | Op::Ne(t) | Op::Lt(t) | Op::Le(t) | Op::LtS(t) | Op::LeS(t) => &mut t.d,
+        Op::Not { d, .. }
+        | Op::BitNot { d, .. }
+        | Op::Neg { d, .. }
+        | Op::Slice { d, .. }
+        | Op::Insert { d, .. }
+        | Op::SignExtend { d, .. }
+        | Op::Concat { d, .. } => d,
+        _ => return None,
+    })
+}
+
+/// The slots read of which any other with the same value would do.
+pub(super) fn operands_mut<'o>(op: &'o mut Op, change: &mut impl FnMut(&'o mut Slot)) {
+    let three = |t: &'o mut T3, change: &mut dyn FnMut(&'o mut Slot)| {
+        change(&mut t.a);
+        change(&mut t.b);
+    };
+    match op {
+        Op::JumpIf { c, .. } | Op::JumpIfNot { c, .. } | Op::Assert { c } => change(c),
+        Op::JumpEq { a, b, .. } | Op::JumpNe { a, b, .. } | Op::Concat { a, b, .. } => {
+            change(a);
+            change(b);
+        }
+        Op::Mov { s, .. } => change(s),
+        Op::MovIf { g, s, .. } => {
+            change(g);
+            change(s);
+        }
+        Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => three(t, change),
+        Op::AddSat(t) | Op::SubSat(t) | Op::AddSatS(t) | Op::SubSatS(t) => three(t, change),
+        Op::And(t) | Op::Or(t) | Op::Xor(t) | Op::Shl(t) | Op::Shr(t) | Op::Sar(t) => {
+            three(t, change);
+        }
+        Op::Eq(t) | Op::Ne(t) | Op::Lt(t) | Op::Le(t) | Op::LtS(t) | Op::LeS(t) => {
+            three(t, change);
+        }
+        Op::Not { a, .. }
+        | Op::BitNot { a, .. }
+        | Op::Neg { a, .. }
+        | Op::Slice { a, .. }
+        | Op::SignExtend { a, .. } => change(a),
+        Op::Insert { a, s, .. } => {
+            change(a);
+            change(s);
+        }
+        Op::RegisterRead { index, .. }
+        | Op::RegisterWrite { index, .. }
+        | Op::Count { index, .. } => change(index),
+        _ => {}
+    }
+}

@@ -1,0 +1,354 @@
+//! What flows through the frame: copies that nobody needs, results that nobody reads.
+//!
+//! Inlining hands every value on through slots of its own: arguments, parameters of actions, variables that are zeroed
+//! where they are declared. Three things are done about it, each a pass over flat code:
+//!
+//! - *forwards*, an operand that is a copy is read where it was copied from, up to the next place that is jumped to;
+//! - *backwards*, what is not read any more before it is written again, or the block ends, is not written at all, and what
+//!   is only copied is made where it is copied to;
+//! - an action's parameters are handed over where its first instructions would copy them.
+//!
+//! At a block's end only its own variables are dead: parameters, and all that lies before the block's slots, is read by the
+//! architecture, by other blocks, and by the executors' comparison.
+
+use super::effects::{Access, effects, is_pure, one_result, operands_mut, result_mut};
+use super::tidy::{follows, landings};
+use crate::op::{Code, Op, Slot, Target};
+
+/// Copies that are kept in mind at a time.
+const COPIES: usize = 32;
+
+/// Where the slots of variables begin, and for each block where its own begin.
+pub(super) struct Slots<'a> {
+    pub first: Slot,
+    pub own: &'a [Slot],
+}
+
+/// Takes out of `kept` what is of no use, and changes operands and results.
+pub(super) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
+    let landed = landings(code, kept);
+    forwards(code, kept, &landed);
+    let last_reads = Backwards::new(code, slots).run(code, kept, &landed);
+    for at in 0..code.ops.len() {
+        if let (true, Op::Apply(i)) = (kept[at], code.ops[at]) {
+            hand_over(code, kept, &landed, &last_reads, i as usize);
+        }
+    }
+}
+
+/// Reads copies where they were copied from.
+fn forwards(code: &mut Code, kept: &[bool], landed: &[bool]) {
+    let mut copies: Vec<(Slot, Slot)> = Vec::new();
+    for at in 0..code.ops.len() {
+        if landed[at] {
+            copies.clear();
+        }
+        if !kept[at] {
+            continue;
+        }
+        let source = |slot: &mut Slot| {
+            if let Some((_, s)) = copies.iter().find(|(d, _)| d == slot) {
+                *slot = *s;
+            }
+        };
+        let mut op = code.ops[at];
+        operands_mut(&mut op, &mut { source });
+        code.ops[at] = op;
+        if let Op::Apply(i) = op {
+            code.applies[i as usize].key.iter_mut().for_each(source);
+        }
+        let mut overwrite = |access: Access, slot: Slot, n: u32| {
+            let inside = |s: Slot| s >= slot && s < slot + n;
+            if access != Access::Read {
+                copies.retain(|(d, s)| !inside(*d) && !inside(*s));
+            }
+        };
+        if !effects(code, &op, &mut overwrite) {
+            copies.clear();
+        }
+        if let Op::Mov { d, s } = op
+            && d != s
+            && copies.len() < COPIES
+        {
+            copies.push((d, s));
+        }
+    }
+}
+
+/// A set of slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn change(&mut self, places: std::ops::Range<usize>, present: bool) {
+        for at in places {
+            let (word, bit) = (at / 64, 1 << (at % 64));
+            if present {
+                self.0[word] |= bit;
+            } else {
+                self.0[word] &= !bit;
+            }
+        }
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.0[at / 64] >> (at % 64) & 1 == 1
+    }
+
+    fn join(&mut self, other: &Set) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+}
+
+/// Which slots are still read, from the back.
+struct Backwards {
+    first: Slot,
+    size: usize,
+    /// At the end of each block, in the order of their code.
+    ends: Vec<(Target, Set)>,
+    /// At the places that are jumped to.
+    at_label: Vec<Option<Set>>,
+}
+
+impl Backwards {
+    fn new(code: &Code, slots: &Slots<'_>) -> Backwards {
+        let size = code.frame.saturating_sub(slots.first) as usize;
+        let end = |(entry, own): (&Target, &Slot)| {
+            let mut set = Set(vec![0; size.div_ceil(64)]);
+            let own = own.saturating_sub(slots.first) as usize;
+            set.change(0..own.min(size), true);
+            (*entry, set)
+        };
+        Backwards {
+            first: slots.first,
+            size,
+            ends: code.entries.iter().zip(slots.own).map(end).collect(),
+            at_label: vec![None; code.ops.len() + 1],
+        }
+    }
+
+    fn at_end(&self, at: usize) -> Set {
+        let block = self
+            .ends
+            .partition_point(|(entry, _)| *entry as usize <= at);
+        match self.ends.get(block.wrapping_sub(1)) {
+            Some((_, set)) => set.clone(),
+            None => self.everything(),
+        }
+    }
+
+    fn everything(&self) -> Set {
+        Set(vec![u64::MAX; self.size.div_ceil(64)])
+    }
+
+    /// Takes out what is of no use. Gives the copies whose source nobody reads after them.
+    fn run(mut self, code: &mut Code, kept: &mut [bool], landed: &[bool]) -> Vec<bool> {
+        let backward = |(at, op): (usize, &Op)| op.target().is_some_and(|to| to as usize <= at);
+        if code.ops.iter().enumerate().any(backward) {
+            // Loops: until nothing new is read.
+            loop {
+                let before = self.at_label.clone();
+                self.pass(code, kept, landed, None);
+                if self.at_label == before {
+                    break;
+                }
+            }
+        }
+        let mut last_reads = vec![false; code.ops.len()];
+        self.pass(code, kept, landed, Some(&mut last_reads));
+        last_reads
+    }
+
+    /// From the last instruction to the first; with `last_reads`, takes out.
+    fn pass(
+        &mut self,
+        code: &mut Code,
+        kept: &mut [bool],
+        landed: &[bool],
+        mut last_reads: Option<&mut Vec<bool>>,
+    ) {
+        let mut live = self.everything();
+        for at in (0..code.ops.len()).rev() {
+            if kept[at] {
+                self.after(code, at, &mut live);
+                let mut of_use = true;
+                if let Some(last_reads) = &mut last_reads {
+                    of_use = !self.useless(code, at, &live);
+                    if let Op::Mov { d, s } = code.ops[at]
+                        && of_use
+                        && d != s
+                        && self.places(s, 1).any(|at| !live.has(at))
+                    {
+                        last_reads[at] = true;
+                        of_use = !made_in_place(code, kept, landed, at);
+                    }
+                }
+                if of_use {
+                    self.before(code, at, &mut live);
+                } else {
+                    kept[at] = false;
+                }
+            }
+            if landed[at] {
+                match &mut self.at_label[at] {
+                    Some(set) => set.join(&live),
+                    none => *none = Some(live.clone()),
+                }
+            }
+        }
+    }
+
+    /// What is live behind an instruction; `live` is what is before the next one.
+    fn after(&self, code: &Code, at: usize, live: &mut Set) {
+        let op = &code.ops[at];
+        if matches!(op, Op::End) {
+            *live = self.at_end(at);
+            return;
+        }
+        if !follows(op) {
+            live.0.fill(0);
+        }
+        let mut join = |to: &Target| {
+            // A label of a loop that was not looked at yet comes in the next pass.
+            if let Some(Some(set)) = self.at_label.get(*to as usize) {
+                live.join(set);
+            }
+        };
+        op.target().iter().for_each(&mut join);
+        if let Op::Apply(i) = op {
+            let apply = &code.applies[*i as usize];
+            apply.targets.iter().chain([&apply.end]).for_each(join);
+        }
+    }
+
+    /// Of a run of slots, those that are looked at, from the first variable.
+    fn places(&self, slot: Slot, n: u32) -> std::ops::Range<usize> {
+        let place = |slot: Slot| (slot.saturating_sub(self.first) as usize).min(self.size);
+        place(slot)..place(slot + n)
+    }
+
+    fn before(&self, code: &Code, at: usize, live: &mut Set) {
+        let mut reads = Vec::new();
+        let known = effects(code, &code.ops[at], &mut |access, slot, n| match access {
+            Access::Write => live.change(self.places(slot, n), false),
+            Access::Read => reads.push(self.places(slot, n)),
+            Access::MayWrite => {}
+        });
+        if !known {
+            *live = self.everything();
+        }
+        for places in reads {
+            live.change(places, true);
+        }
+    }
+
+    fn useless(&self, code: &Code, at: usize, live: &Set) -> bool {
+        let op = &code.ops[at];
+        if let Op::Mov { d, s } = op
+            && d == s
+        {
+            return true;
+        }
+        let mut read = !is_pure(op);
+        effects(code, op, &mut |access, slot, n| {
+            if access != Access::Read {
+                read |= slot < self.first || self.places(slot, n).any(|at| live.has(at));
+                // What is not looked at may be read.
+                read |= self.places(slot, n).len() < n as usize;
+            }
+        });
+        !read
+    }
+}
+
+/// What is copied, and nobody else reads, is made where it is copied to, if it is made just before.
+fn made_in_place(code: &mut Code, kept: &[bool], landed: &[bool], at: usize) -> bool {
+    let Op::Mov { d, s } = code.ops[at] else {
+        return false;
+    };
+    let mut before = at;
+    while before > 0 && !landed[before] {
+        before -= 1;
+        if kept[before] {
+            let op = &mut code.ops[before];
+            if one_result(op) != Some(s) {
+                return false;
+            }
+            if let Some(result) = result_mut(op) {
+                *result = d;
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// Has a table hand over parameters where its actions begin by copying them.
+fn hand_over(
+    code: &mut Code,
+    kept: &mut [bool],
+    landed: &[bool],
+    last_reads: &[bool],
+    apply: usize,
+) {
+    for action in 0..code.applies[apply].targets.len() {
+        let this = &code.applies[apply];
+        let start = this.targets[action];
+        let told = [this.hit, this.action_run, this.colour];
+        if !only_from(code, kept, start, apply) {
+            continue;
+        }
+        let mut params = this.params[action].clone();
+        // Of instructions that stay before, what they touch.
+        let mut touched: Vec<Slot> = Vec::new();
+        let mut at = start as usize;
+        while let Some(op) = code.ops.get(at) {
+            if kept[at] {
+                let Op::Mov { d, s } = *op else { break };
+                let place = params.iter().position(|p| *p == s);
+                let free = !touched.contains(&d)
+                    && !touched.contains(&s)
+                    && !told.contains(&Some(d))
+                    && !params.contains(&d);
+                match place {
+                    Some(place) if free && last_reads[at] => {
+                        params[place] = d;
+                        kept[at] = false;
+                    }
+                    _ => touched.extend([d, s]),
+                }
+            }
+            at += 1;
+            if landed.get(at) != Some(&false) {
+                break;
+            }
+        }
+        code.applies[apply].params[action] = params;
+    }
+}
+
+/// Whether nothing but this one way of this table leads to a place.
+fn only_from(code: &Code, kept: &[bool], to: Target, apply: usize) -> bool {
+    let ways = |i: usize| {
+        let apply = &code.applies[i];
+        apply
+            .targets
+            .iter()
+            .chain([&apply.end])
+            .filter(|t| **t == to)
+            .count()
+    };
+    let others = (0..code.applies.len()).filter(|i| *i != apply);
+    let jumps = |(at, op): (usize, &Op)| kept[at] && op.target() == Some(to);
+    let before = (0..to as usize).rev().find(|at| kept[*at]);
+    ways(apply) == 1
+        && others.map(ways).sum::<usize>() == 0
+        && !code.ops.iter().enumerate().any(jumps)
+        && before.is_some_and(|at| !follows(&code.ops[at]))
+        && !code.entries.contains(&to)
+}
+
+#[cfg(test)]
+mod tests;

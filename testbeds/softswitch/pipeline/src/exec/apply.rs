@@ -1,0 +1,89 @@
+//! Applying a table.
+
+use super::fields::serialise;
+use super::{Machine, bits::mask};
+use crate::externs::hash;
+use crate::externs::meter;
+use crate::externs::profile::Indirect;
+use crate::op::{Apply, Code, Target};
+use crate::table::Index;
+
+impl Machine<'_> {
+    /// Looks up the key, hands over the parameters of what is found; gives where to go on.
+    #[inline(never)]
+    pub(super) fn apply(&mut self, frame: &mut [u64], code: &Code, i: u32) -> Target {
+        let apply = &code.applies[i as usize];
+        let state = &mut *self.state;
+        let table = &state.tables[apply.table as usize];
+        let found = table.lookup(frame, &apply.plan);
+        state.found[apply.table as usize] = found;
+        let action = match &apply.profile {
+            None => table.action(found),
+            Some(plan) => {
+                let indirect = table.found_indirect(found);
+                let profile = &state.profiles[plan.profile as usize];
+                let hash = match (indirect, plan.data, profile.selector) {
+                    (
+                        Some(Indirect::Group(_) | Indirect::OneShot(_)),
+                        Some((layout, s)),
+                        Some(selector),
+                    ) => {
+                        let layout = &code.layouts[layout as usize];
+                        let scratch = &mut state.scratch;
+                        serialise(frame, scratch, layout, s);
+                        let (algorithm, w) = (selector.algorithm, selector.width);
+                        hash::compute(algorithm, scratch, w, layout.bits) & mask(w)
+                    }
+                    _ => 0,
+                };
+                let place = plan.place as usize;
+                match indirect.and_then(|i| profile.action(place, i, hash)) {
+                    Some(action) => action.as_action(),
+                    // An entry that names an empty group does nothing.
+                    None => table.action(found),
+                }
+            }
+        };
+        if let Some(slot) = apply.hit {
+            frame[slot as usize] = found.is_some().into();
+        }
+        let next = match action.index {
+            Some(index) => {
+                let slots = &apply.params[index as usize];
+                for (slot, value) in slots.iter().zip(action.params) {
+                    frame[*slot as usize] = *value;
+                }
+                if let Some(slot) = apply.action_run {
+                    frame[slot as usize] = index.into();
+                }
+                apply.targets[index as usize]
+            }
+            None => {
+                if let Some(slot) = apply.action_run {
+                    frame[slot as usize] = u32::MAX.into();
+                }
+                apply.end
+            }
+        };
+        if apply.notes {
+            self.note(frame, apply, found);
+        }
+        next
+    }
+
+    /// What the table keeps of the packet.
+    #[inline(never)]
+    fn note(&mut self, frame: &mut [u64], apply: &Apply, found: Option<Index>) {
+        let bytes = self.packet.len() as u64;
+        if self.state.tables[apply.table as usize].spec.idle_timeout {
+            self.state.tables[apply.table as usize].touch(found, self.now_ns);
+        }
+        if apply.counts {
+            self.state.count_found(apply.table, found, bytes);
+        }
+        if let Some(slot) = apply.colour {
+            let table = &mut self.state.tables[apply.table as usize];
+            frame[slot as usize] = table.mark(found, meter::GREEN, self.now_ns, bytes);
+        }
+    }
+}
