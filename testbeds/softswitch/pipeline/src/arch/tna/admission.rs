@@ -35,7 +35,7 @@ impl Tna {
             }
             return;
         }
-        let job = Job {
+        let job = || Job {
             path: Path::Unicast,
             port: copy.port,
             instance: copy.rid,
@@ -43,7 +43,9 @@ impl Tna {
             passes: copy.passes,
             ..Job::default()
         };
-        if core.passes_straight(now_ns, job, bytes, |_, kept| kept.extend(packed(&copy))) {
+        let to = (copy.port, copy.qid);
+        let meta = |_: &[u64], kept: &mut Vec<u64>| kept.extend(packed(&copy));
+        if core.passes_straight(now_ns, to, bytes, job, meta) {
             copy.waited = Waited::not(now_ns);
             copy.congestion.1 = copy.congestion.0;
             self.egress(core, now_ns, copy, bytes);
