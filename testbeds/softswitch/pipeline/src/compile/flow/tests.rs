@@ -85,8 +85,8 @@ proptest! {
     #[test]
     fn what_can_be_seen_is_the_same(mut ops in prop::collection::vec(instruction(24), 24), seed: u64) {
         // Jumps back count a step, so that all ends.
-        for at in 0..ops.len() {
-            if let Op::Jump(to) | Op::JumpIf { to, .. } | Op::JumpIfNot { to, .. } | Op::JumpEq { to, .. } = &mut ops[at] {
+        for (at, op) in ops.iter_mut().enumerate() {
+            if let Some(to) = op.target_mut() {
                 *to = (*to).max(at as u32 + 1);
             }
         }
@@ -108,9 +108,9 @@ proptest! {
             }
         }
         ops[0] = Op::Step { to: 25 };
-        for at in 1..ops.len() {
+        for (at, op) in ops.iter_mut().enumerate().skip(1) {
             // Back to the step that counts, or forth.
-            if let Op::JumpIfNot { to, .. } | Op::JumpEq { to, .. } = &mut ops[at]
+            if let Op::JumpIfNot { to, .. } | Op::JumpEq { to, .. } = op
                 && *to <= at as u32
             {
                 *to = 0;
