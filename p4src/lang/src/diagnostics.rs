@@ -1,5 +1,6 @@
 //! Errors and warnings with places: collected in a [`Sink`], handed out as [`Diagnostics`].
 
+use crate::limits::LIMITS;
 use crate::source::{SourceMap, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
@@ -165,10 +166,7 @@ impl Diagnostic {
     }
 }
 
-/// How many diagnostics a [`Sink`] keeps; the rest are counted.
-pub const MAX_DIAGNOSTICS: usize = 100;
-
-/// Collects diagnostics, up to [`MAX_DIAGNOSTICS`] of each severity.
+/// Collects diagnostics, up to `Limits::diagnostics` of each severity.
 #[derive(Debug, Default)]
 pub struct Sink {
     errors: Vec<Diagnostic>,
@@ -194,7 +192,7 @@ impl Sink {
         {
             return;
         }
-        if kept.len() < MAX_DIAGNOSTICS {
+        if kept.len() < LIMITS.diagnostics {
             kept.push(diagnostic);
         } else {
             self.suppressed += 1;
@@ -223,7 +221,7 @@ impl Sink {
 
     /// Whether no further error would be kept: time to stop.
     pub fn is_full(&self) -> bool {
-        self.errors.len() >= MAX_DIAGNOSTICS
+        self.errors.len() >= LIMITS.diagnostics
     }
 
     /// In source order, errors and warnings together.

@@ -271,7 +271,7 @@ impl Writer<'_> {
 /// The space between two tokens on one line; `operand`: something that can be subtracted from stands before `a`.
 fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
     use Tok::{
-        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Ident, If, LBrace,
+        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Gt, Ident, If, LBrace,
         LBracket, LParen, Le, Mask, Minus, NotEq, OrOr, Pipe, Plus, PlusPlus, Question, RBrace,
         RBracket, RParen, Semi, Shl, Slash, Star, SubSat, Switch, Tilde,
     };
@@ -313,6 +313,8 @@ fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
         (Semi | Comma, _) | (LBrace, _) | (_, LBrace | RBrace) => one,
         (If | For | Switch, LParen) => one,
         (Ident, LParen | LBracket) => none,
+        // `>>=` is two tokens that must touch.
+        (Gt, Ge) if written.is_empty() => none,
         (x, y) if binary(x) || binary(y) => one,
         (Plus | Minus, _) if operand => one,
         (Plus | Minus, _) => none,

@@ -1,6 +1,7 @@
 //! Text → tokens. `>>` is two `>` that touch, so that `list<bit<8>>` needs no care (P4_16 1.2.5, appendix H).
 
 use crate::diagnostics::{Code, Sink};
+use crate::limits::LIMITS;
 use crate::source::Span;
 use num_bigint::BigInt;
 
@@ -175,9 +176,6 @@ pub struct IntLiteral {
     pub signed: bool,
 }
 
-/// Longest integer literal: decimal conversion is quadratic.
-const MAX_DIGITS: usize = 4096;
-
 /// All tokens of a text; the last is `Eof`. Comments and white space are skipped, faults go to the sink.
 pub fn lex(text: &str, sink: &mut Sink) -> Vec<Token> {
     let mut lexer = Lexer {
@@ -201,6 +199,10 @@ impl Lexer<'_, '_> {
     fn run(&mut self) {
         while let Some(first) = self.peek() {
             let start = self.at;
+            if self.tokens.len() >= LIMITS.tokens {
+                self.error(start, format!("more than {} tokens", LIMITS.tokens));
+                break;
+            }
             match first {
                 b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => self.at += 1,
                 b'\\' if self.line_continues() => self.at += 1,
@@ -216,6 +218,7 @@ impl Lexer<'_, '_> {
                 _ => self.symbol(),
             }
         }
+        self.at = self.text.len();
         self.emit(Tok::Eof, self.text.len());
     }
 
@@ -331,8 +334,8 @@ pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
         Some("0d" | "0D") => (10, &digits[2..]),
         _ => (10, digits),
     };
-    if digits.len() > MAX_DIGITS {
-        return Err(format!("an integer has at most {MAX_DIGITS} digits"));
+    if digits.len() > LIMITS.digits {
+        return Err(format!("an integer has at most {} digits", LIMITS.digits));
     }
     let digits = digits.replace('_', "");
     if digits.is_empty() {

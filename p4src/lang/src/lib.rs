@@ -8,6 +8,7 @@ pub mod graph;
 pub mod ids;
 pub mod ir;
 pub mod lexer;
+mod limits;
 pub mod p4info;
 pub mod parse;
 pub mod preprocess;
@@ -19,6 +20,7 @@ use diagnostics::{Diagnostics, Sink};
 use source::SourceMap;
 use std::sync::Arc;
 
+pub use limits::{LIMITS, Limits};
 pub use preprocess::{Files, Loader, Options, source_text};
 
 /// A program that was parsed, but not checked.

@@ -6,6 +6,7 @@ use super::value::{DeclRef, Val};
 use crate::ast::{self, Decl, DeclKind, StructKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
+use crate::limits::LIMITS;
 use crate::source::Span;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -183,7 +184,11 @@ impl<'a> Checker<'a, '_> {
                 self.declare_from(name, val, end);
             }
             DeclKind::NewType { ty, name } => {
-                let under = self.resolve(ty);
+                let mut under = self.resolve(ty);
+                if self.types.depth(&under) >= LIMITS.type_nesting {
+                    self.type_too_deep(ty.span);
+                    under = Ty::Poison;
+                }
                 let ok = matches!(
                     self.types.strip_new(&under),
                     Ty::Bit(_) | Ty::Int(_) | Ty::Bool | Ty::Poison

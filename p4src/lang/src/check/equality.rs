@@ -7,10 +7,8 @@ use super::value::Val;
 use crate::ast::{BinOp, StructKind};
 use crate::diagnostics::Code;
 use crate::ir::{self, Access, Expr, ExprKind};
+use crate::limits::LIMITS;
 use crate::source::Span;
-
-/// Largest comparison, in scalars.
-const MAX_TERMS: usize = 4096;
 
 impl<'a> Checker<'a, '_> {
     pub(crate) fn equality(
@@ -82,8 +80,10 @@ impl<'a> Checker<'a, '_> {
 
     fn equal(&mut self, ty: &Ty, a: Expr, b: Expr, span: Span, terms: &mut usize) -> Option<Expr> {
         *terms += 1;
-        if *terms > MAX_TERMS {
-            self.err(Code::Limit, span, "too many fields to compare");
+        if *terms > LIMITS.compared_fields {
+            let most = LIMITS.compared_fields;
+            let message = format!("too many fields to compare: more than {most}");
+            self.err(Code::Limit, span, message);
             return None;
         }
         let bare = self.types.strip_new(ty).clone();

@@ -80,7 +80,7 @@ impl<'a> Checker<'a, '_> {
     fn literal(&mut self, n: &BigInt, width: Option<u32>, signed: bool, span: Span) -> Val<'a> {
         let ty = match width {
             None => return Val::Integer(n.clone()),
-            Some(w) if w > super::types::MAX_WIDTH => {
+            Some(w) if w > crate::limits::LIMITS.width => {
                 self.err(Code::Constant, span, format!("a width of {w} is too large"));
                 return Val::Poison;
             }

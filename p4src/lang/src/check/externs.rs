@@ -1,5 +1,6 @@
 //! Extern objects: declarations, instances, method calls.
 
+use super::Checker;
 use super::args::accepts;
 use super::call::Call;
 use super::decls::ExternDecl;
@@ -8,7 +9,6 @@ use super::scope::nearest;
 use super::types::Ty;
 use super::unit::UnitKind;
 use super::value::{DeclRef, Val};
-use super::{Checker, MAX_INSTANCES};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -228,8 +228,7 @@ impl<'a> Checker<'a, '_> {
             );
             return Val::Poison;
         };
-        if self.out.externs.len() >= MAX_INSTANCES {
-            self.err(Code::Limit, made.span, "too many instances");
+        if !self.room(self.out.externs.len(), made.span) {
             return Val::Poison;
         }
         let mut infer = Infer::default();

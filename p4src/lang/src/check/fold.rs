@@ -2,11 +2,9 @@
 //! exact and then cut to the width (P4_16 1.2.5, section 8.5 to 8.9).
 
 use crate::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
+use crate::limits::LIMITS;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
-
-/// Longest `int` that folding makes: products of products would grow without bound.
-const MAX_INTEGER_BITS: u64 = 1 << 16;
 
 /// Why a constant expression has no value.
 pub(crate) type Fault = &'static str;
@@ -87,9 +85,9 @@ pub(crate) fn number(c: &Const) -> Option<BigInt> {
 /// Arithmetic on `int`.
 pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault> {
     let shift = || match b.to_u64() {
-        Some(n) if n <= MAX_INTEGER_BITS => Ok(n),
+        Some(n) if n <= LIMITS.integer_bits => Ok(n),
         _ if b.is_negative() => Err("shift by a negative number"),
-        _ => Err("shift too far"),
+        _ => Err("shift too far: a constant has no more than 65536 bits"),
     };
     let n = match op {
         BinOp::Add => a + b,
@@ -108,8 +106,8 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
         BinOp::Xor => a ^ b,
         _ => return Err("this operator needs operands with a width"),
     };
-    if n.bits() > MAX_INTEGER_BITS {
-        return Err("constant too large");
+    if n.bits() > LIMITS.integer_bits {
+        return Err("constant too large: it has more than 65536 bits");
     }
     Ok(n)
 }

@@ -1,12 +1,12 @@
 //! Instances of parsers and controls: each is elaborated as a unit of its own, constructor parameters put in.
 
+use super::Checker;
 use super::externs::Instantiation;
 use super::fold;
 use super::generic::{Template, Wanted};
 use super::types::Ty;
 use super::unit::{Body, Unit, UnitKind};
 use super::value::{DeclRef, Val};
-use super::{Checker, MAX_INSTANCES};
 use crate::ast::{self, DeclKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -151,8 +151,7 @@ impl<'a> Checker<'a, '_> {
     ) -> Option<ir::ControlId> {
         let def = self.controls[index as usize];
         let body = def.decl.body.as_ref()?;
-        if self.out.controls.len() >= MAX_INSTANCES {
-            self.err(Code::Limit, made.span, "too many instances");
+        if !self.room(self.out.controls.len(), made.span) {
             return None;
         }
         if !self.enter(made.span) {

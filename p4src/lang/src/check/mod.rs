@@ -7,7 +7,7 @@
 //!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
 //! 3. What nothing instantiated is elaborated once more, and thrown away, for its diagnostics.
 //!
-//! Recursion is bounded by `MAX_DEPTH` and by P4 itself: a declaration is visible only behind its end.
+//! Recursion is bounded by `Limits::expanded_nesting` and by P4 itself: a declaration is visible only behind its end.
 
 mod action;
 mod annotation;
@@ -52,20 +52,13 @@ mod value;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::ir;
+use crate::limits::LIMITS;
 use crate::source::{SourceMap, Span};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use types::{Ty, Types};
 use unit::Unit;
-
-/// Deepest nesting of expressions, statements, types and instances together. An over-deep source is an error, not a
-/// stack overflow.
-pub(crate) const MAX_DEPTH: u32 = 256;
-/// Most parsers, controls and extern objects in a program: nested instances multiply.
-pub(crate) const MAX_INSTANCES: usize = 16_384;
-/// Most statements and temporaries over all instances.
-pub(crate) const MAX_WORK: u64 = 20_000_000;
 
 /// Checks a program and lowers it. `None` if `sink` has an error.
 pub fn check(
@@ -85,6 +78,10 @@ pub fn check(
     for decl in &program.decls {
         checker.top_level(decl);
         checker.main_is_an_instance(decl);
+        // What nobody will read is not looked for.
+        if checker.sink.is_full() {
+            break;
+        }
     }
     checker.check_unused();
     checker.finish(program, source)
@@ -363,15 +360,17 @@ impl<'a, 's> Checker<'a, 's> {
     /// Enters a level of nesting; `false` (and an error) where it is too deep. Pair with [`Self::leave`].
     pub(crate) fn enter(&mut self, span: Span) -> bool {
         self.work += 1;
-        if self.depth >= MAX_DEPTH {
-            self.err(Code::Limit, span, "nested too deeply");
+        if self.depth >= LIMITS.expanded_nesting {
+            let most = LIMITS.expanded_nesting;
+            let message = format!("declarations nested more than {most} levels deep");
+            self.err(Code::Limit, span, message);
             return false;
         }
-        if self.work > MAX_WORK {
-            self.err(
-                Code::Limit,
-                span,
-                "program too large once its instances are expanded",
+        if self.work > LIMITS.work {
+            let message = format!("more than {} statements and expressions", LIMITS.work);
+            self.push(
+                Diagnostic::error(Code::Limit, span, message)
+                    .hint("each instance of a parser or control counts by itself"),
             );
             return false;
         }
@@ -383,8 +382,24 @@ impl<'a, 's> Checker<'a, 's> {
         self.depth -= 1;
     }
 
+    /// Whether there is room for another instance of the `made` of its kind; else an error.
+    pub(crate) fn room(&mut self, made: usize, span: Span) -> bool {
+        if made < LIMITS.instances {
+            return true;
+        }
+        let message = format!("more than {} instances of one kind", LIMITS.instances);
+        self.push(
+            Diagnostic::error(Code::Limit, span, message)
+                .hint("instances inside instances multiply: two in each of thirty levels are 2³⁰"),
+        );
+        false
+    }
+
     /// Elaborates something for its diagnostics alone: whatever it made is taken back.
     pub(crate) fn dry_run(&mut self, run: impl FnOnce(&mut Self)) {
+        if self.sink.is_full() {
+            return;
+        }
         let marks = (
             self.out.externs.len(),
             self.out.parsers.len(),

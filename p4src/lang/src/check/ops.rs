@@ -336,8 +336,16 @@ impl<'a> Checker<'a, '_> {
             }
             return Val::Poison;
         };
-        if lw + rw > super::types::MAX_WIDTH {
-            self.err(Code::Limit, at.2, format!("{} bits are too many", lw + rw));
+        if lw + rw > crate::limits::LIMITS.width {
+            self.err(
+                Code::Limit,
+                at.2,
+                format!(
+                    "{} bits are too many: more than {}",
+                    lw + rw,
+                    crate::limits::LIMITS.width
+                ),
+            );
             return Val::Poison;
         }
         let ty = match lt {

@@ -1,12 +1,12 @@
 //! Parsers: locals, states, value sets.
 
+use super::Checker;
 use super::externs::Instantiation;
 use super::generic::{Template, Wanted};
 use super::scope::nearest;
 use super::types::Ty;
 use super::unit::{Body, Unit, UnitKind};
 use super::value::Val;
-use super::{Checker, MAX_INSTANCES};
 use crate::ast::{self, DeclKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -59,8 +59,7 @@ impl<'a> Checker<'a, '_> {
     ) -> Option<ir::ParserId> {
         let decl = self.parsers[index as usize];
         let body = decl.body.as_ref()?;
-        if self.out.parsers.len() >= MAX_INSTANCES {
-            self.err(Code::Limit, made.span, "too many instances");
+        if !self.room(self.out.parsers.len(), made.span) {
             return None;
         }
         if !self.enter(made.span) {

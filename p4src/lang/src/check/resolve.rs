@@ -1,18 +1,16 @@
 //! Types as written → [`Ty`]; generic structs are instantiated here.
 
 use super::Checker;
-use super::types::{MAX_LEAVES, MAX_NODES, MAX_STACK, MAX_VARBIT, MAX_WIDTH, StructInfo, Ty};
+use super::types::{StructInfo, Ty};
 use super::value::{DeclRef, Val};
 use crate::ast::{self, StructKind, TypeKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
+use crate::limits::LIMITS;
 use crate::source::Span;
 use num_traits::ToPrimitive;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// Most struct instances in a program: generics can ask for exponentially many.
-const MAX_STRUCTS: usize = 65_536;
 
 impl<'a> Checker<'a, '_> {
     /// A type that must be complete.
@@ -44,8 +42,10 @@ impl<'a> Checker<'a, '_> {
             TypeKind::Integer => Ty::Integer,
             TypeKind::DontCare => Ty::DontCare,
             TypeKind::Bit(None) => Ty::Bit(1),
-            TypeKind::Bit(Some(w)) => self.size(w, MAX_WIDTH, "width").map_or(Ty::Poison, Ty::Bit),
-            TypeKind::Int(w) => match self.size(w, MAX_WIDTH, "width") {
+            TypeKind::Bit(Some(w)) => self
+                .size(w, LIMITS.width, "width")
+                .map_or(Ty::Poison, Ty::Bit),
+            TypeKind::Int(w) => match self.size(w, LIMITS.width, "width") {
                 Some(0) => {
                     self.err(Code::Constant, w.span, "an int<> has one bit at least");
                     Ty::Poison
@@ -54,7 +54,7 @@ impl<'a> Checker<'a, '_> {
                 None => Ty::Poison,
             },
             TypeKind::Varbit(w) => self
-                .size(w, MAX_VARBIT, "width")
+                .size(w, LIMITS.varbit_width, "width")
                 .map_or(Ty::Poison, Ty::Varbit),
             TypeKind::Name { absolute, name } => {
                 return match self.lookup(name, *absolute) {
@@ -84,7 +84,7 @@ impl<'a> Checker<'a, '_> {
             }
             TypeKind::Stack { elem, size } => {
                 let elem_ty = self.resolve(elem);
-                let n = self.size(size, MAX_STACK, "size");
+                let n = self.size(size, LIMITS.stack, "size");
                 let bare = self.types.strip_new(&elem_ty);
                 let storable = match bare {
                     Ty::Stack(inner, _) => !self.types.holds_validity(inner),
@@ -134,11 +134,28 @@ impl<'a> Checker<'a, '_> {
             }
             TypeKind::List(elem) => Ty::List(Rc::new(self.resolve(elem))),
         };
-        if self.types.nodes(&t) > MAX_NODES || self.types.leaves(&t) > MAX_LEAVES {
-            self.err(Code::Limit, ty.span, "type too large");
+        if self.types.nodes(&t) > LIMITS.type_nodes || self.types.leaves(&t) > LIMITS.type_leaves {
+            self.type_too_large(ty.span);
+            return Val::Poison;
+        }
+        if self.types.depth(&t) > LIMITS.type_nesting {
+            self.type_too_deep(ty.span);
             return Val::Poison;
         }
         Val::Type(t)
+    }
+
+    pub(super) fn type_too_deep(&mut self, span: Span) {
+        let message = format!("types nested more than {} levels deep", LIMITS.type_nesting);
+        self.err(Code::Limit, span, message);
+    }
+
+    fn type_too_large(&mut self, span: Span) {
+        let message = format!(
+            "type too large: more than {} names in it, or more than {} scalars in its values",
+            LIMITS.type_nodes, LIMITS.type_leaves
+        );
+        self.err(Code::Limit, span, message);
     }
 
     /// A width or a stack's size: a constant in `0 ..= max`. p4c has arrays of nothing too.
@@ -213,8 +230,8 @@ impl<'a> Checker<'a, '_> {
             DeclRef::Control(i) => Ty::Control(i, shared),
             DeclRef::Package(i) => Ty::Package(i, shared),
         };
-        if self.types.nodes(&ty) > MAX_NODES {
-            self.err(Code::Limit, span, "type too large");
+        if self.types.nodes(&ty) > LIMITS.type_nodes {
+            self.type_too_large(span);
             return Ty::Poison;
         }
         ty
@@ -225,8 +242,9 @@ impl<'a> Checker<'a, '_> {
         if let Some(&i) = self.struct_cache.get(&(index, args.to_vec())) {
             return Ty::Struct(i);
         }
-        if self.types.structs.len() >= MAX_STRUCTS {
-            self.err(Code::Limit, span, "too many types");
+        if self.types.structs.len() >= LIMITS.structs {
+            let message = format!("more than {} structs, headers and unions", LIMITS.structs);
+            self.err(Code::Limit, span, message);
             return Ty::Poison;
         }
         if !self.enter(span) {
@@ -261,8 +279,17 @@ impl<'a> Checker<'a, '_> {
         let leaves = fields.iter().fold(1u64, |sum, (_, ty)| {
             sum.saturating_add(self.types.leaves(ty))
         });
-        if leaves > MAX_LEAVES {
-            self.err(Code::Limit, decl.name.span, "type too large");
+        if leaves > LIMITS.type_leaves {
+            self.type_too_large(decl.name.span);
+            return Ty::Poison;
+        }
+        let depth = 1 + fields
+            .iter()
+            .map(|(_, ty)| self.types.depth(ty))
+            .max()
+            .unwrap_or(0);
+        if depth > LIMITS.type_nesting {
+            self.type_too_deep(decl.name.span);
             return Ty::Poison;
         }
 
@@ -296,6 +323,7 @@ impl<'a> Checker<'a, '_> {
             plain: fields.iter().all(|(_, ty)| self.types.has_a_layout(ty)),
             fields,
             leaves,
+            depth,
             index: by_name,
             ir: None,
             origin: (index, args.into()),

@@ -130,7 +130,7 @@ impl<'a> Checker<'a, '_> {
             );
             return Val::Poison;
         }
-        if hi - lo >= super::types::MAX_WIDTH {
+        if hi - lo >= crate::limits::LIMITS.width {
             self.err(Code::Limit, span, "slice too wide");
             return Val::Poison;
         }

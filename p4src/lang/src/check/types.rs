@@ -3,20 +3,10 @@
 
 use crate::ast::StructKind;
 use crate::ir;
+use crate::limits::LIMITS;
 use num_bigint::BigUint;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// The widest `bit<W>` and `int<W>`; p4c's own default limit.
-pub(crate) const MAX_WIDTH: u32 = 2048;
-/// The longest `varbit<W>`: the payload of the largest IP packet.
-pub(crate) const MAX_VARBIT: u32 = 65_535 * 8;
-/// The longest header stack.
-pub(crate) const MAX_STACK: u32 = 65_536;
-/// The largest structural type (tuples of tuples …), in nodes. Nested typedefs double a tuple's size at each step.
-pub(crate) const MAX_NODES: usize = 4096;
-/// The most scalars in a value: structs of structs double as well.
-pub(crate) const MAX_LEAVES: u64 = 1 << 18;
 
 /// A type. `Poison` stands for a type that has been complained about; it agrees with every other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -88,6 +78,8 @@ pub(crate) struct StructInfo {
     pub(crate) bits: (u64, u64),
     /// Scalars in it, and one for itself.
     pub(crate) leaves: u64,
+    /// Levels of structs, stacks, tuples in it, itself one.
+    pub(crate) depth: u32,
     /// All its fields may be a header's.
     pub(crate) plain: bool,
     /// Index of the declaration and the type arguments.
@@ -375,7 +367,18 @@ impl Types {
         }
     }
 
-    /// Number of nodes of the written type, counted up to just over [`MAX_NODES`].
+    /// Levels of structs, stacks, tuples and new types.
+    pub(crate) fn depth(&self, ty: &Ty) -> u32 {
+        match ty {
+            Ty::Struct(i) => self.structs[*i as usize].depth,
+            Ty::Stack(elem, _) | Ty::List(elem) => 1 + self.depth(elem),
+            Ty::Tuple(items) => 1 + items.iter().map(|t| self.depth(t)).max().unwrap_or(0),
+            Ty::New(i) => 1 + self.depth(&self.newtypes[*i as usize].1),
+            _ => 0,
+        }
+    }
+
+    /// Number of nodes of the written type, counted up to just over `Limits::type_nodes`.
     pub(crate) fn nodes(&self, ty: &Ty) -> usize {
         match ty {
             Ty::Stack(elem, _) | Ty::List(elem) => 1 + self.nodes(elem),
@@ -387,7 +390,7 @@ impl Types {
                 let mut sum = 1;
                 for item in items.iter() {
                     sum += self.nodes(item);
-                    if sum > MAX_NODES {
+                    if sum > LIMITS.type_nodes {
                         break;
                     }
                 }

@@ -5,7 +5,7 @@
 //! opinion for names that nothing declares, so that a misspelt type is still reported as an unknown name and not as nonsense.
 //!
 //! A fault is pushed to the sink where it is found, and parsing goes on behind the next `;` or `}` of the same
-//! list. Nesting is bounded ([`MAX_DEPTH`]), so no input overflows the stack, here or in whoever walks the tree.
+//! list. Nesting is bounded (`Limits::nesting`), so no input overflows the stack, here or in whoever walks the tree.
 
 mod annotations;
 mod decls;
@@ -21,11 +21,9 @@ mod types;
 use crate::ast::{Ident, Program};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::lexer::{Tok, Token, lex};
+use crate::limits::LIMITS;
 use crate::source::Span;
 use scope::{Meaning, Scopes};
-
-/// Deepest nesting of the tree: brackets, operators, `else if`, blocks.
-pub const MAX_DEPTH: u32 = 200;
 
 /// Parses a preprocessed text. The tree holds whatever was understood, also when there were errors.
 pub fn parse(text: &str, sink: &mut Sink) -> Program {
@@ -221,7 +219,7 @@ impl<'a> Parser<'a, '_> {
 
     /// One level deeper; whoever calls it sets `depth` back.
     fn deepen(&mut self) -> Parsed<()> {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= LIMITS.nesting {
             let span = self.span();
             // Whatever is behind here would be reported in pieces: stop.
             self.at = self.tokens.len() - 1;
@@ -229,7 +227,7 @@ impl<'a> Parser<'a, '_> {
                 Diagnostic::error(
                     Code::Limit,
                     span,
-                    format!("nested more than {MAX_DEPTH} levels deep"),
+                    format!("nested more than {} levels deep", LIMITS.nesting),
                 )
                 .hint("split the expression with constants or variables"),
             );

@@ -1,7 +1,6 @@
 //! The integer expressions of `#if`. 64-bit signed, wrapping, as C's preprocessor computes.
 
-/// Deepest nesting.
-const MAX_DEPTH: u32 = 64;
+use crate::limits::LIMITS;
 
 /// The value of an expression in which macros and `defined` have been replaced; names left over are 0.
 pub(super) fn evaluate(text: &str) -> Result<i64, String> {
@@ -75,8 +74,8 @@ impl<'a> Parser<'a> {
     /// `live`: the value counts, so a division by zero in it is an error.
     fn conditional(&mut self, live: bool) -> Result<i64, String> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(format!("nested more than {MAX_DEPTH} deep"));
+        if self.depth > LIMITS.condition_depth {
+            return Err(format!("nested more than {} deep", LIMITS.condition_depth));
         }
         let mut value = self.binary(1, live)?;
         if self.eat("?") {
@@ -111,8 +110,8 @@ impl<'a> Parser<'a> {
 
     fn unary(&mut self, live: bool) -> Result<i64, String> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(format!("nested more than {MAX_DEPTH} deep"));
+        if self.depth > LIMITS.condition_depth {
+            return Err(format!("nested more than {} deep", LIMITS.condition_depth));
         }
         let value = if self.eat("!") {
             i64::from(self.unary(live)? == 0)

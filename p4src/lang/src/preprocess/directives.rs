@@ -4,9 +4,10 @@ use super::condition;
 use super::loader::{self, BUILTIN_DIR};
 use super::macros::{CallSite, Defined};
 use super::tokens::{self, Kind, Token, tokens};
-use super::{Cursor, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor};
+use super::{Cursor, Preprocessor};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::unescape;
+use crate::limits::LIMITS;
 
 /// Why a file is not included.
 enum NotFound {
@@ -247,11 +248,16 @@ impl Preprocessor<'_, '_> {
             }
         };
         self.includes += 1;
-        if self.stack.len() >= MAX_INCLUDE_DEPTH || self.includes > MAX_INCLUDES {
-            let message = format!(
-                "`{}` is included too deep or too often; does it include itself?",
-                target.0
-            );
+        let deep = self.stack.len() >= LIMITS.include_depth;
+        if deep || self.includes > LIMITS.includes {
+            let message = match deep {
+                true => format!(
+                    "files include each other more than {} deep; does `{}` include itself?",
+                    LIMITS.include_depth,
+                    shortened(&target.0)
+                ),
+                false => format!("more than {} files are included", LIMITS.includes),
+            };
             self.fault_hint(
                 Code::Include,
                 shown,
@@ -273,7 +279,8 @@ impl Preprocessor<'_, '_> {
                 self.end_directive(cursor, raw);
             }
             Err(NotFound::Nowhere(tried)) => {
-                let message = format!("there is no file `{}` to include", target.0);
+                let message = format!("there is no file `{}` to include", shortened(&target.0));
+                let tried: Vec<String> = tried.iter().map(|path| shortened(path)).collect();
                 let hint = format!("looked for {}", tried.join(", "));
                 self.fault_hint(Code::Include, shown, message, Some(hint));
                 self.end_directive(cursor, raw);
@@ -329,6 +336,15 @@ impl Preprocessor<'_, '_> {
                 Err(NotFound::Nowhere(tried))
             }
         }
+    }
+}
+
+/// A path, cut to a bearable length.
+fn shortened(path: &str) -> String {
+    const LENGTH: usize = 200;
+    match path.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
     }
 }
 

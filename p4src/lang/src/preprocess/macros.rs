@@ -2,14 +2,9 @@
 //! set of macros it came from and is never expanded by one of them again.
 
 use super::tokens::{HideSet, Kind, Token, render, tokens};
+use crate::limits::LIMITS;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// Bytes that all expansions of one compilation may produce.
-const MAX_EXPANSION_BYTES: usize = 8 << 20;
-
-/// Deepest nesting of macro calls in arguments.
-const MAX_ARGUMENT_DEPTH: u32 = 100;
 
 /// A definition.
 #[derive(Debug, Clone)]
@@ -138,9 +133,10 @@ impl Macros {
         site: CallSite<'_>,
         depth: u32,
     ) -> Result<Vec<Token>, String> {
-        if depth > MAX_ARGUMENT_DEPTH {
+        if depth > LIMITS.macro_depth {
             return Err(format!(
-                "macro calls are nested more than {MAX_ARGUMENT_DEPTH} deep"
+                "macro calls are nested more than {} deep",
+                LIMITS.macro_depth
             ));
         }
         let mut pending = input;
@@ -200,10 +196,10 @@ impl Macros {
 
     fn spend(&mut self, bytes: usize) -> Result<(), String> {
         self.spent = self.spent.saturating_add(bytes);
-        if self.spent > MAX_EXPANSION_BYTES {
+        if self.spent > LIMITS.expansion_bytes {
             return Err(format!(
                 "macros expand to more than {} MiB",
-                MAX_EXPANSION_BYTES >> 20
+                LIMITS.expansion_bytes >> 20
             ));
         }
         Ok(())

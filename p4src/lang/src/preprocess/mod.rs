@@ -13,18 +13,12 @@ mod tokens;
 pub use loader::{BUILTIN_DIR, Files, Loader, builtin, source_text};
 
 use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::limits::LIMITS;
 use crate::source::{Expansion, SourceMap, Span};
 use directives::Conditional;
 use macros::{CallSite, Macros};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use tokens::{Kind, Token};
-
-/// Files inside files.
-const MAX_INCLUDE_DEPTH: usize = 64;
-/// Files read in all.
-const MAX_INCLUDES: u32 = 4096;
-/// Text read, and text written, in all.
-const MAX_BYTES: usize = 16 << 20;
 
 /// What is set from outside.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +40,7 @@ pub fn preprocess(
         loader,
         options,
         macros: Macros::default(),
+        file_numbers: HashMap::new(),
         once: BTreeSet::new(),
         includes: 0,
         bytes_read: 0,
@@ -55,7 +50,7 @@ pub fn preprocess(
         stopped: false,
     };
     let path = loader::normalised(path);
-    pre.map.files.push(path.clone());
+    pre.file_index(&path);
     pre.map.lines.push((0, 0, 1));
     for (name, body) in &options.defines {
         if let Err(message) = pre.macros.define(&format!("{name} {body}")) {
@@ -83,6 +78,8 @@ struct Preprocessor<'o, 's> {
     loader: &'o dyn Loader,
     options: &'o Options,
     macros: Macros,
+    /// Where a file's name stands in the map.
+    file_numbers: HashMap<String, u32>,
     /// Files with `#pragma once`.
     once: BTreeSet<String>,
     includes: u32,
@@ -133,8 +130,11 @@ impl Preprocessor<'_, '_> {
     /// One file, from its first line; ends at a line's start.
     fn file(&mut self, path: &str, text: &str) {
         self.bytes_read += text.len();
-        if self.bytes_read > MAX_BYTES {
-            self.stop(format!("more than {} MiB of source", MAX_BYTES >> 20));
+        if self.bytes_read > LIMITS.source_bytes {
+            self.stop(format!(
+                "more than {} MiB of source",
+                LIMITS.source_bytes >> 20
+            ));
             return;
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -227,8 +227,11 @@ impl Preprocessor<'_, '_> {
 
     fn push(&mut self, text: &str) {
         self.map.text.push_str(text);
-        if self.map.text.len() > MAX_BYTES {
-            self.stop(format!("more than {} MiB of output", MAX_BYTES >> 20));
+        if self.map.text.len() > LIMITS.source_bytes {
+            self.stop(format!(
+                "more than {} MiB of output",
+                LIMITS.source_bytes >> 20
+            ));
         }
     }
 
@@ -236,6 +239,9 @@ impl Preprocessor<'_, '_> {
         self.map.text.push('\n');
         cursor.line = cursor.line.saturating_add(1);
         self.mark_line(cursor);
+        if self.map.lines.len() > LIMITS.lines {
+            self.stop(format!("more than {} lines", LIMITS.lines));
+        }
     }
 
     /// The output's line that begins here is the cursor's.
@@ -248,11 +254,13 @@ impl Preprocessor<'_, '_> {
     }
 
     fn file_index(&mut self, name: &str) -> u32 {
-        let found = self.map.files.iter().position(|f| f == name);
-        found.unwrap_or_else(|| {
-            self.map.files.push(name.to_owned());
-            self.map.files.len() - 1
-        }) as u32
+        if let Some(number) = self.file_numbers.get(name) {
+            return *number;
+        }
+        let number = self.map.files.len() as u32;
+        self.map.files.push(name.to_owned());
+        self.file_numbers.insert(name.to_owned(), number);
+        number
     }
 
     /// A macro's name stands here: replaces it, with its arguments if it takes them.

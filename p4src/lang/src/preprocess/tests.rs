@@ -240,7 +240,10 @@ fn hostile_sources_end_soon() {
             "{index}: {:?}",
             start.elapsed()
         );
-        assert!(map.text.len() <= 3 * MAX_BYTES, "{index}");
+        assert!(
+            map.text.len() <= 3 * crate::limits::LIMITS.source_bytes,
+            "{index}"
+        );
         assert!(diagnostics.has_errors() || index == 7, "{index}");
     }
 }

@@ -1,0 +1,573 @@
+//! Hostile programs, one for each limit: an error within a second of processor time, in bounded memory, on a small stack.
+#![allow(unsafe_code)] // A counting allocator.
+#![allow(clippy::disallowed_methods)] // The crate is pure; its tests read clocks.
+
+use nix::time::{ClockId, clock_gettime};
+use p4lang::{Files, Options, compile};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Write;
+
+/// Processor time of one compilation, in seconds. Dev builds are held to it, too.
+const SECONDS: f64 = 1.0;
+/// Memory of one compilation, in MiB.
+const MEMORY: usize = 256;
+/// As a test's thread has, and one of tokio's.
+const STACK: usize = 2 << 20;
+
+thread_local! {
+    /// Bytes that this thread has allocated and not freed, and the most of it.
+    static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+fn count(bytes: isize) {
+    // A thread that ends has no cell any more.
+    let _ = LIVE.try_with(|live| {
+        let now = live.get().0 + bytes;
+        live.set((now, live.get().1.max(now)));
+    });
+}
+
+// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller keeps to alloc's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller keeps to dealloc's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What compiling costs, and what it says.
+struct Cost {
+    seconds: f64,
+    peak: usize,
+    errors: Vec<String>,
+}
+
+fn cost(files: Files) -> Cost {
+    let run = move || {
+        let clock = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
+        let (before, from) = (LIVE.get().0, clock());
+        LIVE.set((before, before));
+        let errors = match compile(&files, "a.p4", &Options::default()) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors.short().lines().map(str::to_owned).collect(),
+        };
+        let to = clock();
+        let spent = std::time::Duration::from(to) - std::time::Duration::from(from);
+        Cost {
+            seconds: spent.as_secs_f64(),
+            peak: (LIVE.get().1 - before).max(0) as usize,
+            errors,
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);
+    thread.expect("a thread").join().expect("no panic")
+}
+
+/// Refused with this message, and cheaply.
+#[track_caller]
+fn refused(files: Files, message: &str) {
+    let cost = cost(files);
+    println!(
+        "{:.3} s {:6} KiB  {}",
+        cost.seconds,
+        cost.peak >> 10,
+        cost.errors.first().map_or("", |e| e)
+    );
+    assert!(
+        cost.errors.iter().any(|e| e.contains(message)),
+        "no `{message}` in {:?}",
+        &cost.errors[..cost.errors.len().min(5)]
+    );
+    cheap(&cost);
+}
+
+#[track_caller]
+fn cheap(cost: &Cost) {
+    assert!(cost.seconds < SECONDS, "{} s", cost.seconds);
+    assert!(cost.peak < MEMORY << 20, "{} MiB", cost.peak >> 20);
+}
+
+/// Compiled, and cheaply.
+#[track_caller]
+fn accepted(files: Files) {
+    let cost = cost(files);
+    println!("{:.3} s {:6} KiB  accepted", cost.seconds, cost.peak >> 10);
+    assert!(cost.errors.is_empty(), "{:?}", cost.errors);
+    cheap(&cost);
+}
+
+fn one(text: impl Into<String>) -> Files {
+    Files::new().with("a.p4", text)
+}
+
+/// A program around declarations, locals of a control, and its statements.
+fn program(decls: &str, locals: &str, apply: &str) -> Files {
+    one(format!(
+        "#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; }}
+struct headers_t {{ h_t h; }}
+struct meta_t {{ bit<8> a; bit<32> b; bit<1> c; }}
+{decls}
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    state start {{ pkt.extract(hdr.h); transition accept; }}
+}}
+control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    {locals}
+    apply {{ {apply} }}
+}}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+control U(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), U(), D()) main;
+"
+    ))
+}
+
+fn lines(count: usize, mut line: impl FnMut(usize, &mut String)) -> String {
+    let mut text = String::new();
+    for n in 0..count {
+        line(n, &mut text);
+        text.push('\n');
+    }
+    text
+}
+
+macro_rules! line {
+    ($($format:tt)*) => {
+        |n: usize, out: &mut String| { let _ = write!(out, $($format)*, n = n); }
+    };
+}
+
+#[test]
+fn the_frame_of_these_programs_compiles() {
+    accepted(program("", "", "meta.a = 1;"));
+}
+
+#[test]
+fn doubling_control_instances() {
+    let mut decls = "control c0(inout bit<8> x) { apply { x = x + 1; } }\n".to_owned();
+    decls += &lines(30, |n, out| {
+        let _ = write!(
+            out,
+            "control c{m}(inout bit<8> x) {{ c{n}() a; c{n}() b; apply {{ a.apply(x); b.apply(x); }} }}",
+            m = n + 1
+        );
+    });
+    refused(program(&decls, "c30() c;", "c.apply(meta.a);"), "instances");
+}
+
+#[test]
+fn doubling_parser_instances() {
+    let mut decls = "parser p0(packet_in p) { state start { transition accept; } }\n".to_owned();
+    decls += &lines(30, |n, out| {
+        let _ = write!(
+            out,
+            "parser p{m}(packet_in p) {{ p{n}() a; p{n}() b; state start {{ a.apply(p); b.apply(p); transition accept; }} }}",
+            m = n + 1
+        );
+    });
+    let text = decls + "parser top(packet_in p); package S(top t); S(p30()) main;";
+    refused(one(format!("#include <core.p4>\n{text}")), "instances");
+}
+
+#[test]
+fn doubling_direct_applications() {
+    let mut decls = "control c0(inout bit<8> x) { apply { x = x + 1; } }\n".to_owned();
+    decls += &lines(30, |n, out| {
+        let _ = write!(
+            out,
+            "control c{m}(inout bit<8> x) {{ apply {{ c{n}.apply(x); c{n}.apply(x); }} }}",
+            m = n + 1
+        );
+    });
+    refused(program(&decls, "", "c30.apply(meta.a);"), "instances");
+}
+
+#[test]
+fn doubling_functions_and_actions() {
+    // A function is elaborated once for each list of types, so this is linear.
+    let mut decls = "bit<8> f0(in bit<8> x) { return x; }\n".to_owned();
+    decls += &lines(50, |n, out| {
+        let _ = write!(
+            out,
+            "bit<8> f{m}(in bit<8> x) {{ return f{n}(x) + f{n}(x); }}",
+            m = n + 1
+        );
+    });
+    accepted(program(&decls, "", "meta.a = f50(meta.a);"));
+    // A generic one that makes two of each: it is not.
+    let mut decls =
+        "struct w0<T> { T a; } struct w1<T> { T a; }\nbit<8> g0<T>(in T x) { return 1; }\n"
+            .to_owned();
+    decls += &lines(24, |n, out| {
+        let _ = write!(
+            out,
+            "bit<8> g{m}<T>(in T x) {{ w0<T> a; w1<T> b; a.a = x; b.a = x; return g{n}<w0<T>>(a) + g{n}<w1<T>>(b); }}",
+            m = n + 1
+        );
+    });
+    refused(
+        program(&decls, "", "meta.a = g24<bit<8>>(meta.a);"),
+        "more than",
+    );
+}
+
+#[test]
+fn doubling_types() {
+    let mut text = "typedef tuple<bit<8>, bit<8>> t0;\n".to_owned();
+    text += &lines(60, |n, out| {
+        let _ = write!(out, "typedef tuple<t{n}, t{n}> t{m};", m = n + 1);
+    });
+    refused(program(&text, "", ""), "type too large");
+    let mut text = "struct s0 { bit<8> a; }\n".to_owned();
+    text += &lines(60, |n, out| {
+        let _ = write!(out, "struct s{m} {{ s{n} a; s{n} b; }}", m = n + 1);
+    });
+    refused(program(&text, "", ""), "type too large");
+    let mut text = "struct g0<T> { T a; }\n".to_owned();
+    text += &lines(60, |n, out| {
+        let _ = write!(out, "struct g{m}<T> {{ g{n}<g{n}<T>> a; }}", m = n + 1);
+    });
+    refused(
+        program(&(text + "struct top { g60<bit<8>> a; }"), "", ""),
+        "more than 16384 structs",
+    );
+}
+
+#[test]
+fn widths_and_sizes() {
+    refused(
+        program("struct x { bit<1000000000> a; }", "", ""),
+        "must be 0 to 2048",
+    );
+    refused(
+        program("struct x { varbit<1000000000> a; }", "", ""),
+        "must be 0 to 524280",
+    );
+    refused(
+        program(
+            "header x { bit<8> a; } struct y { x[1000000000] a; }",
+            "",
+            "",
+        ),
+        "must be 0 to 65536",
+    );
+    refused(
+        program(
+            "header x { bit<2048> a; } header_union u { x a; } struct y { u[60000] a; } struct z { y a; y b; y c; y d; y e; }",
+            "",
+            "z v; v.a = v.b;",
+        ),
+        "large",
+    );
+    // What a target allocates it limits itself.
+    accepted(program("", "register<bit<32>>(0xffffffff) r;", ""));
+    accepted(program("", "register<bit<32>>(1 << 40) r;", ""));
+}
+
+#[test]
+fn large_constants() {
+    refused(
+        program("const int x = 1 << 1000000000;", "", ""),
+        "65536 bits",
+    );
+    refused(
+        program("const int x = 1 << (1 << 40);", "", ""),
+        "65536 bits",
+    );
+    let mut text = "const int c0 = 1 << 60000;\n".to_owned();
+    text += &lines(60, |n, out| {
+        let _ = write!(out, "const int c{m} = c{n} * c{n};", m = n + 1);
+    });
+    refused(program(&text, "", ""), "65536 bits");
+    // Many that are just small enough.
+    let text = lines(
+        2000,
+        line!("const int c{n} = (1 << 65000) * 3 / 7 % ((1 << 64000) + {n});"),
+    );
+    accepted(program(&(text + "const bit<8> z = c0;"), "", ""));
+    refused(
+        program(&format!("const int x = {};", "9".repeat(2 << 20)), "", ""),
+        "digits",
+    );
+    refused(
+        program(
+            &format!("const bit<8> x = 8w0b{};", "_1".repeat(1 << 20)),
+            "",
+            "",
+        ),
+        "digits",
+    );
+    refused(
+        program(
+            &format!("@name(\"{}\") const bit<8> x = y;", "s".repeat(4 << 20)),
+            "",
+            "",
+        ),
+        "y",
+    );
+}
+
+#[test]
+fn loops_over_huge_ranges() {
+    accepted(program(
+        "",
+        "",
+        "for (bit<32> i in 0 .. 0xffffffff) { meta.b = meta.b + i; }",
+    ));
+    refused(
+        program(
+            "",
+            "",
+            "for (int i in 0 .. (1 << 40)) { meta.b = meta.b + 1; }",
+        ),
+        "",
+    );
+    accepted(program(
+        "",
+        "",
+        "for (bit<32> i = 0; true; i = i + 1) { meta.b = i; }",
+    ));
+}
+
+#[test]
+fn many_states() {
+    let states = |n: usize| {
+        let mut text = "parser big(packet_in p) { state start { transition s0; }\n".to_owned();
+        text += &lines(n, |n, out| {
+            let _ = write!(out, "state s{n} {{ transition s{m}; }}", m = n + 1);
+        });
+        let _ = write!(text, "state s{n} {{ transition accept; }} }}");
+        text += "parser top(packet_in p); package S(top t); S(big()) main;";
+        one(format!("#include <core.p4>\n{text}"))
+    };
+    accepted(states(2000));
+    accepted(states(50_000));
+}
+
+#[test]
+fn tables() {
+    let table = |size: &str, entries: &str| {
+        program(
+            "",
+            &format!(
+                "action a(bit<8> x) {{ meta.a = x; }} table t {{ key = {{ meta.b: ternary; }} actions = {{ a; NoAction; }} size = {size}; {entries} }}"
+            ),
+            "t.apply();",
+        )
+    };
+    // Entries are what costs.
+    accepted(table("1 << 40", ""));
+    let entries = |n: usize| {
+        let entries = lines(n, line!("{n} &&& 0xffffffff: a(1);"));
+        format!("const entries = {{ {entries} }}")
+    };
+    accepted(table("1024", &entries(2000)));
+    let cost = cost(table("1024", &entries(60_000)));
+    println!(
+        "{} s, {} KiB, {:?}",
+        cost.seconds,
+        cost.peak >> 10,
+        cost.errors
+    );
+    cheap(&cost);
+    let ranges = program(
+        "",
+        "action a() { } table t { key = { meta.b: range; } actions = { a; } const entries = { 0 .. 0xffffffff: a(); 1 .. 0xfffffffe: a(); } }",
+        "t.apply();",
+    );
+    accepted(ranges);
+}
+
+#[test]
+fn deep_nesting() {
+    const N: usize = 100_000;
+    let deep = |text: String| refused(program("", "", &text), "more than 200 levels");
+    deep(format!("meta.a = {}1{};", "(".repeat(N), ")".repeat(N)));
+    deep(format!("meta.a = {}1;", "~".repeat(N)));
+    deep(format!("meta.a = 1{};", " + 1".repeat(N)));
+    deep(format!("meta.a = {}1;", "meta.c == 1 ? 1 : ".repeat(N)));
+    deep(format!("{}{}", "{".repeat(N), "}".repeat(N)));
+    deep(format!("{} meta.a = 1;", "if (meta.a == 1) ".repeat(N)));
+    deep(format!("{} {{}}", "if (meta.a == 1) {} else ".repeat(N)));
+    let nested = format!("{}bit<8>{}", "tuple<".repeat(N), ">".repeat(N));
+    refused(
+        program(&format!("typedef {nested} t;"), "", ""),
+        "more than 200 levels",
+    );
+    refused(one(format!("#if {}1\n#endif\n", "(".repeat(N))), "");
+    // As deep as it goes, twice: in expressions and in what calls them.
+    let chain = lines(250, |n, out| {
+        let _ = write!(out, "typedef t{n} t{m};", m = n + 1);
+    });
+    accepted(program(
+        &format!("typedef bit<8> t0;\n{chain}"),
+        "t250 x;",
+        "x = 1; meta.a = x;",
+    ));
+    let chain = lines(20_000, |n, out| {
+        let _ = write!(out, "struct s{m} {{ s{n} a; }}", m = n + 1);
+    });
+    refused(
+        program(
+            &format!("struct s0 {{ bit<8> a; }}\n{chain}"),
+            "s20000 x;",
+            "x = x;",
+        ),
+        "types nested more than 128 levels",
+    );
+    let chain = lines(20_000, |n, out| {
+        let _ = write!(out, "type t{n} t{m};", m = n + 1);
+    });
+    refused(
+        program(
+            &format!("typedef bit<8> t0;\n{chain}"),
+            "t20000 x;",
+            "x = x;",
+        ),
+        "types nested more than 128 levels",
+    );
+    let chain = lines(4000, |n, out| {
+        let _ = write!(out, "typedef tuple<t{n}> t{m};", m = n + 1);
+    });
+    refused(
+        program(
+            &format!("typedef bit<8> t0;\n{chain}"),
+            "t4000 x;",
+            "x = x;",
+        ),
+        "types nested more than 128 levels",
+    );
+    let chain = lines(20_000, |n, out| {
+        let _ = write!(
+            out,
+            "bit<8> f{m}(in bit<8> x) {{ return f{n}(x); }}",
+            m = n + 1
+        );
+    });
+    refused(
+        program(
+            &format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{chain}"),
+            "",
+            "meta.a = f20000(meta.a);",
+        ),
+        "more than 256 levels",
+    );
+    let chain = lines(2000, |n, out| {
+        let _ = write!(
+            out,
+            "control c{m}(inout bit<8> x) {{ c{n}() c; apply {{ c.apply(x); }} }}",
+            m = n + 1
+        );
+    });
+    refused(
+        program(
+            &format!("control c0(inout bit<8> x) {{ apply {{ }} }}\n{chain}"),
+            "c2000() c;",
+            "c.apply(meta.a);",
+        ),
+        "more than 256 levels",
+    );
+}
+
+#[test]
+fn macros_that_laugh() {
+    let mut text = "#define l0 lol lol lol lol lol lol lol lol lol lol\n".to_owned();
+    text += &lines(30, |n, out| {
+        let _ = write!(
+            out,
+            "#define l{m} l{n} l{n} l{n} l{n} l{n} l{n} l{n} l{n} l{n} l{n}",
+            m = n + 1
+        );
+    });
+    refused(one(text.clone() + "l30\n"), "macros expand to more than");
+    refused(
+        one(text + &"l4\n".repeat(10_000)),
+        "macros expand to more than",
+    );
+    let mut text = "#define f0(x) x x\n".to_owned();
+    text += &lines(60, |n, out| {
+        let _ = write!(out, "#define f{m}(x) f{n}(f{n}(x))", m = n + 1);
+    });
+    refused(one(text + "f60(a)\n"), "macros expand to more than");
+    let mut text = "#define s0(x) #x #x\n".to_owned();
+    text += &lines(60, |n, out| {
+        let _ = write!(out, "#define s{m}(x) s{n}(x x) s{n}(x x)", m = n + 1);
+    });
+    refused(one(text + "s60(a)\n"), "macros expand to more than");
+    // Names that hide many.
+    let chain = lines(20_000, |n, out| {
+        let _ = write!(out, "#define m{n} m{m} m{m}", m = n + 1);
+    });
+    refused(one(chain + "m0\n"), "");
+    let paste = format!(
+        "#define p(a, b) a ## b\n{}x{}\n",
+        "p(".repeat(5000),
+        ", y)".repeat(5000)
+    );
+    refused(one(paste), "");
+    let long = format!("#define f(x) x\nf({}", "(".repeat(1 << 20));
+    refused(one(long), "not closed");
+    let calls = format!("#define f(x) x\n{}", "f(\n".repeat(100_000));
+    refused(one(calls), "not closed");
+    // A call per line whose end is far away: each is looked for once.
+    let open = format!("#define f(x) x\n{}", "f f f f f f f f\n".repeat(50_000));
+    refused(one(open), "");
+}
+
+#[test]
+fn includes() {
+    let it = "#include \"a.p4\"\n#include \"a.p4\"\n";
+    refused(one(it), "more than 64 deep");
+    let mut files = one("#include \"f0\"\n");
+    for n in 0..40 {
+        files.insert(
+            &format!("f{n}"),
+            format!("#include \"f{m}\"\n#include \"f{m}\"\n", m = n + 1),
+        );
+    }
+    files.insert("f40", "const bit<8> x = 1;\n");
+    refused(files, "included");
+    let mut files = one("#include \"f0\"\n".repeat(64));
+    files.insert("f0", "// comment\n".repeat(100_000));
+    refused(files, "MiB");
+    refused(one(format!("#include \"{}\"\n", "../".repeat(300_000))), "");
+}
+
+#[test]
+fn lines_and_bytes() {
+    let text = lines(200_000, line!("#line {n} \"file{n}\""));
+    refused(one(text), "");
+    refused(one("#line 4294967295 \"x\"\n\n\n\nz".to_owned()), "");
+    refused(one("#line 99999999999999999999\n".to_owned()), "line");
+    refused(one("\0".repeat(1 << 20)), "");
+    refused(one(format!("/*{}", "*".repeat(8 << 20))), "not closed");
+    refused(one(format!("\"{}", "\\\"".repeat(4 << 20))), "not closed");
+    refused(one("/* ".repeat(1 << 20)), "not closed");
+    refused(one("\"\n".repeat(1 << 20)), "expected a declaration");
+    refused(one("\u{fffd}\u{202e}é".repeat(100_000)), "");
+    refused(one("a ".repeat(4 << 20)), "");
+    refused(one("@".repeat(1 << 20)), "");
+    refused(one("x".repeat(17 << 20)), "MiB");
+    refused(one("\n".repeat(12 << 20)), "more than 2097152 lines");
+    refused(one("#if 1\n".repeat(500_000)), "not closed");
+    refused(
+        one("const bit<8> x = 1;\n".repeat(200_000)),
+        "declared twice",
+    );
+}
