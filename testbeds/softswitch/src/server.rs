@@ -7,6 +7,7 @@ mod config;
 mod digests;
 mod errors;
 mod extension;
+mod local;
 mod op;
 mod packet;
 mod profiles;
@@ -40,6 +41,7 @@ const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub use extension::{connect as connect_extension, proto as weir};
+pub use local::Local;
 
 /// What the server needs to know.
 pub struct Config {
@@ -61,33 +63,8 @@ pub async fn serve(
     events: mpsc::Receiver<Event>,
     shutdown: watch::Sender<bool>,
 ) -> Result<(), ServeError> {
-    let mut pipelines = Pipelines::default();
-    let sdn = Sdn::new(config.port_names);
-    let lost = Arc::new(AtomicU64::new(0));
-    if let Some((program, device_config)) = config.program {
-        let loaded =
-            Loaded::of_program(&program, device_config, sdn.clone()).map_err(ServeError::P4Info)?;
-        let dataplane = program.dataplane;
-        driver
-            .run(move |core| {
-                core.save(dataplane);
-                core.commit();
-            })
-            .await?;
-        pipelines.committed = Some(loaded);
-    }
-    let service = Arc::new(Service {
-        loader: config.loader,
-        driver: driver.clone(),
-        arbitration: Mutex::new(Arbitration::new(config.device_id)),
-        clients: Mutex::new(BTreeMap::new()),
-        next_client: AtomicU64::new(0),
-        pipelines: RwLock::new(pipelines),
-        reads: Arc::new(Semaphore::new(read::READS)),
-        lost: Arc::clone(&lost),
-        sdn,
-        stop: shutdown.subscribe(),
-    });
+    let service = Service::new(config, &driver, shutdown.subscribe()).await?;
+    let lost = Arc::clone(&service.lost);
     let forward = tokio::spawn(stream::forward(Arc::clone(&service), events));
     let runtime = P4RuntimeServer::new(Endpoint(service))
         .max_decoding_message_size(MESSAGE_LIMIT)
@@ -157,6 +134,40 @@ struct Service {
 struct Endpoint(Arc<Service>);
 
 impl Service {
+    /// Over a packet loop that has no program yet.
+    async fn new(
+        config: Config,
+        driver: &driver::Handle,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Arc<Service>, ServeError> {
+        let mut pipelines = Pipelines::default();
+        let sdn = Sdn::new(config.port_names);
+        if let Some((program, device_config)) = config.program {
+            let loaded = Loaded::of_program(&program, device_config, sdn.clone())
+                .map_err(ServeError::P4Info)?;
+            let dataplane = program.dataplane;
+            driver
+                .run(move |core| {
+                    core.save(dataplane);
+                    core.commit();
+                })
+                .await?;
+            pipelines.committed = Some(loaded);
+        }
+        Ok(Arc::new(Service {
+            loader: config.loader,
+            driver: driver.clone(),
+            arbitration: Mutex::new(Arbitration::new(config.device_id)),
+            clients: Mutex::new(BTreeMap::new()),
+            next_client: AtomicU64::new(0),
+            pipelines: RwLock::new(pipelines),
+            reads: Arc::new(Semaphore::new(read::READS)),
+            lost: Arc::default(),
+            sdn,
+            stop,
+        }))
+    }
+
     fn arbitration(&self) -> MutexGuard<'_, Arbitration> {
         self.arbitration
             .lock()

@@ -238,6 +238,11 @@ impl Queues {
         self.next().map(|(free_ns, _)| free_ns)
     }
 
+    /// Packets that wait for any port.
+    pub(crate) fn waiting(&self) -> usize {
+        self.ports.values().map(|port| port.waiting).sum()
+    }
+
     /// And for which port: the one that is free first.
     fn next(&self) -> Option<(u64, u32)> {
         let waiting = self.ports.iter().filter(|(_, port)| port.waiting > 0);

@@ -66,6 +66,9 @@ impl DropReason {
 pub struct Stats {
     /// Packets handed to the switch.
     pub received: u64,
+    /// Packets that the switch made: clones and mirrors, copies of a multicast beyond the first, generated ones. Received and
+    /// made are as many as transmitted, dropped and waiting ([`crate::Switch::waiting`]).
+    pub made: u64,
     /// Packets queued for a port.
     pub transmitted: u64,
     /// Passes through the recirculation port.
@@ -97,6 +100,7 @@ impl Stats {
         // Named one by one, so that none is forgotten.
         let Stats {
             received,
+            made,
             transmitted,
             recirculated,
             parser_errors,
@@ -106,6 +110,7 @@ impl Stats {
             drops,
         } = more;
         self.received += received;
+        self.made += made;
         self.transmitted += transmitted;
         self.recirculated += recirculated;
         self.parser_errors += parser_errors;
@@ -115,6 +120,11 @@ impl Stats {
         for (mine, more) in self.drops.iter_mut().zip(drops) {
             *mine += more;
         }
+    }
+
+    /// A packet becomes so many copies; a list without any is a packet that is dropped, and counted there.
+    pub(crate) fn copied(&mut self, copies: usize) {
+        self.made += (copies as u64).saturating_sub(1);
     }
 
     pub(crate) fn drop(&mut self, reason: DropReason) {

@@ -214,6 +214,7 @@ impl Switch {
                 break;
             };
             self.core.start_event(due_ns);
+            self.core.stats.made += 1;
             self.arch.run(&mut self.core, due_ns, &job);
             self.core.finished(job);
             self.drain(due_ns);
@@ -290,6 +291,11 @@ impl Switch {
     /// Packets that wait on the recirculation link.
     pub fn recirculating(&self) -> usize {
         self.core.recirculating()
+    }
+
+    /// Packets that wait: on the recirculation link and in the egress queues.
+    pub fn waiting(&self) -> usize {
+        self.core.recirculating() + self.core.queues.waiting()
     }
 
     /// Changes which ports exist.

@@ -236,6 +236,7 @@ impl Psa {
 
     /// The clone carries the bytes that entered the parser, and is made even of a dropped packet.
     fn clone_to_egress(&self, core: &mut Core, now_ns: u64, id: u32, bytes: &[u8], passes: u32) {
+        core.stats.made += 1;
         let Some(session) = core.replication.session(id, core.config.cpu_port) else {
             core.stats.drop(DropReason::NoSession);
             return;
@@ -243,6 +244,7 @@ impl Psa {
         if session.replicas.is_empty() {
             core.stats.drop(DropReason::NoSession);
         }
+        core.stats.copied(session.replicas.len());
         let cut = session.cut(bytes);
         for replica in session.replicas.iter() {
             let copy = Copied {
@@ -270,6 +272,7 @@ impl Psa {
             core.stats.drop(DropReason::EmptyGroup);
             return;
         };
+        core.stats.copied(replicas.len());
         for replica in replicas.iter() {
             let copy = Copied {
                 path: Path::Multicast,
@@ -371,6 +374,7 @@ impl Psa {
 
         if x.clone.get(&core.frame) != 0 {
             let id = x.clone_session.get(&core.frame) as u32;
+            core.stats.made += 1;
             match core
                 .replication
                 .session(id, core.config.cpu_port)
@@ -378,6 +382,7 @@ impl Psa {
             {
                 None => core.stats.drop(DropReason::NoSession),
                 Some(session) => {
+                    core.stats.copied(session.replicas.len());
                     for replica in session.replicas.iter() {
                         if !core.is_port(replica.port) {
                             core.stats.drop(DropReason::InvalidPort);

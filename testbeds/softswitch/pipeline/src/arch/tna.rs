@@ -298,12 +298,15 @@ impl Tna {
         }
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         let mirrored = mirror.is_some();
+        // A packet that goes nowhere else has become its mirror.
+        let moved = mirrored && request.is_empty() && drop == 0;
+        core.stats.made += u64::from(mirrored && !moved);
         if let Some((session, mut header)) = mirror {
             header.extend_from_slice(arrival.bytes);
             self.mirror(core, now_ns, session, &header, arrival.passes);
         }
         if request.is_empty() {
-            if !mirrored || drop != 0 {
+            if !moved {
                 core.stats.drop(DropReason::Ingress);
             }
             return;
@@ -335,6 +338,7 @@ impl Tna {
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         if let (Some((session, mut header)), 0) = (mirror, drop & 4) {
             header.extend_from_slice(&out);
+            core.stats.made += 1;
             let job = Job {
                 path: Path::CloneE2e,
                 class: session,

@@ -128,6 +128,7 @@ impl V1model {
         let (clone, clone_list) = (request(x.requests.clone), request(x.requests.clone_list));
         let resubmit = request(x.requests.resubmit);
         if let Some(session) = clone.checked_sub(1) {
+            core.stats.made += 1;
             self.ingress_clone(core, now_ns, session, clone_list, port, packet);
         }
         let frame = &mut core.frame;
@@ -241,6 +242,7 @@ impl V1model {
 
     /// Egress for each replica, all from the frame as it is now.
     fn copies(&self, core: &mut Core, now_ns: u64, replicas: &[Replica], packet: Packet<'_>) {
+        core.stats.copied(replicas.len());
         if let [replica] = replicas {
             return self.to_egress(core, now_ns, *replica, packet);
         }
@@ -334,6 +336,7 @@ impl V1model {
         );
         let payload = packet.cursor.div_ceil(8).min(packet.bytes.len());
         if let Some(session) = clone.checked_sub(1) {
+            core.stats.made += 1;
             let job = Job {
                 path: Path::CloneE2e,
                 port: u32::try_from(session).unwrap_or(u32::MAX),

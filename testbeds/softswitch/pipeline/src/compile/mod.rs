@@ -382,9 +382,14 @@ impl<'p> Compiler<'p> {
 
     fn mark(&mut self, mark: impl FnOnce() -> Mark) -> Result<()> {
         if self.trace {
-            let i = self.code.marks.len() as u32;
-            self.code.marks.push(mark());
-            self.op(Op::Trace(i))?;
+            // What is told alike is one mark: both executors name it by its first place.
+            let mark = mark();
+            let known = self.code.marks.iter().position(|m| *m == mark);
+            let i = known.unwrap_or(self.code.marks.len());
+            if known.is_none() {
+                self.code.marks.push(mark);
+            }
+            self.op(Op::Trace(i as u32))?;
         }
         Ok(())
     }

@@ -41,13 +41,13 @@ impl AddAssign for CounterValue {
 }
 
 impl CounterValue {
-    /// One packet more.
+    /// One packet more. Behind the largest number comes 0, as in hardware: the control plane may have set any.
     pub fn add(&mut self, kind: Kind, bytes: u64) {
         if kind.packets {
-            self.packets += 1;
+            self.packets = self.packets.wrapping_add(1);
         }
         if kind.bytes {
-            self.bytes += bytes;
+            self.bytes = self.bytes.wrapping_add(bytes);
         }
     }
 }
@@ -74,5 +74,24 @@ impl Counter {
         {
             cell.add(kind, bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_is_full_begins_anew() {
+        let mut value = CounterValue {
+            packets: u64::MAX,
+            bytes: u64::MAX - 9,
+        };
+        let kind = Kind {
+            packets: true,
+            bytes: true,
+        };
+        value.add(kind, 64);
+        assert_eq!((value.packets, value.bytes), (0, 54));
     }
 }

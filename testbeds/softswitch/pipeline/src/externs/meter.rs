@@ -138,8 +138,8 @@ impl Cell {
     pub fn mark(&mut self, before: u64, now_ns: u64, units: u64, bytes: u64) -> u64 {
         let colour = self.colour(before, now_ns, units);
         let count = &mut self.counts[colour as usize];
-        count.packets += 1;
-        count.bytes += bytes;
+        count.packets = count.packets.wrapping_add(1);
+        count.bytes = count.bytes.wrapping_add(bytes);
         colour
     }
 
@@ -151,7 +151,9 @@ impl Cell {
         let elapsed = u128::from(now_ns.saturating_sub(self.updated_ns));
         self.updated_ns = now_ns.max(self.updated_ns);
         let fill = |tokens: u128, rate: u64, burst: u64| {
-            (tokens + elapsed * u128::from(rate)).min(u128::from(burst) * SCALE)
+            tokens
+                .saturating_add(elapsed * u128::from(rate))
+                .min(u128::from(burst) * SCALE)
         };
         self.committed = fill(self.committed, config.cir, config.cburst);
         self.peak = fill(self.peak, config.pir, config.pburst);
@@ -172,6 +174,19 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_numbers_are_borne() {
+        let config = MeterConfig {
+            cir: u64::MAX,
+            cburst: u64::MAX,
+            pir: u64::MAX,
+            pburst: u64::MAX,
+        };
+        let mut cell = Cell::new(Some(config), 0);
+        assert_eq!(cell.mark(GREEN, u64::MAX, 1, u64::MAX), GREEN);
+        assert_eq!(cell.mark(GREEN, u64::MAX, u64::MAX, u64::MAX), RED);
+    }
 
     #[test]
     fn a_burst_turns_yellow_then_red_and_recovers() {

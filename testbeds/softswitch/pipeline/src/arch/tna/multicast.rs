@@ -104,7 +104,9 @@ impl Tna {
             passes,
             ..Copied::default()
         };
+        let mut made = 0;
         if let Some(port) = request.unicast {
+            made += 1;
             let deflects = request.deflects;
             let copy = Copied {
                 port,
@@ -118,6 +120,7 @@ impl Tna {
             if copies.is_none() {
                 core.stats.drop(DropReason::EmptyGroup);
             }
+            made += copies.as_ref().map_or(1, Vec::len);
             for copy in copies.unwrap_or_default() {
                 self.enqueue(core, now_ns, copy, bytes);
             }
@@ -125,6 +128,7 @@ impl Tna {
         if request.copy_to_cpu {
             let port = core.tofino.cpu_port(core.config.cpu_port);
             let cos = request.cos_for_cpu;
+            made += 1;
             let copy = Copied {
                 port,
                 cos,
@@ -133,6 +137,11 @@ impl Tna {
             };
             self.enqueue(core, now_ns, copy, bytes);
         }
+        // Nothing was asked for, or exclusions pruned it.
+        if made == 0 {
+            core.stats.drop(DropReason::EmptyGroup);
+        }
+        core.stats.copied(made);
     }
 
     /// A mirrored packet, its header in front.
@@ -183,6 +192,7 @@ impl Tna {
             core.stats.drop(DropReason::NoSession);
             return;
         };
+        core.stats.copied(session.replicas.len());
         for replica in session.replicas.iter() {
             let copy = Copied {
                 port: core.tofino.port_of(replica.port, core.config.cpu_port),

@@ -1,0 +1,7 @@
+#![no_main]
+//! Frames, entries and time into programs of one architecture.
+
+#[path = "../src/packets.rs"]
+mod packets;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| packets::run(parser_gen::Arch::Psa, data));
