@@ -3,16 +3,17 @@
 //! What a parameter may stand for is known once everything is elaborated: the objects that some call hands over. Then
 //! the parameter becomes a number, and a method call on it a `switch` over these objects, so that targets never see it.
 
+use super::Output;
 use super::instantiate::is_packet;
-use super::{MAX_WORK, Output};
 use crate::ir::{
     Arg, Block, Const, ControlId, Expr, ExprKind, ExternId, FunctionId, LValue, Param, ParserId,
     Stmt, StmtKind, Type, Var, VarId,
 };
+use crate::limits::LIMITS;
 use num_bigint::BigUint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Above every [`ExternId`]: there are at most [`super::MAX_INSTANCES`] objects.
+/// Above every [`ExternId`]: there are at most [`crate::Limits::instances`] objects.
 const PARAMETER: u32 = 1 << 31;
 
 /// The object that a variable of the unit holds, until [`resolve`].
@@ -327,7 +328,7 @@ impl Rewrite<'_> {
         let empty = BTreeSet::new();
         let objects = self.held.0.get(&(unit, var)).unwrap_or(&empty);
         self.made += objects.len() as u64;
-        if self.made > MAX_WORK / 64 {
+        if self.made > LIMITS.work / 8 {
             return Err(TooMany);
         }
         let span = stmt.span;
