@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod fuzz;
 mod packages;
 mod test;
 
@@ -23,6 +24,8 @@ enum Command {
     Bench(bench::Args),
     /// Run p4c's own tests, from a checkout of it, against our compiler and switch
     Conformance(conformance::Args),
+    /// Run the fuzz targets, which want cargo-fuzz and a nightly toolchain
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
