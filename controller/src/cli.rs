@@ -14,6 +14,10 @@ pub struct Cli {
     /// What to do
     #[command(subcommand)]
     pub command: Command,
+    /// Say more on standard error: -v what is going on, -vv also what is of use to developers; RUST_LOG=FILTER, such as
+    /// softswitch=debug, overrides it. Without: warnings
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could not run.";

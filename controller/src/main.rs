@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod demo;
 mod experiment;
+mod log;
 mod progress;
 mod report;
 mod scenario_run;
@@ -15,6 +16,7 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    log::to_stderr(cli.verbose);
     // Commands that build networks re-execute this process in namespaces of their own, before any thread exists.
     match cli.command {
         Command::Demo(args) => commands::demo::main(&args),

@@ -1,0 +1,151 @@
+//! `weir switch`, the real binary, on a veth pair in a user and network namespace of the test's own: the test runs itself again
+//! under `unshare`, and the namespace goes with the process.
+
+mod support;
+
+use softswitch::ports;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use support::*;
+
+const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
+
+/// Sends what comes to port 1 back if the table says so; an undefined value decides that, and a register counts.
+const PROGRAM: &str = "
+#include <core.p4>
+#include <v1model.p4>
+header ethernet_h { bit<48> dst; bit<48> src; bit<16> type; }
+struct headers_t { ethernet_h ethernet; }
+struct metadata_t {}
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t s) {
+    state start { packet.extract(hdr.ethernet); transition accept; }
+}
+control V(inout headers_t hdr, inout metadata_t meta) { apply {} }
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t s) {
+    register<bit<32>>(1) seen;
+    action back() { s.egress_spec = s.ingress_port; }
+    action drop() { mark_to_drop(s); }
+    table types {
+        key = { hdr.ethernet.type: exact; }
+        actions = { back; drop; }
+        default_action = drop();
+        const entries = { 0x88b5: back(); }
+    }
+    apply {
+        bit<32> count;
+        seen.read(count, 0);
+        seen.write(0, count + 1);
+        bit<8> never_set;
+        if (never_set == 7) { hdr.ethernet.src = 0; }
+        types.apply();
+    }
+}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t s) { apply {} }
+control U(inout headers_t hdr, inout metadata_t meta) { apply {} }
+control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); } }
+V1Switch(P(), V(), I(), E(), U(), D()) main;
+";
+
+/// Ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn command(line: &str) {
+    let mut words = line.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).status();
+    assert!(status.unwrap().success(), "{line}");
+}
+
+#[test]
+fn a_packet_is_explained_and_warnings_are_seen() {
+    let test = "a_packet_is_explained_and_warnings_are_seen";
+    if !has_namespaces(test) || !has_program(test, "ip") {
+        return;
+    }
+    if std::env::var_os(INSIDE).is_none() {
+        let inside = Command::new("unshare")
+            .arg("-rn")
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&inside.stdout);
+        let err = String::from_utf8_lossy(&inside.stderr);
+        assert!(
+            inside.status.success() && out.contains("1 passed"),
+            "{out}{err}"
+        );
+        return;
+    }
+    command("ip link add s1 type veth peer name h1");
+    for name in ["s1", "h1"] {
+        // Nothing else speaks on them.
+        std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1").unwrap();
+        command(&format!("ip link set {name} up"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("back.p4"), PROGRAM).unwrap();
+    let line =
+        "switch back.p4 -i 1@s1 --grpc-server-addr 127.0.0.1:0 --trace=json --poison --workers 2";
+    let args: Vec<&str> = line.split_whitespace().collect();
+    let mut switch = weir(folder.path(), &args);
+    switch
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut switch = Running(switch.spawn().unwrap());
+    let mut lines = BufReader::new(switch.0.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(
+        first.starts_with("device 0: P4Runtime at 127.0.0.1:"),
+        "{first}"
+    );
+
+    let mut frame = vec![2; 12];
+    frame.extend([0x88, 0xb5]);
+    frame.resize(60, 0x5a);
+    let mut host = ports::open("h1", ports::Options::default()).unwrap().port;
+    host.send(&frame).unwrap();
+    assert_eq!(host.flush().unwrap(), 0);
+    let mut events: Vec<serde_json::Value> = Vec::new();
+    while events
+        .last()
+        .is_none_or(|event| event["event"] != "transmit")
+    {
+        let line = lines.next().expect("the switch runs").unwrap();
+        events.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}")));
+    }
+    let of = |kind: &str| events.iter().find(|event| event["event"] == kind);
+    assert_eq!(of("received").unwrap()["port"], 1);
+    let table = of("table").unwrap();
+    assert_eq!(table["table"], "I.types");
+    assert_eq!(
+        table["line"],
+        1 + PROGRAM
+            .lines()
+            .position(|l| l.contains("types.apply"))
+            .unwrap()
+    );
+    let undefined = of("undefined").unwrap();
+    assert!(
+        undefined["what"].as_str().unwrap().contains("never_set"),
+        "{undefined}"
+    );
+    assert_eq!(of("transmit").unwrap()["port"], 1);
+
+    command(&format!("kill -TERM {}", switch.0.id()));
+    assert_eq!(switch.0.wait().unwrap().code(), Some(PASSED));
+    let mut said = String::new();
+    let mut stderr = switch.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    assert!(said.contains("WARN"), "{said}");
+    let reason = "the program runs on one worker, not 2: register I.seen is written by packets";
+    assert!(said.contains(reason), "{said}");
+}
