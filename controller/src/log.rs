@@ -1,5 +1,6 @@
 //! Where warnings of the running parts (switch, agents) go: standard error.
 
+use std::io::IsTerminal;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -9,7 +10,9 @@ use tracing_subscriber::prelude::*;
 pub fn to_stderr(verbose: u8) {
     let asked = std::env::var("RUST_LOG").ok();
     let (filter, misspelt) = filter(asked.as_deref(), verbose);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     tracing_subscriber::registry()
         .with(lines)
         .with(filter)

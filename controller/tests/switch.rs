@@ -6,6 +6,7 @@ mod support;
 use softswitch::ports;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use support::*;
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
@@ -112,8 +113,15 @@ fn a_packet_is_explained_and_warnings_are_seen() {
     frame.extend([0x88, 0xb5]);
     frame.resize(60, 0x5a);
     let mut host = ports::open("h1", ports::Options::default()).unwrap().port;
-    host.send(&frame).unwrap();
-    assert_eq!(host.flush().unwrap(), 0);
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let sender = std::thread::spawn(move || {
+        // The switch says that it serves before its program runs.
+        while is_done.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            host.send(&frame).unwrap();
+            host.flush().unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
     let mut events: Vec<serde_json::Value> = Vec::new();
     while events
         .last()
@@ -122,6 +130,8 @@ fn a_packet_is_explained_and_warnings_are_seen() {
         let line = lines.next().expect("the switch runs").unwrap();
         events.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}")));
     }
+    drop(done);
+    sender.join().unwrap();
     let of = |kind: &str| events.iter().find(|event| event["event"] == kind);
     assert_eq!(of("received").unwrap()["port"], 1);
     let table = of("table").unwrap();
