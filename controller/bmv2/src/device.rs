@@ -277,6 +277,16 @@ impl Device {
                 let what = "way to read groups and sessions back by number";
                 return Err(TranslateError::Unsupported(what.to_owned()).into());
             }
+            Query::Meter { .. }
+            | Query::DirectCounters { .. }
+            | Query::DirectMeters { .. }
+            | Query::Members { .. }
+            | Query::Groups { .. }
+            | Query::ValueSet { .. }
+            | Query::Digest { .. } => {
+                let what = "way to read meters, direct counters, action profiles, value sets and digests that weir uses";
+                return Err(TranslateError::Unsupported(what.to_owned()).into());
+            }
         }
         Ok(())
     }

@@ -223,7 +223,19 @@ pub fn calls(program: &Program, update: UpdateType, item: &Item) -> Result<Vec<C
             };
             Ok(cells.map(call).collect())
         }
+        Item::IndirectEntry { .. } | Item::Member { .. } | Item::Group { .. } => {
+            unsupported("action profiles")
+        }
+        Item::Meter { .. } | Item::DirectMeter { .. } => unsupported("meters"),
+        Item::DirectCounter { .. } => unsupported("direct counters"),
+        Item::ValueSet { .. } => unsupported("value sets"),
+        Item::Digest { .. } => unsupported("digests"),
     }
+}
+
+fn unsupported(kind: &str) -> Result<Vec<Call>> {
+    let what = format!("way to write {kind} that weir uses");
+    Err(TranslateError::Unsupported(what))
 }
 
 fn unknown(kind: &'static str, name: &str) -> TranslateError {

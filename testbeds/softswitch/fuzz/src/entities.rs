@@ -4,6 +4,7 @@ use arbitrary::{Result, Unstructured};
 use p4rt::config::{self, P4Info, match_field};
 use p4rt::v1;
 use prost::Message as _;
+use prost::bytes::Bytes;
 use v1::entity::Entity as Kind;
 use v1::field_match::{self, FieldMatchType};
 use v1::packet_replication_engine_entry::Type as Replication;
@@ -17,7 +18,7 @@ pub fn all() -> Vec<v1::Entity> {
     let table = |default| v1::TableEntry {
         is_default_action: default,
         counter_data: Some(v1::CounterData::default()),
-        meter_config: Some(v1::MeterConfig::default()),
+        meter_config: Some(Box::default()),
         ..v1::TableEntry::default()
     };
     let replication = |kind| {
@@ -157,9 +158,9 @@ pub fn normal(entity: &v1::Entity) -> Option<(Vec<u8>, Vec<u8>)> {
     ))
 }
 
-fn shortest(bytes: &[u8]) -> Vec<u8> {
+fn shortest(bytes: &Bytes) -> Bytes {
     let zeroes = bytes.iter().take_while(|b| **b == 0).count();
-    bytes[zeroes.min(bytes.len().saturating_sub(1))..].to_vec()
+    bytes.slice(zeroes.min(bytes.len().saturating_sub(1))..)
 }
 
 fn normal_action(action: &v1::Action) -> v1::Action {
@@ -232,8 +233,8 @@ fn action(info: &P4Info, ids: &[u32], input: &mut Unstructured<'_>) -> Result<v1
             params.push(v1::action::Param {
                 param_id: param.id,
                 value: match param.bitwidth {
-                    0 => input.choose(&[&b"one"[..], b"red", b"", b"x"])?.to_vec(),
-                    width => bytes(width, input)?,
+                    0 => Bytes::from_static(input.choose(&[&b"one"[..], b"red", b"", b"x"])?),
+                    width => bytes(width, input)?.into(),
                 },
             });
         }
@@ -260,7 +261,7 @@ fn field(spec: &config::MatchField, input: &mut Unstructured<'_>) -> Result<v1::
     };
     let matched = match match_field::MatchType::try_from(kind) {
         Ok(match_field::MatchType::Lpm) => FieldMatchType::Lpm(field_match::Lpm {
-            value: exact,
+            value: exact.into(),
             prefix_len: input.int_in_range(-1..=width + 1)?,
         }),
         Ok(match_field::MatchType::Ternary) => {
@@ -269,16 +270,21 @@ fn field(spec: &config::MatchField, input: &mut Unstructured<'_>) -> Result<v1::
             if value.len() == mask.len() {
                 value.iter_mut().zip(&mask).for_each(|(v, m)| *v &= m);
             }
-            FieldMatchType::Ternary(field_match::Ternary { value, mask })
+            FieldMatchType::Ternary(field_match::Ternary {
+                value: value.into(),
+                mask: mask.into(),
+            })
         }
         Ok(match_field::MatchType::Range) => FieldMatchType::Range(field_match::Range {
-            low: exact,
-            high: bytes(width, input)?,
+            low: exact.into(),
+            high: bytes(width, input)?.into(),
         }),
-        Ok(match_field::MatchType::Optional) => {
-            FieldMatchType::Optional(field_match::Optional { value: exact })
-        }
-        _ => FieldMatchType::Exact(field_match::Exact { value: exact }),
+        Ok(match_field::MatchType::Optional) => FieldMatchType::Optional(field_match::Optional {
+            value: exact.into(),
+        }),
+        _ => FieldMatchType::Exact(field_match::Exact {
+            value: exact.into(),
+        }),
     };
     Ok(v1::FieldMatch {
         field_id: spec.id,
@@ -343,7 +349,7 @@ fn table_entry(info: &P4Info, input: &mut Unstructured<'_>) -> Result<v1::TableE
         is_default_action: default,
         idle_timeout_ns: *input.choose(&[0, 0, 0, 0, 1, -1, i64::MAX])?,
         metadata: input.choose(&[&b""[..], b"", b"m"])?.to_vec(),
-        meter_config: meter_config(input)?,
+        meter_config: meter_config(input)?.map(Box::new),
         counter_data: counter_data(input)?,
         ..v1::TableEntry::default()
     })
@@ -483,15 +489,15 @@ pub fn entity(info: &P4Info, input: &mut Unstructured<'_>) -> Result<v1::Entity>
         10 => {
             let entry = Some(table_entry(info, input)?);
             match input.arbitrary()? {
-                true => Kind::DirectCounterEntry(v1::DirectCounterEntry {
+                true => Kind::DirectCounterEntry(Box::new(v1::DirectCounterEntry {
                     table_entry: entry,
                     data: counter_data(input)?,
-                }),
-                false => Kind::DirectMeterEntry(v1::DirectMeterEntry {
+                })),
+                false => Kind::DirectMeterEntry(Box::new(v1::DirectMeterEntry {
                     table_entry: entry,
                     config: meter_config(input)?,
                     counter_data: None,
-                }),
+                })),
             }
         }
         11 => {
