@@ -134,7 +134,7 @@ fn a_packet_is_resubmitted_once_with_eight_bytes() {
     );
     let learnt: Vec<_> = std::iter::from_fn(|| switch.poll_digest()).collect();
     assert_eq!(learnt.len(), 2, "the digest goes in both passes");
-    assert_eq!(learnt[0].fields, [8]);
+    assert_eq!(learnt[0].fields, [1, 8], "a header: valid, then its field");
 }
 
 #[test]
