@@ -2,8 +2,8 @@
 //! batches of frames, so a command is atomic for the data plane.
 //!
 //! Where several [`Workers`] are asked for, each has a thread, ports and a program of its own over the same tables, and frames
-//! for the port of another cross to it ([`crossing`]). Commands run on the first worker's thread, while no other runs
-//! ([`fleet`]), so a command is atomic for all of them. A program whose packets write registers, say, runs on the first
+//! for the port of another cross to it (`crossing`). Commands run on the first worker's thread, while no other runs
+//! (`fleet`), so a command is atomic for all of them. A program whose packets write registers, say, runs on the first
 //! worker alone, and all ports are there then.
 //!
 //! A turn takes a batch from each port that has frames, runs each frame to completion, and flushes what the program has
