@@ -1,8 +1,8 @@
 //! A program as a graph: the states of its parsers, the tables, calls and branches of its controls. Written in DOT for
 //! Graphviz, or drawn as SVG by ourselves.
 //!
-//! [`build`] walks the IR; [`dot`](self::dot()) prints. For SVG, [`layers`] puts a cluster's nodes one below the other and
-//! orders each layer (after Sugiyama, Tagawa and Toda, 1981), [`place`] gives coordinates, and [`svg`](self::svg())
+//! `build` walks the IR; `dot`(self::dot()) prints. For SVG, `layers` puts a cluster's nodes one below the other and
+//! orders each layer (after Sugiyama, Tagawa and Toda, 1981), `place` gives coordinates, and `svg`(self::svg())
 //! draws.
 
 mod build;

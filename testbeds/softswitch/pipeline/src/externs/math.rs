@@ -1,6 +1,6 @@
 //! The math unit of a stateful ALU (TNA 7.13.1.1): an approximation of x, x², √x and their inverses by a table of 16 bytes.
 //!
-//! The operand is brought to the form i / 8 · 2^e, i of 4 bits; the result is data[i] · 2^(f(e) + scale), where f(e) is e, 2e or
+//! The operand is brought to the form i / 8 · 2^e, i of 4 bits; the result is `data[i]` · 2^(f(e) + scale), where f(e) is e, 2e or
 //! e / 2, negated for inverses. For roots e is even, and i may begin at 4. What does not fit the result's type is cut off.
 
 /// A configured unit.
