@@ -13,7 +13,7 @@
 
 use super::effects::{Access, effects, is_pure, one_result, operands_mut, result_mut};
 use super::tidy::{follows, landings};
-use crate::op::{Code, Op, Slot, Target};
+use crate::op::{Apply, Code, Op, Slot, Target};
 
 /// Copies that are kept in mind at a time.
 const COPIES: usize = 32;
@@ -29,9 +29,16 @@ pub(super) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let landed = landings(code, kept);
     forwards(code, kept, &landed);
     let last_reads = Backwards::new(code, slots).run(code, kept, &landed);
+    let ways = ways(code, kept);
     for at in 0..code.ops.len() {
-        if let (true, Op::Apply(i)) = (kept[at], code.ops[at]) {
-            hand_over(code, kept, &landed, &last_reads, i as usize);
+        let Op::Apply(i) = code.ops[at] else { continue };
+        for action in 0..code.applies[i as usize].targets.len() {
+            let start = code.applies[i as usize].targets[action] as usize;
+            let before = (0..start).rev().find(|at| kept[*at]);
+            let only = ways[start] == 1 && before.is_some_and(|at| !follows(&code.ops[at]));
+            if kept[at] && only {
+                hand_over(code, kept, &landed, &last_reads, (i as usize, action));
+            }
         }
     }
 }
@@ -210,16 +217,25 @@ impl Backwards {
         if !follows(op) {
             live.0.fill(0);
         }
-        let mut join = |to: &Target| {
-            // A label of a loop that was not looked at yet comes in the next pass.
-            if let Some(Some(set)) = self.at_label.get(*to as usize) {
-                live.join(set);
-            }
-        };
-        op.target().iter().for_each(&mut join);
+        // A label of a loop that was not looked at yet comes in the next pass.
+        let at_label = |to: Target| self.at_label.get(to as usize)?.as_ref();
+        if let Some(set) = op.target().and_then(at_label) {
+            live.join(set);
+        }
         if let Op::Apply(i) = op {
             let apply = &code.applies[*i as usize];
-            apply.targets.iter().chain([&apply.end]).for_each(join);
+            if let Some(set) = at_label(apply.end) {
+                live.join(set);
+            }
+            for (to, params) in apply.targets.iter().zip(&apply.params) {
+                let Some(set) = at_label(*to) else { continue };
+                // On this way they have been written.
+                let mut set = set.clone();
+                for param in params {
+                    set.change(self.places(*param, 1), false);
+                }
+                live.join(&set);
+            }
         }
     }
 
@@ -251,7 +267,10 @@ impl Backwards {
         {
             return true;
         }
-        let mut read = !is_pure(op);
+        if !is_pure(op) {
+            return false;
+        }
+        let mut read = false;
         effects(code, op, &mut |access, slot, n| {
             if access != Access::Read {
                 read |= slot < self.first || self.places(slot, n).any(|at| live.has(at));
@@ -285,69 +304,59 @@ fn made_in_place(code: &mut Code, kept: &[bool], landed: &[bool], at: usize) -> 
     false
 }
 
-/// Has a table hand over parameters where its actions begin by copying them.
+/// Has a table hand over parameters where an action, which nothing else leads to, begins by copying them.
 fn hand_over(
     code: &mut Code,
     kept: &mut [bool],
     landed: &[bool],
     last_reads: &[bool],
-    apply: usize,
+    (apply, action): (usize, usize),
 ) {
-    for action in 0..code.applies[apply].targets.len() {
-        let this = &code.applies[apply];
-        let start = this.targets[action];
-        let told = [this.hit, this.action_run, this.colour];
-        if !only_from(code, kept, start, apply) {
-            continue;
-        }
-        let mut params = this.params[action].clone();
-        // Of instructions that stay before, what they touch.
-        let mut touched: Vec<Slot> = Vec::new();
-        let mut at = start as usize;
-        while let Some(op) = code.ops.get(at) {
-            if kept[at] {
-                let Op::Mov { d, s } = *op else { break };
-                let place = params.iter().position(|p| *p == s);
-                let free = !touched.contains(&d)
-                    && !touched.contains(&s)
-                    && !told.contains(&Some(d))
-                    && !params.contains(&d);
-                match place {
-                    Some(place) if free && last_reads[at] => {
-                        params[place] = d;
-                        kept[at] = false;
-                    }
-                    _ => touched.extend([d, s]),
+    let this = &code.applies[apply];
+    let start = this.targets[action];
+    let told = [this.hit, this.action_run, this.colour];
+    let mut params = this.params[action].clone();
+    // Of instructions that stay before, what they touch.
+    let mut touched: Vec<Slot> = Vec::new();
+    let mut at = start as usize;
+    while let Some(op) = code.ops.get(at) {
+        if kept[at] {
+            let Op::Mov { d, s } = *op else { break };
+            let place = params.iter().position(|p| *p == s);
+            let free = !touched.contains(&d)
+                && !touched.contains(&s)
+                && !told.contains(&Some(d))
+                && !params.contains(&d);
+            match place {
+                Some(place) if free && last_reads[at] => {
+                    params[place] = d;
+                    kept[at] = false;
                 }
-            }
-            at += 1;
-            if landed.get(at) != Some(&false) {
-                break;
+                _ => touched.extend([d, s]),
             }
         }
-        code.applies[apply].params[action] = params;
+        at += 1;
+        if landed.get(at) != Some(&false) {
+            break;
+        }
     }
+    code.applies[apply].params[action] = params;
 }
 
-/// Whether nothing but this one way of this table leads to a place.
-fn only_from(code: &Code, kept: &[bool], to: Target, apply: usize) -> bool {
-    let ways = |i: usize| {
-        let apply = &code.applies[i];
-        apply
-            .targets
-            .iter()
-            .chain([&apply.end])
-            .filter(|t| **t == to)
-            .count()
-    };
-    let others = (0..code.applies.len()).filter(|i| *i != apply);
-    let jumps = |(at, op): (usize, &Op)| kept[at] && op.target() == Some(to);
-    let before = (0..to as usize).rev().find(|at| kept[*at]);
-    ways(apply) == 1
-        && others.map(ways).sum::<usize>() == 0
-        && !code.ops.iter().enumerate().any(jumps)
-        && before.is_some_and(|at| !follows(&code.ops[at]))
-        && !code.entries.contains(&to)
+/// How many ways that are no step from the instruction before lead to each place.
+fn ways(code: &Code, kept: &[bool]) -> Vec<u32> {
+    let mut ways = vec![0; code.ops.len() + 1];
+    let jumps = code.ops.iter().zip(kept).filter(|(_, kept)| **kept);
+    let jumps = jumps.filter_map(|(op, _)| op.target());
+    let applied = |apply: &Apply| apply.targets.iter().copied().chain([apply.end]).collect();
+    let applied = code
+        .applies
+        .iter()
+        .flat_map(|a| -> Vec<Target> { applied(a) });
+    for to in jumps.chain(applied).chain(code.entries.iter().copied()) {
+        ways[to as usize] += 1;
+    }
+    ways
 }
 
 #[cfg(test)]
