@@ -1,47 +1,104 @@
-//! What the switch asks of a loaded program: packets in virtual time, and its state for the control plane.
+//! A loaded program as the packet loop sees it: packets in virtual time, and its state for the control plane.
 
+use crate::trace::{Form, render};
 use p4lang::p4info::P4Info;
-use pipeline::{DigestMessage, EntryState, Switch};
+use pipeline::{DigestMessage, EntryState, Switch, Transmit};
+use std::io::{IsTerminal, Write};
 
-/// A frame that leaves the program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transmit {
-    /// Egress port, also the CPU port.
-    pub port: u32,
-    /// The frame, without FCS.
-    pub frame: Vec<u8>,
+/// A program in execution. Pure but for what it prints: it knows no clock and no port; `now_ns` counts from an origin of
+/// the caller's.
+pub struct Dataplane {
+    switch: Switch,
+    /// How what it tells of packets is printed.
+    told: Option<Form>,
+    /// The same for other workers.
+    siblings: Vec<Switch>,
 }
 
-/// A program in execution. Pure: it knows no clock and no port; `now_ns` counts from an origin of the caller's.
-pub trait Dataplane: Send {
-    /// Processes a frame.
-    fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]);
-    /// Does what was due by `now_ns`.
-    fn handle_timeout(&mut self, now_ns: u64);
-    /// When something will be due.
-    fn poll_timeout(&self) -> Option<u64>;
-    /// The next frame to send.
-    fn poll_transmit(&mut self) -> Option<Transmit>;
-    /// Takes the buffer of a sent frame back.
-    fn recycle(&mut self, frame: Vec<u8>) {
-        drop(frame);
+impl Dataplane {
+    /// Runs `switch`; what it tells is printed in a form, if there is one. `siblings` are for other workers.
+    pub(crate) fn new(switch: Switch, told: Option<Form>, siblings: Vec<Switch>) -> Self {
+        Self {
+            switch,
+            told,
+            siblings,
+        }
     }
+
+    /// Processes a frame.
+    pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
+        self.switch.handle_packet(now_ns, port, frame);
+        self.print_events();
+    }
+
+    /// Does what was due by `now_ns`.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.switch.handle_timeout(now_ns);
+        self.print_events();
+    }
+
+    /// When something will be due.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.switch.poll_timeout()
+    }
+
+    /// The next frame to send, also to the CPU port.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.switch.poll_transmit()
+    }
+
+    /// Takes the buffer of a sent frame back.
+    pub fn recycle(&mut self, frame: Vec<u8>) {
+        self.switch.recycle(frame);
+    }
+
     /// Frames that ended in the program, by reason, in order of the reason.
-    fn drops(&self) -> Vec<(String, u64)>;
+    pub fn drops(&self) -> impl Iterator<Item = (String, u64)> {
+        let drops = self.switch.stats().drops();
+        drops
+            .filter(|(_, frames)| *frames > 0)
+            .map(|(reason, frames)| (reason.name().to_owned(), frames))
+    }
 
     /// The next thing that the control plane is told of, apart from packets.
-    fn poll_event(&mut self) -> Option<Event>;
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some((table, entry)) = self.switch.poll_idle() {
+            return Some(Event::Idle(table, Box::new(entry)));
+        }
+        self.switch.poll_digest().map(Event::Digest)
+    }
 
     /// The same program for other workers, where it can run on several: their switches are siblings of this one's
     /// ([`Switch::sibling`]). They are given away once.
-    fn take_siblings(&mut self) -> Vec<Box<dyn Dataplane>> {
-        Vec::new()
+    pub fn take_siblings(&mut self) -> Vec<Dataplane> {
+        let told = self.told;
+        let siblings = std::mem::take(&mut self.siblings).into_iter();
+        siblings
+            .map(|switch| Self::new(switch, told, Vec::new()))
+            .collect()
     }
 
     /// The program's state, for the control plane.
-    fn switch(&self) -> &Switch;
+    pub fn switch(&self) -> &Switch {
+        &self.switch
+    }
+
     /// The program's state, for the control plane.
-    fn switch_mut(&mut self) -> &mut Switch;
+    pub fn switch_mut(&mut self) -> &mut Switch {
+        &mut self.switch
+    }
+
+    /// Prints what the program told since the last time.
+    fn print_events(&mut self) {
+        let Some(form) = self.told else { return };
+        let (events, lost) = self.switch.take_events();
+        let mut output = std::io::stdout().lock();
+        let text = render(&events, lost, form, output.is_terminal());
+        // Nobody may be reading; packets go on.
+        let _ = output
+            .write_all(text.as_bytes())
+            .and_then(|()| output.flush());
+    }
 }
 
 /// What a program has for the control plane.
@@ -60,7 +117,7 @@ pub struct Program {
     /// What a control plane may address in it.
     pub p4info: P4Info,
     /// The program in its initial state.
-    pub dataplane: Box<dyn Dataplane>,
+    pub dataplane: Dataplane,
 }
 
 /// Why a device config is no program: the compiler's diagnostics, rendered.

@@ -1,5 +1,6 @@
 //! A running switch: ports, packet loop and server together, in this process.
 
+use crate::carrier::Carrier;
 use crate::dataplane::{Loader, Program};
 use crate::driver;
 use crate::ports::PortIo;
@@ -49,6 +50,11 @@ pub fn start(config: Config) -> io::Result<Instance> {
     let port_names = ports
         .map(|(port, io)| (io.name().to_owned(), *port))
         .collect();
+    let interfaces = config.ports.iter().filter_map(|(_, io)| io.interface());
+    let carrier = {
+        let _inside = runtime.enter();
+        Carrier::watch(interfaces.collect())
+    };
     let driver::Driver {
         handle,
         packet_in,
@@ -66,6 +72,9 @@ pub fn start(config: Config) -> io::Result<Instance> {
         .name("p4runtime".to_owned())
         .spawn(move || {
             let served = runtime.block_on(async {
+                if let Some(carrier) = carrier {
+                    tokio::spawn(carrier.tell(driver.clone()));
+                }
                 let listener = tokio::net::TcpListener::from_std(listener)
                     .map_err(|error| server::ServeError::Listener(error.to_string()))?;
                 server::serve(listener, server_config, driver, packet_in, stop).await

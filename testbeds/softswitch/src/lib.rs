@@ -5,6 +5,7 @@
 //! hands the driver short commands that run between two frames.
 //! [`instance::start`] puts the three together, in this process; [`cli`] does so for `weir switch`.
 
+mod carrier;
 pub mod cli;
 pub mod dataplane;
 pub mod driver;

@@ -1,11 +1,10 @@
 //! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
 
-use crate::dataplane::{Dataplane, Event, LoadError, Loader, Program, Transmit};
-use crate::trace::{Form, render};
+use crate::dataplane::{Dataplane, LoadError, Loader, Program};
+use crate::trace::Form;
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
 use p4lang::{Compiled, Options};
 use pipeline::Switch;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,11 +64,7 @@ impl P4Loader {
         let siblings = self.siblings(&switch).map_err(refused)?;
         Ok(Program {
             p4info: compiled.p4info,
-            dataplane: Box::new(P4Switch {
-                switch,
-                told,
-                siblings,
-            }),
+            dataplane: Dataplane::new(switch, told, siblings),
         })
     }
 }
@@ -88,93 +83,5 @@ impl P4Loader {
             return Ok(Vec::new());
         }
         others.map(|number| switch.sibling(number as u64)).collect()
-    }
-}
-
-/// A program in execution.
-struct P4Switch {
-    switch: Switch,
-    /// How what it tells of packets is printed.
-    told: Option<Form>,
-    /// The same for other workers.
-    siblings: Vec<Switch>,
-}
-
-impl P4Switch {
-    /// Prints what the program told since the last time.
-    fn print_events(&mut self) {
-        let Some(form) = self.told else { return };
-        let (events, lost) = self.switch.take_events();
-        let mut output = std::io::stdout().lock();
-        let text = render(&events, lost, form, output.is_terminal());
-        // Nobody may be reading; packets go on.
-        let _ = output
-            .write_all(text.as_bytes())
-            .and_then(|()| output.flush());
-    }
-}
-
-impl Dataplane for P4Switch {
-    fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
-        self.switch.handle_packet(now_ns, port, frame);
-        self.print_events();
-    }
-
-    fn handle_timeout(&mut self, now_ns: u64) {
-        self.switch.handle_timeout(now_ns);
-        self.print_events();
-    }
-
-    fn poll_timeout(&self) -> Option<u64> {
-        self.switch.poll_timeout()
-    }
-
-    fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.switch.poll_transmit().map(|transmit| Transmit {
-            port: transmit.port,
-            frame: transmit.bytes,
-        })
-    }
-
-    fn recycle(&mut self, frame: Vec<u8>) {
-        self.switch.recycle(frame);
-    }
-
-    fn drops(&self) -> Vec<(String, u64)> {
-        let drops = self
-            .switch
-            .stats()
-            .drops()
-            .filter(|(_, frames)| *frames > 0);
-        drops
-            .map(|(reason, frames)| (reason.name().to_owned(), frames))
-            .collect()
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        if let Some((table, entry)) = self.switch.poll_idle() {
-            return Some(Event::Idle(table, Box::new(entry)));
-        }
-        self.switch.poll_digest().map(Event::Digest)
-    }
-
-    fn take_siblings(&mut self) -> Vec<Box<dyn Dataplane>> {
-        let siblings = std::mem::take(&mut self.siblings).into_iter();
-        let plain = |switch| P4Switch {
-            switch,
-            told: self.told,
-            siblings: Vec::new(),
-        };
-        siblings
-            .map(|switch| Box::new(plain(switch)) as Box<dyn Dataplane>)
-            .collect()
-    }
-
-    fn switch(&self) -> &Switch {
-        &self.switch
-    }
-
-    fn switch_mut(&mut self) -> &mut Switch {
-        &mut self.switch
     }
 }

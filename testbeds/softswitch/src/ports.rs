@@ -62,6 +62,10 @@ pub trait PortIo: Send {
     }
     /// Becomes readable when frames have arrived. None: [`Self::receive`] never has more than it had at the start.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
+    /// The index of the interface behind it, whose carrier is the port's. None: the port is always up.
+    fn interface(&self) -> Option<u32> {
+        None
+    }
     /// For people: the interface, the file.
     fn name(&self) -> &str;
 }

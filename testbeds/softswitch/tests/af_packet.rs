@@ -8,85 +8,11 @@ mod support;
 use softswitch::driver::{self, Workers};
 use softswitch::ports::dump::Dump;
 use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, pcap};
-use std::io::Write;
-use std::process::Command;
 use std::time::{Duration, Instant};
+use support::veth::*;
 use support::*;
 
-const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Runs the named test of this binary inside a namespace; false where that cannot be done.
-fn in_namespace(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let possible = Command::new("unshare").args(["-rn", "ip", "link"]).output();
-    if !possible.is_ok_and(|output| output.status.success()) {
-        skipped(test);
-        return false;
-    }
-    let output = Command::new("unshare")
-        .arg("-rn")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(
-        output.status.success() && out.contains("1 passed"),
-        "{out}{err}"
-    );
-    false
-}
-
-/// Says so where the test runner collects it.
-fn skipped(test: &str) {
-    let line = format!("{test}: needs unshare, ip and unprivileged namespaces");
-    eprintln!("skipped: {line}");
-    if let Some(list) = std::env::var_os("WEIR_TEST_SKIPS") {
-        let list = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(list);
-        let _ = list.and_then(|mut list| writeln!(list, "{line}"));
-    }
-}
-
-fn open(interface: &str, io: Io) -> Box<dyn PortIo> {
-    let options = ports::Options {
-        io,
-        ring: RingOptions::default(),
-    };
-    ports::open(interface, options).unwrap().port
-}
-
-fn ip(arguments: &str) {
-    let output = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "ip {arguments}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn veth(switch: &str, host: &str) {
-    ip(&format!(
-        "link add {switch} mtu 9216 type veth peer name {host} mtu 9216"
-    ));
-    for name in [switch, host] {
-        // Nothing but the test speaks on these links.
-        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
-        ip(&format!("link set {name} up"));
-    }
-}
 
 /// Frames that arrive until there are `count`, or the time is over.
 fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<Vec<u8>> {
@@ -97,11 +23,6 @@ fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<Vec<u8>> {
         std::thread::yield_now();
     }
     frames
-}
-
-fn send(port: &mut Box<dyn PortIo>, frame: &[u8]) -> usize {
-    port.send(frame).unwrap();
-    port.flush().unwrap()
 }
 
 fn frame(dst: u8, len: usize) -> Vec<u8> {

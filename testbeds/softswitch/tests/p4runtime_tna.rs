@@ -76,6 +76,20 @@ async fn the_packet_generator() {
         let made = vec![3, 0, 0, 0, 0, packet, 0xaa, 0xbb];
         assert_eq!(one.receive(TIMEOUT), Some(made));
     }
+    let down = |ports: &[u32]| {
+        let ports = ports.to_vec();
+        request(Some(Trigger::PortDown(weir::PortDown { ports })))
+    };
+    service.set_generator(down(&[2])).await.unwrap();
+    let fails = |core: &mut softswitch::driver::Core| {
+        let (now, switch) = core.control().unwrap();
+        switch.port_down(now, 2);
+    };
+    instance.handle().run(fails).await.unwrap();
+    for packet in 0..2 {
+        let made = vec![3, 0, 0, 2, 0, packet, 0xaa, 0xbb];
+        assert_eq!(one.receive(TIMEOUT), Some(made), "port 2 is down");
+    }
     let refused = [
         request(None),
         request(Some(Trigger::PeriodNs(0))),

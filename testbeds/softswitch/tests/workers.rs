@@ -166,7 +166,7 @@ fn expected(program: &str) -> (Sent, Switch) {
             dataplane.handle_timeout(due);
         }
         while let Some(out) = dataplane.poll_transmit() {
-            sent.entry(out.port).or_default().push(out.frame);
+            sent.entry(out.port).or_default().push(out.bytes);
         }
     }
     let mut alone = Switch::new(

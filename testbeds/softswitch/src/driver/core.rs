@@ -30,7 +30,7 @@ pub struct Core {
     workers: Vec<Worker>,
     /// Where the others are. None: there are none.
     fleet: Option<Arc<Fleet>>,
-    saved: Option<Box<dyn Dataplane>>,
+    saved: Option<Dataplane>,
     cpu_port: u32,
     origin: Instant,
     packets_out: u64,
@@ -122,17 +122,43 @@ impl Core {
     fn tell_failed_ports(&mut self) {
         for worker in 0..self.workers.len() {
             for port in std::mem::take(&mut self.workers[worker].failed) {
-                if let Some(program) = &mut self.workers[0].program {
-                    program.switch_mut().set_port_up(port, false);
-                }
+                self.tell_port(port, false);
+            }
+        }
+    }
+
+    /// The carrier of an interface is lost or back: the port in front of it goes down or comes up.
+    pub fn set_carrier(&mut self, interface: u32, carrier: bool) {
+        let ports = self.workers.iter_mut().flat_map(|worker| &mut worker.ports);
+        let mut changed = Vec::new();
+        for port in ports.filter(|port| port.io.interface() == Some(interface)) {
+            let was_up = port.is_up();
+            port.carrier = carrier;
+            if port.is_up() != was_up {
+                changed.push(port.counters.port);
+            }
+        }
+        for port in changed {
+            tracing::info!(port, "{}", if carrier { "up" } else { "no carrier" });
+            self.tell_port(port, carrier);
+        }
+    }
+
+    /// Tells the running program; one that is saved learns it when it runs.
+    fn tell_port(&mut self, port: u32, up: bool) {
+        let now = elapsed_ns(self.origin);
+        if let Some(program) = &mut self.workers[0].program {
+            program.switch_mut().set_port_up(port, up);
+            if !up {
+                program.switch_mut().port_down(now, port);
             }
         }
     }
 
     /// The program that the control plane writes to: a saved one, else the running one.
-    pub fn target(&mut self) -> Option<&mut (dyn Dataplane + 'static)> {
-        let running = self.workers[0].program.as_deref_mut();
-        self.saved.as_deref_mut().or(running)
+    pub fn target(&mut self) -> Option<&mut Dataplane> {
+        let running = self.workers[0].program.as_mut();
+        self.saved.as_mut().or(running)
     }
 
     /// The time, and the state of the program that the control plane writes to.
@@ -142,7 +168,7 @@ impl Core {
     }
 
     /// Keeps a program for [`Self::commit`].
-    pub fn save(&mut self, program: Box<dyn Dataplane>) {
+    pub fn save(&mut self, program: Dataplane) {
         self.saved = Some(program);
     }
 
@@ -152,7 +178,7 @@ impl Core {
             return false;
         };
         let ports = || self.workers.iter().flat_map(|worker| &worker.ports);
-        for port in ports().filter(|port| port.failed) {
+        for port in ports().filter(|port| !port.is_up()) {
             program.switch_mut().set_port_up(port.counters.port, false);
         }
         // What the old program still held (recirculating frames) ends with it.

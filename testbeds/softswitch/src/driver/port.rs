@@ -33,6 +33,8 @@ pub(super) struct Port {
     pub(super) ready: bool,
     pub(super) unflushed: bool,
     pub(super) failed: bool,
+    /// The link has carrier, as far as is known.
+    pub(super) carrier: bool,
 }
 
 impl Port {
@@ -47,7 +49,13 @@ impl Port {
             ready: false,
             unflushed: false,
             failed: false,
+            carrier: true,
         }
+    }
+
+    /// Whether members of selectors that watch it may be picked.
+    pub(super) fn is_up(&self) -> bool {
+        self.carrier && !self.failed
     }
 
     pub(super) fn send(&mut self, frame: &[u8]) {

@@ -3,8 +3,9 @@
 use super::FRAMES_PER_TURN;
 use super::crossing::Crossing;
 use super::port::{Port, PortCounters};
-use crate::dataplane::{Dataplane, Event, Transmit};
+use crate::dataplane::{Dataplane, Event};
 use crate::ports::Sink;
+use pipeline::Transmit;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -23,7 +24,7 @@ pub(super) struct Drops {
 /// What one thread runs packets on.
 pub(super) struct Worker {
     /// None: there is none, or it runs on the first worker alone.
-    pub(super) program: Option<Box<dyn Dataplane>>,
+    pub(super) program: Option<Dataplane>,
     /// In order of number.
     pub(super) ports: Vec<Port>,
     /// Changes with which ports these are.
@@ -82,7 +83,7 @@ impl Worker {
     fn receive(&mut self, position: usize) -> usize {
         let port = &mut self.ports[position];
         let mut batch = Batch {
-            program: self.program.as_deref_mut(),
+            program: self.program.as_mut(),
             origin: self.origin,
             now: 0,
             counters: &mut port.counters,
@@ -96,8 +97,10 @@ impl Worker {
             Err(error) => {
                 let number = port.counters.port;
                 tracing::warn!(port = number, name = port.io.name(), %error, "port failed");
+                // One without carrier is down already.
+                let was_up = port.is_up();
                 port.failed = true;
-                self.failed.push(number);
+                self.failed.extend(was_up.then_some(number));
                 if let Some(crossing) = &self.crossing {
                     crossing.ask_for_control();
                 }
@@ -122,7 +125,7 @@ impl Worker {
 
     /// Sends what the program has for its ports and for the control plane.
     pub(super) fn transmit(&mut self) {
-        while let Some(Transmit { port, frame }) = self
+        while let Some(Transmit { port, bytes: frame }) = self
             .program
             .as_mut()
             .and_then(|program| program.poll_transmit())
@@ -212,7 +215,7 @@ impl Worker {
 
 /// A batch of frames on its way into the program.
 struct Batch<'a> {
-    program: Option<&'a mut (dyn Dataplane + 'static)>,
+    program: Option<&'a mut Dataplane>,
     origin: Instant,
     now: u64,
     counters: &'a mut PortCounters,

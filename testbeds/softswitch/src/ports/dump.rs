@@ -99,6 +99,10 @@ impl PortIo for Dump {
         self.port.fd()
     }
 
+    fn interface(&self) -> Option<u32> {
+        self.port.interface()
+    }
+
     fn name(&self) -> &str {
         self.port.name()
     }

@@ -46,12 +46,12 @@ impl Loaded {
             cookie: None,
         };
         let index = Index::new(program.p4info.clone())?;
-        Ok(Self::new(index, program.dataplane.as_ref(), config, sdn))
+        Ok(Self::new(index, &program.dataplane, config, sdn))
     }
 
     fn new(
         index: Index,
-        dataplane: &dyn Dataplane,
+        dataplane: &Dataplane,
         config: v1::ForwardingPipelineConfig,
         sdn: Sdn,
     ) -> Self {
@@ -172,7 +172,7 @@ impl Service {
     async fn verify(
         &self,
         config: v1::ForwardingPipelineConfig,
-    ) -> Result<(Loaded, Box<dyn Dataplane>), Status> {
+    ) -> Result<(Loaded, Dataplane), Status> {
         let p4info = config
             .p4info
             .as_ref()
@@ -188,7 +188,7 @@ impl Service {
         let index = Index::new(given)
             .map_err(|error| Status::invalid_argument(format!("P4Info: {error}")))?;
         let dataplane = program.dataplane;
-        let loaded = Loaded::new(index, dataplane.as_ref(), config, self.sdn.clone());
+        let loaded = Loaded::new(index, &dataplane, config, self.sdn.clone());
         Ok((loaded, dataplane))
     }
 

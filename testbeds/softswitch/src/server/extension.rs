@@ -105,6 +105,7 @@ impl Switch for Extension {
         request: Request<proto::SetGeneratorRequest>,
     ) -> Result<Response<proto::SetGeneratorResponse>, Status> {
         let request = request.into_inner();
+        let watched = watched_ports(&request);
         let config = request.config.map(generator_app).transpose()?;
         let app = u8::try_from(request.app).unwrap_or(u8::MAX);
         let set = move |core: &mut driver::Core| {
@@ -117,7 +118,10 @@ impl Switch for Extension {
                 true => Ok(()),
                 false => switch.write_generator_buffer(request.pipe, at, bytes),
             };
-            Some(written.and_then(|()| switch.set_generator_app(now, request.pipe, app, config)))
+            let set =
+                written.and_then(|()| switch.set_generator_app(now, request.pipe, app, config));
+            let mut ports = watched.into_iter();
+            Some(set.and_then(|()| ports.try_for_each(|port| switch.watch_port_down(app, port))))
         };
         let set = self.driver.run(set).await.map_err(super::stopped)?;
         set.ok_or_else(|| Status::failed_precondition("no Tofino program runs"))?
@@ -134,6 +138,15 @@ impl Switch for Extension {
     }
 }
 
+/// The ports whose going down is to start the application.
+fn watched_ports(request: &proto::SetGeneratorRequest) -> Vec<u32> {
+    let trigger = request.config.as_ref().and_then(|app| app.trigger.as_ref());
+    match trigger {
+        Some(proto::generator_app::Trigger::PortDown(down)) => down.ports.clone(),
+        _ => Vec::new(),
+    }
+}
+
 fn generator_app(app: proto::GeneratorApp) -> Result<GeneratorApp, Status> {
     use proto::generator_app::Trigger as Wanted;
     let unset = || Status::invalid_argument("the application has no trigger");
@@ -142,7 +155,7 @@ fn generator_app(app: proto::GeneratorApp) -> Result<GeneratorApp, Status> {
             Wanted::OneShotAfterNs(after_ns) => Trigger::OneShot { after_ns },
             Wanted::PeriodNs(0) => return Err(Status::invalid_argument("a period of 0")),
             Wanted::PeriodNs(period_ns) => Trigger::Periodic { period_ns },
-            Wanted::PortDown(proto::PortDown {}) => Trigger::PortDown,
+            Wanted::PortDown(_) => Trigger::PortDown,
             Wanted::Recirculation(proto::Recirculation { value, mask }) => {
                 Trigger::Recirculation { value, mask }
             }

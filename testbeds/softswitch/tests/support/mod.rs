@@ -4,6 +4,7 @@
 
 pub mod items;
 pub mod raw;
+pub mod veth;
 
 use p4lang::p4info::P4Info;
 use p4rt::client::{Client, Events, PipelineAction};

@@ -346,6 +346,10 @@ impl PortIo for Ring {
         Some(self.socket.fd.as_fd())
     }
 
+    fn interface(&self) -> Option<u32> {
+        Some(self.socket.interface())
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -53,6 +53,12 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// The index of its interface.
+    pub(super) fn interface(&self) -> u32 {
+        // Indices are positive (netdevice(7)).
+        self.index.unsigned_abs()
+    }
+
     /// The longest frame that the interface sends now, without VLAN tags.
     pub(super) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
         // SAFETY: plain data, for which all zeros is a value.

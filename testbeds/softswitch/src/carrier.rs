@@ -1,0 +1,124 @@
+//! Loss and return of carrier at the interfaces behind ports, as the kernel tells it (rtnetlink(7)).
+
+use crate::driver::{Handle, Stopped};
+use rtnetlink::MulticastGroup;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::link::{LinkFlags, LinkMessage};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use tokio_stream::{Stream, StreamExt};
+
+type Messages = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
+
+/// Listens to the kernel.
+pub(crate) struct Carrier {
+    /// By index, as the packet loop knows them; it takes all for up at first.
+    interfaces: BTreeMap<u32, bool>,
+    messages: Messages,
+    kernel: rtnetlink::Handle,
+}
+
+impl Carrier {
+    /// Begins to listen, for interfaces of this network namespace, on the runtime that is entered. None: there are no
+    /// interfaces, or the kernel does not tell, of which the log has a warning.
+    pub(crate) fn watch(interfaces: Vec<u32>) -> Option<Carrier> {
+        if interfaces.is_empty() {
+            return None;
+        }
+        match Self::open(interfaces) {
+            Ok(carrier) => Some(carrier),
+            Err(error) => {
+                tracing::warn!(%error, "ports without carrier go unnoticed");
+                None
+            }
+        }
+    }
+
+    fn open(interfaces: Vec<u32>) -> io::Result<Carrier> {
+        let (connection, kernel, messages) =
+            rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
+        tokio::spawn(connection);
+        Ok(Carrier {
+            interfaces: interfaces.into_iter().map(|index| (index, true)).collect(),
+            messages: Box::pin(messages.map(|(message, _)| message)),
+            kernel,
+        })
+    }
+
+    /// Tells the packet loop what changes, until one of them ends.
+    pub(crate) async fn tell(mut self, driver: Handle) {
+        // Stopped: nobody is left to be told.
+        while let Ok(true) = self.tell_all(&driver).await {
+            if let Ok(Next::End) | Err(Stopped) = self.tell_changes(&driver).await {
+                return;
+            }
+        }
+    }
+
+    /// How it is now: messages are told apart from it only afterwards, so that none is missed between. False: the kernel does
+    /// not answer.
+    async fn tell_all(&mut self, driver: &Handle) -> Result<bool, Stopped> {
+        let mut gone: Vec<u32> = self.interfaces.keys().copied().collect();
+        let mut links = self.kernel.link().get().execute();
+        loop {
+            match links.next().await {
+                Some(Ok(link)) => {
+                    gone.retain(|index| *index != link.header.index);
+                    self.link(driver, &link).await?;
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "ports without carrier go unnoticed");
+                    return Ok(false);
+                }
+                None => break,
+            }
+        }
+        for index in gone {
+            self.set(driver, index, false).await?;
+        }
+        Ok(true)
+    }
+
+    async fn tell_changes(&mut self, driver: &Handle) -> Result<Next, Stopped> {
+        use RouteNetlinkMessage::{DelLink, NewLink};
+        while let Some(message) = self.messages.next().await {
+            match message.payload {
+                NetlinkPayload::InnerMessage(NewLink(link)) => self.link(driver, &link).await?,
+                // A bridge says this of an interface that leaves it.
+                NetlinkPayload::InnerMessage(DelLink(link))
+                    if link.header.interface_family == AddressFamily::Unspec =>
+                {
+                    self.set(driver, link.header.index, false).await?;
+                }
+                NetlinkPayload::Overrun(_) => return Ok(Next::Missed),
+                _ => {}
+            }
+        }
+        Ok(Next::End)
+    }
+
+    async fn link(&mut self, driver: &Handle, link: &LinkMessage) -> Result<(), Stopped> {
+        let running = link.header.flags.contains(LinkFlags::Running);
+        self.set(driver, link.header.index, running).await
+    }
+
+    async fn set(&mut self, driver: &Handle, index: u32, carrier: bool) -> Result<(), Stopped> {
+        match self.interfaces.get_mut(&index) {
+            Some(known) if *known != carrier => *known = carrier,
+            _ => return Ok(()),
+        }
+        driver
+            .run(move |core| core.set_carrier(index, carrier))
+            .await
+    }
+}
+
+/// Why there are no more changes.
+enum Next {
+    /// More were to be told than there was room for.
+    Missed,
+    /// The kernel's side is closed.
+    End,
+}
