@@ -361,6 +361,18 @@ pub enum Op {
         words: u32,
         s: Slot,
     },
+    /// Whether the member at a place of a selector's group may be picked, by the program's will.
+    MemberRead {
+        profile: u32,
+        index: Slot,
+        d: Slot,
+    },
+    /// Sets it.
+    MemberWrite {
+        profile: u32,
+        index: Slot,
+        s: Slot,
+    },
     /// A deparser asks for a copy of another kind (`externs::capture`): session, data to go with it (no layout: none).
     Capture {
         kind: u8,
@@ -372,6 +384,12 @@ pub enum Op {
     Filter {
         filter: u32,
         index: Slot,
+        s: Slot,
+        d: Slot,
+    },
+    /// The same at the entry found last of the table that names the filter.
+    DirectFilter {
+        filter: u32,
         s: Slot,
         d: Slot,
     },

@@ -3,7 +3,7 @@
 mod support;
 
 use p4lang::runtime::Match;
-use pipeline::{FilterConfig, MeterConfig, Switch};
+use pipeline::{ExternError, FilterConfig, MeterConfig, Switch};
 use support::tna::Tna;
 use support::{call, entry, one, through};
 
@@ -449,6 +449,79 @@ fn selectors_pick_by_hash() {
 }
 
 #[test]
+fn a_selector_action_takes_members_out_and_back_in() {
+    let locals = "
+        Hash<bit<8>>(HashAlgorithm_t.IDENTITY) h;
+        ActionProfile(8) profile;
+        ActionSelector(profile, h, SelectorMode_t.FAIR, 4, 2) selector;
+        SelectorAction(selector) fail = { void apply(inout bit<1> up, out bit<1> was) { was = up; up = 0; } };
+        SelectorAction(selector) repair = { void apply(inout bit<1> up) { up = 1; } };
+        action give(bit<32> v) { hdr.o.x = v; }
+        table t {
+            key = { hdr.o.y : exact; hdr.b.v : selector; }
+            actions = { give; NoAction; }
+            implementation = selector;
+            size = 8;
+        }";
+    // The low bits are the index.
+    let ingress = with(
+        "if (hdr.b.v[7:7] == 1) { hdr.o.y[0:0] = fail.execute((bit<32>) hdr.b.v[5:0]); }
+         else if (hdr.b.v[6:6] == 1) { repair.execute((bit<32>) hdr.b.v[5:0]); }
+         else { t.apply(); }",
+    );
+    let program = Tna {
+        locals,
+        ingress: &ingress,
+        ..IN_OUT
+    };
+    let mut switch = program.load();
+    for id in 0..3u32 {
+        let action = call("I.give", &[("v", u128::from(id) * 100)]);
+        switch.insert_member("I.profile", id, &action).unwrap();
+    }
+    // Group 1 of at most four: places 4 to 7.
+    let group = [(0, 1), (1, 1), (2, 2)];
+    switch.insert_group("I.selector", 1, &group).unwrap();
+    let e = entry("I.t", &[("hdr.o.y", Match::Exact(0))], 0, "I.give", &[]);
+    switch
+        .insert_indirect(&e, pipeline::Indirect::Group(1))
+        .unwrap();
+    let picked = |switch: &mut Switch| [0, 1, 2, 3].map(|v| out(switch, &[v]).0);
+    assert_eq!(picked(&mut switch), [0, 100, 200, 200]);
+    assert_eq!(out(&mut switch, &[0x85]).1, 1, "member 1 was in");
+    assert_eq!(out(&mut switch, &[0x85]).1, 0);
+    assert_eq!(picked(&mut switch), [0, 200, 200, 0]);
+    assert_eq!(out(&mut switch, &[0x86]).1, 1, "half of member 2");
+    assert_eq!(picked(&mut switch), [0, 200, 0, 200]);
+    for nobody in [0x80, 0x88, 0xbf] {
+        assert_eq!(out(&mut switch, &[nobody]).1, 0, "no group, no place");
+    }
+    assert_eq!(picked(&mut switch), [0, 200, 0, 200]);
+    out(&mut switch, &[0x45]);
+    assert_eq!(picked(&mut switch), [0, 100, 200, 0]);
+    switch.modify_group("I.selector", 1, &group).unwrap();
+    assert_eq!(picked(&mut switch), [0, 100, 200, 200], "written anew");
+
+    let refused = |from: &str, to: &str| {
+        let (locals, ingress) = (locals.replace(from, to), ingress.replace(from, to));
+        let (locals, ingress) = (&*locals, &*ingress);
+        let program = Tna {
+            locals,
+            ingress,
+            ..IN_OUT
+        };
+        program.refused().to_string()
+    };
+    let sizeless = refused(
+        "ActionSelector(profile, h, SelectorMode_t.FAIR, 4, 2)",
+        "ActionSelector(8, h, SelectorMode_t.FAIR)",
+    );
+    assert!(sizeless.contains("max_group_size"), "{sizeless}");
+    let nowhere = refused("repair.execute((bit<32>) hdr.b.v[5:0])", "repair.execute()");
+    assert!(nowhere.contains("index"), "{nowhere}");
+}
+
+#[test]
 fn algorithmic_tables_match_as_plain_ones() {
     let locals = "
         Alpm(1024, 512) alpm;
@@ -515,6 +588,59 @@ fn filters_smooth_and_detect() {
     };
     assert_eq!(at(1000, 10), (5, 4));
     assert_eq!(at(2000, 100), (52, 9), "half of what is left");
+}
+
+#[test]
+fn direct_filters_have_a_cell_for_each_entry() {
+    let locals = direct(
+        "DirectLpf<bit<32>>() low; DirectWred<bit<32>>(9, 4) red;",
+        "filters = low; drops = red;",
+        "hdr.o.x = low.execute((bit<32>) hdr.b.v); hdr.o.y = (bit<32>) red.execute((bit<32>) hdr.b.v);",
+    );
+    let ingress = with("t.apply();");
+    let mut switch = Tna {
+        locals: &locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load();
+    let keys = [10, 100];
+    let entries = keys.map(|v| entry("I.t", &[("hdr.b.v", Match::Exact(v))], 0, "I.hit", &[]));
+    let config = FilterConfig {
+        gain_ns: 1000,
+        decay_ns: 1000,
+        low: 10,
+        high: 20,
+        probability_ppm: 1_000_000,
+    };
+    let absent = switch.direct_filter_configure("I.low", &entries[0], Some(config), 0);
+    assert_eq!(absent, Err(ExternError::NotFound), "no such entry");
+    for e in &entries {
+        switch.insert_entry(e).unwrap();
+    }
+    assert_eq!(out(&mut switch, &[10]), (10, 4), "not configured");
+    for (e, filter) in entries.iter().flat_map(|e| [(e, "I.low"), (e, "I.red")]) {
+        switch
+            .direct_filter_configure(filter, e, Some(config), 0)
+            .unwrap();
+    }
+    let mut at = |now: u64, v: u8| {
+        switch.handle_packet(now, 0, &[v]);
+        let b = support::sent(&mut switch).remove(0).1;
+        (b[3], b[7])
+    };
+    assert_eq!(at(1000, 10), (5, 4));
+    assert_eq!(at(1000, 100), (50, 9), "knows nothing of the other");
+    assert_eq!(at(2000, 10), (7, 4), "half of what is left");
+    assert_eq!(at(2000, 100), (75, 9));
+    switch.delete_entry(&entries[1]).unwrap();
+    assert_eq!(out(&mut switch, &[100]), (0, 0));
+    switch.insert_entry(&entries[1]).unwrap();
+    assert_eq!(
+        out(&mut switch, &[100]),
+        (100, 4),
+        "a new entry starts anew"
+    );
 }
 
 #[test]

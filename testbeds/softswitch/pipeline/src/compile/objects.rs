@@ -242,6 +242,7 @@ impl Compiler<'_> {
             Some(width) => Ok(Some(profile::Selector {
                 algorithm: self.algorithm(instance)?,
                 width: width.min(64),
+                max_group_size: 0,
             })),
             None => self.unsupported("a selector of this width"),
         }

@@ -43,7 +43,7 @@ impl Compiler<'_> {
                         }
                         (_, Const::Extern(id)) if self.tofino.is_tofino => {
                             self.direct.insert(*id, index);
-                            self.direct_register(*id, index)?;
+                            self.direct_cell(*id, index)?;
                         }
                         ("meters", Const::Extern(id)) => {
                             // Kept for the whole frame: the action that reads it runs after the lookup.

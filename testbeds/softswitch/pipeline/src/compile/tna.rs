@@ -32,7 +32,8 @@ pub fn own_validity(program: &Program, owner: &StructType, field: &FieldType) ->
 /// An extern object of TNA that no other architecture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
-    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`: its register is its first argument.
+    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: its register, or selector, is its first
+    /// argument.
     RegisterAction,
     /// Of the table that names it: words of each entry's cell.
     DirectRegister,
@@ -52,8 +53,6 @@ pub enum Object {
     Resubmit,
     /// `Pktgen`
     Pktgen,
-    /// `SelectorAction`
-    SelectorAction,
     /// `MathUnit`: index into the code's.
     MathUnit(u32),
 }

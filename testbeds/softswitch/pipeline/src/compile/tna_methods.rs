@@ -110,15 +110,11 @@ impl Compiler<'_> {
                 })
             }
             (tna::Object::DirectFilter(filter), "execute", [Arg::In(value)]) => {
-                let (s, index) = (self.expr(value)?, self.constant(0)?);
-                self.write_result(result, |c, d| {
-                    c.op(Op::Filter {
-                        filter,
-                        index,
-                        s,
-                        d,
-                    })
-                })
+                if self.state.filters[filter as usize].direct.is_none() {
+                    return self.unsupported("a direct filter that no table names");
+                }
+                let s = self.expr(value)?;
+                self.write_result(result, |c, d| c.op(Op::DirectFilter { filter, s, d }))
             }
             (tna::Object::Checksum(unit), _, _) => self.tofino_checksum(unit, method, args, result),
             (tna::Object::ParserCounter(slot), _, _) => {

@@ -4,7 +4,7 @@ use super::objects::{Object, initial_words};
 use super::tna;
 use super::{Compiler, Result, const_u64};
 use crate::error::LoadError;
-use crate::externs::filter::{Filter, Kind as FilterKind};
+use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
 use crate::externs::{counter, meter, profile, random};
@@ -59,7 +59,7 @@ impl Compiler<'_> {
             "DirectMeter" => Object::DirectMeter,
             "Lpf" | "DirectLpf" | "Wred" | "DirectWred" => {
                 let direct = instance.type_name.starts_with("Direct");
-                let n = if direct { 1 } else { cells(instance)? };
+                let n = if direct { 0 } else { cells(instance)? };
                 let argument = |name: &str| {
                     let found = instance.args.iter().find(|(n, _)| n == name);
                     found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
@@ -125,10 +125,18 @@ impl Compiler<'_> {
                 self.tofino_selector(id, instance)?;
                 Object::Passive
             }
-            "SelectorAction" => Object::Tofino(tna::Object::SelectorAction),
             "DirectRegister" => Object::Tofino(tna::Object::DirectRegister),
-            other if other.contains("RegisterAction") || other.contains("MinMaxAction") => {
+            other
+                if ["RegisterAction", "MinMaxAction", "SelectorAction"]
+                    .iter()
+                    .any(|kind| other.contains(kind)) =>
+            {
                 Object::Tofino(tna::Object::RegisterAction)
+            }
+            other if other.starts_with("LearnAction") => {
+                return self.unsupported(format!(
+                    "extern {other} (its digest is a hash that only the vendor's compiler chooses)"
+                ));
             }
             other => return self.unsupported(format!("extern {other}")),
         })
@@ -211,9 +219,14 @@ impl Compiler<'_> {
         let Some((algorithm, width)) = hash else {
             return self.unsupported("a selector without a hash");
         };
+        let number = |name: &str| {
+            let found = instance.args.iter().find(|(n, _)| n == name);
+            found.and_then(|(_, v)| const_u64(v))
+        };
         let selector = profile::Selector {
             algorithm,
             width: width.min(64),
+            max_group_size: number("max_group_size").unwrap_or(0) as u32,
         };
         let of = objects.find_map(|o| self.profiles.get(&o).copied());
         match of {
@@ -225,8 +238,7 @@ impl Compiler<'_> {
                 profile.alias = Some(instance.name.clone());
             }
             None => {
-                let size = instance.args.iter().find(|(n, _)| n == "size");
-                let size = size.and_then(|(_, v)| const_u64(v)).unwrap_or(0);
+                let size = number("size").unwrap_or(0);
                 self.new_profile(id, instance.name.clone(), size, Some(selector));
             }
         }
@@ -274,8 +286,22 @@ impl Compiler<'_> {
         }))
     }
 
-    /// Gives a direct register its words in the table's entries.
-    pub(super) fn direct_register(&mut self, id: ExternId, table: u32) -> Result<()> {
+    /// Gives a direct register or filter its words in the table's entries.
+    pub(super) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
+        if let Object::Tofino(tna::Object::DirectFilter(filter)) = self.objects[id.index()] {
+            let cells = &mut self.state.tables[table as usize].cells;
+            let offset = cells.initial.len() as u32;
+            cells.initial.extend([0; filter::CELL_WORDS]);
+            let direct = filter::Direct { table, offset };
+            if self.state.filters[filter as usize]
+                .direct
+                .replace(direct)
+                .is_some()
+            {
+                return self.unsupported("a direct filter of two tables");
+            }
+            return Ok(());
+        }
         let program = self.program;
         let instance = &program.externs[id.index()];
         if instance.type_name != "DirectRegister" {

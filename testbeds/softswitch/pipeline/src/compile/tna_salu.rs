@@ -17,6 +17,8 @@ enum Cell {
     Indexed(u32, Slot),
     /// Table, first word, words.
     Direct(u32, u32, u32),
+    /// Profile, and place among its groups' members.
+    Member(u32, Slot),
 }
 
 impl<'p> Compiler<'p> {
@@ -44,6 +46,9 @@ impl<'p> Compiler<'p> {
                     [Arg::In(index), outs @ ..] => (self.index(index)?, outs),
                     [Arg::Ignore, outs @ ..] if self.is_indexed(object) => {
                         (self.constant(0)?, outs)
+                    }
+                    _ if self.selector_of(object).is_some() => {
+                        return self.unsupported("a SelectorAction without an index");
                     }
                     outs => (self.constant(0)?, outs),
                 };
@@ -85,6 +90,11 @@ impl<'p> Compiler<'p> {
         }
     }
 
+    /// The profile of a selector that an action changes.
+    fn selector_of(&self, object: ExternId) -> Option<u32> {
+        self.profiles.get(&self.target(object)?).copied()
+    }
+
     fn is_indexed(&self, object: ExternId) -> bool {
         self.register_of(object).is_some()
     }
@@ -107,7 +117,17 @@ impl<'p> Compiler<'p> {
                     None => return self.unsupported("a direct register that no table names"),
                 }
             }
-            _ => return self.unsupported("a register action of this object"),
+            _ => match self.selector_of(object) {
+                Some(profile) => {
+                    let selector = self.state.profiles[profile as usize].selector;
+                    if selector.is_none_or(|s| s.max_group_size == 0) {
+                        return self
+                            .unsupported("a SelectorAction of a selector without max_group_size");
+                    }
+                    Cell::Member(profile, index)
+                }
+                None => return self.unsupported("a register action of this object"),
+            },
         };
         self.once(target)?;
         let (control, id) = self.body_of(object, "apply")?;
@@ -119,6 +139,7 @@ impl<'p> Compiler<'p> {
         let words = match cell {
             Cell::Indexed(r, _) => self.code.registers[r as usize].words,
             Cell::Direct(_, _, words) => words,
+            Cell::Member(..) => 1,
         };
         if self.size(value_ty)? != words {
             return self.unsupported("a register action of another type than its register");
@@ -130,6 +151,11 @@ impl<'p> Compiler<'p> {
                 table,
                 offset,
                 words,
+                d: value,
+            },
+            Cell::Member(profile, index) => Op::MemberRead {
+                profile,
+                index,
                 d: value,
             },
         })?;
@@ -154,6 +180,11 @@ impl<'p> Compiler<'p> {
                     table,
                     offset,
                     words,
+                    s: value,
+                },
+                Cell::Member(profile, index) => Op::MemberWrite {
+                    profile,
+                    index,
                     s: value,
                 },
             })?;

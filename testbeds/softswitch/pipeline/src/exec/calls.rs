@@ -246,6 +246,14 @@ impl Machine<'_> {
                 let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
                 self.state.tables[table as usize].write_cell(found, offset, pipe, from);
             }
+            Op::MemberRead { profile, index, d } => {
+                let profile = &self.state.profiles[profile as usize];
+                f!(d) = profile.is_in(f!(index)).into();
+            }
+            Op::MemberWrite { profile, index, s } => {
+                let profile = &mut self.state.profiles[profile as usize];
+                profile.put_in(f!(index), f!(s) != 0);
+            }
             Op::Capture {
                 kind,
                 session,
@@ -266,6 +274,9 @@ impl Machine<'_> {
             } => {
                 let (index, value, now) = (f!(index), f!(s), self.now_ns);
                 f!(d) = self.state.filters[filter as usize].execute(index, value, now);
+            }
+            Op::DirectFilter { filter, s, d } => {
+                f!(d) = self.state.direct_filter(filter, f!(s), self.now_ns);
             }
             Op::Math { unit, w, d, s } => {
                 f!(d) = code.maths[unit as usize].execute(f!(s)) & mask(w.into());

@@ -23,7 +23,13 @@ impl State {
             ("logs", self.logs == other.logs),
             ("lost digests", self.digests_lost == other.digests_lost),
         ];
-        let mut all = tables.chain(counters).chain(meters).chain(rest);
+        let profiles = self.profiles.iter().zip(other.profiles.iter());
+        let profiles = profiles.map(|(a, b)| (a.spec.name.as_str(), a.same_effects(b)));
+        let mut all = tables
+            .chain(counters)
+            .chain(meters)
+            .chain(profiles)
+            .chain(rest);
         all.find(|(_, same)| !same).map(|(name, _)| name.to_owned())
     }
 }

@@ -40,6 +40,18 @@ struct Cell {
     updated_ns: u64,
 }
 
+/// Where each entry of a table has its cell of a direct filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Direct {
+    /// Index into the state's tables.
+    pub table: u32,
+    /// First of [`CELL_WORDS`] words among those that the table keeps for each entry.
+    pub offset: u32,
+}
+
+/// A cell as words; all zeroes: not configured.
+pub const CELL_WORDS: usize = 8;
+
 /// A filter's cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
@@ -48,6 +60,8 @@ pub struct Filter {
     kind: Kind,
     cells: Vec<Cell>,
     random: Random,
+    /// Of a direct filter that a table names.
+    pub direct: Option<Direct>,
 }
 
 /// Fixed point of the decay.
@@ -61,6 +75,7 @@ impl Filter {
             kind,
             cells: vec![Cell::default(); size],
             random,
+            direct: None,
         }
     }
 
@@ -82,14 +97,31 @@ impl Filter {
 
     /// One sample; gives what the program sees.
     pub fn execute(&mut self, index: u64, value: u64, now_ns: u64) -> u64 {
-        let cell = usize::try_from(index)
-            .ok()
-            .and_then(|i| self.cells.get_mut(i));
-        let (average, config) = match cell {
-            Some(cell) => match cell.config {
-                Some(config) => (cell.sample(config, value, now_ns), Some(config)),
-                None => (value, None),
-            },
+        let index = usize::try_from(index).ok();
+        let cell = index.and_then(|i| self.cells.get_mut(i));
+        let sampled = cell.and_then(|cell| cell.sampled(value, now_ns));
+        self.given(value, sampled)
+    }
+
+    /// The same at an entry's cell.
+    pub fn execute_direct(
+        &mut self,
+        words: &mut [u64; CELL_WORDS],
+        value: u64,
+        now_ns: u64,
+    ) -> u64 {
+        let mut cell = Cell::of_words(words);
+        let sampled = cell.sampled(value, now_ns);
+        if sampled.is_some() {
+            *words = cell.words();
+        }
+        self.given(value, sampled)
+    }
+
+    /// What the program sees, from the average and the cell's configuration.
+    fn given(&mut self, value: u64, sampled: Option<(u64, FilterConfig)>) -> u64 {
+        let (average, config) = match sampled {
+            Some((average, config)) => (average, Some(config)),
             None => (value, None),
         };
         match self.kind {
@@ -115,7 +147,55 @@ impl Filter {
     }
 }
 
+/// The words of a cell with this configuration, and none of the past.
+pub fn cell_words(config: Option<FilterConfig>, now_ns: u64) -> [u64; CELL_WORDS] {
+    let cell = Cell {
+        config,
+        average: 0,
+        updated_ns: now_ns,
+    };
+    cell.words()
+}
+
 impl Cell {
+    fn words(self) -> [u64; CELL_WORDS] {
+        let Some(config) = self.config else {
+            return [0; CELL_WORDS];
+        };
+        [
+            1,
+            config.gain_ns,
+            config.decay_ns,
+            config.low,
+            config.high,
+            config.probability_ppm.into(),
+            self.average,
+            self.updated_ns,
+        ]
+    }
+
+    fn of_words(words: &[u64; CELL_WORDS]) -> Cell {
+        let [set, gain_ns, decay_ns, low, high, ppm, average, updated_ns] = *words;
+        let config = FilterConfig {
+            gain_ns,
+            decay_ns,
+            low,
+            high,
+            probability_ppm: ppm as u32,
+        };
+        Cell {
+            config: (set != 0).then_some(config),
+            average,
+            updated_ns,
+        }
+    }
+
+    /// The average after one more sample, and the configuration, if there is one.
+    fn sampled(&mut self, value: u64, now_ns: u64) -> Option<(u64, FilterConfig)> {
+        let config = self.config?;
+        Some((self.sample(config, value, now_ns), config))
+    }
+
     /// average += (value − average) · (1 − 1 / (1 + Δt/τ)), the first-order filter in integers.
     fn sample(&mut self, config: FilterConfig, value: u64, now_ns: u64) -> u64 {
         let elapsed = now_ns.saturating_sub(self.updated_ns);

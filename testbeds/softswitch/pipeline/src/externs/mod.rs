@@ -17,6 +17,7 @@ pub mod value_set;
 pub use tally::Tallies;
 
 use crate::exec::bits;
+use crate::externs::filter::{CELL_WORDS, Direct};
 use crate::held::Held;
 use crate::op::Layout;
 use crate::table::{Index, Table};
@@ -97,6 +98,22 @@ impl State {
     pub fn executed(&mut self, unit: u32) {
         let last = std::mem::replace(&mut self.executed[unit as usize], self.pass);
         self.register_conflicts += u64::from(last == self.pass);
+    }
+
+    /// A sample for a direct filter, at the entry found last; where none was, as if that were not configured.
+    pub fn direct_filter(&mut self, filter: u32, value: u64, now_ns: u64) -> u64 {
+        let (filter, mut words) = (&mut self.filters[filter as usize], [0; CELL_WORDS]);
+        let Some(Direct { table, offset }) = filter.direct else {
+            return filter.execute_direct(&mut words, value, now_ns);
+        };
+        let (found, table) = (self.found[table as usize], &mut self.tables[table as usize]);
+        table.read_cell(found, offset, self.pipe, &mut words);
+        let before = words;
+        let given = filter.execute_direct(&mut words, value, now_ns);
+        if words != before {
+            table.write_cell(found, offset, self.pipe, &words);
+        }
+        given
     }
 
     /// Queues a digest message.

@@ -85,6 +85,8 @@ struct Member {
 struct Group {
     written: ProfileGroup,
     weighed: Vec<u32>,
+    /// Places that the program itself has taken out (TNA's `SelectorAction`): each member has as many as it weighs.
+    out: BTreeSet<u32>,
 }
 
 /// The actions of one entry; and each as often as it weighs, to be picked from.
@@ -95,21 +97,37 @@ struct OneShot {
     weighed: Vec<u32>,
 }
 
-/// What may be picked: each number as often as it weighs, those whose port is down left out.
-fn weigh(choices: impl Iterator<Item = (u32, u32, Option<u32>)>, down: &BTreeSet<u32>) -> Vec<u32> {
-    choices
-        .filter(|(.., port)| port.is_none_or(|port| !down.contains(&port)))
-        .flat_map(|(number, weight, _)| std::iter::repeat_n(number, weight as usize))
+/// What may be picked: each number as often as it weighs, those whose port is down left out, and some places.
+fn weigh(
+    choices: impl Iterator<Item = (u32, u32, Option<u32>)>,
+    down: &BTreeSet<u32>,
+    out: &BTreeSet<u32>,
+) -> Vec<u32> {
+    let places = choices
+        .flat_map(|(number, weight, port)| std::iter::repeat_n((number, port), weight as usize));
+    (0..)
+        .zip(places)
+        .filter(|(place, _)| !out.contains(place))
+        .filter(|(_, (_, port))| port.is_none_or(|port| !down.contains(&port)))
+        .map(|(_, (number, _))| number)
         .collect()
 }
 
 impl Group {
     fn new(written: ProfileGroup, down: &BTreeSet<u32>) -> Group {
-        let choices = written.members.iter();
-        Group {
-            weighed: weigh(choices.map(|m| (m.member, m.weight, m.watch_port)), down),
+        let mut group = Group {
+            weighed: Vec::new(),
             written,
-        }
+            out: BTreeSet::new(),
+        };
+        group.weigh(down);
+        group
+    }
+
+    fn weigh(&mut self, down: &BTreeSet<u32>) {
+        let choices = self.written.members.iter();
+        let choices = choices.map(|m| (m.member, m.weight, m.watch_port));
+        self.weighed = weigh(choices, down, &self.out);
     }
 
     fn size(&self) -> u64 {
@@ -125,7 +143,11 @@ impl OneShot {
     fn new(actions: Vec<OneShotAction>, bound: Vec<Bound>, down: &BTreeSet<u32>) -> OneShot {
         let choices = (0..).zip(&actions);
         OneShot {
-            weighed: weigh(choices.map(|(i, a)| (i, a.weight, a.watch_port)), down),
+            weighed: weigh(
+                choices.map(|(i, a)| (i, a.weight, a.watch_port)),
+                down,
+                &BTreeSet::new(),
+            ),
             actions,
             bound,
         }
@@ -143,6 +165,8 @@ pub struct Selector {
     pub algorithm: Algorithm,
     /// Bits of the hash that count.
     pub width: u32,
+    /// Places of a group, as TNA's constructor names them; 0: it does not.
+    pub max_group_size: u32,
 }
 
 /// A profile and its members.
@@ -326,12 +350,56 @@ impl Profile {
             return;
         }
         for group in self.groups.values_mut() {
-            *group = Group::new(std::mem::take(&mut group.written), &self.down);
+            group.weigh(&self.down);
         }
         for one_shot in self.one_shots.values_mut() {
             let actions = std::mem::take(&mut one_shot.actions);
             let bound = std::mem::take(&mut one_shot.bound);
             *one_shot = OneShot::new(actions, bound, &self.down);
+        }
+    }
+
+    /// Whether packets have changed the same.
+    pub fn same_effects(&self, other: &Profile) -> bool {
+        let out = |of: &Profile| {
+            let groups = of.groups.iter();
+            groups
+                .map(|(id, group)| (*id, group.out.clone()))
+                .collect::<Vec<_>>()
+        };
+        out(self) == out(other)
+    }
+
+    /// The group of a place, and which of the group's it is: groups lie one after the other by number.
+    fn place(&self, index: u64) -> Option<(u32, u32)> {
+        let size = u64::from(self.selector?.max_group_size);
+        let group = u32::try_from(index.checked_div(size)?).ok()?;
+        let place = u32::try_from(index % size).ok()?;
+        (u64::from(place) < self.groups.get(&group)?.size()).then_some((group, place))
+    }
+
+    /// Whether the program lets the member at a place of a group be picked; not if there is none.
+    pub fn is_in(&self, index: u64) -> bool {
+        self.place(index)
+            .is_some_and(|(group, place)| !self.groups[&group].out.contains(&place))
+    }
+
+    /// The program takes the member at a place out, or back in; nothing if there is none. It is in again once the control
+    /// plane writes the group.
+    pub fn put_in(&mut self, index: u64, is_in: bool) {
+        let Some((group, place)) = self.place(index) else {
+            return;
+        };
+        let Some(group) = self.groups.get_mut(&group) else {
+            return;
+        };
+        let changed = if is_in {
+            group.out.remove(&place)
+        } else {
+            group.out.insert(place)
+        };
+        if changed {
+            group.weigh(&self.down);
         }
     }
 

@@ -14,6 +14,8 @@ enum Cell {
     Indexed(u32, u64),
     /// Table, first word, words.
     Direct(u32, u32, u32),
+    /// Profile, and place among its groups' members.
+    Member(u32, u64),
 }
 
 impl<'p> Interpreter<'_, 'p> {
@@ -129,7 +131,10 @@ impl<'p> Interpreter<'_, 'p> {
                     None => return Ok(()),
                 }
             }
-            _ => return Ok(()),
+            _ => match self.code.bindings.profiles.get(&target) {
+                Some(profile) => Cell::Member(*profile, index),
+                None => return Ok(()),
+            },
         };
         let Some((control, action)) = self.body_of(id, "apply") else {
             return Ok(());
@@ -195,6 +200,10 @@ impl<'p> Interpreter<'_, 'p> {
                 self.state.tables[table as usize].read_cell(found, offset, pipe, &mut cell);
                 of_words(self.program, ty, &cell, 0).0
             }
+            Cell::Member(profile, index) => {
+                let is_in = self.state.profiles[profile as usize].is_in(index);
+                Value::Bits(Bits::new(1, u64::from(is_in)))
+            }
         }
     }
 
@@ -216,6 +225,10 @@ impl<'p> Interpreter<'_, 'p> {
             Cell::Direct(table, offset, _) => {
                 let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
                 self.state.tables[table as usize].write_cell(found, offset, pipe, &words);
+            }
+            Cell::Member(profile, index) => {
+                let is_in = words.first().is_some_and(|w| *w != 0);
+                self.state.profiles[profile as usize].put_in(index, is_in);
             }
         }
     }

@@ -46,8 +46,8 @@ impl<'p> Interpreter<'_, 'p> {
                 return Ok(scalar(filter.execute(number(1), number(0), self.now_ns)));
             }
             (Object::DirectFilter(filter), "execute") => {
-                let filter = &mut self.state.filters[filter as usize];
-                return Ok(scalar(filter.execute(0, number(0), self.now_ns)));
+                let now_ns = self.now_ns;
+                return Ok(scalar(self.state.direct_filter(filter, number(0), now_ns)));
             }
             (Object::Checksum(unit), _) => {
                 return Ok(self.tofino_checksum(unit, method, values).and_then(scalar));

@@ -1,7 +1,9 @@
 //! Direct registers (Tofino): what the program keeps for each entry, and in each pipe.
 
 use super::{Index, Table};
+use crate::error::TableError;
 use hashbrown::HashMap;
+use p4lang::runtime::TableEntry;
 
 /// Pipes of a Tofino: a direct register has a cell in each.
 pub const PIPES: usize = 4;
@@ -57,6 +59,23 @@ impl Table {
         if let Some(entry) = found {
             self.cells.read(entry, offset, pipe, into);
         }
+    }
+
+    /// Sets them of an entry in all pipes.
+    ///
+    /// # Errors
+    /// Those of the entry's key.
+    pub fn set_cell(
+        &mut self,
+        entry: &TableEntry,
+        offset: u32,
+        from: &[u64],
+    ) -> Result<(), TableError> {
+        let row = self.row(&self.entry_key(entry)?)?;
+        for pipe in 0..PIPES as u32 {
+            self.cells.write(row, offset, pipe, from);
+        }
+        Ok(())
     }
 
     /// Sets them; nothing if there is no entry.

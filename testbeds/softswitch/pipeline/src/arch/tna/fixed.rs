@@ -7,8 +7,9 @@ use super::pipes::Pipes;
 use super::{PIPES, PORTS};
 use crate::error::{ExternError, ReplicationError};
 use crate::externs::counter::CounterValue;
-use crate::externs::filter::FilterConfig;
+use crate::externs::filter::{FilterConfig, cell_words};
 use crate::switch::{Ports, Switch};
+use p4lang::runtime::TableEntry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Port of the CPU on the PCIe bus, of a Tofino 1 and of a Tofino 2.
@@ -316,7 +317,31 @@ impl Switch {
         cell.copied().ok_or(ExternError::OutOfRange)
     }
 
-    /// TNA: configures a cell of an `Lpf` or `Wred` (of a direct one: cell 0) in all pipes.
+    /// TNA: configures the cell that an entry has of a `DirectLpf` or `DirectWred`, in all pipes.
+    ///
+    /// # Errors
+    /// [`ExternError::NotFound`]: no such filter, no table names it, or the table has no such entry.
+    pub fn direct_filter_configure(
+        &mut self,
+        name: &str,
+        entry: &TableEntry,
+        config: Option<FilterConfig>,
+        now_ns: u64,
+    ) -> Result<(), ExternError> {
+        let state = &mut self.core.state;
+        let filter = state.filters.iter().find(|f| f.name == name);
+        let direct = filter.and_then(|f| f.direct);
+        let direct = direct.ok_or(ExternError::NotFound)?;
+        let table = &mut state.tables[direct.table as usize];
+        if table.spec.name != entry.table {
+            return Err(ExternError::NotFound);
+        }
+        let words = cell_words(config, now_ns);
+        let set = table.set_cell(entry, direct.offset, &words);
+        set.map_err(|_| ExternError::NotFound)
+    }
+
+    /// TNA: configures a cell of an `Lpf` or `Wred` in all pipes.
     pub fn filter_configure(
         &mut self,
         name: &str,
