@@ -32,6 +32,8 @@ pub struct Bound {
     pub unit: Unit,
     /// In order.
     pub params: Vec<Option<Slot>>,
+    /// How many slots each takes.
+    pub sizes: Vec<u32>,
     /// TNA: of a deparser.
     pub gates: Gates,
 }

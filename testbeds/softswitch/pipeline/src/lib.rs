@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Switch::new(program, config)          compile/  IR → op::Code, every call inlined
+//! Image::new(…), switch(config)         image.rs  the same in two steps: compiled once, many switches
 //! handle_packet(now, port, frame)       arch/     which blocks a packet passes, with which metadata
 //!                                       exec/     one loop over op::Op, rolled-up values in exec/lanes.rs
 //!                                       reference/   the same from the IR, plainly; compared, traced, poisoned
@@ -23,6 +24,7 @@ mod error;
 mod exec;
 mod externs;
 mod held;
+mod image;
 mod op;
 mod queues;
 mod reconcile;
@@ -46,6 +48,7 @@ pub use externs::filter::FilterConfig;
 pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
 pub use externs::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use externs::register::Info as RegisterInfo;
+pub use image::Image;
 pub use op::Mark;
 pub use queues::{CLASSES, EgressQueues, Scheduler};
 pub use reconcile::ReconcileError;

@@ -121,7 +121,7 @@ impl Switch {
     }
 
     fn take_cells(&mut self, old: &Switch) {
-        for info in old.registers.clone() {
+        for info in old.registers.iter() {
             let mine = self.registers.iter().find(|r| r.name == info.name);
             if mine.is_none_or(|r| r.size != info.size || r.widths != info.widths) {
                 continue;

@@ -1,17 +1,14 @@
 //! The switch as its driver sees it: packets and time in, packets and deadlines out.
 
 use crate::arch::{Loaded, psa};
-use crate::compile::Compiler;
 use crate::control::Names;
 use crate::core::Core;
-use crate::error::LoadError;
 use crate::externs::DigestMessage;
 use crate::externs::register::Info;
 use crate::op::Mark;
 use crate::queues::EgressQueues;
-use crate::reference::Reference;
 use crate::stats::Stats;
-use crate::table::{EntryState, Table};
+use crate::table::EntryState;
 use p4lang::ir::Program;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -128,8 +125,8 @@ pub struct Transmit {
 #[derive(Debug)]
 pub struct Switch {
     pub(crate) core: Core,
-    pub(crate) names: Names,
-    pub(crate) registers: Vec<Info>,
+    pub(crate) names: Arc<Names>,
+    pub(crate) registers: Arc<[Info]>,
     pub(crate) undo: Option<Vec<crate::control::Undo>>,
     pub(crate) notes: std::collections::BTreeMap<crate::control::Noted, crate::table::Note>,
     /// Tables whose entries may have idle timeouts.
@@ -137,46 +134,11 @@ pub struct Switch {
     /// Idle entries not yet fetched, by table.
     pub(crate) idle: VecDeque<(usize, EntryState)>,
     pub(crate) idle_lost: u64,
-    program: Arc<Program>,
-    arch: Loaded,
+    pub(crate) program: Arc<Program>,
+    pub(crate) arch: Arc<Loaded>,
 }
 
 impl Switch {
-    /// Loads a program.
-    pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
-        Loaded::knows(&program.arch)?;
-        let mut compiler = Compiler::new(&program, config.seed, config.trace)?;
-        compiler.max_steps = config.max_steps;
-        let (arch, state, registers) = Loaded::load(&program, compiler)?;
-        let code = arch.code();
-        let mut frame = vec![0; code.frame as usize];
-        frame[..code.constants.len()].copy_from_slice(&code.constants);
-        let ages = |(_, t): &(usize, &Table)| t.spec.idle_timeout;
-        let idle_tables = state.tables.iter().enumerate().filter(ages);
-        let idle_tables = idle_tables.map(|(i, _)| i).collect();
-        let reference = match config.executor {
-            Executor::Fast => None,
-            Executor::Reference => Some(Reference::new(Arc::clone(&program), config.poison)),
-            Executor::Both => Some(Reference::new(Arc::clone(&program), None)),
-        };
-        let names = Names::new(&state, &registers);
-        let mut core = Core::new(config, frame, state);
-        core.reference = reference.map(Box::new);
-        arch.prepare(&mut core);
-        Ok(Switch {
-            idle_tables,
-            idle: VecDeque::new(),
-            idle_lost: 0,
-            names,
-            core,
-            registers,
-            undo: None,
-            notes: std::collections::BTreeMap::new(),
-            arch,
-            program,
-        })
-    }
-
     /// The executable form, an instruction a line, for those who look into its speed.
     pub fn listing(&self) -> String {
         use std::fmt::Write;

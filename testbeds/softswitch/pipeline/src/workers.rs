@@ -34,7 +34,7 @@ impl Switch {
             reasons.push("the pipes of a Tofino are one machine".to_owned());
         }
         let named = |what: &str, name: &str| format!("{what} {name} is written by packets");
-        for register in &self.registers {
+        for register in self.registers.iter() {
             reasons.push(named("register", &register.name));
         }
         for meter in &state.meters {

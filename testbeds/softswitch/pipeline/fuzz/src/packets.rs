@@ -8,7 +8,9 @@ mod writes;
 use arbitrary::{Result, Unstructured};
 use p4lang::ir::Program;
 use parser_gen::Arch;
-use pipeline::{Config, EgressQueues, Executor, Ports, RecirculationLink, Scheduler, Switch};
+use pipeline::{
+    Config, EgressQueues, Executor, Image, Ports, RecirculationLink, Scheduler, Switch,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +18,8 @@ use std::sync::{Arc, OnceLock};
 const STEPS: usize = 200;
 /// Longest frame: what a port of the switch takes at most, and more.
 const JUMBO: usize = 9_600;
+/// Parser states and rounds of loops of one block.
+const MAX_STEPS: u32 = 256;
 /// Packets that may wait, so that a multicast that recirculates ends.
 const WAITING: usize = 64;
 
@@ -27,15 +31,16 @@ pub fn run(arch: Arch, data: &[u8]) {
 }
 
 fn drive(arch: Arch, input: &mut Unstructured<'_>) -> Result<()> {
-    let programs = programs(arch);
-    // The last one, p4src's, takes ten times as long to load as the others.
-    let last = programs.len() - 1;
-    let program = match input.ratio(1, 8)? {
-        true => &programs[last],
-        false => input.choose(&programs[..last])?,
+    let images = images(arch);
+    // The last one, p4src's, has the longest packets.
+    let last = images.len() - 1;
+    let [plain, traced] = match input.ratio(1, 8)? {
+        true => &images[last],
+        false => input.choose(&images[..last])?,
     };
     let config = config(input)?;
-    let mut switch = match Switch::new(Arc::clone(program), config) {
+    let image = if config.trace { traced } else { plain };
+    let mut switch = match image.switch(config) {
         Ok(switch) => switch,
         Err(error) => panic!("{error}"),
     };
@@ -55,11 +60,14 @@ fn drive(arch: Arch, input: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Compiled once.
-fn programs(arch: Arch) -> &'static [Arc<Program>] {
-    static PSA: OnceLock<Vec<Arc<Program>>> = OnceLock::new();
-    static V1MODEL: OnceLock<Vec<Arc<Program>>> = OnceLock::new();
-    static TNA: OnceLock<Vec<Arc<Program>>> = OnceLock::new();
+/// Of each program one for switches that do not trace, and one for those that do.
+type Images = [Image; 2];
+
+/// Compiled once: a run makes its switch of them.
+fn images(arch: Arch) -> &'static [Images] {
+    static PSA: OnceLock<Vec<Images>> = OnceLock::new();
+    static V1MODEL: OnceLock<Vec<Images>> = OnceLock::new();
+    static TNA: OnceLock<Vec<Images>> = OnceLock::new();
     let filters = [
         "ip.src == 10.0.0.0/8 && udp.dport == 53",
         "tcp.flags.syn && !tcp.flags.ack",
@@ -68,7 +76,7 @@ fn programs(arch: Arch) -> &'static [Arc<Program>] {
     let all = |texts: &[&str]| {
         let mut all: Vec<_> = texts.iter().map(|text| compiled(text)).collect();
         all.push(aggregate::program_for(arch, &filters));
-        all
+        all.iter().map(loaded).collect()
     };
     match arch {
         Arch::Psa => PSA.get_or_init(|| {
@@ -102,6 +110,20 @@ fn compiled(text: &str) -> Arc<Program> {
     }
 }
 
+fn loaded(program: &Arc<Program>) -> Images {
+    [false, true].map(|trace| {
+        let config = Config {
+            trace,
+            max_steps: MAX_STEPS,
+            ..Config::default()
+        };
+        match Image::new(Arc::clone(program), &config) {
+            Ok(image) => image,
+            Err(error) => panic!("{error}"),
+        }
+    })
+}
+
 fn config(input: &mut Unstructured<'_>) -> Result<Config> {
     let [kind, depth, rate] = input.arbitrary::<[u8; 3]>()?;
     let scheduler = match kind & 1 {
@@ -127,7 +149,7 @@ fn config(input: &mut Unstructured<'_>) -> Result<Config> {
             0 => Ports::Any,
             _ => Ports::Only((0..8).chain([64, 511]).collect()),
         },
-        max_steps: 256,
+        max_steps: MAX_STEPS,
         max_passes: 8,
         max_work: 64,
         transmit_limit: if kind & 32 != 0 { 4 } else { 1024 },

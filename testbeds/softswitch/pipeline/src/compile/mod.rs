@@ -179,7 +179,11 @@ impl<'p> Compiler<'p> {
     /// A top-level parser whose parameters lie at the given slots (`None` for the packet).
     pub fn parser(&mut self, id: ParserId, params: &[Option<Slot>]) -> Result<Block> {
         let parser = &self.program.parsers[id.index()];
-        let block = self.bind(bindings::Unit::Parser(id), params);
+        let block = self.bind(
+            bindings::Unit::Parser(id),
+            (&parser.params, &parser.vars),
+            params,
+        )?;
         let end = self.label();
         let top = self.top;
         let slots = self.unit_slots(&parser.vars, &parser.params, params)?;
@@ -198,7 +202,11 @@ impl<'p> Compiler<'p> {
     /// The same for a control.
     pub fn control(&mut self, id: ControlId, params: &[Option<Slot>]) -> Result<Block> {
         let control = &self.program.controls[id.index()];
-        let block = self.bind(bindings::Unit::Control(id), params);
+        let block = self.bind(
+            bindings::Unit::Control(id),
+            (&control.params, &control.vars),
+            params,
+        )?;
         let end = self.label();
         let top = self.top;
         let slots = self.unit_slots(&control.vars, &control.params, params)?;
@@ -213,17 +221,25 @@ impl<'p> Compiler<'p> {
         Ok(block)
     }
 
-    fn bind(&mut self, unit: bindings::Unit, params: &[Option<Slot>]) -> Block {
+    fn bind(
+        &mut self,
+        unit: bindings::Unit,
+        (declared, vars): (&[p4lang::ir::Param], &[Var]),
+        params: &[Option<Slot>],
+    ) -> Result<Block> {
+        let sizes = declared.iter().map(|p| self.size(&vars[p.var.index()].ty));
+        let sizes = sizes.collect::<Result<_>>()?;
         self.blocks.push(bindings::Bound {
             unit,
             params: params.to_vec(),
+            sizes,
             gates: self.tofino.gates,
         });
         self.code.entries.push(self.code.ops.len() as Target);
         self.own.push(self.top);
-        Block {
+        Ok(Block {
             number: (self.blocks.len() - 1) as u32,
-        }
+        })
     }
 
     /// Turns labels into positions.

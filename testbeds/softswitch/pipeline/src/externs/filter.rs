@@ -79,6 +79,11 @@ impl Filter {
         }
     }
 
+    /// What it throws its dice with.
+    pub fn random_mut(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
     /// Sets or removes a cell's configuration; its average starts at 0. `None`: no such cell.
     pub fn configure(
         &mut self,

@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     state: u64,
+    stream: u64,
     low: u64,
     span: u64,
 }
@@ -13,11 +14,18 @@ impl Random {
     pub fn new(seed: u64, stream: u64, low: u64, high: u64) -> Random {
         let mut random = Random {
             state: seed,
+            stream,
             low,
             span: high.saturating_sub(low),
         };
-        random.state = random.word() ^ stream.wrapping_mul(0xd134_2543_de82_ef95);
+        random.reseed(seed);
         random
+    }
+
+    /// Begins anew, with another seed.
+    pub fn reseed(&mut self, seed: u64) {
+        self.state = seed;
+        self.state = self.word() ^ self.stream.wrapping_mul(0xd134_2543_de82_ef95);
     }
 
     fn word(&mut self) -> u64 {

@@ -95,6 +95,13 @@ impl Reader<'_> {
     }
 
     fn bits(&mut self, width: u32, words: u32) -> Bits {
+        if words == 1 {
+            let (value, undefined) = self.word();
+            return Bits {
+                undefined: undefined.into(),
+                ..Bits::new(width, value)
+            };
+        }
         let (mut value, mut undefined) = (BigUint::ZERO, BigUint::ZERO);
         for i in 0..words {
             let (word, mask) = self.word();
@@ -168,9 +175,8 @@ fn slots(value: &Value, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
             (&mut *words, &bits.value),
             (&mut *undefined, &bits.undefined),
         ] {
-            let mut digits = from.to_u64_digits();
-            digits.resize(n as usize, 0);
-            to.extend(digits);
+            let digits = from.iter_u64_digits().chain(std::iter::repeat(0));
+            to.extend(digits.take(n as usize));
         }
     };
     match value {

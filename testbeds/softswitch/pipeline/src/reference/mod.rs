@@ -154,10 +154,7 @@ impl Reference {
         let program = Arc::clone(&self.program);
         let bound = &code.bindings.blocks[block.number as usize];
         let (scope, declared, params) = unit(&program, bound.unit);
-        let mut vars: Vec<Value> = declared
-            .iter()
-            .map(|v| Value::undefined(&program, &v.ty, &mut self.watch.fill))
-            .collect();
+        let mut vars = vec![Value::Nothing; declared.len()];
         for (param, slot) in params.iter().zip(&bound.params) {
             if let Some(slot) = slot {
                 let ty = &declared[param.var.index()].ty;
@@ -168,6 +165,11 @@ impl Reference {
                     continue;
                 }
                 vars[param.var.index()] = self.shadow.read(&program, memory.frame, *slot, ty, fill);
+            }
+        }
+        for (var, value) in declared.iter().zip(&mut vars) {
+            if *value == Value::Nothing {
+                *value = Value::undefined(&program, &var.ty, &mut self.watch.fill);
             }
         }
         let mut interpreter = Interpreter {
@@ -235,9 +237,14 @@ impl Reference {
         let bindings = &code.bindings;
         let bound = &bindings.blocks[block.number as usize];
         let (_, declared, params) = unit(&self.program, bound.unit);
-        for (param, slot) in params.iter().zip(&bound.params) {
+        for ((param, slot), size) in params.iter().zip(&bound.params).zip(&bound.sizes) {
             let ty = &declared[param.var.index()].ty;
             let Some(slot) = *slot else { continue };
+            // Equal slots are equal values; the other way round it is not so, of invalid headers.
+            let slots = slot as usize..(slot + size) as usize;
+            if fast[slots.clone()] == reference[slots] {
+                continue;
+            }
             let read = |frame: &[u64]| {
                 let nothing = frame::Shadow::default();
                 let fill = &mut Fill::default();

@@ -2,7 +2,7 @@
 
 use super::poison::Fill;
 use crate::compile::tna;
-use num_bigint::{BigInt, BigUint};
+use num_bigint::{BigInt, BigUint, Sign};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Const, FieldType, Program, Type};
 
@@ -25,15 +25,23 @@ pub fn ones(width: u32) -> BigUint {
 impl Bits {
     /// A defined value, cut to the width.
     pub fn new(width: u32, value: impl Into<BigUint>) -> Bits {
+        let value = value.into();
         Bits {
             width,
-            value: value.into() & ones(width),
+            // Most fit, and then nothing is computed.
+            value: match value.bits() <= u64::from(width) {
+                true => value,
+                false => value & ones(width),
+            },
             undefined: BigUint::ZERO,
         }
     }
 
     /// The integer, modulo 2^width.
     pub fn of_int(width: u32, value: &BigInt) -> Bits {
+        if value.sign() != Sign::Minus {
+            return Bits::new(width, value.magnitude().clone());
+        }
         let modulus = BigInt::from(1) << width;
         let positive = ((value % &modulus) + &modulus) % &modulus;
         Bits::new(width, positive.magnitude().clone())
