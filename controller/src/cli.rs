@@ -1,5 +1,6 @@
 //! The command line: arguments, and nothing else.
 
+use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use controller::target::Kind;
@@ -131,6 +132,9 @@ pub struct Target {
     /// Look for BMv2's and p4c's programs in this folder before the PATH, may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub bmv2_dir: Vec<PathBuf>,
+    /// Call p4c even for a program that it has compiled before, and keep nothing in the user's cache
+    #[arg(long)]
+    pub no_p4c_cache: bool,
     /// Write the logs of BMv2's switches into this folder
     #[arg(long, value_name = "FOLDER")]
     pub bmv2_log: Option<PathBuf>,
@@ -162,9 +166,18 @@ fn switch_address(text: &str) -> Result<(String, String), String> {
 }
 
 impl Target {
+    fn tools(&self) -> Tools {
+        let cache = if self.no_p4c_cache {
+            None
+        } else {
+            Cache::of_user()
+        };
+        Tools::here(&self.bmv2_dir).caching(cache)
+    }
+
     /// The same where the switches run already: only p4c is needed.
     pub fn switches_elsewhere(&self) -> Result<Switches, MissingTool> {
-        let tools = Tools::here(&self.bmv2_dir);
+        let tools = self.tools();
         controller::target::bmv2::check_compiler(self.kind, &tools)?;
         Ok(Switches {
             kind: self.kind,
@@ -175,7 +188,7 @@ impl Target {
 
     /// The same, once it is known that the programs are there.
     pub fn switches(&self) -> Result<Switches, MissingTool> {
-        let tools = Tools::here(&self.bmv2_dir);
+        let tools = self.tools();
         controller::target::bmv2::check(self.kind, &tools)?;
         Ok(Switches {
             kind: self.kind,

@@ -137,6 +137,36 @@ fn p4c_is_called_with_our_includes_and_its_words_are_shown() {
 }
 
 #[test]
+fn p4c_is_called_once_for_a_program_unless_the_cache_is_refused() {
+    let test = "p4c_is_called_once_for_a_program_unless_the_cache_is_refused";
+    if !has_namespaces(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = scenario(folder.path(), "drop");
+    let bin = folder.path().join("bin");
+    let calls = folder.path().join("calls").display().to_string();
+    let script = "[ \"$1\" = --version ] && exit 0; echo >> CALLS; \
+                  while [ \"$1\" != -o ]; do shift; done; echo '{}' > \"$2\"";
+    tool(&bin, "p4c-bm2-psa", &script.replace("CALLS", &calls));
+    // What follows does not matter here.
+    tool(&bin, "psa_switch", "exit 0");
+    let args = ["run", "--target", "psa_switch", "--bmv2-dir", "bin", &file];
+    let refusing = [&args[..], &["--no-p4c-cache"]].concat();
+    for (args, expected) in [(&args[..], 1), (&args, 1), (&refusing, 2)] {
+        let output = weir(folder.path(), args)
+            .env("XDG_CACHE_HOME", folder.path().join("cache"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(ERROR));
+        let calls = std::fs::read_to_string(&calls).unwrap();
+        assert_eq!(calls.lines().count(), expected, "{args:?}");
+    }
+    let kept = files(&folder.path().join("cache/weir/p4c"));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}
+
+#[test]
 fn a_switch_that_ends_at_once_is_quoted() {
     let test = "a_switch_that_ends_at_once_is_quoted";
     if !has_namespaces(test) {

@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cache::Key;
+use crate::mend;
 use crate::tools::{MissingTool, Tool, Tools};
 
 /// Which of BMv2's architectures.
@@ -70,7 +72,8 @@ const LINES_SHOWN: usize = 40;
 /// Declarations that p4src's programs include.
 const INCLUDES: [&str; 3] = ["core.p4", "psa.p4", "v1model.p4"];
 
-/// Compiles the files (path and text, relative to `folder`, where they are written); the JSON's path.
+/// Compiles the files (path and text, relative to `folder`, where they are written); the JSON's path. A program that
+/// was compiled before is taken from the tools' cache.
 pub fn compile(
     tools: &Tools,
     backend: Backend,
@@ -79,16 +82,21 @@ pub fn compile(
     folder: &Path,
 ) -> Result<PathBuf, CompileError> {
     let tool = tools.find(backend.tool())?;
+    let json = folder.join(format!("{}.json", backend.tool()));
+    let slot = tools
+        .cache
+        .as_ref()
+        .map(|cache| cache.slot(key(&tool, backend, sources, main)));
+    if slot.as_ref().is_some_and(|slot| slot.fetch(&json)) {
+        return Ok(json);
+    }
     for (path, text) in sources {
         write(&folder.join(path), text)?;
     }
     let include = folder.join("include");
-    for name in INCLUDES {
-        if let Some(text) = p4lang::preprocess::builtin(name) {
-            write(&include.join(name), text)?;
-        }
+    for (name, text) in includes() {
+        write(&include.join(name), text)?;
     }
-    let json = folder.join(format!("{}.json", backend.tool()));
     let mut command = Command::new(&tool);
     command
         .current_dir(folder)
@@ -109,7 +117,48 @@ pub fn compile(
             said: tail(&String::from_utf8_lossy(&output.stderr)),
         });
     }
+    complete(&json)?;
+    if let Some(slot) = slot {
+        slot.keep(&json);
+    }
     Ok(json)
+}
+
+/// See [`mend`]. What is no JSON is left to whoever reads it.
+fn complete(json: &Path) -> Result<(), CompileError> {
+    let io = |source| CompileError::Io {
+        path: json.to_owned(),
+        source,
+    };
+    let text = std::fs::read(json).map_err(io)?;
+    if let Ok(mut program) = serde_json::from_slice(&text)
+        && mend::declare_stacks(&mut program)
+    {
+        std::fs::write(json, program.to_string()).map_err(io)?;
+    }
+    Ok(())
+}
+
+fn includes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let text = |name| p4lang::preprocess::builtin(name).map(|text| (name, text));
+    INCLUDES.into_iter().filter_map(text)
+}
+
+/// All that [`compile`] hands to p4c.
+fn key(tool: &Path, backend: Backend, sources: &BTreeMap<String, String>, main: &str) -> Key {
+    let mut key = Key::of_compiler(tool);
+    for name in backend.macros().iter().chain([&main]) {
+        key.add(name.as_bytes());
+    }
+    for (name, text) in includes() {
+        key.add(name.as_bytes());
+        key.add(text.as_bytes());
+    }
+    for (path, text) in sources {
+        key.add(path.as_bytes());
+        key.add(text.as_bytes());
+    }
+    key
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CompileError> {

@@ -88,9 +88,9 @@ pub fn simple_switch_grpc(
     command
 }
 
-/// `psa_switch`, running a program.
+/// `psa_switch` or `simple_switch`, running a program.
 #[must_use]
-pub fn psa_switch(program: &Path, features: Features, options: &Options, json: &Path) -> Command {
+pub fn with_program(program: &Path, features: Features, options: &Options, json: &Path) -> Command {
     let mut command = common(program, features, options);
     command.arg(json);
     command
@@ -125,7 +125,7 @@ mod tests {
         };
         let mut options = options();
         options.log = Some("/run/x/log".into());
-        let command = psa_switch(
+        let command = with_program(
             Path::new("/b/psa_switch"),
             all,
             &options,

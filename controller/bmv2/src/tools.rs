@@ -5,6 +5,8 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::cache::Cache;
+
 /// A program of BMv2 or p4c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
@@ -12,6 +14,8 @@ pub enum Tool {
     SimpleSwitchGrpc,
     /// PSA behind Thrift.
     PsaSwitch,
+    /// v1model behind Thrift, which our switch is measured against.
+    SimpleSwitch,
     /// p4c's back end for v1model.
     P4cBm2Ss,
     /// p4c's back end for PSA.
@@ -20,9 +24,10 @@ pub enum Tool {
 
 impl Tool {
     /// All.
-    pub const ALL: [Tool; 4] = [
+    pub const ALL: [Tool; 5] = [
         Tool::SimpleSwitchGrpc,
         Tool::PsaSwitch,
+        Tool::SimpleSwitch,
         Tool::P4cBm2Ss,
         Tool::P4cBm2Psa,
     ];
@@ -33,6 +38,7 @@ impl Tool {
         match self {
             Tool::SimpleSwitchGrpc => "simple_switch_grpc",
             Tool::PsaSwitch => "psa_switch",
+            Tool::SimpleSwitch => "simple_switch",
             Tool::P4cBm2Ss => "p4c-bm2-ss",
             Tool::P4cBm2Psa => "p4c-bm2-psa",
         }
@@ -44,7 +50,9 @@ impl Tool {
             Tool::SimpleSwitchGrpc => {
                 "it is part of BMv2 (github.com/p4lang/behavioral-model), built with -DWITH_PI=ON"
             }
-            Tool::PsaSwitch => "it is part of BMv2 (github.com/p4lang/behavioral-model)",
+            Tool::PsaSwitch | Tool::SimpleSwitch => {
+                "it is part of BMv2 (github.com/p4lang/behavioral-model)"
+            }
             Tool::P4cBm2Ss | Tool::P4cBm2Psa => "it is part of p4c (github.com/p4lang/p4c)",
         }
     }
@@ -80,11 +88,12 @@ fn searched(folders: &[PathBuf]) -> String {
     format!(" in {} nor on the PATH", folders.join(", "))
 }
 
-/// Where to look.
+/// Where to look, and where what p4c makes is kept.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
     folders: Vec<PathBuf>,
     path: Vec<PathBuf>,
+    pub(crate) cache: Option<Cache>,
 }
 
 impl Tools {
@@ -94,6 +103,7 @@ impl Tools {
         Tools {
             folders: folders.to_vec(),
             path: path.map_or_else(Vec::new, |path| std::env::split_paths(path).collect()),
+            cache: None,
         }
     }
 
@@ -101,6 +111,12 @@ impl Tools {
     #[must_use]
     pub fn here(folders: &[PathBuf]) -> Tools {
         Tools::new(folders, std::env::var_os("PATH").as_deref())
+    }
+
+    /// The same, but p4c is not called twice for one program.
+    #[must_use]
+    pub fn caching(self, cache: Option<Cache>) -> Tools {
+        Tools { cache, ..self }
     }
 
     /// Where a tool is.

@@ -208,7 +208,7 @@ pub fn start(
         if !features.thrift {
             return Err(StartError::NoThrift(program));
         }
-        let command = launch::psa_switch(&program, features, &options, &json);
+        let command = launch::with_program(&program, features, &options, &json);
         (command, options.thrift_port)
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -12,10 +12,11 @@ pub const FAILED: i32 = 1;
 /// Could not run.
 pub const ERROR: i32 = 2;
 
-/// `weir` with arguments, in a folder of its own.
+/// `weir` with arguments, in a folder of its own; it leaves the user's cache alone.
 pub fn weir(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.current_dir(folder).args(args).stdin(Stdio::null());
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

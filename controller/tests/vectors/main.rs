@@ -17,6 +17,7 @@ mod veth;
 
 use std::collections::BTreeMap;
 
+use bmv2::cache::Cache;
 use bmv2::tools::Tools;
 use case::{Case, Loaded, Plannable};
 use controller::target::{Kind, bmv2 as start_bmv2};
@@ -171,7 +172,9 @@ fn embedded_over_veth() {
 fn bmv2_over_veth(test: &str, kind: Kind) {
     let folders = std::env::var_os("WEIR_BMV2_DIR");
     let folders: Vec<_> = folders.iter().flat_map(std::env::split_paths).collect();
-    let tools = Tools::here(&folders);
+    // p4c takes minutes if it was built without optimisation.
+    let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("p4c");
+    let tools = Tools::here(&folders).caching(Some(Cache::in_folder(&kept)));
     if let Err(missing) = start_bmv2::check(kind, &tools) {
         return skip(test, missing.tool.program());
     }

@@ -16,7 +16,7 @@ pub fn run() -> Result<Vec<Row>> {
         print!("{}", measure()?);
         std::process::exit(0);
     }
-    let text = in_namespace("idle_start")?;
+    let text = in_namespace("idle_start", None)?;
     let numbers: Vec<f64> = text
         .split_whitespace()
         .filter_map(|n| n.parse().ok())

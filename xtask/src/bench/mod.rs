@@ -3,6 +3,7 @@
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again in release.
 
 mod aggregate;
+mod bmv2;
 mod clock;
 mod filters;
 mod idle;
@@ -17,6 +18,7 @@ mod writes;
 
 use anyhow::{Context, Result, bail};
 use row::Row;
+use std::path::PathBuf;
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -30,22 +32,28 @@ pub struct Args {
     /// Measure only the rows whose name contains this
     #[arg(long, value_name = "NAME", default_value = "")]
     row: String,
+    /// Look for BMv2 and p4c in this folder before the PATH (and in WEIR_BMV2_DIR), may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    bmv2_dir: Vec<PathBuf>,
+    /// What p4c-bm2-ss made of xtask/src/bench/p4/l2.p4, for a simple_switch without p4c
+    #[arg(long, value_name = "FILE")]
+    bmv2_json: Option<PathBuf>,
 }
 
 /// The names of a file's rows, and what measures them.
-type Bench = (&'static [&'static str], fn() -> Result<Vec<Row>>);
+type Bench = (&'static [&'static str], fn(&Args) -> Result<Vec<Row>>);
 
 /// In the order of the printed table.
 const BENCHES: &[Bench] = &[
-    (router::NAMES, router::run),
-    (aggregate::NAMES, aggregate::run),
-    (filters::NAMES, filters::run),
-    (ternary::NAMES, ternary::run),
-    (lpm::NAMES, lpm::run),
-    (load::NAMES, load::run),
-    (writes::NAMES, writes::run),
+    (router::NAMES, |_| router::run()),
+    (aggregate::NAMES, |_| aggregate::run()),
+    (filters::NAMES, |_| filters::run()),
+    (ternary::NAMES, |_| ternary::run()),
+    (lpm::NAMES, |_| lpm::run()),
+    (load::NAMES, |_| load::run()),
+    (writes::NAMES, |_| writes::run()),
     (veth::NAMES, veth::run),
-    (idle::NAMES, idle::run),
+    (idle::NAMES, |_| idle::run()),
 ];
 
 /// Measures everything; `Ok(false)` if a figure was not reached.
@@ -58,7 +66,7 @@ pub fn run(args: &Args) -> Result<bool> {
     for (names, bench) in BENCHES {
         if names.iter().any(wanted) {
             eprintln!("measuring {} …", names.join(", "));
-            rows.extend(bench()?.into_iter().filter(|r| wanted(&r.name)));
+            rows.extend(bench(args)?.into_iter().filter(|r| wanted(&r.name)));
         }
     }
     if rows.is_empty() {
@@ -77,6 +85,12 @@ fn in_release(args: &Args) -> Result<bool> {
     cargo.args(["run", "--quiet", "--release", "--package", "xtask", "--"]);
     cargo.args(["bench", &args.subject, "--row", &args.row]);
     cargo.args(args.json.then_some("--json"));
+    for folder in &args.bmv2_dir {
+        cargo.arg("--bmv2-dir").arg(folder);
+    }
+    if let Some(file) = &args.bmv2_json {
+        cargo.arg("--bmv2-json").arg(file);
+    }
     let status = cargo.status().context("cannot run cargo")?;
     match status.code() {
         Some(0) => Ok(true),

@@ -1,13 +1,17 @@
-//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder.
+//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder and BMv2's simple_switch.
 //!
 //! The load is a closed loop: as many frames are under way as the rings hold, a new one for each that arrives. So forwarder
 //! and switch are as busy as they can be and no frame is lost, however much of the processor others take, and the CPU time
-//! of a frame can be compared.
+//! of a frame can be compared. simple_switch drops what its queues do not hold, so for it the loop is as small as loses
+//! next to nothing.
 
 mod bed;
 mod rings;
 
+use super::Args;
+use super::bmv2::Rival;
 use super::row::{Reach, Row};
+use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, ensure};
 pub use bed::{cpu_ns, in_namespace, lay_cables, role, switch, until_forwarded, weir};
 use std::time::{Duration, Instant};
@@ -17,13 +21,17 @@ pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
 /// Frames under way; less than the switch's receive queue.
 const WINDOW: u64 = 2048;
+/// What is tried for simple_switch; its queues hold 1,024 frames before ingress and 64 before each egress thread.
+const BMV2_WINDOWS: [u64; 6] = [16, 32, 64, 128, 256, 512];
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
+/// More than this is not near loss-free.
+const MOST_LOST: f64 = 0.001;
 /// simple_switch on one core, near loss-free (docs/performance.md), where it is not installed.
 const BMV2_PPS: f64 = 100_000.0;
 
 /// The rows.
-pub fn run() -> Result<Vec<Row>> {
+pub fn run(args: &Args) -> Result<Vec<Row>> {
     match role().as_deref() {
         Some("forwarder") => rings::forward("s1", "s2")?,
         Some(_) => {
@@ -32,93 +40,202 @@ pub fn run() -> Result<Vec<Row>> {
         }
         None => {}
     }
-    let text = in_namespace("veth_cpu")?;
-    let numbers: Vec<f64> = text
-        .split_whitespace()
-        .filter_map(|n| n.parse().ok())
-        .collect();
-    let [floor, switch, floor_low, floor_high, low, high, lost] = numbers[..] else {
-        anyhow::bail!("the measurement said {text:?}");
+    let l2 = include_str!("p4/l2.p4");
+    let json = args.bmv2_json.as_deref();
+    let rival = Rival::find(Tool::SimpleSwitch, l2, &args.bmv2_dir, json);
+    let text = in_namespace("veth_cpu", rival.as_ref().ok())?;
+    let mut figures = text.lines().map(Figures::parse);
+    let mut next = || {
+        let next = figures.next().flatten();
+        next.with_context(|| format!("the measurement said {text:?}"))
     };
-    let pps = 1e6 / switch;
-    let bmv2 = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join("simple_switch").exists())
-    });
+    let (floor, ours) = (next()?, next()?);
+    let (ratio, note) = match &rival {
+        Err(why) => {
+            let kpps = ours.whole_core() / 1000.0;
+            let note = format!(
+                "{kpps:.0} kpps for a whole core, over 100 kpps of simple_switch measured elsewhere ({why})"
+            );
+            (ours.whole_core() / BMV2_PPS, note)
+        }
+        Ok(rival) => {
+            let theirs = next()?;
+            let note = format!(
+                "{:.0} kpps for a whole core over simple_switch's {:.1} ({:.1} to {:.1} µs/frame, {} under way, {:.4} % lost; \
+                 {}, {}); by the clock {:.0} and {:.1} kpps",
+                ours.whole_core() / 1000.0,
+                theirs.whole_core() / 1000.0,
+                theirs.low,
+                theirs.high,
+                theirs.window,
+                theirs.lost_percent,
+                rival.program().display(),
+                rival.version(),
+                ours.by_clock / 1000.0,
+                theirs.by_clock / 1000.0,
+            );
+            (ours.whole_core() / theirs.whole_core(), note)
+        }
+    };
     Ok(vec![
         Row {
             name: "veth_cpu",
-            value: Some(switch),
+            value: Some(ours.middle),
             unit: "us/frame",
-            reach: Reach::AtMost(floor + 0.25),
-            floor: Some(floor),
+            reach: Reach::AtMost(floor.middle + 0.25),
+            floor: Some(floor.middle),
             note: format!(
-                "64 bytes, L2 program, real binary on one core, user + system + softirq, median of {ROUNDS} ({low:.3} to \
-                 {high:.3}), {lost:.4} % lost; floor: TPACKET_V3 ring to transmit ring ({floor_low:.3} to {floor_high:.3})"
+                "64 bytes, L2 program, real binary on one core, user + system + softirq, median of {ROUNDS} ({:.3} to \
+                 {:.3}), {:.4} % lost; floor: TPACKET_V3 ring to transmit ring ({:.3} to {:.3})",
+                ours.low, ours.high, ours.lost_percent, floor.low, floor.high
             ),
         },
         Row {
             name: "veth_vs_bmv2",
-            value: Some(pps / BMV2_PPS),
+            value: Some(ratio),
             unit: "times",
             reach: Reach::AtLeast(4.0),
             floor: None,
-            note: format!(
-                "{:.0} kpps for a whole core, over 100 kpps of simple_switch measured elsewhere ({})",
-                pps / 1000.0,
-                if bmv2 {
-                    "it is installed, but not run here"
-                } else {
-                    "it is not installed"
-                }
-            ),
+            note,
         },
     ])
 }
 
-/// In the namespace: medians and ranges in µs a frame.
+/// In the namespace: [`Figures`] of the forwarder, of the switch, and of simple_switch if it is there.
 fn measure_all() -> Result<String> {
     lay_cables()?;
     let weir = weir()?;
+    let rival = Rival::from_env();
     let cpus = std::thread::available_parallelism()?.get();
     ensure!(cpus >= 2, "two processors are needed");
     let cpu = cpus - 1;
     // The generator stays off the switch's processor.
     let mut others = nix::sched::CpuSet::new();
     (0..cpu).try_for_each(|i| others.set(i))?;
-    let (mut floors, mut figures, mut lost, mut sent) = (Vec::new(), Vec::new(), 0, 0);
-    for _ in 0..ROUNDS {
-        for (running, samples) in [
-            (bed::forwarder(cpu)?, &mut floors),
-            (switch(&weir, Some(cpu))?, &mut figures),
-        ] {
-            // Whoever forwards has inherited the affinity that was there before.
-            nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &others)?;
-            until_forwarded(Instant::now())?;
-            let round = load(running.0.id(), cpu)?;
-            samples.push(round.us);
-            lost += round.lost;
-            sent += round.sent;
+    let measure = |running: bed::Running, window, time| {
+        // Whoever forwards has inherited the affinity that was there before.
+        nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &others)?;
+        until_forwarded(Instant::now())?;
+        bed::until_quiet()?;
+        load(running.0.id(), cpu, window, time)
+    };
+    let start_rival = |rival: &Rival| bed::rival(rival, cpu);
+    let mut window = BMV2_WINDOWS[0];
+    if let Some(rival) = &rival {
+        let mut least = f64::MAX;
+        for tried in BMV2_WINDOWS {
+            let round = measure(start_rival(rival)?, tried, ROUND / 2)?;
+            if round.lost_share() < MOST_LOST && round.us < least {
+                (least, window) = (round.us, tried);
+            }
         }
     }
-    floors.sort_by(f64::total_cmp);
-    figures.sort_by(f64::total_cmp);
-    let middle = ROUNDS / 2;
-    let last = ROUNDS - 1;
-    let lost = 100.0 * lost as f64 / sent as f64;
-    ensure!(lost < 0.1, "{lost} % of the frames were lost");
-    Ok(format!(
-        "{} {} {} {} {} {} {lost}\n",
-        floors[middle], figures[middle], floors[0], floors[last], figures[0], figures[last]
-    ))
+    let (mut floors, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        floors.push(measure(bed::forwarder(cpu)?, WINDOW, ROUND)?);
+        ours.push(measure(switch(&weir, Some(cpu))?, WINDOW, ROUND)?);
+        if let Some(rival) = &rival {
+            theirs.push(measure(start_rival(rival)?, window, ROUND)?);
+        }
+    }
+    let mut text = String::new();
+    for (name, rounds, window) in [
+        ("the forwarder", floors, WINDOW),
+        ("the switch", ours, WINDOW),
+        ("simple_switch", theirs, window),
+    ] {
+        if !rounds.is_empty() {
+            let figures = Figures::of(rounds, window);
+            let lost = figures.lost_percent;
+            ensure!(
+                lost < 100.0 * MOST_LOST,
+                "{name} lost {lost} % of the frames"
+            );
+            text += &figures.print();
+        }
+    }
+    Ok(text)
+}
+
+/// What rounds gave together.
+struct Figures {
+    /// µs of CPU a frame: median, smallest, largest.
+    middle: f64,
+    low: f64,
+    high: f64,
+    /// Frames a second by the clock on the wall, median.
+    by_clock: f64,
+    lost_percent: f64,
+    /// Frames under way.
+    window: u64,
+}
+
+impl Figures {
+    fn of(mut rounds: Vec<Round>, window: u64) -> Figures {
+        let sum = |count: fn(&Round) -> u64| rounds.iter().map(count).sum::<u64>() as f64;
+        let lost_percent = 100.0 * sum(|r| r.lost) / sum(|r| r.sent);
+        rounds.sort_by(|a, b| a.by_clock.total_cmp(&b.by_clock));
+        let by_clock = rounds[rounds.len() / 2].by_clock;
+        rounds.sort_by(|a, b| a.us.total_cmp(&b.us));
+        Figures {
+            middle: rounds[rounds.len() / 2].us,
+            low: rounds[0].us,
+            high: rounds[rounds.len() - 1].us,
+            by_clock,
+            lost_percent,
+            window,
+        }
+    }
+
+    /// Frames a second if the switch had a core for itself.
+    fn whole_core(&self) -> f64 {
+        1e6 / self.middle
+    }
+
+    fn print(&self) -> String {
+        let Figures {
+            middle,
+            low,
+            high,
+            by_clock,
+            lost_percent,
+            window,
+        } = self;
+        format!("{middle} {low} {high} {by_clock} {lost_percent} {window}\n")
+    }
+
+    fn parse(line: &str) -> Option<Figures> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [middle, low, high, by_clock, lost_percent, window] = words[..] else {
+            return None;
+        };
+        Some(Figures {
+            middle: middle.parse().ok()?,
+            low: low.parse().ok()?,
+            high: high.parse().ok()?,
+            by_clock: by_clock.parse().ok()?,
+            lost_percent: lost_percent.parse().ok()?,
+            window: window.parse().ok()?,
+        })
+    }
 }
 
 struct Round {
     us: f64,
+    by_clock: f64,
     sent: u64,
     lost: u64,
 }
 
-fn load(process: u32, cpu: usize) -> Result<Round> {
+impl Round {
+    fn lost_share(&self) -> f64 {
+        self.lost as f64 / self.sent as f64
+    }
+}
+
+/// A closed loop of `window` frames for this long.
+fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<Round> {
+    let batch = window.min(64);
     let mut sender = rings::Sender::open("h1")?;
     let frame = bed::frame();
     let ksoftirqd = bed::ksoftirqd(cpu);
@@ -130,13 +247,13 @@ fn load(process: u32, cpu: usize) -> Result<Round> {
     let (mut sent, mut arrived, mut lost) = (0u64, 0, 0);
     let start = Instant::now();
     let mut progress = start;
-    while start.elapsed() < ROUND {
-        while sent.saturating_sub(arrived + lost) < WINDOW {
-            for _ in 0..64 {
+    while start.elapsed() < time {
+        while sent.saturating_sub(arrived + lost) + batch <= window {
+            for _ in 0..batch {
                 sender.send(&frame);
             }
             sender.flush();
-            sent += 64;
+            sent += batch;
         }
         let now = bed::received("h2")? - first;
         if now > arrived {
@@ -152,6 +269,7 @@ fn load(process: u32, cpu: usize) -> Result<Round> {
         .context("CPU time runs backwards")?;
     Ok(Round {
         us: ns as f64 / 1000.0 / (arrived.max(1)) as f64,
+        by_clock: arrived as f64 / start.elapsed().as_secs_f64(),
         sent,
         lost,
     })

@@ -1,5 +1,6 @@
 //! A namespace of the benchmark's own, with two cables, and who stands at their ends.
 
+use super::super::bmv2::Rival;
 use super::rings::Sender;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -12,8 +13,10 @@ const ROLE: &str = "WEIR_BENCH_ROLE";
 const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Runs this program again in a private user and network namespace with role `role`; what it printed.
-pub fn in_namespace(role: &str) -> Result<String> {
+/// `rival` comes along.
+pub fn in_namespace(role: &str, rival: Option<&Rival>) -> Result<String> {
     let output = Command::new("unshare")
+        .envs(rival.map(Rival::env))
         .args(["-rn", "--"])
         .arg(std::env::current_exe()?)
         .args(["bench", "switch", "--row", role])
@@ -107,6 +110,20 @@ pub fn forwarder(cpu: usize) -> Result<Running> {
     Ok(Running(command.spawn()?))
 }
 
+/// BMv2 between s1 and s2.
+pub fn rival(rival: &Rival, cpu: usize) -> Result<Running> {
+    let command = rival.command(&[(1, "s1"), (2, "s2")])?;
+    let mut pinned = on_cpu(rival.program(), Some(cpu));
+    pinned.args(command.get_args());
+    pinned.stdout(Stdio::null()).stderr(Stdio::null());
+    let name = rival.program().display();
+    Ok(Running(
+        pinned
+            .spawn()
+            .with_context(|| format!("cannot run {name}"))?,
+    ))
+}
+
 fn on_cpu(program: &Path, cpu: Option<usize>) -> Command {
     match cpu {
         Some(cpu) => {
@@ -165,4 +182,17 @@ pub fn until_forwarded(since: Instant) -> Result<Duration> {
         }
     }
     bail!("nothing is forwarded")
+}
+
+/// Waits until nothing more comes out at h2.
+pub fn until_quiet() -> Result<()> {
+    let mut before = None;
+    loop {
+        let now = Some(received("h2")?);
+        if now == before {
+            return Ok(());
+        }
+        before = now;
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }

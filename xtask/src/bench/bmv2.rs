@@ -1,0 +1,112 @@
+//! BMv2 beside ours, where it is installed: found, and its program compiled, before anything is measured.
+
+use bmv2::cache::Cache;
+use bmv2::compile::{Backend, compile};
+use bmv2::launch::{self, Features, Options};
+use bmv2::tools::{Tool, Tools};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A switch of BMv2's and the JSON that it is to run.
+#[derive(Debug)]
+pub struct Rival {
+    program: PathBuf,
+    json: PathBuf,
+    /// Of the JSON, and of the switch's socket.
+    folder: PathBuf,
+    /// Removes the folder where it is ours.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+/// Hands a rival to a process in another namespace.
+const RIVAL: &str = "WEIR_BENCH_RIVAL";
+
+impl Rival {
+    /// A switch found in `folders`, in those of WEIR_BMV2_DIR, or on the PATH, and `json` or what p4c makes of the text.
+    /// Or why there is none, in a few words.
+    pub fn find(
+        tool: Tool,
+        text: &str,
+        folders: &[PathBuf],
+        json: Option<&Path>,
+    ) -> Result<Rival, String> {
+        let mut folders = folders.to_vec();
+        if let Some(more) = std::env::var_os("WEIR_BMV2_DIR") {
+            folders.extend(std::env::split_paths(&more));
+        }
+        let tools = Tools::here(&folders).caching(Cache::of_user());
+        let program = tools
+            .find(tool)
+            .map_err(|_| format!("{tool} is not installed"))?;
+        let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let folder = temporary.path().to_owned();
+        let json = match json {
+            Some(json) => std::path::absolute(json).map_err(|error| error.to_string())?,
+            None => {
+                let main = "bench.p4";
+                let sources = BTreeMap::from([(main.to_owned(), text.to_owned())]);
+                compile(&tools, Backend::V1model, &sources, main, &folder)
+                    .map_err(|error| format!("{tool} is there, but no JSON for it: {error}"))?
+            }
+        };
+        Ok(Rival {
+            program,
+            json,
+            folder,
+            _temporary: Some(temporary),
+        })
+    }
+
+    /// For the environment of a process that ends before this value does.
+    pub fn env(&self) -> (&'static str, std::ffi::OsString) {
+        let paths = [&self.program, &self.json, &self.folder];
+        (RIVAL, std::env::join_paths(paths).unwrap_or_default())
+    }
+
+    /// In that process.
+    pub fn from_env() -> Option<Rival> {
+        let paths = std::env::var_os(RIVAL)?;
+        let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+        let [program, json, folder] = paths.try_into().ok()?;
+        Some(Rival {
+            program,
+            json,
+            folder,
+            _temporary: None,
+        })
+    }
+
+    /// The program's path.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What `--version` says.
+    pub fn version(&self) -> String {
+        let said = Command::new(&self.program).arg("--version").output();
+        let said = said.map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&said).trim().to_owned()
+    }
+
+    /// Its command line, between these interfaces.
+    pub fn command(&self, ports: &[(u32, &str)]) -> std::io::Result<Command> {
+        let options = Options {
+            device_id: 0,
+            ports: ports
+                .iter()
+                .map(|(port, interface)| (*port, (*interface).to_owned()))
+                .collect(),
+            thrift_port: 9090,
+            log: None,
+            folder: self.folder.clone(),
+        };
+        let features = Features::of(&self.program)?;
+        Ok(launch::with_program(
+            &self.program,
+            features,
+            &options,
+            &self.json,
+        ))
+    }
+}
