@@ -7,8 +7,8 @@
 mod code;
 
 pub use code::{
-    Apply, Code, Element, Field, HashPlan, Layout, Mark, ProfilePlan, RegisterPlan, WideOp,
-    WidePlan,
+    Apply, Coalesced, Code, Element, Field, HashPlan, Layout, Mark, ProfilePlan, Reached,
+    RegisterPlan, WideOp, WidePlan,
 };
 
 /// Index of a slot in the frame.

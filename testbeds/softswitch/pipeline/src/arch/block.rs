@@ -34,6 +34,10 @@ pub(crate) struct Ended {
 
 impl Core {
     /// Runs one block against the frame and the state.
+    ///
+    /// Inlined, so that `run` never lies in memory: written field by field and copied by the pair, it made the processor
+    /// wait for its own stores, a tenth of a router's time.
+    #[inline(always)]
     pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
         match self.executor {
             Executor::Fast => self.run_fast(code, block, run),
@@ -42,13 +46,46 @@ impl Core {
         }
     }
 
-    #[inline]
-    fn run_fast(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
-        if code.is_empty(block) {
-            return Ended {
-                cursor: run.cursor,
-                error: 0,
+    /// Runs blocks between which the architecture has nothing to do, from the same cursor each.
+    #[inline(always)]
+    pub(crate) fn run_blocks<const N: usize>(
+        &mut self,
+        code: &Code,
+        blocks: [Block; N],
+        run: Run<'_>,
+    ) {
+        if self.executor == Executor::Fast {
+            self.run_machine(code, blocks, run);
+            return;
+        }
+        for block in blocks {
+            let run = Run {
+                out: &mut *run.out,
+                ..run
             };
+            self.run_block(code, block, run);
+        }
+    }
+
+    #[inline(always)]
+    fn run_fast(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
+        self.run_machine(code, [block], run)
+    }
+
+    /// Gives how the last one ended.
+    #[inline(always)]
+    fn run_machine<const N: usize>(
+        &mut self,
+        code: &Code,
+        blocks: [Block; N],
+        run: Run<'_>,
+    ) -> Ended {
+        let mut ended = Ended {
+            cursor: run.cursor,
+            error: 0,
+        };
+        if blocks.iter().all(|block| code.is_empty(*block)) {
+            return ended;
         }
         let mut machine = Machine {
             frame: &mut self.frame,
@@ -63,13 +100,15 @@ impl Core {
             failed_assertions: 0,
             trace: &mut self.trace,
         };
-        machine.run(code, &code.errors, code.entries[block.number as usize]);
-        self.stats.out_of_steps += u64::from(machine.out_of_steps);
-        self.stats.failed_assertions += machine.failed_assertions;
-        Ended {
-            cursor: machine.cursor,
-            error: machine.error,
+        let entries = blocks.map(|block| code.entries[block.number as usize]);
+        machine.run(code, &code.errors, &entries);
+        ended.cursor = machine.cursor;
+        ended.error = machine.error;
+        if machine.out_of_steps || machine.failed_assertions > 0 {
+            self.stats.out_of_steps += u64::from(machine.out_of_steps);
+            self.stats.failed_assertions += machine.failed_assertions;
         }
+        ended
     }
 
     #[cold]
@@ -78,12 +117,14 @@ impl Core {
         let Some(reference) = &mut self.reference else {
             return self.run_fast(code, block, run);
         };
+        code.spread(&mut self.frame);
         let memory = Memory {
             frame: &mut self.frame,
             state: &mut self.state,
             marks: &mut self.trace,
         };
         let (ended, counts) = reference.run(code, block, memory, run, self.config.max_steps);
+        code.gather(&mut self.frame);
         self.stats.out_of_steps += u64::from(counts.out_of_steps);
         self.stats.failed_assertions += counts.failed_assertions;
         ended
@@ -93,6 +134,7 @@ impl Core {
     #[cold]
     fn run_both(&mut self, code: &Code, block: Block, run: Run<'_>) -> Ended {
         let (mut frame, mut state) = (self.frame.clone(), self.state.clone());
+        code.spread(&mut frame);
         let (mut out, mut marks) = (run.out.clone(), Vec::new());
         let (marks_before, packet) = (self.trace.len(), run.packet);
         let counts_before = (self.stats.out_of_steps, self.stats.failed_assertions);
@@ -138,7 +180,9 @@ impl Core {
             differs("marks", &marked, &marks)
         } else {
             let state = self.state.difference(&state);
-            let parameter = || reference.difference(code, block, &self.frame, &frame);
+            let mut given = self.frame.clone();
+            code.spread(&mut given);
+            let parameter = || reference.difference(code, block, &given, &frame);
             state.or_else(parameter)
         };
         if let Some(difference) = difference

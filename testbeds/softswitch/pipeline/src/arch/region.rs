@@ -6,29 +6,36 @@ use crate::exec::bits::mask;
 use crate::op::Slot;
 use p4lang::ir::{Param, Type, Var};
 
-/// A scalar of the metadata, its slot and its bits; absent if the program's include does not declare it.
+/// A scalar of the metadata, its slot and its bits. One that the program's include does not declare is the first slot,
+/// whose constant is 0, and has no bits.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Field(Option<(Slot, u64)>);
+pub(crate) struct Field {
+    slot: Slot,
+    mask: u64,
+}
 
 impl Field {
+    #[inline(always)]
     pub(crate) fn set(self, frame: &mut [u64], value: u64) {
-        if let Some((slot, mask)) = self.0 {
-            frame[slot as usize] = value & mask;
-        }
+        frame[self.slot as usize] = value & self.mask;
     }
 
     /// Its slot, if there is one.
     pub(crate) fn slot(self) -> Option<Slot> {
-        self.0.map(|(slot, _)| slot)
+        (self.mask != 0).then_some(self.slot)
     }
 
     /// The slot behind it: where a field of TNA's metadata has its validity.
     pub(crate) fn following(self) -> Field {
-        Field(self.0.map(|(slot, _)| (slot + 1, 1)))
+        self.slot().map_or(self, |slot| Field {
+            slot: slot + 1,
+            mask: 1,
+        })
     }
 
+    #[inline(always)]
     pub(crate) fn get(self, frame: &[u64]) -> u64 {
-        self.0.map_or(0, |(slot, _)| frame[slot as usize])
+        frame[self.slot as usize]
     }
 }
 
@@ -102,13 +109,18 @@ impl<'p> Binder<'_, 'p> {
         name: &str,
     ) -> Result<Field, LoadError> {
         let found = self.compiler.named_field(ty, name)?;
-        Ok(Field(found.map(|(offset, ty)| {
+        let pinned = &mut self.compiler.pinned;
+        Ok(found.map_or(Field::default(), |(offset, ty)| {
+            pinned.push((region.slot + offset, 1));
             let width = match ty {
                 Type::Bit(w) => w,
                 Type::Bool => 1,
                 _ => 32,
             };
-            (region.slot + offset, mask(width.min(64)))
-        })))
+            Field {
+                slot: region.slot + offset,
+                mask: mask(width.min(64)),
+            }
+        }))
     }
 }

@@ -14,7 +14,6 @@
 mod layout;
 
 use crate::arch::block::{Ended, Run};
-use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::core::{Core, Job, Path, Session};
 use crate::error::LoadError;
@@ -56,6 +55,19 @@ struct Packet<'a> {
     length: u64,
 }
 
+impl<'a> Packet<'a> {
+    /// A run of a block on it.
+    #[inline(always)]
+    fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> Run<'a> {
+        Run {
+            now_ns,
+            packet: self.bytes,
+            cursor: self.cursor,
+            out,
+        }
+    }
+}
+
 impl V1model {
     /// Binds the six blocks to one frame and compiles them.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<V1model, LoadError> {
@@ -91,8 +103,7 @@ impl V1model {
     ) {
         let (x, std) = (&self.layout, &self.layout.standard);
         let frame = &mut core.frame;
-        x.all.zero(frame);
-        x.request_slots.zero(frame);
+        x.fresh.zero(frame);
         match path {
             Path::Resubmit => {
                 x.metadata.load(frame, kept);
@@ -117,11 +128,10 @@ impl V1model {
             length,
         };
         packet.cursor = self.parse(core, now_ns, bytes);
-        self.block(core, now_ns, x.blocks.verify, packet, &mut Vec::new());
-        let frame = &mut core.frame;
-        let failed = frame[x.requests.checksum_error as usize];
-        std.checksum_error.set(frame, failed);
-        self.block(core, now_ns, x.blocks.ingress, packet, &mut Vec::new());
+        // What verification writes is ingress' `checksum_error`.
+        std.checksum_error.set(&mut core.frame, 0);
+        let blocks = [x.blocks.verify, x.blocks.ingress];
+        core.run_blocks(&self.code, blocks, packet.run(now_ns, &mut Vec::new()));
 
         let frame = &core.frame;
         let request = |slot: u32| frame[slot as usize];
@@ -169,13 +179,9 @@ impl V1model {
             passes: 0,
             length: 0,
         };
-        let Ended { cursor, error } = self.block(
-            core,
-            now_ns,
-            self.layout.blocks.parser,
-            start,
-            &mut Vec::new(),
-        );
+        let (mut nothing, parser) = (Vec::new(), self.layout.blocks.parser);
+        let run = start.run(now_ns, &mut nothing);
+        let Ended { cursor, error } = core.run_block(&self.code, parser, run);
         let parser_error = self.layout.standard.parser_error;
         parser_error.set(&mut core.frame, error);
         core.stats.parser_errors += u64::from(error != 0);
@@ -312,8 +318,8 @@ impl V1model {
         waited: &Waited,
     ) {
         let (x, std) = (&self.layout, &self.layout.standard);
-        let frame = &mut core.frame;
-        x.request_slots.zero(frame);
+        let frame = &mut core.frame[..];
+        x.requests.clear(frame);
         let now_us = now_ns / 1000;
         std.egress_port.set(frame, replica.port.into());
         std.egress_rid.set(frame, replica.instance.into());
@@ -326,7 +332,9 @@ impl V1model {
         std.deq_timedelta
             .set(frame, now_us.saturating_sub(enqueued_us));
         std.deq_qdepth.set(frame, waited.dequeue_depth);
-        self.block(core, now_ns, x.blocks.egress, packet, &mut Vec::new());
+        let mut nothing = Vec::new();
+        let run = packet.run(now_ns, &mut nothing);
+        core.run_block(&self.code, x.blocks.egress, run);
 
         let request = |slot: u32| core.frame[slot as usize];
         let (clone, clone_list) = (request(x.requests.clone), request(x.requests.clone_list));
@@ -354,8 +362,8 @@ impl V1model {
             return;
         }
         let mut out = core.buffer();
-        self.block(core, now_ns, x.blocks.compute, packet, &mut out);
-        self.block(core, now_ns, x.blocks.deparser, packet, &mut out);
+        let blocks = [x.blocks.compute, x.blocks.deparser];
+        core.run_blocks(&self.code, blocks, packet.run(now_ns, &mut out));
         out.extend_from_slice(&packet.bytes[payload..]);
         if let Some(length) = truncate.checked_sub(1) {
             out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
@@ -370,23 +378,6 @@ impl V1model {
             core.stats.drop(DropReason::InvalidPort);
             core.recycle(out);
         }
-    }
-
-    fn block(
-        &self,
-        core: &mut Core,
-        now_ns: u64,
-        block: Block,
-        packet: Packet<'_>,
-        out: &mut Vec<u8>,
-    ) -> Ended {
-        let run = Run {
-            now_ns,
-            packet: packet.bytes,
-            cursor: packet.cursor,
-            out,
-        };
-        core.run_block(&self.code, block, run)
     }
 }
 

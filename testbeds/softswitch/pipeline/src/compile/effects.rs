@@ -112,7 +112,7 @@ pub(super) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, 
             for slot in told.into_iter().flatten() {
                 tell(Write, slot, 1);
             }
-            for slot in apply.params.iter().flatten() {
+            for slot in apply.actions.iter().flat_map(|a| &a.params) {
                 tell(MayWrite, *slot, 1);
             }
         }

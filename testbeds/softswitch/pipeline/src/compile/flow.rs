@@ -13,7 +13,7 @@
 
 use super::effects::{Access, effects, is_pure, one_result, operands_mut, result_mut};
 use super::tidy::{follows, landings};
-use crate::op::{Apply, Code, Op, Slot, Target};
+use crate::op::{Apply, Code, Op, Reached, Slot, Target};
 
 /// Copies that are kept in mind at a time.
 const COPIES: usize = 32;
@@ -32,8 +32,8 @@ pub(super) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let ways = ways(code, kept);
     for at in 0..code.ops.len() {
         let Op::Apply(i) = code.ops[at] else { continue };
-        for action in 0..code.applies[i as usize].targets.len() {
-            let start = code.applies[i as usize].targets[action] as usize;
+        for action in 0..code.applies[i as usize].actions.len() {
+            let start = code.applies[i as usize].actions[action].target as usize;
             let before = (0..start).rev().find(|at| kept[*at]);
             let only = ways[start] == 1 && before.is_some_and(|at| !follows(&code.ops[at]));
             if kept[at] && only {
@@ -227,8 +227,10 @@ impl Backwards {
             if let Some(set) = at_label(apply.end) {
                 live.join(set);
             }
-            for (to, params) in apply.targets.iter().zip(&apply.params) {
-                let Some(set) = at_label(*to) else { continue };
+            for Reached { target, params } in &apply.actions {
+                let Some(set) = at_label(*target) else {
+                    continue;
+                };
                 // On this way they have been written.
                 let mut set = set.clone();
                 for param in params {
@@ -313,9 +315,9 @@ fn hand_over(
     (apply, action): (usize, usize),
 ) {
     let this = &code.applies[apply];
-    let start = this.targets[action];
+    let start = this.actions[action].target;
     let told = [this.hit, this.action_run, this.colour];
-    let mut params = this.params[action].clone();
+    let mut params = this.actions[action].params.clone();
     // Of instructions that stay before, what they touch.
     let mut touched: Vec<Slot> = Vec::new();
     let mut at = start as usize;
@@ -340,7 +342,7 @@ fn hand_over(
             break;
         }
     }
-    code.applies[apply].params[action] = params;
+    code.applies[apply].actions[action].params = params;
 }
 
 /// How many ways that are no step from the instruction before lead to each place.
@@ -348,11 +350,7 @@ fn ways(code: &Code, kept: &[bool]) -> Vec<u32> {
     let mut ways = vec![0; code.ops.len() + 1];
     let jumps = code.ops.iter().zip(kept).filter(|(_, kept)| **kept);
     let jumps = jumps.filter_map(|(op, _)| op.target());
-    let applied = |apply: &Apply| apply.targets.iter().copied().chain([apply.end]).collect();
-    let applied = code
-        .applies
-        .iter()
-        .flat_map(|a| -> Vec<Target> { applied(a) });
+    let applied = code.applies.iter().flat_map(Apply::targets);
     for to in jumps.chain(applied).chain(code.entries.iter().copied()) {
         ways[to as usize] += 1;
     }

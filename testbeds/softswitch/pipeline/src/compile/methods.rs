@@ -143,6 +143,7 @@ impl Compiler<'_> {
                         bounds: None,
                         pad_left: false,
                         payload: false,
+                        is_sum: false,
                     });
                     c.op(Op::ChecksumFinish {
                         unit,
@@ -192,6 +193,7 @@ impl Compiler<'_> {
                 bounds,
                 pad_left,
                 payload: false,
+                is_sum: false,
             });
             c.op(Op::Hash((c.code.hashes.len() - 1) as u32))
         })

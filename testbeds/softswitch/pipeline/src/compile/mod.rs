@@ -4,6 +4,7 @@
 //! arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
 
 mod call;
+mod coalesce;
 mod effects;
 mod expr;
 mod flow;
@@ -75,6 +76,8 @@ pub struct Compiler<'p> {
     blocks: Vec<bindings::Bound>,
     /// For each block, where the slots begin that nothing else knows.
     own: Vec<Slot>,
+    /// Slots that the architecture looks at one by one.
+    pub pinned: Vec<(Slot, u32)>,
     errors: HashMap<&'p str, u32>,
     labels: Vec<u32>,
     /// `exit` labels that something jumps to.
@@ -128,6 +131,7 @@ impl<'p> Compiler<'p> {
             objects: Vec::new(),
             blocks: Vec::new(),
             own: Vec::new(),
+            pinned: Vec::new(),
             errors,
             labels: Vec::new(),
             exits: HashSet::new(),
@@ -158,6 +162,8 @@ impl<'p> Compiler<'p> {
             tofino: tna::Surroundings::of(program),
             v1model: v1model_functions::Surroundings::default(),
         };
+        // Slot 0: what the architecture's metadata lacks is written there, as nothing.
+        compiler.constant(0)?;
         compiler.code.errors = compiler.error_codes();
         compiler.declare_objects()?;
         compiler.declare_tables()?;
@@ -273,8 +279,7 @@ impl<'p> Compiler<'p> {
             }
         }
         for apply in &mut self.code.applies {
-            apply.targets.iter_mut().for_each(at);
-            at(&mut apply.end);
+            apply.targets_mut().for_each(at);
         }
         self.code.bindings = Bindings {
             blocks: self.blocks,
@@ -303,9 +308,13 @@ impl<'p> Compiler<'p> {
             },
         };
         tidy::tidy(&mut self.code, &facts);
+        coalesce::coalesce(&mut self.code, &self.pinned);
         self.code.note_empty();
         for layout in &mut self.code.layouts {
             layout.seal();
+        }
+        for hash in &mut self.code.hashes {
+            hash.seal(&self.code.layouts[hash.layout as usize]);
         }
         for apply in &mut self.code.applies {
             apply.plan = self.state.tables[apply.table as usize].key_plan(&apply.key);

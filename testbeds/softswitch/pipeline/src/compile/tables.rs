@@ -5,7 +5,7 @@ use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
-use crate::op::{Apply, Mark, Op, ProfilePlan};
+use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Target};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
@@ -279,7 +279,7 @@ impl Compiler<'_> {
             key.extend(slot..slot + self.size(&k.expr.ty)?);
         }
         let profile = self.profile_plan(table, index)?;
-        let (mut blocks, mut params) = (Vec::new(), Vec::new());
+        let (mut blocks, mut actions) = (Vec::new(), Vec::new());
         for action in &table.actions {
             let mut n = 0;
             for param in &control.actions[action.action.index()].params {
@@ -289,9 +289,12 @@ impl Compiler<'_> {
             }
             let block = self.alloc(n)?;
             blocks.push(block);
-            params.push((block..block + n).collect());
+            actions.push(Reached {
+                target: self.label(),
+                params: (block..block + n).collect(),
+            });
         }
-        let targets: Vec<_> = table.actions.iter().map(|_| self.label()).collect();
+        let targets: Vec<Target> = actions.iter().map(|a| a.target).collect();
         let end = self.label();
         let extern_of = |property: &str| {
             let found = table.properties.iter().find(|(name, _)| name == property);
@@ -309,8 +312,7 @@ impl Compiler<'_> {
             table: index,
             key,
             plan: KeyPlan::default(),
-            params,
-            targets: targets.clone(),
+            actions,
             end,
             hit: slot(self, hit),
             action_run: slot(self, action_run),

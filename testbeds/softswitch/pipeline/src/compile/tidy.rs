@@ -78,11 +78,7 @@ fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
         let mut to = |to: Target| ways.push((to as usize).wrapping_sub(entry));
         if let Op::Apply(i) = ops[at] {
             let apply = &code.applies[i as usize];
-            apply
-                .targets
-                .iter()
-                .chain([&apply.end])
-                .for_each(|t| to(*t));
+            apply.targets().for_each(&mut to);
         }
         ops[at].target().map(&mut to);
         if ways.iter().any(|way| *way <= at || *way >= ops.len()) {
@@ -171,7 +167,7 @@ fn reached(code: &Code) -> Vec<bool> {
         open.extend(op.target());
         if let Op::Apply(i) = op {
             let apply = &code.applies[*i as usize];
-            open.extend(apply.targets.iter().chain([&apply.end]));
+            open.extend(apply.targets());
         }
         if follows(op) {
             open.push(at + 1);
@@ -200,8 +196,8 @@ pub(super) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
         }
     }
     for apply in &code.applies {
-        for to in apply.targets.iter().chain([&apply.end]) {
-            landed[*to as usize] = true;
+        for to in apply.targets() {
+            landed[to as usize] = true;
         }
     }
     landed
@@ -281,10 +277,17 @@ fn close_gaps(code: &mut Code, kept: &[bool]) {
         op.target_mut().map(moved);
     }
     for apply in &mut code.applies {
-        apply.targets.iter_mut().for_each(moved);
-        moved(&mut apply.end);
+        apply.targets_mut().for_each(moved);
     }
     code.entries.iter_mut().for_each(moved);
+    // The end need not be jumped to.
+    for at in 0..code.ops.len() {
+        if let Op::Jump(to) = code.ops[at]
+            && matches!(code.ops.get(to as usize), Some(Op::End))
+        {
+            code.ops[at] = Op::End;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,15 @@ impl Requests {
         .into_iter()
     }
 
+    /// Takes back what ingress has asked for, not what verification found.
+    #[inline(always)]
+    pub fn clear(&self, frame: &mut [u64]) {
+        let asked = [self.clone, self.clone_list, self.resubmit];
+        for slot in asked.into_iter().chain([self.recirculate, self.truncate]) {
+            frame[slot as usize] = 0;
+        }
+    }
+
     /// In slots that follow each other.
     pub fn at(first: Slot) -> Requests {
         Requests {
@@ -276,6 +285,7 @@ impl Compiler<'_> {
             bounds: None,
             pad_left: false,
             payload: name.ends_with("_with_payload"),
+            is_sum: false,
         });
         self.op(Op::Hash((self.code.hashes.len() - 1) as u32))
     }

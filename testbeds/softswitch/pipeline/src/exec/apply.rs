@@ -6,13 +6,25 @@ use crate::externs::hash;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
 use crate::op::{Apply, Code, Target};
-use crate::table::Index;
+use crate::table::{Action, Index};
 
 impl Machine<'_> {
     /// Looks up the key, hands over the parameters of what is found; gives where to go on.
     #[inline(never)]
     pub(super) fn apply(&mut self, frame: &mut [u64], code: &Code, i: u32) -> Target {
         let apply = &code.applies[i as usize];
+        if apply.profile.is_some() || apply.notes {
+            return self.apply_any(frame, code, apply);
+        }
+        let table = &self.state.tables[apply.table as usize];
+        let found = table.lookup(frame, &apply.plan);
+        self.state.found[apply.table as usize] = found;
+        hand_over(frame, apply, found, table.action(found))
+    }
+
+    /// The same of a table with an action profile, or one that keeps something of packets.
+    #[inline(never)]
+    fn apply_any(&mut self, frame: &mut [u64], code: &Code, apply: &Apply) -> Target {
         let state = &mut *self.state;
         let table = &state.tables[apply.table as usize];
         let found = table.lookup(frame, &apply.plan);
@@ -44,27 +56,7 @@ impl Machine<'_> {
                 }
             }
         };
-        if let Some(slot) = apply.hit {
-            frame[slot as usize] = found.is_some().into();
-        }
-        let next = match action.index {
-            Some(index) => {
-                let slots = &apply.params[index as usize];
-                for (slot, value) in slots.iter().zip(action.params) {
-                    frame[*slot as usize] = *value;
-                }
-                if let Some(slot) = apply.action_run {
-                    frame[slot as usize] = index.into();
-                }
-                apply.targets[index as usize]
-            }
-            None => {
-                if let Some(slot) = apply.action_run {
-                    frame[slot as usize] = u32::MAX.into();
-                }
-                apply.end
-            }
-        };
+        let next = hand_over(frame, apply, found, action);
         if apply.notes {
             self.note(frame, apply, found);
         }
@@ -86,4 +78,23 @@ impl Machine<'_> {
             frame[slot as usize] = table.mark(found, meter::GREEN, self.now_ns, bytes);
         }
     }
+}
+
+/// Leaves what the program wants to know of the lookup, and the action's parameters; gives where to go on.
+#[inline(always)]
+fn hand_over(frame: &mut [u64], apply: &Apply, found: Option<Index>, action: Action<'_>) -> Target {
+    if let Some(slot) = apply.hit {
+        frame[slot as usize] = found.is_some().into();
+    }
+    if let Some(slot) = apply.action_run {
+        frame[slot as usize] = action.index.unwrap_or(u32::MAX).into();
+    }
+    let Some(index) = action.index else {
+        return apply.end;
+    };
+    let reached = &apply.actions[index as usize];
+    for (slot, value) in reached.params.iter().zip(action.params) {
+        frame[*slot as usize] = *value;
+    }
+    reached.target
 }

@@ -7,7 +7,7 @@ use super::bits::mask;
 use super::fields::{self, extract_varbit, read_fields, serialise};
 use super::{ErrorCodes, Machine, alu, copy, room};
 use crate::externs::hash;
-use crate::op::{Code, Op};
+use crate::op::{Code, Op, Slot};
 
 impl Machine<'_> {
     /// Executes one instruction; gives where to go on.
@@ -110,26 +110,6 @@ impl Machine<'_> {
                 f!(d) = self.state.value_sets[*set as usize]
                     .contains(frame, keys)
                     .into();
-            }
-            Op::RegisterRead { r, d, index } => {
-                let plan = &code.registers[r as usize];
-                let index = f!(index);
-                let d = d as usize;
-                self.state.banks[plan.bank as usize].read(
-                    index,
-                    plan.offset,
-                    &mut frame[d..d + plan.words as usize],
-                );
-            }
-            Op::RegisterWrite { r, index, s } => {
-                let plan = &code.registers[r as usize];
-                let index = f!(index);
-                let s = s as usize;
-                self.state.banks[plan.bank as usize].write(
-                    index,
-                    plan.offset,
-                    &frame[s..s + plan.words as usize],
-                );
             }
             Op::Count { counter, index } => {
                 let index = f!(index);
@@ -293,10 +273,6 @@ impl Machine<'_> {
                 self.state
                     .digest(instance, frame, &code.layouts[layout as usize], s);
             }
-            Op::Lanes { lanes, to } => {
-                code.lanes[lanes as usize].run(frame, &mut self.state.banks);
-                pc = to as usize;
-            }
             Op::Trace(mark) if self.trace.len() < crate::switch::TRACE_LIMIT => {
                 self.trace.push(mark)
             }
@@ -304,5 +280,35 @@ impl Machine<'_> {
             _ => {}
         }
         pc
+    }
+
+    /// A cell of a register.
+    #[inline(never)]
+    pub(super) fn register_read(
+        &self,
+        frame: &mut [u64],
+        code: &Code,
+        r: u32,
+        index: u64,
+        d: Slot,
+    ) {
+        let (plan, d) = (&code.registers[r as usize], d as usize);
+        let cell = &mut frame[d..d + plan.words as usize];
+        self.state.banks[plan.bank as usize].read(index, plan.offset, cell);
+    }
+
+    /// The other way round.
+    #[inline(never)]
+    pub(super) fn register_write(
+        &mut self,
+        frame: &[u64],
+        code: &Code,
+        r: u32,
+        index: u64,
+        s: Slot,
+    ) {
+        let (plan, s) = (&code.registers[r as usize], s as usize);
+        let cell = &frame[s..s + plan.words as usize];
+        self.state.banks[plan.bank as usize].write(index, plan.offset, cell);
     }
 }

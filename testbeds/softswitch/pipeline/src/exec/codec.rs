@@ -69,7 +69,7 @@ struct Term {
 }
 
 /// Runs shorter than this are not worth a loop.
-const RUN: usize = 4;
+pub const RUN: usize = 4;
 
 impl Codec {
     /// Of fields that follow each other from bit 0, `bits` in sum.
@@ -182,8 +182,28 @@ impl Codec {
         }
     }
 
+    /// Whether [`Codec::load_all`] is all that reading takes.
+    pub fn is_plain(&self) -> bool {
+        self.bytes >= 8 && self.rest.is_empty()
+    }
+
+    /// Fields of a plain value from its bytes.
+    #[inline(always)]
+    pub fn load_all(&self, frame: &mut [u64], bytes: &[u8]) {
+        for run in &self.runs {
+            run.read(frame, bytes);
+        }
+        for load in &self.loads {
+            let from = load.from as usize;
+            let Some(Ok(word)) = bytes.get(from..from + 8).map(<[u8; 8]>::try_from) else {
+                continue;
+            };
+            let word = u64::from_be_bytes(word);
+            frame[load.slot as usize] = word << load.left >> load.right;
+        }
+    }
+
     /// Fields from the value at `packet[at / 8 ..]`, which is all there.
-    #[inline]
     pub fn read(&self, frame: &mut [u64], packet: &[u8], at: usize) {
         if !at.is_multiple_of(8) {
             return self.read_unaligned(frame, packet, at);
@@ -192,17 +212,10 @@ impl Codec {
         if bytes.len() < 8 {
             self.read_short(frame, bytes);
         } else {
-            for load in &self.loads {
-                let from = load.from as usize;
-                let Some(Ok(word)) = bytes.get(from..from + 8).map(<[u8; 8]>::try_from) else {
-                    continue;
-                };
-                let word = u64::from_be_bytes(word);
-                frame[load.slot as usize] = word << load.left >> load.right;
-            }
+            self.load_all(frame, bytes);
         }
-        if !self.runs.is_empty() || !self.rest.is_empty() {
-            self.read_more(frame, packet, at);
+        for field in &self.rest {
+            read_one(frame, packet, at, field);
         }
     }
 
@@ -214,17 +227,6 @@ impl Codec {
         let word = word << (64 - 8 * bytes.len().max(1) as u32);
         for load in &self.loads {
             frame[load.slot as usize] = word << load.left >> load.right;
-        }
-    }
-
-    /// Out of line, so that the usual way saves no registers for it.
-    #[inline(never)]
-    fn read_more(&self, frame: &mut [u64], packet: &[u8], at: usize) {
-        for run in &self.runs {
-            run.read(frame, &packet[at / 8..]);
-        }
-        for field in &self.rest {
-            read_one(frame, packet, at, field);
         }
     }
 
@@ -255,20 +257,24 @@ impl Codec {
 
     /// Appends the value, the last byte filled up with zeroes. Words are appended whole, and what the last has too much is
     /// cut off.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
-        for store in &self.stores {
+        let start = out.len();
+        out.reserve(self.bytes + 8);
+        match self.stores[..] {
+            [Store::Words { .. }] => store(&self.pieces, frame, out),
+            _ => self.write_parts(frame, out),
+        }
+        out.truncate(start + self.bytes);
+    }
+
+    #[inline(never)]
+    fn write_parts(&self, frame: &[u64], out: &mut Vec<u8>) {
+        for part in &self.stores {
             let start = out.len();
-            match *store {
+            match *part {
                 Store::Words { first, end, bytes } => {
-                    let mut word = 0;
-                    for piece in &self.pieces[first as usize..end as usize] {
-                        word |= frame[piece.slot as usize] << piece.left >> piece.right;
-                        if piece.last {
-                            out.extend_from_slice(&word.to_be_bytes());
-                            word = 0;
-                        }
-                    }
+                    store(&self.pieces[first as usize..end as usize], frame, out);
                     out.truncate(start + bytes as usize);
                 }
                 Store::Run(run) => {
@@ -292,6 +298,19 @@ impl Codec {
             sum += ((value & 0xffff_ffff) << term.shift) + (value >> 32 << term.shift);
         }
         crate::externs::checksum::fold(sum)
+    }
+}
+
+/// Appends the words of these pieces.
+#[inline(always)]
+fn store(pieces: &[Piece], frame: &[u64], out: &mut Vec<u8>) {
+    let mut word = 0;
+    for piece in pieces {
+        word |= frame[piece.slot as usize] << piece.left >> piece.right;
+        if piece.last {
+            out.extend_from_slice(&word.to_be_bytes());
+            word = 0;
+        }
     }
 }
 
@@ -323,7 +342,7 @@ impl Run {
 }
 
 /// How many fields of 32 bits follow each other from here, in slots and in bytes.
-fn run_length(fields: &[Field]) -> usize {
+pub fn run_length(fields: &[Field]) -> usize {
     let Some(first) = fields.first().filter(|f| f.offset.is_multiple_of(8)) else {
         return 0;
     };

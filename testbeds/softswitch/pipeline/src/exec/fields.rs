@@ -1,7 +1,7 @@
 //! Values between slots and bytes, as a [`Layout`] says.
 
 use super::{ErrorCodes, alu, bits, room};
-use crate::externs::hash::{self, Algorithm};
+use crate::externs::hash;
 use crate::op::{HashPlan, Layout};
 
 /// Fields before the varbit, the varbit of `len` bits, fields after it. Gives the error or 0.
@@ -121,6 +121,7 @@ pub(super) fn serialise(frame: &[u64], scratch: &mut Vec<u8>, layout: &Layout, s
 }
 
 /// The one's complement sum of a value without a varbit.
+#[inline(always)]
 pub(super) fn ones_complement_sum(frame: &[u64], layout: &Layout, s: u32) -> u16 {
     let frame = &frame[s as usize..(s + layout.slots) as usize];
     layout.codec.ones_complement_sum(frame)
@@ -135,13 +136,6 @@ pub(super) fn hash(
     payload: &[u8],
 ) -> u64 {
     let whole = layout.bits.is_multiple_of(8);
-    if plan.algorithm == Algorithm::OnesComplement16
-        && !plan.payload
-        && layout.varbit.is_none()
-        && (whole || !plan.pad_left)
-    {
-        return (!ones_complement_sum(frame, layout, plan.data)).into();
-    }
     let mut bits = layout.bits;
     if plan.pad_left && !whole {
         scratch.clear();

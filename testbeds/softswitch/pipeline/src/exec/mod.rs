@@ -54,12 +54,13 @@ pub struct ErrorCodes {
 }
 
 impl Machine<'_> {
-    /// Runs from `pc` to the block's end.
-    pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entry: u32) {
+    /// Runs from each entry to its block's end.
+    pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entries: &[u32]) {
         // In a variable of its own, it stays in registers.
         let frame = std::mem::take(&mut self.frame);
         let ops = code.ops.as_slice();
-        let mut pc = entry as usize;
+        let mut entries = entries.iter();
+        let mut pc = entries.next().map_or(usize::MAX, |pc| *pc as usize);
         macro_rules! f {
             ($s:expr) => {
                 frame[$s as usize]
@@ -95,7 +96,10 @@ impl Machine<'_> {
                         pc = to as usize;
                     }
                 }
-                Op::End => break,
+                Op::End => match entries.next() {
+                    Some(entry) => pc = *entry as usize,
+                    None => break,
+                },
                 Op::Step { to } => {
                     if self.steps == 0 {
                         self.out_of_steps = true;
@@ -176,7 +180,56 @@ impl Machine<'_> {
                 }
                 Op::Apply(i) => pc = self.apply(frame, code, i) as usize,
                 Op::Hash(i) => self.hash(frame, code, i),
-                ref other => pc = self.call(frame, code, errors, other, pc),
+                Op::RegisterRead { r, d, index } => {
+                    let index = f!(index);
+                    self.register_read(frame, code, r, index, d);
+                }
+                Op::RegisterWrite { r, index, s } => {
+                    let index = f!(index);
+                    self.register_write(frame, code, r, index, s);
+                }
+                Op::Lanes { lanes, to } => {
+                    code.lanes[lanes as usize].run(frame, &mut self.state.banks);
+                    pc = to as usize;
+                }
+                // All of them by name: then the jump needs no check whether there is such an instruction.
+                ref other @ (Op::Assert { .. }
+                | Op::Fail { .. }
+                | Op::Wide(_)
+                | Op::LoadElement { .. }
+                | Op::StoreElement { .. }
+                | Op::Push { .. }
+                | Op::Pop { .. }
+                | Op::ExtractVarbit { .. }
+                | Op::Lookahead { .. }
+                | Op::Advance { .. }
+                | Op::PacketLength { .. }
+                | Op::InValueSet { .. }
+                | Op::Count { .. }
+                | Op::CountDirect { .. }
+                | Op::MeterDirect { .. }
+                | Op::Meter { .. }
+                | Op::ChecksumClear { .. }
+                | Op::ChecksumAdd { .. }
+                | Op::ChecksumGet { .. }
+                | Op::ChecksumState { .. }
+                | Op::ChecksumSetState { .. }
+                | Op::ChecksumUpdate { .. }
+                | Op::ChecksumFinish { .. }
+                | Op::Random { .. }
+                | Op::RandomRange { .. }
+                | Op::AdjustBytes { .. }
+                | Op::RegisterOnce { .. }
+                | Op::NextLog { .. }
+                | Op::DirectRead { .. }
+                | Op::DirectWrite { .. }
+                | Op::Capture { .. }
+                | Op::Filter { .. }
+                | Op::Math { .. }
+                | Op::ChecksumResidual { .. }
+                | Op::Cursor { .. }
+                | Op::Digest { .. }
+                | Op::Trace(_)) => pc = self.call(frame, code, errors, other, pc),
             }
         }
         self.frame = frame;

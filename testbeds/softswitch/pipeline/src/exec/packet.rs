@@ -3,13 +3,29 @@
 use super::bits::mask;
 use super::fields::{self, read_fields, write_fields};
 use super::{Machine, room};
-use crate::op::Code;
+use crate::op::{Code, HashPlan, Layout};
 
 impl Machine<'_> {
     /// Takes a header off the packet, if it is all there.
     #[inline(never)]
     pub(super) fn extract(&mut self, frame: &mut [u64], code: &Code, layout: u32, d: u32) -> bool {
         let layout = &code.layouts[layout as usize];
+        if !layout.plain || !self.cursor.is_multiple_of(8) {
+            return self.extract_any(frame, layout, d);
+        }
+        let (start, bits) = (self.cursor / 8, layout.bits as usize);
+        let Some(bytes) = self.packet.get(start..start + bits / 8) else {
+            return false;
+        };
+        let slots = &mut frame[d as usize..(d + layout.slots) as usize];
+        slots[0] = 1;
+        layout.codec.load_all(slots, bytes);
+        self.cursor += bits;
+        true
+    }
+
+    #[inline(never)]
+    fn extract_any(&mut self, frame: &mut [u64], layout: &Layout, d: u32) -> bool {
         let there = room(self.packet, self.cursor, layout.bits.into());
         if there {
             read_fields(frame, self.packet, self.cursor, layout, d);
@@ -21,13 +37,35 @@ impl Machine<'_> {
     /// Appends a valid header.
     #[inline(never)]
     pub(super) fn emit(&mut self, frame: &[u64], code: &Code, layout: u32, s: u32) {
-        write_fields(frame, self.out, &code.layouts[layout as usize], s, 0);
+        let layout = &code.layouts[layout as usize];
+        if layout.varbit.is_none() {
+            let slots = &frame[s as usize..(s + layout.slots) as usize];
+            layout.codec.write(slots, self.out);
+        } else {
+            self.emit_any(frame, layout, s);
+        }
+    }
+
+    #[inline(never)]
+    fn emit_any(&mut self, frame: &[u64], layout: &Layout, s: u32) {
+        write_fields(frame, self.out, layout, s, 0);
     }
 
     /// Hashes data, and the payload if the plan says so.
     #[inline(never)]
     pub(super) fn hash(&mut self, frame: &mut [u64], code: &Code, i: u32) {
         let plan = &code.hashes[i as usize];
+        let layout = &code.layouts[plan.layout as usize];
+        if plan.is_sum {
+            let sum = fields::ones_complement_sum(frame, layout, plan.data);
+            frame[plan.d as usize] = (!sum).into();
+        } else {
+            self.hash_any(frame, plan, layout);
+        }
+    }
+
+    #[inline(never)]
+    fn hash_any(&mut self, frame: &mut [u64], plan: &HashPlan, layout: &Layout) {
         let payload = match plan.payload {
             true => self.cursor.div_ceil(8).min(self.packet.len()),
             false => self.packet.len(),
@@ -36,7 +74,7 @@ impl Machine<'_> {
             frame,
             &mut self.state.scratch,
             plan,
-            &code.layouts[plan.layout as usize],
+            layout,
             &self.packet[payload..],
         );
         frame[plan.d as usize] = match plan.bounds {

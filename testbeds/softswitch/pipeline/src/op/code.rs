@@ -3,8 +3,10 @@
 use super::{Op, Slot, Target};
 use crate::bindings::{Bindings, Block};
 use crate::exec::ErrorCodes;
+use crate::exec::bits::mask;
 use crate::exec::codec::Codec;
 use crate::exec::lanes::Lanes;
+use crate::externs::hash::Algorithm;
 use crate::table::KeyPlan;
 
 /// An element of a stack.
@@ -35,6 +37,8 @@ pub struct Layout {
     pub varbit: Option<usize>,
     /// How they move, if there is no varbit field.
     pub codec: Codec,
+    /// The codec's loads and stores are all there is to it: a header of whole bytes that is not tiny.
+    pub plain: bool,
 }
 
 impl Layout {
@@ -42,6 +46,7 @@ impl Layout {
     pub fn seal(&mut self) {
         if self.varbit.is_none() {
             self.codec = Codec::new(&self.fields, self.bits);
+            self.plain = self.header && self.bits.is_multiple_of(8) && self.codec.is_plain();
         }
     }
 }
@@ -56,6 +61,10 @@ pub struct Field {
     /// Bits (of a varbit field: the maximum).
     pub width: u32,
 }
+
+/// Fields that only travel, slot and width of each, the most significant first: all of them lie in the first one's slot.
+#[derive(Debug, Clone)]
+pub struct Coalesced(pub Vec<(Slot, u32)>);
 
 /// Operations beyond 64 bits. Widths in bits.
 #[derive(Debug, Clone, Copy)]
@@ -102,10 +111,8 @@ pub struct Apply {
     pub key: Vec<Slot>,
     /// How they are packed.
     pub plan: KeyPlan,
-    /// Slots of each action's parameters.
-    pub params: Vec<Vec<Slot>>,
-    /// Where each action's code is.
-    pub targets: Vec<Target>,
+    /// Its actions.
+    pub actions: Vec<Reached>,
     /// Where to go when no action runs.
     pub end: Target,
     /// Set to hit.
@@ -120,6 +127,28 @@ pub struct Apply {
     pub profile: Option<ProfilePlan>,
     /// The table keeps something of each packet: a counter, a meter, a time.
     pub notes: bool,
+}
+
+impl Apply {
+    /// Where it may go on.
+    pub fn targets(&self) -> impl Iterator<Item = Target> {
+        self.actions.iter().map(|a| a.target).chain([self.end])
+    }
+
+    /// The same, to be changed.
+    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Target> {
+        let targets = self.actions.iter_mut().map(|a| &mut a.target);
+        targets.chain([&mut self.end])
+    }
+}
+
+/// An action as an application reaches it.
+#[derive(Debug, Clone)]
+pub struct Reached {
+    /// Where its code is.
+    pub target: Target,
+    /// Slots of its parameters.
+    pub params: Vec<Slot>,
 }
 
 /// How a table uses its action profile.
@@ -148,7 +177,7 @@ pub struct RegisterPlan {
 #[derive(Debug, Clone, Copy)]
 pub struct HashPlan {
     /// Algorithm.
-    pub algorithm: crate::externs::hash::Algorithm,
+    pub algorithm: Algorithm,
     /// Index into the layouts.
     pub layout: u32,
     /// First slot of the data.
@@ -163,6 +192,22 @@ pub struct HashPlan {
     pub pad_left: bool,
     /// What the parser left of the packet is hashed too.
     pub payload: bool,
+    /// It is the Internet checksum of the fields and nothing else.
+    pub is_sum: bool,
+}
+
+impl HashPlan {
+    /// To be called when the layout is sealed.
+    pub fn seal(&mut self, layout: &Layout) {
+        // Two's powers of 16 bits are 1 there, so a field counts where it lies; but what is filled up on the left moves.
+        let in_place = !self.pad_left || layout.bits.is_multiple_of(8);
+        self.is_sum = self.algorithm == Algorithm::OnesComplement16
+            && in_place
+            && self.w >= 16
+            && self.bounds.is_none()
+            && !self.payload
+            && layout.varbit.is_none();
+    }
 }
 
 /// What a packet met.
@@ -203,6 +248,8 @@ pub struct Code {
     pub elements: Vec<Element>,
     /// For packets, hashes, checksums.
     pub layouts: Vec<Layout>,
+    /// Fields that share a slot.
+    pub coalesced: Vec<Coalesced>,
     /// For [`Op::Apply`].
     pub applies: Vec<Apply>,
     /// For registers.
@@ -220,6 +267,29 @@ pub struct Code {
 }
 
 impl Code {
+    /// Gives each field its own slot, as the reference executor has it.
+    pub fn spread(&self, frame: &mut [u64]) {
+        for Coalesced(fields) in &self.coalesced {
+            let mut value = frame[fields[0].0 as usize];
+            for (slot, width) in fields.iter().rev() {
+                frame[*slot as usize] = value & mask(*width);
+                value = value.checked_shr(*width).unwrap_or(0);
+            }
+        }
+    }
+
+    /// The other way round.
+    pub fn gather(&self, frame: &mut [u64]) {
+        for Coalesced(fields) in &self.coalesced {
+            let mut value = 0;
+            for (slot, width) in fields {
+                let field = std::mem::take(&mut frame[*slot as usize]);
+                value = value << width | field & mask(*width);
+            }
+            frame[fields[0].0 as usize] = value;
+        }
+    }
+
     /// Whether a block, if its packet and its parameters are not looked at, might as well not run.
     pub fn is_quiet(&self, block: Block) -> bool {
         self.quiet.get(block.number as usize).is_some_and(|q| *q)

@@ -113,19 +113,24 @@ impl Table {
     }
 
     /// Finds the entry for a key that lies in the frame.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, frame: &[u64], key: &KeyPlan) -> Option<Index> {
         match self.rows.packing.words {
-            1 => self.find(&key.pack::<1>(frame)),
-            2 => self.find(&key.pack::<2>(frame)),
-            n @ ..=8 => self.find(&key.pack::<8>(frame)[..n]),
-            n => self.find(&key.pack::<MAX_WORDS>(frame)[..n]),
+            1 => self.structure.find(&self.rows, &key.pack::<1>(frame)),
+            words => self.lookup_words(frame, key, words),
         }
     }
 
-    #[inline(always)]
-    fn find(&self, key: &[u64]) -> Option<Index> {
-        self.structure.find(&self.rows, key)
+    /// The same of a key of several words. Apart, so that short keys do not pay for the room that these take.
+    #[inline(never)]
+    fn lookup_words(&self, frame: &[u64], key: &KeyPlan, words: usize) -> Option<Index> {
+        match words {
+            2 => self.structure.find(&self.rows, &key.pack::<2>(frame)),
+            n @ ..=8 => self.structure.find(&self.rows, &key.pack::<8>(frame)[..n]),
+            n => self
+                .structure
+                .find(&self.rows, &key.pack::<MAX_WORDS>(frame)[..n]),
+        }
     }
 
     /// The action of what a lookup found, or the default action.

@@ -128,6 +128,11 @@ impl KeyPlan {
     #[inline(always)]
     pub fn pack<const N: usize>(&self, slots: &[u64]) -> [u64; N] {
         let mut words = [0; N];
+        // One field, as most keys have.
+        if let [p] = &self.0[..] {
+            words[0] = (slots[p.slot as usize] >> p.slot_shift & p.mask) << p.word_shift;
+            return words;
+        }
         for p in &self.0 {
             words[p.word as usize] |=
                 (slots[p.slot as usize] >> p.slot_shift & p.mask) << p.word_shift;

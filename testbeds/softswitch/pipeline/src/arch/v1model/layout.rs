@@ -51,12 +51,13 @@ pub(super) struct Layout {
     pub(super) blocks: Blocks,
     /// Headers, user metadata, standard metadata.
     pub(super) all: Region,
+    /// The same, and the requests behind it.
+    pub(super) fresh: Region,
     pub(super) headers: Region,
     /// User and standard metadata.
     pub(super) metadata: Region,
     pub(super) standard: Standard,
     pub(super) requests: Requests,
-    pub(super) request_slots: Region,
     lists: BTreeMap<u64, List>,
 }
 
@@ -97,7 +98,11 @@ impl Layout {
         declared_lists(compiler, meta_type, meta.slot, &mut lists)?;
         declared_lists(compiler, std_type, std.slot, &mut lists)?;
         let first = compiler.alloc(Requests::COUNT)?;
-        let requests = Requests::at(first);
+        let mut requests = Requests::at(first);
+        // Where there is such a field, verification writes it itself.
+        if let Some(slot) = standard.checksum_error.slot() {
+            requests.checksum_error = slot;
+        }
         compiler.v1model.requests = requests;
         for (place, name) in ["egress_spec", "mcast_grp"].into_iter().enumerate() {
             let found = compiler.named_field(std_type, name)?;
@@ -115,20 +120,21 @@ impl Layout {
             deparser: compiler.control(deparser, &[None, h])?,
         };
         lists.extend(compiler.v1model.lists());
+        compiler.pinned.extend(lists.values().flatten());
         Ok(Layout {
             blocks,
             all: Region {
                 slot: headers.slot,
                 size: headers.size + metadata.size,
             },
+            fresh: Region {
+                slot: headers.slot,
+                size: first + Requests::COUNT - headers.slot,
+            },
             headers,
             metadata,
             standard,
             requests,
-            request_slots: Region {
-                slot: first,
-                size: Requests::COUNT,
-            },
             lists,
         })
     }

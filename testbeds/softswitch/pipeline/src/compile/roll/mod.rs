@@ -185,10 +185,10 @@ impl Sources {
             }
         }
         for apply in &code.applies {
-            for to in apply.targets.iter().chain([&apply.end]) {
+            for to in apply.targets() {
                 // From anywhere.
-                sources.note(*to, 0);
-                sources.note(*to, u32::MAX);
+                sources.note(to, 0);
+                sources.note(to, u32::MAX);
             }
         }
         for entry in &code.entries {

@@ -73,10 +73,20 @@ impl Structure {
             Structure::Exact => rows.find_exact(key),
             Structure::Direct(direct) => direct.find(key),
             Structure::Narrow(trie) => trie.find(rows, key),
+            more => more.find_more(rows, key),
+        }
+    }
+
+    /// The same in the larger ones, out of the way of the others.
+    #[inline(never)]
+    fn find_more(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
+        match self {
             Structure::Wide(trie) => trie.find(rows, key),
             Structure::Linear(linear) => linear.find(rows, key),
             Structure::BitVectors(vectors) => vectors.find(rows, key),
             Structure::TupleSpace(space) => space.find(rows, key),
+            // Found above.
+            Structure::Exact | Structure::Direct(_) | Structure::Narrow(_) => None,
         }
     }
 

@@ -1,0 +1,251 @@
+//! Fields that only travel move together.
+//!
+//! Most fields of most headers are extracted, summed and emitted, and nobody looks at one of them by itself. Those that
+//! adjoin in the packet become one value of up to 64 bits: it lies in the first one's slot, and the slots of the others
+//! stay 0, as those of an invalid header do. It is done last, when all instructions are known: a group stands only if all
+//! that touches its slots, in all blocks, moves them by a layout in which they lie side by side, or zeroes all of them.
+//!
+//! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] stand between.
+
+use super::effects::effects;
+use crate::exec::codec::{RUN, run_length};
+use crate::op::{Coalesced, Code, Field, Layout, Op, Slot};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bits of a slot.
+const WORD: u32 = 64;
+
+/// A layout and the slot that it starts at.
+type Use = (u32, Slot);
+
+/// Joins what can be joined. `pinned`: slots that the architecture looks at.
+pub(super) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
+    let Some(touched) = Touched::by(code, pinned) else {
+        return;
+    };
+    let mut groups = Groups::default();
+    for &(layout, base) in &touched.extracted {
+        groups.propose(&code.layouts[layout as usize], base, &touched);
+    }
+    for &(layout, base) in &touched.moved {
+        groups.check(&code.layouts[layout as usize], base);
+    }
+    let mut joined = BTreeMap::new();
+    for &(layout, base) in &touched.moved {
+        if let Some(new) = groups.join(&code.layouts[layout as usize], base) {
+            joined.insert((layout, base), code.layouts.len() as u32);
+            code.layouts.push(new);
+        }
+    }
+    for at in 0..code.ops.len() {
+        let mut op = code.ops[at];
+        if let Op::Hash(i) = op {
+            let plan = &mut code.hashes[i as usize];
+            if let Some(new) = joined.get(&(plan.layout, plan.data)) {
+                plan.layout = *new;
+            }
+        } else if let Some((layout, base)) = moves(&mut op)
+            && let Some(new) = joined.get(&(*layout, base))
+        {
+            *layout = *new;
+            code.ops[at] = op;
+        }
+    }
+    code.coalesced = groups.standing().collect();
+}
+
+/// The layout by which an instruction moves fields, and where they start; a hash keeps its own apart.
+fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
+    match op {
+        Op::Extract { layout, d, .. } => Some((layout, *d)),
+        Op::Emit { layout, s } | Op::ChecksumAdd { layout, s, .. } => Some((layout, *s)),
+        _ => None,
+    }
+}
+
+/// How instructions touch slots.
+struct Touched {
+    /// One of them by itself.
+    singly: Vec<bool>,
+    /// Zeroed together.
+    zeroed: Vec<(Slot, u32)>,
+    extracted: BTreeSet<Use>,
+    /// By all that moves fields.
+    moved: BTreeSet<Use>,
+}
+
+impl Touched {
+    /// `None`: some instruction may touch anything.
+    fn by(code: &Code, pinned: &[(Slot, u32)]) -> Option<Touched> {
+        let mut touched = Touched {
+            singly: vec![false; code.frame as usize],
+            zeroed: Vec::new(),
+            extracted: BTreeSet::new(),
+            moved: BTreeSet::new(),
+        };
+        for &(slot, n) in pinned {
+            touched.mark(slot, n);
+        }
+        for op in &code.ops {
+            touched.op(code, op)?;
+        }
+        Some(touched)
+    }
+
+    fn op(&mut self, code: &Code, op: &Op) -> Option<()> {
+        let plain = |layout: u32| code.layouts[layout as usize].varbit.is_none();
+        let mut moved = *op;
+        match *op {
+            Op::Zero { d, n } => self.zeroed.push((d, n)),
+            Op::Hash(i) if plain(code.hashes[i as usize].layout) => {
+                let plan = &code.hashes[i as usize];
+                self.moved.insert((plan.layout, plan.data));
+                self.mark(plan.d, 1);
+                let bounds = plan.bounds.map_or([plan.d; 2], |(base, max)| [base, max]);
+                bounds.into_iter().for_each(|slot| self.mark(slot, 1));
+            }
+            _ => match moves(&mut moved) {
+                Some((layout, base)) if plain(*layout) => {
+                    self.moved.insert((*layout, base));
+                    if matches!(op, Op::Extract { .. }) {
+                        self.extracted.insert((*layout, base));
+                    }
+                    if code.layouts[*layout as usize].header {
+                        self.mark(base, 1);
+                    }
+                }
+                _ => {
+                    let known = effects(code, op, &mut |_, slot, n| self.mark(slot, n));
+                    return known.then_some(());
+                }
+            },
+        }
+        Some(())
+    }
+
+    fn mark(&mut self, slot: Slot, n: u32) {
+        let slots = slot as usize..(slot as usize).saturating_add(n as usize);
+        if let Some(slots) = self.singly.get_mut(slots) {
+            slots.fill(true);
+        }
+    }
+
+    /// Zeroes both or none of two slots, whatever is zeroed.
+    fn zeroed_alike(&self, a: Slot, b: Slot) -> bool {
+        let inside = |slot: Slot, (start, n): (Slot, u32)| (start..start + n).contains(&slot);
+        let mut zeroed = self.zeroed.iter();
+        zeroed.all(|run| inside(a, *run) == inside(b, *run))
+    }
+}
+
+/// Groups of fields, by the slot and width of each, the most significant first.
+#[derive(Default)]
+struct Groups {
+    all: Vec<Group>,
+    /// The group of a slot and the slot's place in it.
+    of: BTreeMap<Slot, (usize, usize)>,
+}
+
+struct Group {
+    fields: Vec<(Slot, u32)>,
+    stands: bool,
+}
+
+impl Groups {
+    /// Cuts the fields of a header into groups.
+    fn propose(&mut self, layout: &Layout, base: Slot, touched: &Touched) {
+        let mut left = &layout.fields[..];
+        while let Some((first, others)) = left.split_first() {
+            // Many equal ones move by a loop that is faster.
+            let run = run_length(left);
+            if run >= RUN {
+                left = &left[run..];
+                continue;
+            }
+            let alone = |f: &Field| !touched.singly[(base + f.slot) as usize] && f.width > 0;
+            let mut bits = first.offset % 8 + first.width;
+            let mut n = 1;
+            let join = others.iter().enumerate().take_while(|(i, f)| {
+                bits += f.width;
+                bits <= WORD
+                    && alone(f)
+                    && run_length(&others[*i..]) < RUN
+                    && touched.zeroed_alike(base + first.slot, base + f.slot)
+            });
+            if alone(first) {
+                n += join.count();
+            }
+            if n > 1 {
+                let fields = left[..n].iter().map(|f| (base + f.slot, f.width));
+                self.add(fields.collect());
+            }
+            left = &left[n..];
+        }
+    }
+
+    fn add(&mut self, fields: Vec<(Slot, u32)>) {
+        let known = fields.iter().find_map(|(slot, _)| self.of.get(slot));
+        if let Some(&(known, _)) = known {
+            // The same header extracted at another place, or slots used for two kinds of things.
+            let known = &mut self.all[known];
+            known.stands &= known.fields == fields;
+            return;
+        }
+        for (place, (slot, _)) in fields.iter().enumerate() {
+            self.of.insert(*slot, (self.all.len(), place));
+        }
+        self.all.push(Group {
+            fields,
+            stands: true,
+        });
+    }
+
+    /// Gives up the groups whose fields do not lie side by side there.
+    fn check(&mut self, layout: &Layout, base: Slot) {
+        let mut at = 0;
+        while let Some(field) = layout.fields.get(at) {
+            let mut n = 1;
+            if let Some(&(group, place)) = self.of.get(&(base + field.slot)) {
+                let group = &mut self.all[group];
+                let there = layout.fields[at..].iter();
+                let there = there.map(|f| (base + f.slot, f.width));
+                let whole = place == 0
+                    && there
+                        .take(group.fields.len())
+                        .eq(group.fields.iter().copied());
+                // Loads take whole bytes, and no more than eight.
+                let bits: u32 = group.fields.iter().map(|(_, w)| w).sum();
+                group.stands &= whole && field.offset % 8 + bits <= WORD;
+                if whole {
+                    n = group.fields.len();
+                }
+            }
+            at += n;
+        }
+    }
+
+    /// The layout with each group one field; `None` if it has none.
+    fn join(&self, layout: &Layout, base: Slot) -> Option<Layout> {
+        let mut fields: Vec<Field> = Vec::new();
+        for field in &layout.fields {
+            match self.of.get(&(base + field.slot)) {
+                Some((group, place)) if *place > 0 && self.all[*group].stands => {
+                    // Its first one is there: they lie side by side.
+                    if let Some(first) = fields.last_mut() {
+                        first.width += field.width;
+                    }
+                }
+                _ => fields.push(*field),
+            }
+        }
+        (fields.len() < layout.fields.len()).then(|| Layout {
+            fields,
+            ..layout.clone()
+        })
+    }
+
+    fn standing(self) -> impl Iterator<Item = Coalesced> {
+        let standing = self.all.into_iter().filter(|g| g.stands);
+        standing.map(|g| Coalesced(g.fields))
+    }
+}
