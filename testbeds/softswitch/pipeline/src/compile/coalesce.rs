@@ -249,3 +249,6 @@ impl Groups {
         standing.map(|g| Coalesced(g.fields))
     }
 }
+
+#[cfg(test)]
+mod tests;

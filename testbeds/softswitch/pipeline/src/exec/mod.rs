@@ -229,6 +229,9 @@ impl Machine<'_> {
                 | Op::ChecksumResidual { .. }
                 | Op::Cursor { .. }
                 | Op::Digest { .. }
+                | Op::MemberRead { .. }
+                | Op::MemberWrite { .. }
+                | Op::DirectFilter { .. }
                 | Op::Trace(_)) => pc = self.call(frame, code, errors, other, pc),
             }
         }

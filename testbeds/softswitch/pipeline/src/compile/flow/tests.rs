@@ -56,7 +56,7 @@ fn run(code: &Code, seed: u64) -> Vec<u64> {
         failed_assertions: 0,
         trace: &mut Vec::new(),
     }
-    .run(code, &ErrorCodes::default(), 0);
+    .run(code, &ErrorCodes::default(), &[0]);
     frame.truncate(OWN as usize);
     frame
 }

@@ -131,7 +131,7 @@ fn run(code: &Code, frame: &[u64], row: u64) -> (Vec<u64>, Vec<u64>) {
         failed_assertions: 0,
         trace: &mut trace,
     };
-    machine.run(code, &code.errors, 0);
+    machine.run(code, &code.errors, &[0]);
     let mut cells = Vec::new();
     for r in 0..ROWS {
         let mut row = vec![0; REGISTERS as usize];
