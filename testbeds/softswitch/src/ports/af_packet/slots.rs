@@ -34,6 +34,8 @@ const OFFLOAD_LENGTH: usize = 2;
 const SEND_FRAME: usize = SEND_OFFSET + OFFLOAD_HEADER;
 /// Where a received frame begins at the earliest: after its header and link-layer address.
 const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
+/// Where it begins as a rule: the network header is aligned to 16 bytes, room for a link header of 16 kept before it.
+const USUAL_FRAME: usize = (RECEIVE_OFFSET + 16).next_multiple_of(16) - 14;
 /// The longest frame that a slot takes for sending.
 pub(super) const SEND_ROOM: usize = SLOT - SEND_FRAME;
 /// Bytes before a received frame that may be overwritten: a VLAN tag's.
@@ -146,13 +148,14 @@ impl Slots {
         self.status(index) & libc::TP_STATUS_USER != 0
     }
 
-    /// Fetches the beginning of a slot's frame into the cache: another processor has written it.
+    /// Fetches the beginning of a slot's frame into the cache: another processor has written it. The status, which has been
+    /// read, lies in the cache line before.
     #[inline(always)]
     pub(super) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let frame = self.slot(index).as_ptr().wrapping_add(RECEIVE_OFFSET);
+            let frame = self.slot(index).as_ptr().wrapping_add(USUAL_FRAME);
             // SAFETY: a hint, which reads and writes nothing.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(frame.cast()) };
         }
