@@ -1,7 +1,9 @@
 // weir on v1model, for BMv2's P4Runtime build (simple_switch_grpc): common/ between its parser and controls.
 // generated.p4 is written by parser-gen: headers_t, FlowParser, Classify, FlowDeparser.
 //
-// A held packet recirculates at the end of egress, with its hold header in front.
+// A held packet recirculates at the end of egress, with its hold header in front. simple_switch tells the time in ingress
+// only to packets that come in by a port (to one that recirculates, ingress_global_timestamp is 0), so it is egress that
+// sees whether a deadline has passed, and tells the next ingress by a deadline of HOLD_DUE.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -28,6 +30,8 @@ const bit<32> INSTANCE_RECIRCULATED = 4;
 const bit<9> HOLD_PORT = 0;
 // simple_switch counts microseconds.
 const time_ns_t NS_PER_TICK = 1000;
+// Stands in a hold header for a deadline that has passed.
+const time_ns_t HOLD_DUE = 0;
 
 parser ParserImpl(
     packet_in pkt,
@@ -80,6 +84,11 @@ control SwitchIngress(
 
         if (hdr.hold.isValid()) {
             meta.port = hdr.hold.port;
+            // All that the gate asks: whether the deadline is before now.
+            meta.now = hdr.hold.deadline;
+            if (hdr.hold.deadline != HOLD_DUE) {
+                meta.now = meta.now - 1;
+            }
             gate.apply(hdr, meta);
         } else {
             timeline.apply(meta);
@@ -122,6 +131,10 @@ control SwitchEgress(
 
     apply {
         if (hdr.hold.isValid()) {
+            time_ns_t late = standard_metadata.egress_global_timestamp * NS_PER_TICK - hdr.hold.deadline;
+            if (late[47:47] == 0) {
+                hdr.hold.deadline = HOLD_DUE;
+            }
             recirculate_preserving_field_list(0);
         } else {
             meta.verdict = VERDICT_FORWARD;
