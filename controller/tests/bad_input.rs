@@ -176,6 +176,84 @@ error[contradiction]: faults `first` and `second` contradict each other on flow 
 }
 
 #[test]
+fn two_faults_that_captures_cannot_tell_apart() {
+    refused(
+        &changed(
+            "{id: second, flows: others, effect: !delay 20ms}",
+            "{id: second, flows: gets, effect: !drop , select: !every 7}",
+        ),
+        "\
+error[unprovable]: captures cannot tell apart what `first` and `second` did: both are drops, on switch `sw`, and flow `gets` may have packets of both
+  --> s.yaml:10:10
+   |
+10 |   - {id: second, flows: gets, effect: !drop , select: !every 7}
+   |          ^^^^^^
+   = s.yaml:9:10: `first` is declared here
+   = hint: place one of them on another switch with `where`, give them flows that share no packet, or make one fault of the two
+
+",
+    );
+    // Another kind of fault is told apart by what it does.
+    let folder = tempfile::tempdir().unwrap();
+    let composed = changed(
+        "flows: others, effect: !delay",
+        "flows: gets, effect: !delay",
+    );
+    std::fs::write(folder.path().join("s.yaml"), composed).unwrap();
+    let finished = Watched::weir(folder.path(), &["validate", "s.yaml"]).run();
+    assert_eq!(finished.expect_code(PASSED).stderr, "");
+}
+
+#[test]
+fn control_characters_of_a_file_do_not_reach_the_terminal() {
+    let finished = {
+        let folder = tempfile::tempdir().unwrap();
+        let text = changed("faults:", "\"f\\e[31m\": 1\nfaults:");
+        std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+        Watched::weir(folder.path(), &["validate", "s.yaml"]).run()
+    };
+    finished.expect_code(ERROR);
+    let told = &finished.stderr;
+    assert!(told.contains("has no key `f\u{241b}[31m`"), "{told:?}");
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_noticed_before_the_run() {
+    if !has_namespaces("unwritable report") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let long = changed(
+        "faults:",
+        "workload: !idle {for: 900s}\nlimits: {time: 1000s}\nfaults:",
+    );
+    std::fs::write(folder.path().join("s.yaml"), long).unwrap();
+    let arguments = ["run", "s.yaml", "--report", "missing/report.html"];
+    let finished = Watched::weir(folder.path(), &arguments).run();
+    finished.expect_code(ERROR);
+    let expected = "weir: cannot write the report missing/report.html: No such file or directory (os error 2)\n";
+    assert_eq!(finished.stderr, expected);
+    assert_eq!(files(folder.path()), ["s.yaml"]);
+    // A run that fails writes none, and keeps the one before it.
+    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
+    std::fs::write(folder.path().join("p4/common/forward.p4"), "?").unwrap();
+    let fails = |report: &str| {
+        let arguments = ["run", "s.yaml", "--p4src", "p4", "--report", report];
+        Watched::weir(folder.path(), &arguments)
+            .run()
+            .expect_code(ERROR);
+    };
+    fails("new.html");
+    assert_eq!(files(folder.path()), ["p4", "s.yaml"]);
+    std::fs::write(folder.path().join("old.html"), "kept").unwrap();
+    fails("old.html");
+    let old = std::fs::read_to_string(folder.path().join("old.html"));
+    assert_eq!(old.unwrap(), "kept");
+}
+
+#[test]
 fn an_error_in_the_second_element_of_a_list_of_tagged_values() {
     refused(
         &changed(

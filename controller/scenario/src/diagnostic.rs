@@ -73,6 +73,8 @@ pub enum Code {
     Effect,
     /// Two faults that cannot both do what the file says.
     Contradiction,
+    /// Two faults whose doings captures would take for each other's.
+    Unprovable,
     /// A fault that may hit a protected flow.
     Protected,
     /// More than the switch holds.
@@ -106,6 +108,7 @@ impl fmt::Display for Code {
             Self::Placement => "placement",
             Self::Effect => "effect",
             Self::Contradiction => "contradiction",
+            Self::Unprovable => "unprovable",
             Self::Protected => "protected",
             Self::Capacity => "capacity",
             Self::Expectation => "expectation",
@@ -167,7 +170,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Adds what to do about it.
     pub fn hint(&mut self, hint: impl Into<String>) -> &mut Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(shown(&hint.into(), MESSAGE));
         self
     }
 
@@ -185,7 +188,7 @@ impl Diagnostic {
             line,
             column,
             span,
-            message: message.into(),
+            message: shown(&message.into(), MESSAGE),
         });
         self
     }
@@ -193,10 +196,10 @@ impl Diagnostic {
     /// The message with the line it speaks of, for a terminal without colours.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
-        let line = source.line(self.line);
+        let (line, column) = excerpt(source.line(self.line), self.column);
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
-        let rest_of_line = line.chars().count().saturating_sub(self.column - 1);
+        let rest_of_line = line.chars().count().saturating_sub(column - 1);
         let width = source
             .text
             .get(self.span.start..self.span.end)
@@ -213,7 +216,7 @@ impl Diagnostic {
             file = self.file,
             line_number = self.line,
             column = self.column,
-            indent = " ".repeat(self.column - 1),
+            indent = " ".repeat(column - 1),
         );
         for other in &self.related {
             let place = format!("{}:{}:{}", other.file, other.line, other.column);
@@ -238,6 +241,55 @@ impl fmt::Display for Diagnostic {
             None => Ok(()),
         }
     }
+}
+
+/// Characters of a message or hint at most.
+const MESSAGE: usize = 400;
+/// Characters of a line that are shown at most, and how many of them stand before the place.
+const LINE: (usize, usize) = (120, 60);
+
+/// Text of a file or of a message, so that a terminal shows it and does not obey it: a control character becomes its
+/// picture, one that turns the order of others a question mark, and each remains one character.
+fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\u{7f}' => '\u{2421}',
+        '\u{80}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            char::REPLACEMENT_CHARACTER
+        }
+        c => c,
+    }
+}
+
+/// The same of a text, and no more than so many characters of it.
+fn shown(text: &str, most: usize) -> String {
+    // Messages of several lines are ours.
+    let mut shown: String = text
+        .chars()
+        .take(most)
+        .map(|c| if c == '\n' { c } else { visible(c) })
+        .collect();
+    if text.chars().nth(most).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// What is shown of a line, and at which column of that the place is.
+fn excerpt(line: &str, column: usize) -> (String, usize) {
+    let (most, before) = LINE;
+    let skipped = if line.chars().count() > most {
+        (column - 1).saturating_sub(before)
+    } else {
+        0
+    };
+    let rest: String = line.chars().skip(skipped).collect();
+    let shown = shown(&rest, most);
+    if skipped == 0 {
+        return (shown, column);
+    }
+    (format!("…{shown}"), column - skipped + 1)
 }
 
 /// Everything found wrong with a set of files, in file order.
@@ -343,7 +395,7 @@ impl<'a> Sink<'a> {
             line,
             column,
             span,
-            message,
+            message: shown(&message, MESSAGE),
             hint: None,
             related: Vec::new(),
         });
@@ -430,6 +482,54 @@ mod tests {
         assert_eq!(source.position(3), (1, 3));
         assert_eq!(source.position(5), (2, 2));
         assert_eq!(source.position(99), (2, 4));
+    }
+
+    fn rendered(text: &str, at: &str) -> String {
+        let source = Source { file: "f", text };
+        let start = text.find(at).unwrap();
+        let span = Span {
+            start,
+            end: start + at.len(),
+        };
+        let mut sink = Sink::new(source);
+        sink.error(Code::UnknownKey, span, format!("no key `{at}`"));
+        let found = sink.into_diagnostics();
+        found.0[0].render(&source)
+    }
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        let text = rendered("a\tb: \u{1b}[2J\u{202e}x\u{9b}", "\u{1b}[2J");
+        assert!(
+            text.chars().all(|c| c == '\n' || !c.is_control()),
+            "{text:?}"
+        );
+        assert_eq!(
+            text,
+            "error[unknown-key]: no key `\u{241b}[2J`\n --> f:1:6\n  |\n1 | a b: \u{241b}[2J\u{fffd}x\u{fffd}\n  |      ^^^^\n"
+        );
+    }
+
+    #[test]
+    fn long_lines_and_messages_are_cut_around_the_place() {
+        let (before, key) = ("é".repeat(5000), "k".repeat(5000));
+        let text = rendered(&format!("{before}{key}"), &key);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines.iter().all(|line| line.chars().count() < 450),
+            "{text}"
+        );
+        assert!(lines[0].ends_with('…'), "{text}");
+        assert_eq!(
+            lines[3],
+            format!("1 | …{}{}…", "é".repeat(60), "k".repeat(60))
+        );
+        assert_eq!(
+            lines[4],
+            format!("  | {}{}", " ".repeat(61), "^".repeat(61))
+        );
+        let short = rendered(&format!("{}x", "a".repeat(119)), "x");
+        assert!(!short.contains('…'), "{short}");
     }
 
     #[test]

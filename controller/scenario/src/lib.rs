@@ -22,5 +22,5 @@ pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use model::Scenario;
-pub use plan::{Plan, TargetModel, check_together, plan};
+pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove};
 pub use resolve::load;

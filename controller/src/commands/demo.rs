@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use testbeds::bed::Wiring;
 
-use super::{FAILED, enter_sandbox, fail, print, print_json, write_report};
+use super::{FAILED, ReportFile, enter_sandbox, fail, print, print_json};
 use crate::cli::{Demo, Links};
 use crate::demo::{self, Settings};
 use crate::progress::Progress;
@@ -24,6 +24,7 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
         }
         Links::Memory => Wiring::Memory,
     };
+    let report = ReportFile::open(&args.report)?;
     let settings = Settings {
         wiring,
         p4src: args.p4src.as_deref(),
@@ -42,7 +43,7 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
     } else {
         print(demo::show(&result))?;
     }
-    write_report(&args.report, &page, args.json)?;
+    report.write(&page, args.json)?;
     Ok(if result.ok {
         ExitCode::SUCCESS
     } else {

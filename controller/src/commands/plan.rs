@@ -21,7 +21,7 @@ pub fn main(args: &cli::Plan) -> ExitCode {
 
 fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     let scenario = load(&args.file)?;
-    let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
+    let plan = scenario::plan_to_prove(&scenario, &TargetModel::EMBEDDED)
         .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     if args.topology {
         print_json(&Network::of(&scenario))?;

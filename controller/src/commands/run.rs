@@ -7,7 +7,7 @@ use controller::target::Kind;
 use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
 
-use super::{FAILED, enter_sandbox, fail, load, print, print_json, show, write_report};
+use super::{FAILED, ReportFile, enter_sandbox, fail, load, print, print_json, show};
 use crate::cli::Run;
 use crate::experiment::{Conditions, Planned};
 use crate::progress::Progress;
@@ -23,6 +23,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     let planned = plan(&args.file, args.target.kind)?;
     let switches = args.target.switches().map_err(fail)?;
     enter_sandbox()?;
+    let report = ReportFile::open(&args.report)?;
     let conditions = Conditions {
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),
@@ -44,7 +45,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
             eprintln!("{}", expectation.render(&planned.scenario.source()));
         }
     }
-    write_report(&args.report, &page, args.json)?;
+    report.write(&page, args.json)?;
     Ok(if result.ok {
         ExitCode::SUCCESS
     } else {

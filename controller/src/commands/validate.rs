@@ -63,7 +63,7 @@ fn count((number, what): (usize, &str)) -> String {
 
 fn check(path: &std::path::Path) -> Result<(Scenario, Plan), ExitCode> {
     let scenario = load(path)?;
-    let plan = scenario::plan(&scenario, &TargetModel::EMBEDDED)
+    let plan = scenario::plan_to_prove(&scenario, &TargetModel::EMBEDDED)
         .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     for switch in &plan.switches {
         program::build(Arch::Psa, &switch.name, &switch.classifier(), None).map_err(super::fail)?;

@@ -81,15 +81,23 @@ pub struct FaultResult {
     pub observed: u64,
     /// Frames of its flows that reached the switches.
     pub met: u64,
-    /// For a delay: how much later than asked the latest frame left, and what the plan bounds it by.
+    /// For a delay: how much later than asked the latest frame left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
+    /// For a delay: the plan's bound of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness_bound_ns: Option<u64>,
 }
 
 impl FaultResult {
     /// Whether both counts agree.
     pub fn is_proved(&self) -> bool {
         self.fired == self.observed
+    }
+
+    /// For a delay with a bound: whether every frame left within it.
+    pub fn is_in_time(&self) -> Option<bool> {
+        Some(self.latest_ns? <= self.lateness_bound_ns?)
     }
 }
 
@@ -104,7 +112,7 @@ pub struct Planned {
 impl Planned {
     /// Plans a scenario.
     pub fn of(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
-        let plan = scenario::plan(&scenario, &kind.model())?;
+        let plan = scenario::plan_to_prove(&scenario, &kind.model())?;
         Ok(Planned { scenario, plan })
     }
 
@@ -283,10 +291,15 @@ fn fault_results(
             observed: 0,
             met: 0,
             latest_ns: matches!(fault.effect, Effect::Delay { .. }).then_some(0),
+            lateness_bound_ns: None,
         };
         for (index, injection) in planned.plan.injections.iter().enumerate() {
             if injection.fault == fault.id {
                 result.fired += fired[index];
+                if result.latest_ns.is_some() {
+                    let bound = injection.lateness_bound_ns;
+                    result.lateness_bound_ns = result.lateness_bound_ns.max(bound);
+                }
                 for seen in observations.iter().filter(|seen| seen.injection == index) {
                     result.observed += seen.observed;
                     result.met += seen.met;

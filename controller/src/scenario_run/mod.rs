@@ -196,6 +196,9 @@ fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
             format!("fault.{}.observed", fault.id),
             fault.observed as f64,
         );
+        if let Some(latest_ns) = fault.latest_ns {
+            metrics.insert(format!("fault.{}.beyond", fault.id), latest_ns as f64);
+        }
     }
     for (name, count) in &conclusion.flows {
         let values = [
@@ -203,6 +206,7 @@ fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
             ("received", count.received),
             ("lost", count.lost),
             ("extra", count.extra),
+            ("longest", count.longest_ns),
         ];
         metrics.extend(values.map(|(what, value)| (format!("flow.{name}.{what}"), value as f64)));
     }

@@ -15,6 +15,7 @@ fn faults_table(run: &ScenarioRun) -> Table {
         "fired (switch)",
         "observed (captures)",
         "latest beyond",
+        "bound",
     ]);
     for fault in &run.faults {
         table.row([
@@ -24,6 +25,9 @@ fn faults_table(run: &ScenarioRun) -> Table {
             grouped(fault.fired),
             grouped(fault.observed),
             fault.latest_ns.map_or_else(String::new, milliseconds),
+            fault
+                .lateness_bound_ns
+                .map_or_else(String::new, milliseconds),
         ]);
     }
     table
@@ -117,7 +121,27 @@ pub fn show(run: &ScenarioRun) -> String {
     for (holds, line) in checks(run) {
         text += &format!("{} {line}\n", if holds { "ok    " } else { "FAILED" });
     }
+    for line in overdue(run) {
+        text += &format!("slow   {line}\n");
+    }
     text
+}
+
+/// Delays that lasted longer than the plan allows. That says more of the machine than of the fault, so it fails no run by
+/// itself: who wants that expects `fault.ID.beyond` to be small.
+fn overdue(run: &ScenarioRun) -> Vec<String> {
+    let overdue = run.faults.iter().filter_map(|fault| {
+        let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
+        (fault.is_in_time() == Some(false)).then(|| {
+            format!(
+                "{}: a frame left {} later than asked, the plan says at most {}: this machine was too slow for it",
+                fault.id,
+                milliseconds(latest),
+                milliseconds(bound)
+            )
+        })
+    });
+    overdue.collect()
 }
 
 fn checks(run: &ScenarioRun) -> Vec<(bool, String)> {
@@ -151,6 +175,9 @@ pub fn page(planned: &Planned, run: &ScenarioRun) -> Result<String, PlotError> {
     page.heading("What must hold")
         .checks(checks.iter().map(|(holds, text)| (*holds, text.as_str())));
     page.heading("Faults").table(&faults_table(run));
+    for line in overdue(run) {
+        page.paragraph(&line);
+    }
     page.paragraph(
         "\"Fired\" is the switch's own counter. \"Observed\" comes only from captures on both sides of the faulting switch: frames \
          that are missing, came once more, or came at least as late as asked.",

@@ -1,11 +1,11 @@
 //! Which metrics a run of a scenario delivers, and what they measure.
 
 use super::Measure;
-use crate::model::Scenario;
+use crate::model::{Effect, Scenario};
 use crate::workload::Workload;
 
 /// Counters of a flow, from captures at both of its ends.
-const FLOW: [&str; 5] = ["sent", "received", "lost", "extra", "late"];
+const FLOW: [&str; 4] = ["sent", "received", "lost", "extra"];
 /// Statistics of a latency.
 const LATENCY: [&str; 6] = ["min", "mean", "p50", "p90", "p99", "max"];
 
@@ -17,6 +17,9 @@ pub(super) fn metrics(scenario: &Scenario) -> Vec<(String, Measure)> {
             ["fired", "observed"]
                 .map(|name| (format!("fault.{}.{name}", fault.id), Measure::Number)),
         );
+        if matches!(fault.effect, Effect::Delay { .. }) {
+            all.push((format!("fault.{}.beyond", fault.id), Measure::Duration));
+        }
     }
     let mut flows: Vec<&str> = scenario
         .flows
@@ -28,6 +31,7 @@ pub(super) fn metrics(scenario: &Scenario) -> Vec<(String, Measure)> {
     flows.dedup();
     for flow in flows {
         all.extend(FLOW.map(|name| (format!("flow.{flow}.{name}"), Measure::Number)));
+        all.push((format!("flow.{flow}.longest"), Measure::Duration));
     }
     for switch in &scenario.topology.switches {
         let counters = ["unparsed", "pipelined", "received", "sent"];

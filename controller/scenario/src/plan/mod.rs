@@ -4,6 +4,7 @@
 
 mod entries;
 mod place;
+mod provable;
 mod text;
 mod together;
 
@@ -18,6 +19,7 @@ use crate::model::{
 use crate::units;
 
 pub use entries::{DUPLICATE_GROUP, FLOOD_GROUP, JOB, JOB_GROUP};
+pub use provable::plan_to_prove;
 pub use together::check_together;
 
 /// What the plan assumes of a switch.
