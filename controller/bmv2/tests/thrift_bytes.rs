@@ -14,9 +14,7 @@ use bmv2::program::Program;
 use bmv2::thrift::{
     ActionEntry, Counts, KeyPart, MeterRate, Mirror, RawEntry, Reason, Runtime, ThriftError,
 };
-use p4lang::runtime::{
-    ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry,
-};
+use p4lang::runtime::{CloneSession, Match, MulticastGroup, Replica, entry};
 use p4rt::client::{Query, UpdateType};
 use p4rt::translate::{CounterValue, Item};
 
@@ -713,33 +711,6 @@ const JSON: &str = r#"{
   "extern_instances": [{"name": "SwitchIngress.fired", "id": 0, "type": "Counter", "attribute_values": [
     {"name": "n_counters", "type": "hexstr", "value": "0x02"}, {"name": "type", "type": "string", "value": "packets"}]}]
 }"#;
-
-fn entry(
-    table: &str,
-    key: &[(&str, Match)],
-    priority: i32,
-    action: &str,
-    params: &[(&str, u128)],
-) -> TableEntry {
-    TableEntry {
-        table: table.into(),
-        key: key
-            .iter()
-            .map(|(field, value)| FieldMatch {
-                field: (*field).into(),
-                value: *value,
-            })
-            .collect(),
-        priority,
-        action: ActionCall {
-            name: action.into(),
-            params: params
-                .iter()
-                .map(|(name, value)| ((*name).into(), *value))
-                .collect(),
-        },
-    }
-}
 
 /// What the controller says to our own switch by P4Runtime, said to `psa_switch`.
 #[test]

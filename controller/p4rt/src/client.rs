@@ -14,7 +14,7 @@ use crate::config;
 use crate::p4info::Index;
 use crate::rpc::Code;
 use crate::status::{self, UpdateResult};
-use crate::translate::cells::digest_from_proto;
+use crate::translate::cells::Element;
 use crate::translate::data::NoNames;
 use crate::translate::{Item, Part, TranslateError, packet_metadata};
 use crate::v1;
@@ -287,7 +287,8 @@ impl Client {
         let index = self.index()?;
         let digest = index.digests.with_id(list.digest_id);
         let digest = digest.ok_or_else(|| TranslateError::unknown_id::<Digest>(list.digest_id))?;
-        let message = |data: &v1::P4Data| digest_from_proto(digest, data, index.types(), &NoNames);
+        let message =
+            |data: &v1::P4Data| Element::from(digest).from_proto(data, index.types(), &NoNames);
         let messages = list.data.iter().map(message);
         let messages = messages.collect::<std::result::Result<_, TranslateError>>()?;
         Ok((&digest.preamble.name, messages))

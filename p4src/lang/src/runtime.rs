@@ -95,3 +95,34 @@ pub struct CloneSession {
     /// Copies are cut to this many bytes; 0 = whole.
     pub packet_length_bytes: u32,
 }
+
+/// An entry, written shortly: fields and parameters as pairs of name and value.
+#[must_use]
+pub fn entry(
+    table: &str,
+    key: &[(&str, Match)],
+    priority: i32,
+    action: &str,
+    params: &[(&str, u128)],
+) -> TableEntry {
+    let field = |(field, value): &(&str, Match)| FieldMatch {
+        field: (*field).to_owned(),
+        value: *value,
+    };
+    TableEntry {
+        table: table.to_owned(),
+        key: key.iter().map(field).collect(),
+        priority,
+        action: call(action, params),
+    }
+}
+
+/// An action with its parameters, written shortly.
+#[must_use]
+pub fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
+    let param = |(name, value): &(&str, u128)| ((*name).to_owned(), *value);
+    ActionCall {
+        name: action.to_owned(),
+        params: params.iter().map(param).collect(),
+    }
+}

@@ -1,7 +1,7 @@
 //! Programs, entries and frames for the rows with in-memory ports.
 
 use anyhow::{Result, anyhow};
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+pub use p4lang::runtime::entry;
 use pipeline::{Config, Switch};
 use std::sync::Arc;
 
@@ -30,31 +30,6 @@ pub fn switch(text: &str) -> Result<Switch> {
     let compiled = p4lang::compile(&files, "bench.p4", &p4lang::Options::default())
         .map_err(|e| anyhow!("{e}"))?;
     Ok(Switch::new(Arc::new(compiled.program), Config::default())?)
-}
-
-/// An entry.
-pub fn entry(
-    table: &str,
-    key: &[(&str, Match)],
-    priority: i32,
-    action: &str,
-    params: &[(&str, u128)],
-) -> TableEntry {
-    TableEntry {
-        table: table.into(),
-        key: key
-            .iter()
-            .map(|(field, value)| FieldMatch {
-                field: (*field).into(),
-                value: *value,
-            })
-            .collect(),
-        priority,
-        action: ActionCall {
-            name: action.into(),
-            params: params.iter().map(|(n, v)| ((*n).into(), *v)).collect(),
-        },
-    }
 }
 
 /// Ethernet, IPv4 and UDP of 64 bytes with the FCS, which software never sees: 60 bytes.

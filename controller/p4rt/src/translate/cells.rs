@@ -22,7 +22,7 @@ pub(super) fn register_to_proto(
     Ok(v1::RegisterEntry {
         register_id: register.preamble.id,
         index: cell.map(index_to_proto),
-        data: Some(element_to_proto(register, fields, index.types(), &NoNames)?),
+        data: Some(Element::from(register).to_proto(fields, index.types(), &NoNames)?),
     })
 }
 
@@ -39,7 +39,7 @@ pub(super) fn register_from_proto(entry: &v1::RegisterEntry, index: &Index) -> R
     Ok(Item::Register {
         name: register.preamble.name.clone(),
         index: index_from_proto(&register.preamble.name, entry.index, register.size)?,
-        fields: element_from_proto(register, data, index.types(), &NoNames)?,
+        fields: Element::from(register).from_proto(data, index.types(), &NoNames)?,
     })
 }
 
@@ -120,102 +120,97 @@ pub(super) fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()
     }
 }
 
-/// A digest message's fields as the protocol says them.
-pub fn digest_to_proto(
-    digest: &Digest,
-    fields: &[u128],
-    types: &TypeInfo,
-    names: &dyn Names,
-) -> Result<v1::P4Data> {
-    let element = (digest.data_type.as_ref(), &digest.struct_name);
-    with_type(
-        &digest.preamble.name,
-        element,
-        &digest.element,
-        types,
-        |ty| ty.to_proto(fields, names),
-    )
+/// What a register's cells or a digest's messages consist of.
+#[derive(Clone, Copy)]
+pub struct Element<'a> {
+    owner: &'a str,
+    declared: Option<&'a DataType>,
+    struct_name: &'a Option<String>,
+    fields: &'a [ElementField],
 }
 
-/// A digest message's fields.
-pub fn digest_from_proto(
-    digest: &Digest,
-    data: &v1::P4Data,
-    types: &TypeInfo,
-    names: &dyn Names,
-) -> Result<Vec<u128>> {
-    let element = (digest.data_type.as_ref(), &digest.struct_name);
-    with_type(
-        &digest.preamble.name,
-        element,
-        &digest.element,
-        types,
-        |ty| ty.from_proto(data, names),
-    )
-}
-
-/// A register cell's fields as the protocol says them.
-pub fn element_to_proto(
-    register: &Register,
-    fields: &[u128],
-    types: &TypeInfo,
-    names: &dyn Names,
-) -> Result<v1::P4Data> {
-    let element = (register.data_type.as_ref(), &register.struct_name);
-    let owner = &register.preamble.name;
-    with_type(owner, element, &register.element, types, |ty| {
-        ty.to_proto(fields, names)
-    })
-}
-
-/// A register cell's fields.
-pub fn element_from_proto(
-    register: &Register,
-    data: &v1::P4Data,
-    types: &TypeInfo,
-    names: &dyn Names,
-) -> Result<Vec<u128>> {
-    let element = (register.data_type.as_ref(), &register.struct_name);
-    let owner = &register.preamble.name;
-    with_type(owner, element, &register.element, types, |ty| {
-        ty.from_proto(data, names)
-    })
-}
-
-/// The element's type as declared; where that is not known, as its scalars have it.
-fn with_type<R>(
-    owner: &str,
-    (declared, struct_name): (Option<&DataType>, &Option<String>),
-    element: &[ElementField],
-    types: &TypeInfo,
-    work: impl FnOnce(Typed<'_>) -> Result<R>,
-) -> Result<R> {
-    if let Some(ty) = declared {
-        return work(Typed { owner, ty, types });
+impl<'a> From<&'a Register> for Element<'a> {
+    fn from(register: &'a Register) -> Self {
+        Element {
+            owner: &register.preamble.name,
+            declared: register.data_type.as_ref(),
+            struct_name: &register.struct_name,
+            fields: &register.element,
+        }
     }
-    let scalar = |field: &ElementField| match (field.boolean, field.signed) {
-        (true, _) => DataType::Bool,
-        (false, true) => DataType::Int(field.bitwidth),
-        (false, false) => DataType::Bit(field.bitwidth),
-    };
-    let mut made_up = TypeInfo::default();
-    let ty = match (struct_name, element) {
-        (_, []) => {
-            return Err(TranslateError::Unsupported {
-                what: format!("{owner}: elements of a type that the P4Info does not describe"),
-            });
+}
+
+impl<'a> From<&'a Digest> for Element<'a> {
+    fn from(digest: &'a Digest) -> Self {
+        Element {
+            owner: &digest.preamble.name,
+            declared: digest.data_type.as_ref(),
+            struct_name: &digest.struct_name,
+            fields: &digest.element,
         }
-        (Some(name), fields) => {
-            let members = fields.iter().map(|f| (f.name.clone(), scalar(f)));
-            made_up.structs.insert(name.clone(), members.collect());
-            DataType::Struct(name.clone())
+    }
+}
+
+impl Element<'_> {
+    /// The scalars of a cell or message as the protocol says them.
+    pub fn to_proto(
+        self,
+        scalars: &[u128],
+        types: &TypeInfo,
+        names: &dyn Names,
+    ) -> Result<v1::P4Data> {
+        self.with_type(types, |ty| ty.to_proto(scalars, names))
+    }
+
+    /// The scalars of a cell or message.
+    pub fn from_proto(
+        self,
+        data: &v1::P4Data,
+        types: &TypeInfo,
+        names: &dyn Names,
+    ) -> Result<Vec<u128>> {
+        self.with_type(types, |ty| ty.from_proto(data, names))
+    }
+
+    /// The element's type as declared; where that is not known, as its scalars have it.
+    fn with_type<R>(
+        self,
+        types: &TypeInfo,
+        work: impl FnOnce(Typed<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let Element {
+            owner,
+            declared,
+            struct_name,
+            fields,
+        } = self;
+        if let Some(ty) = declared {
+            return work(Typed { owner, ty, types });
         }
-        (None, [field]) => scalar(field),
-        (None, fields) => DataType::Tuple(fields.iter().map(scalar).collect()),
-    };
-    work(Typed {
-        owner,
-        ty: &ty,
-        types: &made_up,
-    })
+        let scalar = |field: &ElementField| match (field.boolean, field.signed) {
+            (true, _) => DataType::Bool,
+            (false, true) => DataType::Int(field.bitwidth),
+            (false, false) => DataType::Bit(field.bitwidth),
+        };
+        let mut made_up = TypeInfo::default();
+        let ty = match (struct_name, fields) {
+            (_, []) => {
+                return Err(TranslateError::Unsupported {
+                    what: format!("{owner}: elements of a type that the P4Info does not describe"),
+                });
+            }
+            (Some(name), fields) => {
+                let members = fields.iter().map(|f| (f.name.clone(), scalar(f)));
+                made_up.structs.insert(name.clone(), members.collect());
+                DataType::Struct(name.clone())
+            }
+            (None, [field]) => scalar(field),
+            (None, fields) => DataType::Tuple(fields.iter().map(scalar).collect()),
+        };
+        work(Typed {
+            owner,
+            ty: &ty,
+            types: &made_up,
+        })
+    }
 }

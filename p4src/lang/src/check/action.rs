@@ -57,27 +57,19 @@ impl<'a> Checker<'a, '_> {
                 );
             }
         }
-        self.push_scope();
-        let lowered = self.bind_params(params, &types);
-        let outer_ret = self.unit.ret.replace((Ty::Void, None));
-        let outer_body = std::mem::replace(&mut self.unit.body, Body::Action);
-        let outer_loops = std::mem::take(&mut self.unit.loops);
-        let block = self.block_of(|c| c.block(body));
-        self.unit.loops = outer_loops;
-        self.unit.body = outer_body;
-        self.unit.ret = outer_ret;
-        self.pop_scope();
-        let id = ir::ActionId(self.unit.actions.len() as u32);
-        let annotations = self.annotations(&decl.annotations);
-        self.unit.actions.push(ir::Action {
+        let (lowered, block) = self.with_body(Body::Action, |c| {
+            let lowered = c.bind_params(params, &types);
+            c.unit.ret = Some((Ty::Void, None));
+            (lowered, c.block_of(|c| c.block(body)))
+        });
+        let action = ir::Action {
             name: full,
             params: lowered,
             body: block,
-            annotations,
+            annotations: self.annotations(&decl.annotations),
             span: decl.span,
-        });
-        self.unit.action_types.push(types.into());
-        Some(id)
+        };
+        Some(self.add_action(action, types))
     }
 
     /// The current control's copy of a top-level action.

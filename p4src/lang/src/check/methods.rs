@@ -293,28 +293,20 @@ impl<'a> Checker<'a, '_> {
             Some(ty) => self.resolve(ty),
             None => Ty::Void,
         };
-        self.push_scope();
-        let mut params = self.bind_params(&proto.params, &types);
-        let (result, out) = self.return_place(&ret);
-        params.extend(out);
-        let outer_ret = self.unit.ret.replace((ret, result));
-        let outer_body = std::mem::replace(&mut self.unit.body, Body::Function);
-        let outer_loops = std::mem::take(&mut self.unit.loops);
-        let block = self.block_of(|c| c.block(body));
-        self.unit.loops = outer_loops;
-        self.unit.body = outer_body;
-        self.unit.ret = outer_ret;
-        self.pop_scope();
-        let id = ir::ActionId(self.unit.actions.len() as u32);
-        let annotations = self.annotations(&item.annotations);
-        self.unit.actions.push(ir::Action {
+        let (params, block) = self.with_body(Body::Function, |c| {
+            let mut params = c.bind_params(&proto.params, &types);
+            let (result, out) = c.return_place(&ret);
+            params.extend(out);
+            c.unit.ret = Some((ret, result));
+            (params, c.block_of(|c| c.block(body)))
+        });
+        let action = ir::Action {
             name: full.to_owned(),
             params,
             body: block,
-            annotations,
+            annotations: self.annotations(&item.annotations),
             span: item.span,
-        });
-        self.unit.action_types.push(types.into());
-        id
+        };
+        self.add_action(action, types)
     }
 }

@@ -144,6 +144,27 @@ impl<'a> Checker<'a, '_> {
         std::mem::replace(&mut self.unit.block, outer)
     }
 
+    /// Runs `run` in a body of its own, with what it returns to, no loop around it, and a scope of its own.
+    pub(crate) fn with_body<R>(&mut self, kind: Body, run: impl FnOnce(&mut Self) -> R) -> R {
+        let unit = &mut self.unit;
+        let body = std::mem::replace(&mut unit.body, kind);
+        let (ret, loops) = (unit.ret.take(), std::mem::take(&mut unit.loops));
+        self.push_scope();
+        let done = run(self);
+        self.pop_scope();
+        let unit = &mut self.unit;
+        (unit.body, unit.ret, unit.loops) = (body, ret, loops);
+        done
+    }
+
+    /// Adds an action to the unit; its number.
+    pub(crate) fn add_action(&mut self, action: ir::Action, types: Vec<Ty>) -> ir::ActionId {
+        let id = ir::ActionId(self.unit.actions.len() as u32);
+        self.unit.actions.push(action);
+        self.unit.action_types.push(types.into());
+        id
+    }
+
     /// A named variable of the source.
     pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> Place {
         let lowered = self.types.ir(ty);

@@ -1,11 +1,11 @@
 //! Small programs: a test writes only what it is about. PSA's here, v1model's in a file of their own.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, unused_imports)]
 
 pub mod program;
 pub mod tna;
 pub mod v1model;
 
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+pub use p4lang::runtime::{call, entry};
 use pipeline::{Config, Executor, LoadError, Switch};
 use std::sync::Arc;
 
@@ -161,32 +161,4 @@ pub fn one(switch: &mut Switch, packet: &[u8]) -> Vec<u8> {
     let mut packets = through(switch, packet);
     assert_eq!(packets.len(), 1, "{packets:?}");
     packets.remove(0).1
-}
-
-pub fn entry(
-    table: &str,
-    key: &[(&str, Match)],
-    priority: i32,
-    action: &str,
-    params: &[(&str, u128)],
-) -> TableEntry {
-    TableEntry {
-        table: table.into(),
-        key: key
-            .iter()
-            .map(|(field, value)| FieldMatch {
-                field: (*field).into(),
-                value: *value,
-            })
-            .collect(),
-        priority,
-        action: call(action, params),
-    }
-}
-
-pub fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
-    ActionCall {
-        name: action.into(),
-        params: params.iter().map(|(n, v)| ((*n).into(), *v)).collect(),
-    }
 }

@@ -4,9 +4,7 @@ use super::{Binding, Sdn};
 use p4lang::p4info::{Digest, Register};
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
-use p4rt::translate::cells::{
-    digest_to_proto, element_from_proto, element_to_proto, index_from_proto, index_to_proto,
-};
+use p4rt::translate::cells::{Element, index_from_proto, index_to_proto};
 use p4rt::translate::data::Names;
 use p4rt::v1;
 
@@ -53,7 +51,7 @@ impl Binding {
         let data = data.ok_or(TranslateError::Unset { what: "data" })?;
         let cell = index_from_proto(&register.preamble.name, entry.index, register.size)?;
         let names = self.strings(entry.register_id);
-        let scalars = element_from_proto(register, data, self.index.types(), &names)?;
+        let scalars = Element::from(register).from_proto(data, self.index.types(), &names)?;
         Ok((register, cell, scalars))
     }
 
@@ -65,7 +63,8 @@ impl Binding {
         scalars: &[u128],
     ) -> Result<v1::RegisterEntry, UpdateError> {
         let register = self.register(id)?;
-        let data = element_to_proto(register, scalars, self.index.types(), &self.strings(id))?;
+        let data =
+            Element::from(register).to_proto(scalars, self.index.types(), &self.strings(id))?;
         Ok(v1::RegisterEntry {
             register_id: id,
             index: Some(index_to_proto(cell)),
@@ -84,6 +83,6 @@ impl Binding {
             sdn: &self.sdn,
             widths: &[],
         };
-        digest_to_proto(digest, scalars, self.index.types(), &names)
+        Element::from(digest).to_proto(scalars, self.index.types(), &names)
     }
 }

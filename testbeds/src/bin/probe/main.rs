@@ -1,0 +1,52 @@
+//! What the tests of this crate run: a program that enters a sandbox, does one experiment there and prints what it saw.
+//! Exit status 77 means that this machine refuses the sandbox.
+
+mod hosts;
+mod processes;
+mod redis;
+mod training;
+mod wire;
+
+use std::process::ExitCode;
+
+/// What a test sees when the sandbox is refused.
+const REFUSED: u8 = 77;
+
+fn main() -> ExitCode {
+    let which = std::env::args().nth(1).unwrap_or_default();
+    let without_sandbox = ["redis-client", "agent", "train-on-a-cable"].contains(&which.as_str());
+    if !without_sandbox && let Err(error) = testbeds::sandbox::enter() {
+        eprintln!("{error}");
+        return ExitCode::from(REFUSED);
+    }
+    let outcome = match which.as_str() {
+        "exchange" => wire::exchange(),
+        "rate" => wire::rate(),
+        "processes" => processes::processes(),
+        "stay" => processes::stay(),
+        "train" => training::train(),
+        "train-on-a-cable" => training::train_on_a_cable(),
+        "agent" => return training::agent(),
+        "root-without-user-namespace" => processes::root_without_user_namespace(),
+        "lost-worker" => training::lost_worker(),
+        "refused" => processes::refused(),
+        "redis" => redis::redis(),
+        "redis-client" => redis::redis_client(),
+        "status" => {
+            return ExitCode::from(
+                std::env::args()
+                    .nth(2)
+                    .and_then(|s| s.parse().ok())
+                    .unwrap_or(0),
+            );
+        }
+        other => Err(format!("no experiment {other:?}").into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Processes in hosts, what is left of them, and sandboxes that are refused.
+
+use std::io::Write;
+use std::process::Command;
+use std::time::Duration;
+
+use testbeds::host::{Host, Output, Process};
+
+use super::hosts::{Outcome, two_hosts};
+
+/// A process in a host: its output, its standard input, its death.
+pub fn processes() -> Outcome {
+    let host = Host::new("a")?;
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "echo ready; read line; echo \"got $line\"; echo trouble >&2; exit 3",
+    ]);
+    let mut process = host.spawn(shell)?;
+    println!("{:?}", process.next_line(Duration::from_secs(5)));
+    process.write_line("go")?;
+    println!("{:?}", process.next_line(Duration::from_secs(5)));
+    println!("{:?}", process.next_line(Duration::from_secs(5)));
+    let status = process.wait(Duration::from_secs(5))?.ok_or("it runs on")?;
+    println!("{:?} {:?}", status.code(), process.stderr());
+    let mut sleeper = Command::new("sh");
+    sleeper.args(["-c", "echo up; sleep 1000 & wait"]);
+    let mut sleeper = host.spawn(sleeper)?;
+    assert_eq!(
+        sleeper.next_line(Duration::from_secs(5)),
+        Output::Line("up".into())
+    );
+    drop(sleeper);
+    println!("sleepers {}", count_processes("sleep"));
+    Ok(())
+}
+
+fn count_processes(name: &str) -> usize {
+    let Ok(folders) = std::fs::read_dir("/proc") else {
+        return usize::MAX;
+    };
+    folders
+        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok())
+        .filter(|comm| comm.trim() == name)
+        .count()
+}
+
+/// Root, where only user namespaces are forbidden, does without one.
+pub fn root_without_user_namespace() -> Outcome {
+    std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
+    let output = Command::new(std::env::current_exe()?)
+        .arg("exchange")
+        .env_remove("WEIR_SANDBOX")
+        .output()?;
+    print!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+/// Stays, with an interface and a process, until it is killed.
+pub fn stay() -> Outcome {
+    let _hosts = two_hosts(true)?;
+    let mut sleeper = Command::new("sleep");
+    sleeper.arg("1000");
+    let _sleeper = Process::spawn("here", sleeper)?;
+    println!("staying");
+    std::io::stdout().flush()?;
+    std::thread::sleep(Duration::from_secs(600));
+    Ok(())
+}
+
+/// Forbids user namespaces here, where we may, and tries to enter a sandbox from a process that is not root.
+pub fn refused() -> Outcome {
+    std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
+    // Without its capabilities even root is an ordinary user.
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--bounding-set=-all", "--inh-caps=-all"])
+        .arg(std::env::current_exe()?)
+        .arg("exchange");
+    command.env_remove("WEIR_SANDBOX");
+    let output = command.output()?;
+    println!("{:?}", output.status.code());
+    print!("{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Frames, counters, captures and rates of one wire.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use testbeds::capture::{Capture, Direction, Filter, Limits, match_frames};
+use testbeds::host::Host;
+use testbeds::net::Rate;
+
+use super::hosts::{Outcome, socket, two_hosts};
+
+/// Frames cross the wire; counters and captures on both ends agree; nothing else is on the wire.
+pub fn exchange() -> Outcome {
+    let [(a, a_net), (b, b_net)] = two_hosts(false)?;
+    let capture = |host: &Host, name| {
+        Capture::start(
+            host.namespace(),
+            name,
+            Filter::Everything,
+            Limits::WHOLE_FRAMES,
+        )
+    };
+    let (at_a, at_b) = (capture(&a, "va")?, capture(&b, "vb")?);
+    let (from, to) = (socket(a.namespace(), 1)?, socket(b.namespace(), 2)?);
+    let mut buffer = [0; 2000];
+    for number in 0..100_u8 {
+        from.send_to(&[number; 1000], (Ipv4Addr::new(10, 0, 0, 2), 9))?;
+        let (length, _) = to.recv_from(&mut buffer)?;
+        if buffer[..length] != [number; 1000] {
+            return Err("not what was sent".into());
+        }
+    }
+    let (at_a, at_b) = (at_a.stop()?, at_b.stop()?);
+    let (sent, received) = (a_net.counters("va")?, b_net.counters("vb")?);
+    println!(
+        "sent {} {} received {} {}",
+        sent.tx_frames, sent.tx_bytes, received.rx_frames, received.rx_bytes
+    );
+    let whole = |bytes: &[u8]| Some(bytes.to_vec());
+    let difference = match_frames(
+        &at_a.seen(Direction::Out, whole),
+        &at_b.seen(Direction::In, whole),
+        1_000_000_000,
+    );
+    println!(
+        "complete {} matched {} missing {} extra {} late {} others {}",
+        at_a.is_complete() && at_b.is_complete(),
+        difference.matched,
+        difference.missing.len(),
+        difference.extra.len(),
+        difference.late.len(),
+        at_a.going(Direction::In).count(),
+    );
+    println!("interfaces {}", a_net.interfaces()?.join(","));
+    Ok(())
+}
+
+/// What a rate lets through in a second, as a fraction of the rate.
+pub fn rate() -> Outcome {
+    const RATE_BPS: u64 = 8_000_000;
+    let [(a, a_net), (b, b_net)] = two_hosts(true)?;
+    a_net.limit_rate(
+        "va",
+        Rate {
+            rate_bps: RATE_BPS,
+            burst_bytes: 10_000,
+            limit_bytes: 40_000,
+        },
+    )?;
+    let (from, _to) = (socket(a.namespace(), 1)?, socket(b.namespace(), 2)?);
+    from.set_nonblocking(true)?;
+    let before = b_net.counters("vb")?.rx_bytes;
+    let start = Instant::now();
+    let mut offered = 0_u64;
+    while start.elapsed() < Duration::from_secs(1) {
+        // Four times the rate; what the bucket refuses is dropped there.
+        let due = start.elapsed().as_secs_f64() * RATE_BPS as f64 / 8.0 * 4.0;
+        while (offered as f64) < due {
+            let _ = from.send_to(&[0; 1000], (Ipv4Addr::new(10, 0, 0, 2), 9));
+            offered += 1042;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let received = b_net.counters("vb")?.rx_bytes - before;
+    let ratio = received as f64 * 8.0 / start.elapsed().as_secs_f64() / RATE_BPS as f64;
+    println!("offered {offered} received {received} ratio {ratio:.3}");
+    Ok(())
+}
