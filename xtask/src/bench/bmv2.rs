@@ -5,6 +5,7 @@ use bmv2::compile::{Backend, compile};
 use bmv2::launch::{self, Features, Options};
 use bmv2::tools::{Tool, Tools};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,6 +20,8 @@ pub struct Rival {
     _temporary: Option<tempfile::TempDir>,
 }
 
+/// BMv2's default; nobody else is in the namespace.
+const THRIFT_PORT: u16 = 9090;
 /// Hands a rival to a process in another namespace.
 const RIVAL: &str = "WEIR_BENCH_RIVAL";
 
@@ -89,18 +92,32 @@ impl Rival {
         String::from_utf8_lossy(&said).trim().to_owned()
     }
 
-    /// Its command line, between these interfaces.
+    /// The JSON.
+    pub fn json(&self) -> &Path {
+        &self.json
+    }
+
+    /// simple_switch_grpc's command line, without interfaces and without a program; P4Runtime on one port, Thrift on the
+    /// other.
+    pub fn grpc_command(
+        &self,
+        device_id: u64,
+        address: SocketAddr,
+        thrift_port: u16,
+    ) -> std::io::Result<Command> {
+        let options = self.options(device_id, &[], thrift_port);
+        let features = Features::of(&self.program)?;
+        Ok(launch::simple_switch_grpc(
+            &self.program,
+            features,
+            &options,
+            address,
+        ))
+    }
+
+    /// simple_switch's command line, between these interfaces.
     pub fn command(&self, ports: &[(u32, &str)]) -> std::io::Result<Command> {
-        let options = Options {
-            device_id: 0,
-            ports: ports
-                .iter()
-                .map(|(port, interface)| (*port, (*interface).to_owned()))
-                .collect(),
-            thrift_port: 9090,
-            log: None,
-            folder: self.folder.clone(),
-        };
+        let options = self.options(0, ports, THRIFT_PORT);
         let features = Features::of(&self.program)?;
         Ok(launch::with_program(
             &self.program,
@@ -108,5 +125,18 @@ impl Rival {
             &options,
             &self.json,
         ))
+    }
+
+    fn options(&self, device_id: u64, ports: &[(u32, &str)], thrift_port: u16) -> Options {
+        Options {
+            device_id,
+            ports: ports
+                .iter()
+                .map(|(port, interface)| (*port, (*interface).to_owned()))
+                .collect(),
+            thrift_port,
+            log: None,
+            folder: self.folder.clone(),
+        }
     }
 }

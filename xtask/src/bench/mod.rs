@@ -51,7 +51,7 @@ const BENCHES: &[Bench] = &[
     (ternary::NAMES, |_| ternary::run()),
     (lpm::NAMES, |_| lpm::run()),
     (load::NAMES, |_| load::run()),
-    (writes::NAMES, |_| writes::run()),
+    (writes::NAMES, writes::run),
     (veth::NAMES, veth::run),
     (idle::NAMES, |_| idle::run()),
 ];

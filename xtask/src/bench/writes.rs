@@ -1,7 +1,11 @@
-//! `writes`: exact entries over P4Runtime, one client over loopback.
+//! `writes`, `writes_bmv2`: exact entries over P4Runtime, one client over loopback; the same to BMv2's simple_switch_grpc.
 
+use super::Args;
+use super::bmv2::Rival;
 use super::clock::{process_cpu_ns, thread_cpu_ns};
 use super::row::{Reach, Row};
+use super::veth::Running;
+use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, anyhow};
 use p4rt::p4info::Index;
 use p4rt::v1;
@@ -9,11 +13,14 @@ use p4rt::v1::p4_runtime_client::P4RuntimeClient;
 use prost::Message as _;
 use softswitch::dataplane::Loader;
 use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tonic::transport::Channel;
 
 /// What [`run`] measures.
-pub const NAMES: &[&str] = &["writes"];
+pub const NAMES: &[&str] = &["writes", "writes_bmv2"];
 
 const PROGRAM: &str = include_str!("p4/exact.p4");
 const DEVICE: u64 = 1;
@@ -22,9 +29,14 @@ const BATCH: usize = 1000;
 const BATCHES: usize = 100;
 /// The best is taken: what else runs on the machine only takes away.
 const PASSES: usize = 5;
+/// BMv2 gets fewer.
+const BMV2_BATCHES: usize = 20;
+const BMV2_PASSES: usize = 2;
+/// How long it may take to listen.
+const BMV2_START: Duration = Duration::from_secs(20);
 
-/// The row.
-pub fn run() -> Result<Vec<Row>> {
+/// The rows.
+pub fn run(args: &Args) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -32,7 +44,8 @@ pub fn run() -> Result<Vec<Row>> {
     let program = loader
         .load(PROGRAM.as_bytes())
         .map_err(|error| anyhow!("{error}"))?;
-    let index = Index::new(program.p4info.clone())?;
+    let p4info = program.p4info.clone();
+    let index = Index::new(p4info.clone())?;
     let requests = requests(&index)?;
     let config = softswitch::instance::Config {
         device_id: DEVICE,
@@ -44,11 +57,10 @@ pub fn run() -> Result<Vec<Row>> {
         workers: Default::default(),
     };
     let instance = softswitch::instance::start(config)?;
-    let address = format!("http://{}", instance.address());
+    let address = instance.address();
     let (mut inserts, mut deletes) = (Spent::MOST, Spent::MOST);
     runtime.block_on(async {
-        let channel = tonic::transport::Endpoint::from_shared(address)?;
-        let mut client = P4RuntimeClient::new(channel.connect().await?);
+        let mut client = connect(address).await?;
         let _stream = become_primary(&mut client).await?;
         for _ in 0..PASSES {
             let inserted = pass(&mut client, &requests, v1::update::Type::Insert).await?;
@@ -62,7 +74,8 @@ pub fn run() -> Result<Vec<Row>> {
     let rate = |time: Duration| (BATCH * BATCHES) as f64 / time.as_secs_f64();
     let each = |ns: u64| ns as f64 / 1000.0 / (BATCH * BATCHES) as f64;
     let floor = floor(&requests)?;
-    Ok(vec![Row {
+    let rival = Rival::find(Tool::SimpleSwitchGrpc, PROGRAM, &args.bmv2_dir, None);
+    let mut rows = vec![Row {
         name: "writes",
         value: Some(rate(inserts.wall)),
         unit: "entries/s",
@@ -76,12 +89,79 @@ pub fn run() -> Result<Vec<Row>> {
             each(inserts.switch_ns),
             rate(deletes.wall)
         ),
-    }])
+    }];
+    match rival {
+        Ok(rival) => {
+            let entries = (BMV2_BATCHES * BATCH) as f64;
+            let requests = &requests[..BMV2_BATCHES];
+            let time = runtime.block_on(bmv2(&rival, p4info, requests))?;
+            rows.push(Row {
+                name: "writes_bmv2",
+                value: Some(entries / time.as_secs_f64()),
+                unit: "entries/s",
+                reach: Reach::Nothing,
+                floor: None,
+                note: format!(
+                    "{BMV2_BATCHES} of these batches to {} ({}), the better of {BMV2_PASSES} passes",
+                    rival.program().display(),
+                    rival.version()
+                ),
+            });
+        }
+        Err(why) => rows[0].note += &format!("; not the same for BMv2: {why}"),
+    }
+    Ok(rows)
 }
 
-async fn become_primary(
-    client: &mut P4RuntimeClient<tonic::transport::Channel>,
-) -> Result<impl Sized + use<>> {
+async fn connect(address: SocketAddr) -> Result<P4RuntimeClient<Channel>> {
+    let channel = tonic::transport::Endpoint::from_shared(format!("http://{address}"))?;
+    Ok(P4RuntimeClient::new(channel.connect().await?))
+}
+
+/// The shortest time in which simple_switch_grpc takes these requests.
+async fn bmv2(
+    rival: &Rival,
+    p4info: p4rt::config::P4Info,
+    requests: &[v1::WriteRequest],
+) -> Result<Duration> {
+    let free = || std::net::TcpListener::bind("127.0.0.1:0")?.local_addr();
+    let (address, thrift) = (free()?, free()?.port());
+    let mut command = rival.grpc_command(DEVICE, address, thrift)?;
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _running = Running(command.spawn()?);
+    let start = Instant::now();
+    let mut client = loop {
+        match connect(address).await {
+            Ok(client) => break client,
+            Err(error) if start.elapsed() > BMV2_START => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let _stream = become_primary(&mut client).await?;
+    let config = v1::ForwardingPipelineConfig {
+        p4info: Some(p4info),
+        p4_device_config: std::fs::read(rival.json())?.into(),
+        ..Default::default()
+    };
+    let action = v1::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
+    let request = v1::SetForwardingPipelineConfigRequest {
+        device_id: DEVICE,
+        election_id: election_id(),
+        action: action.into(),
+        config: Some(config),
+        ..Default::default()
+    };
+    client.set_forwarding_pipeline_config(request).await?;
+    let mut best = Duration::MAX;
+    for _ in 0..BMV2_PASSES {
+        let inserted = pass(&mut client, requests, v1::update::Type::Insert).await?;
+        pass(&mut client, requests, v1::update::Type::Delete).await?;
+        best = best.min(inserted.wall);
+    }
+    Ok(best)
+}
+
+async fn become_primary(client: &mut P4RuntimeClient<Channel>) -> Result<impl Sized + use<>> {
     let (requests, outgoing) = tokio::sync::mpsc::channel(1);
     let arbitration = v1::MasterArbitrationUpdate {
         device_id: DEVICE,
@@ -131,7 +211,7 @@ impl Spent {
 
 /// Writes all batches.
 async fn pass(
-    client: &mut P4RuntimeClient<tonic::transport::Channel>,
+    client: &mut P4RuntimeClient<Channel>,
     requests: &[v1::WriteRequest],
     kind: v1::update::Type,
 ) -> Result<Spent> {
