@@ -44,8 +44,8 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     let program = loader
         .load(PROGRAM.as_bytes())
         .map_err(|error| anyhow!("{error}"))?;
-    let p4info = program.p4info.clone();
-    let index = Index::new(p4info.clone())?;
+    let p4info = p4rt::p4info::to_proto(&program.p4info);
+    let index = Index::new(program.p4info.clone())?;
     let requests = requests(&index)?;
     let config = softswitch::instance::Config {
         device_id: DEVICE,
@@ -140,7 +140,7 @@ async fn bmv2(
     let _stream = become_primary(&mut client).await?;
     let config = v1::ForwardingPipelineConfig {
         p4info: Some(p4info),
-        p4_device_config: std::fs::read(rival.json())?.into(),
+        p4_device_config: std::fs::read(rival.json())?,
         ..Default::default()
     };
     let action = v1::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
