@@ -281,6 +281,22 @@ fn widths_and_sizes() {
 }
 
 #[test]
+fn comparisons_of_large_headers() {
+    let fields = |n: usize| lines(n, line!("bit<8> f{n};"));
+    let compared = |n: usize| {
+        let decls = format!("header big_t {{ {} }}", fields(n));
+        let locals = "big_t a; big_t b; bit<8> c;";
+        program(
+            &decls,
+            locals,
+            "if (a == b) { c = 1; } if (a != b) { c = 2; }",
+        )
+    };
+    accepted(compared(4000));
+    refused(compared(5000), "too many fields to compare: more than 4096");
+}
+
+#[test]
 fn large_constants() {
     refused(
         program("const int x = 1 << 1000000000;", "", ""),

@@ -13,6 +13,8 @@ pub struct Dataplane {
     told: Option<Form>,
     /// The same for other workers.
     siblings: Vec<Switch>,
+    /// How many blocks are cut when the next warning is due.
+    warns_at: u64,
 }
 
 impl Dataplane {
@@ -22,6 +24,7 @@ impl Dataplane {
             switch,
             told,
             siblings,
+            warns_at: 1,
         }
     }
 
@@ -58,6 +61,15 @@ impl Dataplane {
         drops
             .filter(|(_, frames)| *frames > 0)
             .map(|(reason, frames)| (reason.name().to_owned(), frames))
+    }
+
+    /// Warns of blocks that ran out of steps, at the first and whenever there are twice as many.
+    pub fn warn_of_cuts(&mut self) {
+        let cut = self.switch.stats().out_of_steps;
+        if cut >= self.warns_at {
+            self.warns_at = cut.saturating_mul(2);
+            warn_of_cuts(&self.switch);
+        }
     }
 
     /// The next thing that the control plane is told of, apart from packets.
@@ -129,4 +141,12 @@ pub struct LoadError(pub String);
 pub trait Loader: Send + Sync + 'static {
     /// The program that `device_config` holds.
     fn load(&self, device_config: &[u8]) -> Result<Program, LoadError>;
+}
+
+/// Says that loops or parsers were cut.
+pub(crate) fn warn_of_cuts(switch: &Switch) {
+    let (cut, most) = (switch.stats().out_of_steps, switch.config().max_steps);
+    tracing::warn!(
+        "{cut} times so far a parser or control was cut short: it took more than {most} states or rounds of loops for one packet"
+    );
 }

@@ -1,5 +1,6 @@
 //! `weir p4 run`: packets through a program in this process, without ports or a server.
 
+use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, render};
 use p4lang::ir::Arch;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
@@ -76,7 +77,7 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         switch.set_tracing(true);
     }
     let mut out = String::new();
-    let mut now_ns = 0;
+    let (mut now_ns, mut cut) = (0, 0);
     for packet in &options.packets {
         now_ns += STEP_NS;
         let mut left = false;
@@ -101,6 +102,10 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
             };
             now_ns = now_ns.max(due_ns);
             switch.handle_timeout(now_ns);
+        }
+        if switch.stats().out_of_steps > cut {
+            cut = switch.stats().out_of_steps;
+            warn_of_cuts(&switch);
         }
         if !left && options.trace.is_none() {
             out.push_str("-\n");
@@ -330,6 +335,26 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     #[test]
     fn packets_that_leave_are_printed() {
         assert_eq!(through(None), "5: 12 03 04\n-\n");
+    }
+
+    /// A loop over a `bit<16>` is no loop that runs for ever.
+    #[test]
+    fn loops_run_to_their_end() {
+        let looped = "apply { bit<32> n = 0; for (bit<32> i in 32w1..32w65535) { n = n + 1; }
+            if (n == 65535) { s.egress_spec = 2; } }";
+        let text = PROGRAM.replace("apply { t.apply(); }", looped);
+        let files = p4lang::Files::new().with("a.p4", text);
+        let compiled = p4lang::compile(&files, "a.p4", &p4lang::Options::default());
+        let program = compiled.unwrap_or_else(|e| panic!("{e}")).program;
+        let options = Options {
+            packets: vec![vec![0x12, 3]],
+            port: 1,
+            entries: Vec::new(),
+            trace: None,
+            poison: None,
+            colour: false,
+        };
+        assert_eq!(run(program.into(), &options).unwrap(), "2: 12 03\n");
     }
 
     #[test]

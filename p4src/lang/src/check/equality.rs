@@ -1,7 +1,7 @@
 //! `==` and `!=` on every type (P4_16 1.2.5, section 8.5, 8.17, 8.18): aggregates become a conjunction over their fields.
 
 use super::Checker;
-use super::fold;
+use super::fold::{self, and, or};
 use super::types::Ty;
 use super::value::Val;
 use crate::ast::{BinOp, StructKind};
@@ -222,18 +222,4 @@ fn negated(e: Expr) -> Expr {
         },
         kind => fold::unary(ir::UnOp::Not, Expr { kind, ty: e.ty }),
     }
-}
-
-fn and(a: Expr, b: Expr) -> Expr {
-    logic(BinOp::LogAnd, a, b)
-}
-
-fn or(a: Expr, b: Expr) -> Expr {
-    logic(BinOp::LogOr, a, b)
-}
-
-/// Folding booleans cannot fail.
-fn logic(op: BinOp, a: Expr, b: Expr) -> Expr {
-    let fallback = a.clone();
-    fold::binary(op, a, b, ir::Type::Bool).unwrap_or(fallback)
 }

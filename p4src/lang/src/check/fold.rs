@@ -160,26 +160,44 @@ pub(crate) fn binary(op: BinOp, a: Expr, b: Expr, ty: Type) -> Result<Expr, Faul
     {
         return Ok(e);
     }
-    // Only the identities that keep conditions readable; the rest is the executor's.
-    match (op, as_const(&a), as_const(&b)) {
-        (BinOp::LogAnd, Some(Const::Bool(true)), _) => return Ok(b),
-        (BinOp::LogAnd, Some(Const::Bool(false)), _) => return Ok(boolean(false)),
-        (BinOp::LogAnd, _, Some(Const::Bool(true))) => return Ok(a),
-        // Expressions have no effects: what cannot change the answer need not be evaluated.
-        (BinOp::LogAnd, _, Some(Const::Bool(false))) => return Ok(boolean(false)),
-        (BinOp::LogOr, _, Some(Const::Bool(true))) => return Ok(boolean(true)),
-        (BinOp::LogOr, Some(Const::Bool(false)), _) => return Ok(b),
-        (BinOp::LogOr, Some(Const::Bool(true)), _) => return Ok(boolean(true)),
-        (BinOp::LogOr, _, Some(Const::Bool(false))) => return Ok(a),
-        (BinOp::Div | BinOp::Mod, _, Some(c)) if number(c).is_some_and(|n| n.is_zero()) => {
-            return Err("division by zero");
-        }
-        _ => {}
+    if let (BinOp::Div | BinOp::Mod, Some(c)) = (op, as_const(&b))
+        && number(c).is_some_and(|n| n.is_zero())
+    {
+        return Err("division by zero");
     }
-    Ok(Expr {
+    Ok(match op {
+        BinOp::LogAnd => and(a, b),
+        BinOp::LogOr => or(a, b),
+        _ => pair(op, a, b, ty),
+    })
+}
+
+/// `a && b`, of which only the identities are folded that keep conditions readable; the rest is the executor's. Expressions
+/// have no effects: what cannot change the answer need not be evaluated.
+pub(crate) fn and(a: Expr, b: Expr) -> Expr {
+    match (as_const(&a), as_const(&b)) {
+        (Some(Const::Bool(true)), _) => b,
+        (_, Some(Const::Bool(true))) => a,
+        (Some(Const::Bool(false)), _) | (_, Some(Const::Bool(false))) => boolean(false),
+        _ => pair(BinOp::LogAnd, a, b, Type::Bool),
+    }
+}
+
+/// `a || b`, in the same way.
+pub(crate) fn or(a: Expr, b: Expr) -> Expr {
+    match (as_const(&a), as_const(&b)) {
+        (Some(Const::Bool(false)), _) => b,
+        (_, Some(Const::Bool(false))) => a,
+        (Some(Const::Bool(true)), _) | (_, Some(Const::Bool(true))) => boolean(true),
+        _ => pair(BinOp::LogOr, a, b, Type::Bool),
+    }
+}
+
+fn pair(op: BinOp, a: Expr, b: Expr, ty: Type) -> Expr {
+    Expr {
         kind: ExprKind::Binary(op, Box::new(a), Box::new(b)),
         ty,
-    })
+    }
 }
 
 fn binary_const(op: BinOp, a: &Const, b: &Const, ty: &Type) -> Result<Option<Expr>, Fault> {

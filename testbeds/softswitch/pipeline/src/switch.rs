@@ -19,6 +19,9 @@ pub(crate) const TRACE_LIMIT: usize = 65_536;
 /// Packets that a Tofino's generator makes at one call of [`Switch::handle_timeout`].
 const GENERATED_LIMIT: usize = 65_536;
 
+/// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes a millisecond or so a packet.
+const MAX_STEPS: u32 = 1 << 17;
+
 /// Which ports exist. The CPU port and the recirculation port always do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ports {
@@ -76,7 +79,7 @@ pub struct Config {
     pub cpu_port: u32,
     /// Which ports exist.
     pub ports: Ports,
-    /// Parser states or loop rounds of one block.
+    /// Parser states or loop rounds of one block; one that takes more is cut there and counted ([`Stats::out_of_steps`]).
     pub max_steps: u32,
     /// Resubmissions and egress clones of one packet in sequence.
     pub max_passes: u32,
@@ -101,7 +104,7 @@ impl Default for Config {
             egress_queues: EgressQueues::default(),
             cpu_port: psa::CPU_PORT,
             ports: Ports::Any,
-            max_steps: 4096,
+            max_steps: MAX_STEPS,
             max_passes: 32,
             max_work: 1024,
             transmit_limit: 65_536,

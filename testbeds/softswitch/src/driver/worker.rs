@@ -76,6 +76,9 @@ impl Worker {
         }
         frames += self.take_crossed();
         self.transmit();
+        if let Some(program) = &mut self.program {
+            program.warn_of_cuts();
+        }
         frames
     }
 
