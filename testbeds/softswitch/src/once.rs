@@ -60,8 +60,8 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         ..Config::default()
     };
     let ports = ports(&program.arch);
-    let mut switch =
-        Switch::new(program, config).map_err(|error| Error::Program(error.to_string()))?;
+    let mut switch = Switch::new(Arc::clone(&program), config)
+        .map_err(|error| Error::Program(crate::p4::refusal(&program, &error)))?;
     if !ports.contains(&options.port) {
         let (first, last) = (ports.start(), ports.end());
         let port = options.port;

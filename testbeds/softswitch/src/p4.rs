@@ -48,14 +48,7 @@ impl P4Loader {
     /// Makes a compiled program ready to run.
     pub fn program(&self, compiled: Compiled) -> Result<Program, LoadError> {
         let program = Arc::new(compiled.program);
-        let refused = |error: pipeline::LoadError| match error.span() {
-            Some(span) => {
-                let mut sink = Sink::new();
-                sink.error(DiagnosticCode::Unsupported, span, error.to_string());
-                LoadError(sink.finish(Arc::clone(&program.source)).to_string())
-            }
-            None => LoadError(error.to_string()),
-        };
+        let refused = |error| LoadError(refusal(&program, &error));
         let mut switch = Switch::new(Arc::clone(&program), self.config.clone()).map_err(refused)?;
         if self.trace.is_some() {
             switch.set_tracing(true);
@@ -67,6 +60,20 @@ impl P4Loader {
             dataplane: Dataplane::new(switch, told, siblings),
         })
     }
+}
+
+/// Why a program cannot be loaded, with the place in its source where one can be named.
+pub(crate) fn refusal(program: &p4lang::ir::Program, error: &pipeline::LoadError) -> String {
+    let Some(span) = error.span() else {
+        return error.to_string();
+    };
+    let code = match error {
+        pipeline::LoadError::TooLarge { .. } => DiagnosticCode::Limit,
+        _ => DiagnosticCode::Unsupported,
+    };
+    let mut sink = Sink::new();
+    sink.error(code, span, error.to_string());
+    sink.finish(Arc::clone(&program.source)).to_string()
 }
 
 impl P4Loader {

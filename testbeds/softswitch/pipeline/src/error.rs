@@ -20,9 +20,14 @@ pub enum LoadError {
         /// Where, as far as it is known.
         span: Span,
     },
-    /// A limit on code, registers or frames.
-    #[error("too large: {0}")]
-    TooLarge(String),
+    /// One of [`crate::LIMITS`].
+    #[error("too large: {what}")]
+    TooLarge {
+        /// What there is too much of, and how much there may be.
+        what: String,
+        /// Where it became too much.
+        span: Span,
+    },
     /// An entry written in the source does not fit its table.
     #[error("table {table}: {error}")]
     Entry {
@@ -30,6 +35,8 @@ pub enum LoadError {
         table: String,
         /// What is wrong.
         error: TableError,
+        /// The entry.
+        span: Span,
     },
 }
 
@@ -37,8 +44,10 @@ impl LoadError {
     /// Where in the source, if one place can be named.
     pub fn span(&self) -> Option<Span> {
         match self {
-            LoadError::Unsupported { span, .. } => Some(*span),
-            _ => None,
+            LoadError::Unsupported { span, .. }
+            | LoadError::TooLarge { span, .. }
+            | LoadError::Entry { span, .. } => Some(*span),
+            LoadError::Architecture(_) | LoadError::Shape(_) => None,
         }
     }
 }

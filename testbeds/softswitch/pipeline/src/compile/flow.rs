@@ -17,6 +17,12 @@ use crate::op::{Apply, Code, Op, Reached, Slot, Target};
 
 /// Copies that are kept in mind at a time.
 const COPIES: usize = 32;
+/// Copies at the begin of an action that are looked at.
+const HANDED_OVER: usize = 64;
+/// Words of sets of slots that are kept, and that are joined, before what is of no use is left in: a large program with many
+/// jumps and variables runs as it is written.
+const SETS: usize = 4 << 20;
+const JOINS: usize = 64 << 20;
 
 /// Where the slots of variables begin, and for each block where its own begin.
 pub(super) struct Slots<'a> {
@@ -28,7 +34,9 @@ pub(super) struct Slots<'a> {
 pub(super) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let landed = landings(code, kept);
     forwards(code, kept, &landed);
-    let last_reads = Backwards::new(code, slots).run(code, kept, &landed);
+    let Some(last_reads) = Backwards::new(code, slots).run(code, kept, &landed) else {
+        return;
+    };
     let ways = ways(code, kept);
     for at in 0..code.ops.len() {
         let Op::Apply(i) = code.ops[at] else { continue };
@@ -150,12 +158,21 @@ impl Backwards {
         Set(vec![u64::MAX; self.size.div_ceil(64)])
     }
 
-    /// Takes out what is of no use. Gives the copies whose source nobody reads after them.
-    fn run(mut self, code: &mut Code, kept: &mut [bool], landed: &[bool]) -> Vec<bool> {
+    /// Takes out what is of no use. Gives the copies whose source nobody reads after them; `None`: that takes too long.
+    fn run(mut self, code: &mut Code, kept: &mut [bool], landed: &[bool]) -> Option<Vec<bool>> {
+        let words = self.size.div_ceil(64);
+        let labels = landed.iter().filter(|landed| **landed).count();
+        let ways: usize = ways(code, kept).iter().map(|n| *n as usize).sum();
+        let a_pass = code.ops.len() + (labels + ways) * words;
+        if labels * words > SETS || a_pass > JOINS {
+            return None;
+        }
+        let mut passes = JOINS / a_pass.max(1);
         let backward = |(at, op): (usize, &Op)| op.target().is_some_and(|to| to as usize <= at);
         if code.ops.iter().enumerate().any(backward) {
             // Loops: until nothing new is read.
             loop {
+                passes = passes.checked_sub(1)?;
                 let before = self.at_label.clone();
                 self.pass(code, kept, landed, None);
                 if self.at_label == before {
@@ -165,7 +182,7 @@ impl Backwards {
         }
         let mut last_reads = vec![false; code.ops.len()];
         self.pass(code, kept, landed, Some(&mut last_reads));
-        last_reads
+        Some(last_reads)
     }
 
     /// From the last instruction to the first; with `last_reads`, takes out.
@@ -322,6 +339,9 @@ fn hand_over(
     let mut touched: Vec<Slot> = Vec::new();
     let mut at = start as usize;
     while let Some(op) = code.ops.get(at) {
+        if touched.len() > HANDED_OVER {
+            break;
+        }
         if kept[at] {
             let Op::Mov { d, s } = *op else { break };
             let place = params.iter().position(|p| *p == s);

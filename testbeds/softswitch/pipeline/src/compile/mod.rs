@@ -30,6 +30,7 @@ use crate::bindings::{self, Bindings, Block};
 use crate::error::LoadError;
 use crate::exec::ErrorCodes;
 use crate::externs::State;
+use crate::limits::LIMITS;
 use crate::op::{Code, Mark, Op, Slot, Target};
 use hashbrown::{HashMap, HashSet};
 pub use objects::Object;
@@ -37,10 +38,7 @@ use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program,
 use p4lang::source::Span;
 
 /// Constants live in the first slots.
-const CONSTANT_SLOTS: u32 = 1 << 14;
-/// Slots of a frame, instructions of a program: far beyond any real one, near enough to stop runaway expansion.
-const FRAME_LIMIT: u32 = 1 << 20;
-const CODE_LIMIT: usize = 1 << 22;
+const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
 /// What is being compiled.
 #[derive(Clone, Copy)]
@@ -100,6 +98,10 @@ pub struct Compiler<'p> {
     /// What a block may take at most; 0: not known.
     pub max_steps: u32,
     trace: bool,
+    /// Where the code has them.
+    marks: HashMap<Mark, u32>,
+    /// Bytes that the cells of extern objects take so far.
+    cells_bytes: u64,
     seed: u64,
     /// Generator of v1model's `random`.
     random: Option<u32>,
@@ -157,6 +159,8 @@ impl<'p> Compiler<'p> {
             span: Span::default(),
             max_steps: 0,
             trace,
+            marks: HashMap::new(),
+            cells_bytes: 0,
             seed,
             random: None,
             tofino: tna::Surroundings::of(program),
@@ -335,10 +339,8 @@ impl<'p> Compiler<'p> {
     }
 
     fn op(&mut self, op: Op) -> Result<()> {
-        if self.code.ops.len() >= CODE_LIMIT {
-            return Err(LoadError::TooLarge(format!(
-                "more than {CODE_LIMIT} instructions"
-            )));
+        if self.code.ops.len() >= LIMITS.instructions {
+            return self.too_large(format!("more than {} instructions", LIMITS.instructions));
         }
         let op = match op {
             Op::Zero { d, n: 1 } => Op::Mov {
@@ -370,10 +372,9 @@ impl<'p> Compiler<'p> {
     pub fn alloc(&mut self, n: u32) -> Result<Slot> {
         let slot = self.top;
         self.top = slot.saturating_add(n);
-        if self.top > FRAME_LIMIT {
-            return Err(LoadError::TooLarge(format!(
-                "more than {FRAME_LIMIT} slots of variables"
-            )));
+        if self.top > LIMITS.slots {
+            let what = "slots of 64 bits for variables";
+            return self.too_large(format!("more than {} {what}", LIMITS.slots));
         }
         self.code.frame = self.code.frame.max(self.top);
         Ok(slot)
@@ -392,9 +393,8 @@ impl<'p> Compiler<'p> {
     fn constants(&mut self, words: &[u64]) -> Result<Slot> {
         let slot = self.code.constants.len() as Slot;
         if slot + words.len() as u32 > CONSTANT_SLOTS {
-            return Err(LoadError::TooLarge(format!(
-                "more than {CONSTANT_SLOTS} constants"
-            )));
+            let what = "different constants of 64 bits";
+            return self.too_large(format!("more than {CONSTANT_SLOTS} {what}"));
         }
         self.code.constants.extend_from_slice(words);
         Ok(slot)
@@ -408,19 +408,25 @@ impl<'p> Compiler<'p> {
     fn mark(&mut self, mark: impl FnOnce() -> Mark) -> Result<()> {
         if self.trace {
             // What is told alike is one mark: both executors name it by its first place.
-            let mark = mark();
-            let known = self.code.marks.iter().position(|m| *m == mark);
-            let i = known.unwrap_or(self.code.marks.len());
-            if known.is_none() {
+            let (mark, next) = (mark(), self.code.marks.len() as u32);
+            let i = *self.marks.entry(mark.clone()).or_insert(next);
+            if i == next {
                 self.code.marks.push(mark);
             }
-            self.op(Op::Trace(i as u32))?;
+            self.op(Op::Trace(i))?;
         }
         Ok(())
     }
 
     fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(LoadError::Unsupported {
+            what: what.into(),
+            span: self.span,
+        })
+    }
+
+    fn too_large<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(LoadError::TooLarge {
             what: what.into(),
             span: self.span,
         })

@@ -1,17 +1,15 @@
 //! Extern objects, as PSA and v1model name them.
 
 use super::{Compiler, Result, const_u64};
-use crate::error::LoadError;
 use crate::exec::alu::limbs;
 use crate::externs::hash::Algorithm;
-use crate::externs::register::{Bank, Info, WORD_LIMIT};
+use crate::externs::register::{Bank, Info};
 use crate::externs::{checksum, counter, meter, profile, random};
+use crate::limits::LIMITS;
 use crate::op::RegisterPlan;
+use crate::table::cells::PIPES;
 use hashbrown::HashMap;
 use p4lang::ir::{Arch, Const, ExternId, ExternInstance};
-
-/// Cells of one counter or meter at most.
-const CELL_LIMIT: u64 = 1 << 24;
 
 /// What an extern instance became.
 #[derive(Debug, Clone, Copy)]
@@ -68,13 +66,6 @@ impl Compiler<'_> {
                     .or(instance.args.first())
                     .and_then(|(_, v)| const_u64(v))
             };
-            let cells = || match size() {
-                Some(n) if n <= CELL_LIMIT => Ok(n as usize),
-                _ => Err(LoadError::TooLarge(format!(
-                    "{} has more than {CELL_LIMIT} cells",
-                    instance.name
-                ))),
-            };
             let name = instance.name.clone();
             let object = match instance.type_name.as_str() {
                 "Register" | "register" => {
@@ -83,7 +74,8 @@ impl Compiler<'_> {
                 }
                 "Counter" | "counter" => {
                     let kind = self.counter_kind(instance)?;
-                    let cells = vec![counter::CounterValue::default(); cells()?];
+                    let n = self.cells(&name, size(), size_of::<counter::CounterValue>())?;
+                    let cells = vec![counter::CounterValue::default(); n];
                     self.state
                         .counters
                         .push(counter::Counter { name, kind, cells });
@@ -96,9 +88,10 @@ impl Compiler<'_> {
                 "Meter" | "meter" => {
                     let bytes = self.counter_kind(instance)?.bytes;
                     let colours = self.colours();
+                    let cells = self.cells(&name, size(), size_of::<meter::Cell>())?;
                     self.state
                         .meters
-                        .push(meter::Meter::new(name, bytes, colours, cells()?));
+                        .push(meter::Meter::new(name, bytes, colours, cells));
                     Object::Meter(self.state.meters.len() as u32 - 1)
                 }
                 "Hash" => Object::Hash(self.algorithm(instance)?),
@@ -121,9 +114,7 @@ impl Compiler<'_> {
                 }
                 "PacketReplicationEngine" | "BufferingQueueingEngine" => Object::Passive,
                 "ActionProfile" | "action_profile" | "ActionSelector" | "action_selector" => {
-                    let Some(size) = size_of_profile(instance) else {
-                        return self.unsupported("a profile of this size");
-                    };
+                    let size = self.members(size_of_profile(instance))?;
                     let selector = self.selector(instance)?;
                     self.profiles
                         .insert(ExternId(i as u32), self.state.profiles.len() as u32);
@@ -154,9 +145,6 @@ impl Compiler<'_> {
                     size.and_then(|(_, size)| const_u64(size))
                 }
             };
-            let Some(size) = size else {
-                return self.unsupported("a register of this size");
-            };
             let Some(ty) = instance.type_args.first() else {
                 return self.unsupported("a register without a type");
             };
@@ -172,6 +160,8 @@ impl Compiler<'_> {
             }
             let words = layout.slots;
             let narrow = widths.iter().all(|w| *w <= 32);
+            let bytes = words as usize * if narrow { 4 } else { 8 };
+            let size = self.cells(&instance.name, size, bytes)? as u64;
             let top = instance.name.split('.').next().unwrap_or("");
             let bank = *index.entry((top, size, narrow)).or_insert_with(|| {
                 banks.push((size, 0, narrow));
@@ -191,16 +181,6 @@ impl Compiler<'_> {
                 offset,
                 widths,
             });
-        }
-        let words = |bank: &(u64, u32, bool)| bank.0.saturating_mul(bank.1.into());
-        if banks
-            .iter()
-            .fold(0u64, |sum, b| sum.saturating_add(words(b)))
-            > WORD_LIMIT
-        {
-            return Err(LoadError::TooLarge(format!(
-                "registers of more than {WORD_LIMIT} words"
-            )));
         }
         self.state.banks = banks
             .iter()
@@ -226,6 +206,36 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Room for so many cells of an extern object, of some bytes each. `None`: more than anybody can count.
+    pub(super) fn cells(&mut self, name: &str, cells: Option<u64>, bytes: usize) -> Result<usize> {
+        // A Tofino has them in each pipe, and a copy for pipes that no packet has met yet.
+        let copies = if self.tofino.is_tofino {
+            PIPES as u64 + 1
+        } else {
+            1
+        };
+        let more = cells
+            .unwrap_or(u64::MAX)
+            .saturating_mul(bytes as u64 * copies);
+        self.cells_bytes = self.cells_bytes.saturating_add(more);
+        if self.cells_bytes > LIMITS.cells_bytes {
+            let of = if copies > 1 { " (in all pipes)" } else { "" };
+            return self.too_large(format!(
+                "up to {name}, registers, counters and meters have more than {} bytes{of}",
+                LIMITS.cells_bytes
+            ));
+        }
+        Ok(cells.unwrap_or(0) as usize)
+    }
+
+    /// The size of an action profile or selector.
+    pub(super) fn members(&self, size: Option<u64>) -> Result<u64> {
+        match size {
+            Some(size) if size <= LIMITS.members => Ok(size),
+            _ => self.too_large(format!("a profile of more than {} members", LIMITS.members)),
+        }
     }
 
     /// Of a selector: `(algorithm, size, output width)`.

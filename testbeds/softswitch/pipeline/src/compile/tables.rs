@@ -5,6 +5,7 @@ use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
 use crate::externs::counter::Kind as CounterKind;
+use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Target};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
@@ -24,6 +25,9 @@ impl Compiler<'_> {
         for (c, control) in program.controls.iter().enumerate() {
             for (t, table) in control.tables.iter().enumerate() {
                 self.span = table.span;
+                if self.state.tables.len() >= LIMITS.tables {
+                    return self.too_large(format!("more than {} tables", LIMITS.tables));
+                }
                 let built = self.build_table(control, table)?;
                 let index = self.state.tables.len() as u32;
                 if let Some(profile) = self.profile_of(table) {
@@ -143,13 +147,17 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
+        let size = table.size.unwrap_or(DEFAULT_SIZE);
+        if size > LIMITS.entries {
+            return self.too_large(format!("a table of more than {} entries", LIMITS.entries));
+        }
         let spec = Spec {
             name: table.name.clone(),
             fields,
             actions,
             const_default: table.const_default,
             const_entries: table.const_entries,
-            size: table.size.unwrap_or(DEFAULT_SIZE),
+            size,
             implementation: self
                 .profile_of(table)
                 .map(|p| self.state.profiles[p as usize].spec.name.clone()),
@@ -175,6 +183,7 @@ impl Compiler<'_> {
             .map_err(|error| LoadError::Entry {
                 table: table.name.clone(),
                 error,
+                span: entry.span,
             })?;
         }
         Ok(built)

@@ -3,7 +3,6 @@
 use super::objects::{Object, initial_words};
 use super::tna;
 use super::{Compiler, Result, const_u64};
-use crate::error::LoadError;
 use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
@@ -20,9 +19,6 @@ pub fn own_colours(meter: &ExternInstance) -> [Option<u64>; 3] {
         found.and_then(|(_, v)| const_u64(v))
     })
 }
-
-/// Cells of one counter or meter at most.
-const CELL_LIMIT: u64 = 1 << 24;
 
 impl Compiler<'_> {
     pub(super) fn tofino_object(
@@ -41,7 +37,8 @@ impl Compiler<'_> {
             "RegisterParam" => Object::Tofino(tna::Object::RegisterParam(register())),
             "Counter" => {
                 let kind = self.counter_kind(instance)?;
-                let cells = vec![counter::CounterValue::default(); cells(instance)?];
+                let n = self.cells(&name, size(instance), size_of::<counter::CounterValue>())?;
+                let cells = vec![counter::CounterValue::default(); n];
                 self.state
                     .counters
                     .push(counter::Counter { name, kind, cells });
@@ -50,7 +47,7 @@ impl Compiler<'_> {
             "DirectCounter" => Object::DirectCounter,
             "Meter" => {
                 let bytes = self.counter_kind(instance)?.bytes;
-                let cells = cells(instance)?;
+                let cells = self.cells(&name, size(instance), size_of::<meter::Cell>())?;
                 self.state
                     .meters
                     .push(meter::Meter::new(name, bytes, COLOURS, cells));
@@ -59,7 +56,8 @@ impl Compiler<'_> {
             "DirectMeter" => Object::DirectMeter,
             "Lpf" | "DirectLpf" | "Wred" | "DirectWred" => {
                 let direct = instance.type_name.starts_with("Direct");
-                let n = if direct { 0 } else { cells(instance)? };
+                let n = if direct { Some(0) } else { size(instance) };
+                let n = self.cells(&name, n, Filter::CELL_BYTES)?;
                 let argument = |name: &str| {
                     let found = instance.args.iter().find(|(n, _)| n == name);
                     found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
@@ -115,9 +113,7 @@ impl Compiler<'_> {
             }
             "ActionProfile" => {
                 let size = instance.args.first().and_then(|(_, v)| const_u64(v));
-                let Some(size) = size else {
-                    return self.unsupported("a profile of this size");
-                };
+                let size = self.members(size)?;
                 self.new_profile(id, name, size, None);
                 Object::Passive
             }
@@ -238,7 +234,7 @@ impl Compiler<'_> {
                 profile.alias = Some(instance.name.clone());
             }
             None => {
-                let size = number("size").unwrap_or(0);
+                let size = self.members(Some(number("size").unwrap_or(0)))?;
                 self.new_profile(id, instance.name.clone(), size, Some(selector));
             }
         }
@@ -341,13 +337,7 @@ fn signed(value: &Const) -> Option<i8> {
     }
 }
 
-fn cells(instance: &ExternInstance) -> Result<usize> {
+fn size(instance: &ExternInstance) -> Option<u64> {
     let size = instance.args.iter().find(|(n, _)| n == "size");
-    match size.and_then(|(_, v)| const_u64(v)) {
-        Some(n) if n <= CELL_LIMIT => Ok(n as usize),
-        _ => Err(LoadError::TooLarge(format!(
-            "{} has more than {CELL_LIMIT} cells",
-            instance.name
-        ))),
-    }
+    size.and_then(|(_, v)| const_u64(v))
 }

@@ -68,6 +68,9 @@ pub struct Filter {
 const ONE: u128 = 1 << 32;
 
 impl Filter {
+    /// What a cell takes.
+    pub const CELL_BYTES: usize = size_of::<Cell>();
+
     /// All cells unconfigured.
     pub fn new(name: String, kind: Kind, size: usize, random: Random) -> Filter {
         Filter {

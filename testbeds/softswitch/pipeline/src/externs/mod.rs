@@ -19,12 +19,13 @@ pub use tally::Tallies;
 use crate::exec::bits;
 use crate::externs::filter::{CELL_WORDS, Direct};
 use crate::held::Held;
+use crate::limits::LIMITS;
 use crate::op::Layout;
 use crate::table::{Index, Table};
 use std::collections::VecDeque;
 
-/// Digest messages held for the control plane; more are counted and lost.
-pub const DIGEST_LIMIT: usize = 4096;
+/// Digest messages held for the control plane, fewer of long ones; more are counted and lost.
+const DIGEST_LIMIT: usize = 4096;
 
 /// A digest message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,9 +117,14 @@ impl State {
         given
     }
 
+    /// Whether there is room for a digest message of so many fields.
+    pub fn takes_digest(&self, fields: usize) -> bool {
+        self.digests.len() < DIGEST_LIMIT.min(LIMITS.digest_fields / fields.max(1))
+    }
+
     /// Queues a digest message.
     pub fn digest(&mut self, instance: u32, frame: &[u64], layout: &Layout, at: u32) {
-        if self.digests.len() >= DIGEST_LIMIT {
+        if !self.takes_digest(layout.fields.len()) {
             self.digests_lost += 1;
             return;
         }

@@ -6,9 +6,6 @@
 use crate::error::ExternError;
 use crate::exec::bits::mask;
 
-/// Words of all banks together, at most: 1 GiB of 64-bit words.
-pub const WORD_LIMIT: u64 = 1 << 27;
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Words {
     Narrow(Vec<u32>),

@@ -211,7 +211,7 @@ impl HashPlan {
 }
 
 /// What a packet met.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// A parser state: parser and state.
     State(String, String),

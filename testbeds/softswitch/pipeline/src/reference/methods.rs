@@ -5,8 +5,8 @@ use super::place::Place;
 use super::value::{Bits, Value, ones, width};
 use super::{Interpreter, Result};
 use crate::compile::{Object, tna};
+use crate::externs::DigestMessage;
 use crate::externs::hash::{self, Algorithm};
-use crate::externs::{DIGEST_LIMIT, DigestMessage};
 use p4lang::ir::{Arch, Arg, Const, ExternId, LValue, Type};
 
 impl<'p> Interpreter<'_, 'p> {
@@ -191,14 +191,14 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// A digest message, if [`DIGEST_LIMIT`] leaves room for it.
+    /// A digest message, if there is room for it.
     pub(super) fn digest(&mut self, instance: u32, data: &Value) {
-        if self.state.digests.len() >= DIGEST_LIMIT {
+        let mut fields = Vec::new();
+        list(data, &mut fields);
+        if !self.state.takes_digest(fields.len()) {
             self.state.digests_lost += 1;
             return;
         }
-        let mut fields = Vec::new();
-        list(data, &mut fields);
         let name = self.state.digest_names[instance as usize].clone();
         self.state.digests.push_back(DigestMessage { name, fields });
     }

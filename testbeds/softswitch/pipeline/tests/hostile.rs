@@ -1,0 +1,538 @@
+//! Hostile programs that compile: loading one is refused with its place and the limit, or done, within a second of processor
+//! time, in bounded memory, on a small stack.
+#![allow(missing_docs)]
+#![allow(unsafe_code)] // A counting allocator.
+#![allow(clippy::disallowed_methods)] // The crate is pure; its tests read clocks.
+
+mod support;
+
+use nix::time::{ClockId, clock_gettime};
+use p4lang::ir::Program;
+use pipeline::{Config, LoadError, Switch};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Write;
+use std::sync::Arc;
+use support::compile;
+
+/// Processor time of one load, in seconds. Dev builds are held to it, too.
+const SECONDS: f64 = 1.0;
+/// Memory of one load, in MiB.
+const MEMORY: usize = 256;
+/// As a test's thread has, and one of tokio's.
+const STACK: usize = 2 << 20;
+
+/// What is said of too many cells.
+const LARGE: &str = "registers, counters and meters have more than 134217728 bytes";
+
+thread_local! {
+    /// Bytes that this thread has allocated and not freed, and the most of it.
+    static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+fn count(bytes: isize) {
+    // A thread that ends has no cell any more.
+    let _ = LIVE.try_with(|live| {
+        let now = live.get().0 + bytes;
+        live.set((now, live.get().1.max(now)));
+    });
+}
+
+// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller keeps to alloc's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller keeps to alloc_zeroed's contract.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller keeps to dealloc's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Loads it and lets a packet through. Time and memory are bounded whatever becomes of it.
+#[track_caller]
+fn outcome(program: Arc<Program>, config: Config) -> Result<(), LoadError> {
+    let run = move || {
+        let clock = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
+        let (before, from) = (LIVE.get().0, clock());
+        LIVE.set((before, before));
+        let switch = Switch::new(program, config);
+        let spent = std::time::Duration::from(clock()) - std::time::Duration::from(from);
+        let peak = (LIVE.get().1 - before).max(0) as usize;
+        let code = switch.as_ref().map(Switch::code_size);
+        println!(
+            "{:.3} s {:6} KiB  {code:?}",
+            spent.as_secs_f64(),
+            peak >> 10
+        );
+        let loaded = switch.map(|mut switch| {
+            switch.handle_packet(0, 1, &[0; 64]);
+            assert_eq!(switch.stats().received, 1);
+        });
+        (loaded, spent.as_secs_f64(), peak)
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);
+    let (loaded, seconds, peak) = thread.expect("a thread").join().expect("no panic");
+    assert!(seconds < SECONDS, "{seconds} s");
+    assert!(peak < MEMORY << 20, "{} MiB", peak >> 20);
+    loaded
+}
+
+/// Refused, with this message and a place.
+#[track_caller]
+fn refused(program: Arc<Program>, message: &str) {
+    let error = outcome(program, Config::default()).expect_err("the program should be refused");
+    println!("    {error}");
+    assert!(
+        error.to_string().contains(message),
+        "no `{message}` in {error}"
+    );
+    assert!(
+        error.span().is_some_and(|span| span.end > 0),
+        "no place: {error}"
+    );
+}
+
+#[track_caller]
+fn accepted(program: Arc<Program>) {
+    outcome(program, Config::default()).unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn v1model(decls: &str, locals: &str, apply: &str) -> Arc<Program> {
+    compile(&format!(
+        "#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; }}
+struct headers_t {{ h_t h; }}
+struct meta_t {{ bit<8> a; bit<32> b; bit<1> c; bit<32> x; }}
+{decls}
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    state start {{ pkt.extract(hdr.h); transition accept; }}
+}}
+control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    {locals}
+    apply {{ {apply} }}
+}}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+control U(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), U(), D()) main;
+"
+    ))
+}
+
+fn local(locals: &str) -> Arc<Program> {
+    v1model("", locals, "")
+}
+
+fn psa(locals: &str) -> Arc<Program> {
+    let psa = support::Psa {
+        locals,
+        ..support::Psa::default()
+    };
+    compile(&psa.text())
+}
+
+fn tna(locals: &str) -> Arc<Program> {
+    let tna = support::tna::Tna {
+        locals,
+        ..support::tna::Tna::default()
+    };
+    compile(&tna.text())
+}
+
+fn lines(count: usize, mut line: impl FnMut(usize, &mut String)) -> String {
+    let mut text = String::new();
+    for n in 0..count {
+        line(n, &mut text);
+        text.push('\n');
+    }
+    text
+}
+
+macro_rules! line {
+    ($($format:tt)*) => {
+        |n: usize, out: &mut String| { let _ = write!(out, $($format)*, n = n); }
+    };
+}
+
+#[test]
+fn the_frame_of_these_programs_loads() {
+    accepted(local(""));
+    accepted(psa(""));
+    accepted(tna(""));
+}
+
+#[test]
+fn huge_registers() {
+    refused(local("register<bit<32>>(0xffffffff) r;"), LARGE);
+    refused(local("register<bit<64>>(32w1 << 25) r;"), LARGE);
+    refused(psa("Register<bit<8>, bit<32>>(0xffffffff) r;"), LARGE);
+    refused(tna("Register<bit<32>, bit<32>>(0xffffffff) r;"), LARGE);
+    // As much as goes.
+    accepted(local("register<bit<64>>(32w1 << 24) r;"));
+    accepted(local("register<bit<1>>(32w1 << 24) r;"));
+}
+
+#[test]
+fn registers_with_a_value_to_start_with() {
+    accepted(psa("Register<bit<32>, bit<32>>(32w1 << 24, 7) r;"));
+    accepted(psa("Register<bit<64>, bit<32>>(32w1 << 23, 7) r;"));
+}
+
+#[test]
+fn many_registers() {
+    accepted(local(&lines(10_000, line!("register<bit<32>>(1) r{n};"))));
+    accepted(local(&lines(2_000, line!("register<bit<32>>({n}) r{n};"))));
+    refused(
+        local(&lines(10_000, line!("register<bit<32>>(100000) r{n};"))),
+        LARGE,
+    );
+}
+
+#[test]
+fn huge_counters_and_meters() {
+    refused(local("counter(32w1 << 31, CounterType.packets) c;"), LARGE);
+    refused(local("meter(32w1 << 31, MeterType.packets) m;"), LARGE);
+    refused(
+        psa("Counter<bit<64>, bit<32>>(0x80000000, PSA_CounterType_t.BYTES) c;"),
+        LARGE,
+    );
+    refused(
+        psa("Meter<bit<32>>(0x80000000, PSA_MeterType_t.BYTES) m;"),
+        LARGE,
+    );
+    refused(
+        tna("Counter<bit<64>, bit<32>>(0x80000000, CounterType_t.BYTES) c;"),
+        LARGE,
+    );
+    refused(
+        tna("Meter<bit<32>>(0x80000000, MeterType_t.BYTES) m;"),
+        LARGE,
+    );
+    refused(tna("Lpf<bit<32>, bit<32>>(0x80000000) l;"), LARGE);
+    let many = lines(1000, line!("counter(1 << 16, CounterType.packets) c{n};"));
+    refused(local(&many), LARGE);
+    let many = lines(1000, line!("meter(1 << 16, MeterType.packets) c{n};"));
+    refused(local(&many), LARGE);
+}
+
+#[test]
+fn huge_tables_and_profiles() {
+    let table = |size: &str| {
+        v1model(
+            "",
+            &format!(
+                "action a() {{ }} table t {{ key = {{ meta.b: ternary; }} actions = {{ a; }} size = {size}; }}"
+            ),
+            "t.apply();",
+        )
+    };
+    refused(table("1 << 40"), "more than 16777216 entries");
+    accepted(table("1 << 24"));
+    refused(
+        v1model(
+            "",
+            "action_profile(32w1 << 31) p; action a() { } table t { key = { meta.b: exact; } actions = { a; } implementation = p; }",
+            "t.apply();",
+        ),
+        "more than 1048576 members",
+    );
+    refused(
+        v1model(
+            "",
+            "action_selector(HashAlgorithm.crc16, 32w0xffffffff, 32w16) p; action a() { } table t { key = { meta.b: exact; meta.a: selector; } actions = { a; } implementation = p; }",
+            "t.apply();",
+        ),
+        "more than 1048576 members",
+    );
+}
+
+#[test]
+fn many_tables() {
+    let tables = |n: usize| {
+        v1model(
+            "",
+            &lines(
+                n,
+                line!("table t{n} {{ key = {{ meta.b: ternary; }} actions = {{ NoAction; }} }}"),
+            ),
+            &lines(n, line!("t{n}.apply();")),
+        )
+    };
+    accepted(tables(1000));
+    refused(tables(20_000), "more than 4096 tables");
+}
+
+#[test]
+fn many_const_entries() {
+    let entries = |kind: &str, n: usize, each: &str| {
+        let entries = lines(n, |n, out| {
+            let _ = write!(out, "{n}{each}: a({});", n % 256);
+        });
+        v1model(
+            "",
+            &format!(
+                "action a(bit<8> x) {{ meta.a = x; }} table t {{ key = {{ meta.b: {kind}; }} actions = {{ a; NoAction; }} size = 100000; const entries = {{ {entries} }} }}"
+            ),
+            "t.apply();",
+        )
+    };
+    accepted(entries("exact", 50_000, ""));
+    accepted(entries("ternary", 20_000, " &&& 0xffffff"));
+    accepted(entries("lpm", 50_000, " &&& 0xffffffff"));
+    accepted(entries("range", 2_000, " .. 0xffffffff"));
+}
+
+#[test]
+fn huge_stacks_and_structs() {
+    let stack = |n: u32, apply: &str| {
+        v1model(
+            &format!("header x_t {{ bit<2048> a; }} struct big_t {{ x_t[{n}] s; }}"),
+            "big_t v; big_t w;",
+            apply,
+        )
+    };
+    refused(stack(65_536, "v = w;"), "1048576 slots");
+    accepted(stack(
+        4000,
+        "v = w; v.s[0].setValid(); meta.a = (bit<8>) v.s[meta.b & 0xfff].a;",
+    ));
+    accepted(stack(
+        2000,
+        "v.s[0].setValid(); v.s.push_front(1); v.s.push_front(1999); if (v == w) { meta.a = 1; }",
+    ));
+}
+
+#[test]
+fn loops_that_do_not_end() {
+    accepted(v1model(
+        "",
+        "",
+        "for (bit<32> i = 0; true; i = i + 1) { meta.b = i; }",
+    ));
+    accepted(states(
+        1,
+        "",
+        "transition select(meta.b) { 0: s0; default: NEXT; }",
+    ));
+}
+
+fn states(n: usize, body: &str, transition: &str) -> Arc<Program> {
+    in_order(0..n, body, transition)
+}
+
+fn in_order(order: impl Iterator<Item = usize>, body: &str, transition: &str) -> Arc<Program> {
+    let (mut text, mut last) = (String::new(), 0);
+    for n in order {
+        let transition = transition.replace("NEXT", &format!("s{}", n + 1));
+        let _ = writeln!(text, "state s{n} {{ {body} {transition} }}");
+        last = last.max(n + 1);
+    }
+    let parser =
+        format!("state start {{ transition s0; }} {text} state s{last} {{ transition accept; }}");
+    compile(&format!(
+        "#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; }}
+struct headers_t {{ h_t h; }}
+struct meta_t {{ bit<8> a; bit<32> b; }}
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    bit<32> x = 0;
+    {parser}
+}}
+control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+control U(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), U(), D()) main;
+"
+    ))
+}
+
+#[test]
+fn many_states() {
+    accepted(states(50_000, "", "transition NEXT;"));
+    let select = "transition select(hdr.h.a) { 1: NEXT; 2: s0; default: accept; }";
+    accepted(states(20_000, "pkt.extract(hdr.h);", select));
+    // Each goes to the one before it in the code: what is read goes round once for each.
+    accepted(in_order(
+        (0..2_000).rev(),
+        "x = x + meta.b; meta.a = meta.a + 1;",
+        select,
+    ));
+    accepted(in_order(
+        (0..20_000).rev(),
+        "x = x + meta.b; meta.a = meta.a + 1;",
+        select,
+    ));
+    accepted(in_order(
+        (0..20_000).rev(),
+        "bit<32> y = x; pkt.extract(hdr.h); x = y + 1;",
+        select,
+    ));
+}
+
+#[test]
+fn doubling_code() {
+    let mut decls = "bit<8> f0(in bit<8> x) { return x + 1; }\n".to_owned();
+    decls += &lines(50, |n, out| {
+        let _ = write!(
+            out,
+            "bit<8> f{m}(in bit<8> x) {{ return f{n}(x) + f{n}(x); }}",
+            m = n + 1
+        );
+    });
+    refused(v1model(&decls, "", "meta.a = f50(meta.a);"), "instructions");
+    accepted(v1model(&decls, "", "meta.a = f12(meta.a);"));
+}
+
+#[test]
+fn long_code() {
+    accepted(v1model(
+        "",
+        "",
+        &"meta.b = meta.b * 3 + meta.x;\n".repeat(100_000),
+    ));
+    accepted(v1model(
+        "",
+        "",
+        &lines(10_000, line!("meta.b = meta.b * {n} + meta.x;")),
+    ));
+    accepted(v1model(
+        "",
+        "",
+        &lines(
+            10_000,
+            line!("if (meta.b == {n}) {{ meta.x = meta.x + {n}; }}"),
+        ),
+    ));
+    accepted(v1model(
+        "",
+        "",
+        &"if (meta.b == meta.x) { meta.x = meta.x + 1; }\n".repeat(50_000),
+    ));
+    let locals = lines(20_000, line!("bit<32> v{n} = 1;"));
+    let uses = lines(20_000, line!("if (meta.b == v{n}) {{ v{n} = meta.x; }}"));
+    accepted(v1model("", &locals, &uses));
+    refused(
+        v1model("", "", &lines(100_000, line!("meta.b = meta.b ^ {n}000;"))),
+        "constants",
+    );
+}
+
+#[test]
+fn wide_values() {
+    let fields = lines(4000, line!("bit<32> f{n};"));
+    let decls = format!(
+        "struct wide_t {{ {fields} }} header big_t {{ {fields} }} struct all_t {{ big_t[60] s; }}"
+    );
+    accepted(v1model(
+        &decls,
+        "wide_t v; wide_t w;",
+        "v = w; if (v == w) { meta.a = 1; } v.f7 = w.f9;",
+    ));
+    accepted(v1model(
+        &decls,
+        "all_t v; all_t w;",
+        "v = w; v.s[meta.b] = w.s[meta.x]; meta.b = v.s[0].f1;",
+    ));
+    let digests = "digest<wide_t>(1, v);\n".repeat(200);
+    accepted(v1model(&decls, "wide_t v;", &digests));
+    let hashes = lines(
+        200,
+        line!("hash(meta.b, HashAlgorithm.crc32, 32w0, v, 32w{n});"),
+    );
+    accepted(v1model(&decls, "wide_t v;", &hashes));
+}
+
+#[test]
+fn many_headers() {
+    let fields = lines(2000, line!("bit<8> f{n};"));
+    let decls = format!("header w_t {{ {fields} }}");
+    let locals = lines(400, line!("w_t v{n};"));
+    let uses = lines(400, line!("v{n}.setValid(); if (v{n}.f7 == 1) {{ meta.a = 1; }}"));
+    accepted(v1model(&decls, &locals, &uses));
+    let extracted = |n: usize| {
+        let parser = "pkt.extract(hdr.w.next);\n".repeat(n);
+        compile(&format!(
+            "#include <core.p4>
+#include <v1model.p4>
+header w_t {{ {fields} }}
+struct headers_t {{ w_t[{n}] w; }}
+struct meta_t {{ bit<8> a; }}
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    state start {{ {parser} transition accept; }}
+}}
+control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    apply {{ hdr.w[0].setInvalid(); hdr.w[1] = hdr.w[2]; {} }}
+}}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+control U(inout headers_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), U(), D()) main;
+",
+            "hdr.w[3].setInvalid();\n".repeat(20_000)
+        ))
+    };
+    accepted(extracted(100));
+}
+
+#[test]
+fn many_actions_and_parameters() {
+    let actions = lines(
+        2000,
+        line!("action a{n}(bit<32> p, bit<128> q) {{ meta.b = p; meta.x = (bit<32>) q; }}"),
+    );
+    let names = lines(2000, line!("a{n};"));
+    let locals = format!(
+        "{actions} table t {{ key = {{ meta.b: exact; }} actions = {{ {names} }} }} table u {{ key = {{ meta.b: lpm; meta.x: exact; }} actions = {{ {names} }} }}"
+    );
+    accepted(v1model("", &locals, "t.apply(); u.apply();"));
+    let params = (0..2000)
+        .map(|n| format!("bit<8> p{n}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let sum = lines(2000, line!("meta.a = meta.a + p{n};"));
+    let locals = format!(
+        "action a({params}) {{ {sum} }} table t {{ key = {{ meta.b: exact; }} actions = {{ a; }} }}"
+    );
+    accepted(v1model("", &locals, "t.apply();"));
+}
+
+#[test]
+fn traced_too() {
+    let program = v1model(
+        "",
+        &lines(
+            4000,
+            line!(
+                "action a{n}() {{ }} table t{n} {{ key = {{ meta.b: exact; }} actions = {{ a{n}; }} }}"
+            ),
+        ),
+        &lines(4000, line!("t{n}.apply();")),
+    );
+    let config = Config {
+        trace: true,
+        ..Config::default()
+    };
+    outcome(program, config).unwrap_or_else(|error| panic!("{error}"));
+}
