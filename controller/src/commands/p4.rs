@@ -66,7 +66,7 @@ fn run(args: &P4Run) -> Result<(), ExitCode> {
         }
         Err(Error::Port(error)) => Err(fail(format_args!("--port: {error}"))),
         Err(Error::Program(error)) => Err(fail(format_args!(
-            "{}: {error}",
+            "the switch cannot run {}\n{error}",
             args.source.file.display()
         ))),
     }
