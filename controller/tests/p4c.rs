@@ -38,8 +38,10 @@ fn write(folder: &Path, arch: Arch, filters: &[&str], aggregate: bool) -> PathBu
     folder.join(arch.main_path())
 }
 
-/// Compiles every program with a tool; its warnings may be many, its errors none.
+/// Compiles every program with a tool; its warnings may be many, its errors none. Includes that it does not find among its
+/// own (`tna.p4` everywhere, `psa.p4` where it is not installed) are ours.
 fn accepted_by(tool: &str, arch: Arch, options: &[&str]) {
+    let include = repository("p4src/include");
     for filters in FILTER_SETS {
         for aggregate in [true, false] {
             let folder = tempfile::tempdir().unwrap();
@@ -48,6 +50,8 @@ fn accepted_by(tool: &str, arch: Arch, options: &[&str]) {
                 .current_dir(folder.path())
                 .args(["--std", "p4-16"])
                 .args(options)
+                .arg("-I")
+                .arg(&include)
                 .arg(&main)
                 .output();
             let output = output.unwrap_or_else(|error| panic!("{tool}: {error}"));
@@ -77,10 +81,8 @@ fn p4c_bm2_ss_compiles_the_v1model_program() {
 #[test]
 fn p4test_takes_all_three_programs() {
     if has_program("p4test takes the PSA, v1model and TNA programs", "p4test") {
-        // tna.p4 is not among p4c's own includes everywhere: ours, after them.
-        let include = repository("p4src/include").display().to_string();
         for arch in [Arch::Psa, Arch::V1model, Arch::Tna] {
-            accepted_by("p4test", arch, &["-I", &include]);
+            accepted_by("p4test", arch, &[]);
         }
     }
 }
