@@ -468,7 +468,10 @@ fn many_headers() {
     let fields = lines(2000, line!("bit<8> f{n};"));
     let decls = format!("header w_t {{ {fields} }}");
     let locals = lines(400, line!("w_t v{n};"));
-    let uses = lines(400, line!("v{n}.setValid(); if (v{n}.f7 == 1) {{ meta.a = 1; }}"));
+    let uses = lines(
+        400,
+        line!("v{n}.setValid(); if (v{n}.f7 == 1) {{ meta.a = 1; }}"),
+    );
     accepted(v1model(&decls, &locals, &uses));
     let extracted = |n: usize| {
         let parser = "pkt.extract(hdr.w.next);\n".repeat(n);
