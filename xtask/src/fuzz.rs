@@ -3,18 +3,26 @@
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between two lines about how far a target is.
+const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only this one
-    target: Option<String>,
+    /// Only these: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
+    targets: Vec<String>,
     /// How long each runs
-    #[arg(long, default_value_t = 1)]
-    minutes: u64,
-    /// Print the figures as one last line of JSON
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// The same in minutes
+    #[arg(long, conflicts_with = "seconds")]
+    minutes: Option<u64>,
+    /// Print the figures as JSON instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -28,6 +36,9 @@ struct Target {
     /// In the fuzz folder.
     dictionary: Option<&'static str>,
     max_len: usize,
+    /// libFuzzer learns what the code compares its input with. It takes half the time, and gives little where the input is
+    /// read as choices rather than as text.
+    compares: bool,
 }
 
 const PIPELINE: &str = "testbeds/softswitch/pipeline";
@@ -39,6 +50,7 @@ const TARGETS: &[Target] = &[
         more_seeds: &["tests/corpus/pass", "tests/corpus/fail"],
         dictionary: Some("p4.dict"),
         max_len: 8192,
+        compares: true,
     },
     packets("packets_psa"),
     packets("packets_v1model"),
@@ -49,6 +61,7 @@ const TARGETS: &[Target] = &[
         more_seeds: &[],
         dictionary: None,
         max_len: 8192,
+        compares: true,
     },
 ];
 
@@ -59,6 +72,7 @@ const fn packets(name: &'static str) -> Target {
         more_seeds: &[],
         dictionary: None,
         max_len: 16_384,
+        compares: false,
     }
 }
 
@@ -74,32 +88,55 @@ struct Outcome {
 
 /// Runs them one after the other; `Ok(false)` if one of them crashed.
 pub fn run(args: &Args) -> Result<bool> {
-    let wanted = |t: &&Target| args.target.as_ref().is_none_or(|name| t.name == name);
-    let targets: Vec<&Target> = TARGETS.iter().filter(wanted).collect();
-    if targets.is_empty() {
-        let names: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
-        bail!("no such target; there are {}", names.join(", "));
-    }
-    let has_cargo_fuzz = Command::new("cargo").args(["fuzz", "--version"]).output();
-    if !has_cargo_fuzz.is_ok_and(|output| output.status.success()) {
-        bail!("cargo-fuzz is missing: `cargo install cargo-fuzz`, and a nightly toolchain");
-    }
+    let targets = chosen(&args.targets)?;
+    has(
+        &["fuzz", "--version"],
+        "cargo-fuzz is missing: `cargo install cargo-fuzz`",
+    )?;
+    has(
+        &["+nightly", "--version"],
+        "libFuzzer's instrumentation wants a nightly compiler: `rustup toolchain install nightly`",
+    )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = root.canonicalize().context("the workspace's folder")?;
+    let seconds = args.minutes.map_or(args.seconds, |minutes| minutes * 60);
     let mut outcomes = Vec::new();
     for target in targets {
-        eprintln!("fuzzing {} …", target.name);
-        outcomes.push(target.run(&root, args.minutes)?);
+        outcomes.push(target.run(&root, seconds)?);
     }
-    print!("{}", table(&outcomes));
-    if args.json {
-        println!("{}", json(&outcomes));
+    match args.json {
+        true => println!("{}", json(&outcomes)),
+        false => print!("{}", table(&outcomes)),
     }
     Ok(outcomes.iter().all(|outcome| outcome.crashes.is_empty()))
 }
 
+/// Those of these names, or all.
+fn chosen(names: &[String]) -> Result<Vec<&'static Target>> {
+    if names.is_empty() {
+        return Ok(TARGETS.iter().collect());
+    }
+    let named = |name: &String| {
+        let found = TARGETS.iter().find(|target| target.name == name);
+        found.with_context(|| {
+            let all: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
+            format!("no fuzz target `{name}`; there are {}", all.join(", "))
+        })
+    };
+    names.iter().map(named).collect()
+}
+
+/// Whether `cargo` can do that.
+fn has(command: &[&str], otherwise: &str) -> Result<()> {
+    let output = Command::new("cargo").args(command).output();
+    if !output.is_ok_and(|output| output.status.success()) {
+        bail!("{otherwise}");
+    }
+    Ok(())
+}
+
 impl Target {
-    fn run(&self, root: &Path, minutes: u64) -> Result<Outcome> {
+    fn run(&self, root: &Path, seconds: u64) -> Result<Outcome> {
         let krate = root.join(self.krate);
         let fuzz = krate.join("fuzz");
         // What is found goes here; what is worth keeping is copied to the seeds by hand.
@@ -120,27 +157,28 @@ impl Target {
             .arg(&fuzz)
             .arg("--target-dir")
             .arg(root.join("target/fuzz/build"))
+            .args((!self.compares).then_some("--no-trace-compares"))
             .arg(self.name)
             .arg(&corpus)
             .arg(fuzz.join("seeds").join(self.name))
             .args(self.more_seeds.iter().map(|folder| krate.join(folder)))
             .arg("--")
-            .arg(format!("-max_total_time={}", minutes * 60))
+            .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-max_len={}", self.max_len))
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
-            .args(["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"]);
+            .args(["-rss_limit_mb=2048", "-timeout=60", "-print_final_stats=1"]);
         if let Some(dictionary) = self.dictionary {
             cargo.arg(format!("-dict={}", fuzz.join(dictionary).display()));
         }
         let before = files(&artifacts)?;
-        let started = std::time::Instant::now();
-        let output = cargo.output().context("cannot run cargo fuzz")?;
-        let log = String::from_utf8_lossy(&output.stderr);
+        eprintln!("{}: building", self.name);
+        let started = Instant::now();
+        let (log, success) = self.watched(&mut cargo)?;
         std::fs::write(work.join("log"), log.as_bytes())?;
         let mut crashes = files(&artifacts)?;
         crashes.retain(|path| !before.contains(path));
         let runs = statistic(&log, "stat::number_of_executed_units:").unwrap_or(0);
-        if !output.status.success() && crashes.is_empty() {
+        if !success && crashes.is_empty() {
             let tail: Vec<&str> = log.lines().rev().take(20).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
             bail!("{} did not run:\n{}", self.name, tail.join("\n"));
@@ -157,6 +195,31 @@ impl Target {
             crashes,
         })
     }
+
+    /// Runs it, and tells now and then how far it is. Gives what it said, and whether it went well.
+    fn watched(&self, cargo: &mut Command) -> Result<(String, bool)> {
+        let cargo = cargo.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = cargo.spawn().context("cannot run cargo fuzz")?;
+        let stderr = child.stderr.take().context("no output of cargo fuzz")?;
+        let (mut log, mut told) = (String::new(), None::<Instant>);
+        for line in BufReader::new(stderr).split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            let due = told.is_none_or(|at| at.elapsed() >= PROGRESS);
+            if let (Some((runs, edges)), true) = (progress(&line), due) {
+                eprintln!("{}: {runs} runs, {edges} edges", self.name);
+                told = Some(Instant::now());
+            }
+            log.push_str(&line);
+            log.push('\n');
+        }
+        Ok((log, child.wait()?.success()))
+    }
+}
+
+/// Runs and edges of `#12 NEW    cov: 345 ft: …`.
+fn progress(line: &str) -> Option<(u64, u64)> {
+    let runs = line.strip_prefix('#')?.split_whitespace().next()?;
+    Some((runs.parse().ok()?, coverage(line)?))
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -227,6 +290,20 @@ mod tests {
             statistic(log, "stat::number_of_executed_units:"),
             Some(62_286)
         );
+        let told: Vec<_> = log.lines().filter_map(progress).collect();
+        assert_eq!(told, [(2, 12), (9, 345)]);
+    }
+
+    #[test]
+    fn targets_are_chosen_by_name() {
+        let names = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+            chosen(&names).map(|targets| targets.iter().map(|t| t.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap().len(), TARGETS.len());
+        assert_eq!(names(&["p4runtime"]).unwrap(), ["p4runtime"]);
+        let error = names(&["p4_sauce"]).unwrap_err().to_string();
+        assert!(error.contains("no fuzz target `p4_sauce`; there are p4_source, "));
     }
 
     #[test]
