@@ -50,15 +50,17 @@ pub(super) fn tidy(code: &mut Code, facts: &Facts<'_>) {
             kept[at] = false;
         }
     }
-    // Backwards, so that a jump over jumps that are gone is seen to lead to what follows.
-    let mut follows = n as Target;
+    // Backwards, so that a jump over jumps that are gone is seen to lead to what follows: the first one left from each place.
+    let mut left = vec![n; n + 1];
     for at in (0..n).rev() {
-        if kept[at] && matches!(code.ops[at], Op::Jump(to) if leads_to(&kept, to, follows)) {
+        if kept[at]
+            && let Op::Jump(to) = code.ops[at]
+            && to as usize > at
+            && left[to as usize] == left[at + 1]
+        {
             kept[at] = false;
         }
-        if kept[at] {
-            follows = at as Target;
-        }
+        left[at] = if kept[at] { at } else { left[at + 1] };
     }
     join_copies(code, &mut kept, &landed, facts.zero);
     close_gaps(code, &kept);
@@ -145,11 +147,6 @@ fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option
         }
         at = joined.last().map_or(at, |last| *last) + 1;
     }
-}
-
-/// Whether the first instruction left from `to` on is the one at `place`.
-fn leads_to(kept: &[bool], to: Target, place: Target) -> bool {
-    to <= place && !kept[to as usize..place as usize].iter().any(|k| *k)
 }
 
 /// Which instructions some way leads to.
