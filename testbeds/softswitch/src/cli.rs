@@ -6,13 +6,17 @@ use crate::p4::P4Loader;
 use crate::ports::dump::Dump;
 use crate::ports::{self, PortIo, RingOptions};
 use crate::trace::Form;
+use clap::builder::RangedU64ValueParser;
 use pipeline::{CLASSES, EgressQueues, Ports, RecirculationLink, Scheduler};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// Frames of a port's ring at most: 105 MB of the kernel's memory.
+const MAX_RECEIVE_QUEUE: u64 = 65_536;
 /// Could not run.
 const FAILURE: u8 = 2;
 
@@ -20,7 +24,7 @@ const FAILURE: u8 = 2;
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("program").required(true).args(["file", "no_p4"])))]
 pub struct Args {
-    /// The program to run: P4_16 for PSA.
+    /// The program to run: P4_16 for PSA, v1model or TNA.
     #[arg(value_name = "FILE.p4")]
     pub file: Option<PathBuf>,
     /// Start without a program and wait for a P4Runtime client to send one.
@@ -42,7 +46,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = ports::Io::Auto)]
     pub io: ports::Io,
     /// Frames that wait at a port for the switch at most; each takes 1.6 kB.
-    #[arg(long, default_value_t = RingOptions::default().slots, value_name = "FRAMES")]
+    #[arg(long, default_value_t = RingOptions::default().slots, value_name = "FRAMES",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_RECEIVE_QUEUE))]
     pub receive_queue: usize,
     /// Send past the interfaces' queueing disciplines: a little cheaper, but `tc` has no effect, and tcpdump on these
     /// interfaces sees only what the switch receives.
@@ -74,11 +79,12 @@ pub struct Args {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
     pub poison: Option<u64>,
     /// How much a port sends, such as 1gbps for all or 2@100mbps for one: what is more waits between ingress and egress.
-    /// Unlimited if not given.
+    /// Unlimited if not given. The one port is one with an interface.
     #[arg(long, value_name = "[PORT@]RATE")]
     pub port_rate: Vec<PortRate>,
     /// Packets that wait in one class of service of one port at most; more are dropped.
-    #[arg(long, default_value_t = EgressQueues::default().depth, value_name = "PACKETS")]
+    #[arg(long, default_value_t = EgressQueues::default().depth, value_name = "PACKETS",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub queue_depth: usize,
     /// Shares of a port's rate for the classes of service 0 to 7, such as 1,1,1,1,2,2,4,4; without them a higher class
     /// always goes first.
@@ -263,7 +269,25 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
+/// What flags say that none of them can say alone.
+fn check(args: &Args) -> Result<(), String> {
+    let mut ports = BTreeSet::new();
+    for Interface { port, .. } in &args.interfaces {
+        if !ports.insert(*port) {
+            return Err(format!("error: --interface: port {port} is given twice"));
+        }
+    }
+    let named = args.port_rate.iter().filter_map(|rate| rate.port);
+    match named.into_iter().find(|port| !ports.contains(port)) {
+        Some(port) => Err(format!(
+            "error: --port-rate: no interface is attached to port {port}"
+        )),
+        None => Ok(()),
+    }
+}
+
 fn start(args: Args) -> Result<instance::Instance, String> {
+    check(&args)?;
     let loader = P4Loader {
         config: pipeline::Config {
             seed: args.seed,
@@ -473,15 +497,49 @@ mod tests {
             ("main.p4 --queue-weights 1,2", "expected 8"),
             ("main.p4 --queue-weights 1,2,3,4,5,6,7,0", "not a weight"),
             ("main.p4 --grpc-server-addr localhost", "grpc-server-addr"),
+            ("main.p4 --receive-queue 0", "1..=65536"),
+            ("main.p4 --receive-queue 65537", "1..=65536"),
+            ("main.p4 --queue-depth 0", "--queue-depth"),
         ] {
             let message = parse(line).unwrap_err().to_string();
             assert!(message.contains(names), "{line}: {message}");
         }
     }
 
+    fn failure(line: &str) -> String {
+        start(parse(line).unwrap()).err().expect("a failure")
+    }
+
+    #[test]
+    fn flags_that_contradict_are_refused() {
+        let [twice, rate] = [
+            "--no-p4 -i 1@no-such-a -i 1@no-such-b",
+            "--no-p4 -i 1@no-such-link --port-rate 7@1gbps",
+        ]
+        .map(failure);
+        assert_eq!(twice, "error: --interface: port 1 is given twice");
+        assert_eq!(
+            rate,
+            "error: --port-rate: no interface is attached to port 7"
+        );
+    }
+
+    #[test]
+    fn a_port_that_the_architecture_does_not_have_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("main.p4");
+        std::fs::write(&file, crate::once::tests::PROGRAM).unwrap();
+        for port in [511, 600, 1_000_000] {
+            let message = failure(&format!("{} -i {port}@no-such-link", file.display()));
+            let said = format!(
+                "error: --interface: there is no port {port}: this architecture's are 0 to 510"
+            );
+            assert_eq!(message, said);
+        }
+    }
+
     #[test]
     fn a_missing_file_and_a_missing_interface_end_with_2() {
-        let failure = |line| start(parse(line).unwrap()).err().expect("a failure");
         assert!(failure("/nowhere/main.p4").contains("/nowhere/main.p4"));
         let message = failure("--no-p4 -i 1@no-such-link --grpc-server-addr 127.0.0.1:0");
         assert!(

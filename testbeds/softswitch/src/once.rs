@@ -2,12 +2,10 @@
 
 use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, render};
-use p4lang::ir::Arch;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use pipeline::{Config, Executor, Switch};
 use serde_json::Value;
 use std::fmt::Write;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Rounds through the recirculation link before packets are given up.
@@ -59,16 +57,10 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         poison: options.poison,
         ..Config::default()
     };
-    let ports = ports(&program.arch);
     let mut switch = Switch::new(Arc::clone(&program), config)
         .map_err(|error| Error::Program(crate::p4::refusal(&program, &error)))?;
-    if !ports.contains(&options.port) {
-        let (first, last) = (ports.start(), ports.end());
-        let port = options.port;
-        return Err(Error::Port(format!(
-            "there is no port {port}: this architecture's are {first} to {last}"
-        )));
-    }
+    pipeline::check_port(&program.arch, options.port)
+        .map_err(|error| Error::Port(error.to_string()))?;
     for (i, entry) in options.entries.iter().enumerate() {
         let failed = |error| Error::Entry(format!("entry {} of {}: {error}", i + 1, entry.table));
         switch.insert_entry(entry).map_err(failed)?;
@@ -115,15 +107,6 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         out.push_str(&render(&events, lost, form, options.colour));
     }
     Ok(out)
-}
-
-/// Where packets may come in: v1model's ports and Tofino's have 9 bits, and v1model's last one means to drop.
-fn ports(arch: &Arch) -> RangeInclusive<u32> {
-    match arch {
-        Arch::V1model => 0..=510,
-        Arch::Tna | Arch::T2na => 0..=511,
-        Arch::Psa | Arch::Other(_) => 0..=u32::MAX,
-    }
 }
 
 /// Bytes from hexadecimal digits; white space and colons between them do not count.
@@ -247,7 +230,7 @@ fn number(value: &Value) -> Result<u128, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -295,7 +278,7 @@ mod tests {
         assert!(bytes("0").is_err() && bytes("zz").is_err());
     }
 
-    const PROGRAM: &str = "#include <core.p4>
+    pub(crate) const PROGRAM: &str = "#include <core.p4>
 #include <v1model.p4>
 header x_h { bit<8> a; bit<8> b; }
 struct headers_t { x_h x; }

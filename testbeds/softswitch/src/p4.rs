@@ -49,6 +49,12 @@ impl P4Loader {
     pub fn program(&self, compiled: Compiled) -> Result<Program, LoadError> {
         let program = Arc::new(compiled.program);
         let refused = |error| LoadError(refusal(&program, &error));
+        if let pipeline::Ports::Only(ports) = &self.config.ports {
+            let check =
+                |port: &u32| pipeline::check_attachable(&program.arch, self.config.cpu_port, *port);
+            let checked = ports.iter().try_for_each(check);
+            checked.map_err(|error| LoadError(format!("error: --interface: {error}")))?;
+        }
         let mut switch = Switch::new(Arc::clone(&program), self.config.clone()).map_err(refused)?;
         if self.trace.is_some() {
             switch.set_tracing(true);

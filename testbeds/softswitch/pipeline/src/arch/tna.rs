@@ -30,7 +30,7 @@ use crate::error::LoadError;
 use crate::externs::capture;
 use crate::op::{Code, Slot};
 use crate::stats::DropReason;
-pub(crate) use fixed::Fixed;
+pub(crate) use fixed::{Fixed, cpu_port, recirculates};
 use layout::{EgressHeader, Half, Pipeline};
 use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
@@ -38,7 +38,7 @@ use p4lang::ir::{Arch, Package, PackageArg, Program};
 /// Pipes that a chip may have.
 pub(crate) const PIPES: u32 = crate::table::cells::PIPES as u32;
 /// Device ports: beyond the last pipe's.
-const PORTS: u32 = PIPES << 7;
+pub(crate) const PORTS: u32 = PIPES << 7;
 /// Bits of `parser_err`: nothing matched in a `select`.
 const NO_MATCH: u64 = 0x0001;
 

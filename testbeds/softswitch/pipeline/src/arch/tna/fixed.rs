@@ -63,6 +63,20 @@ impl QueueThresholds {
     }
 }
 
+/// The CPU's device port: the configured one if it is a device port.
+pub(crate) fn cpu_port(configured: u32, tofino2: bool) -> u32 {
+    if configured < PORTS {
+        configured
+    } else {
+        CPU_PORTS[usize::from(tofino2)]
+    }
+}
+
+/// Whether a device port comes back in on every chip.
+pub(crate) fn recirculates(port: u32) -> bool {
+    RECIRCULATION.contains(&(port & 0x7f))
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Fixed {
     pub(crate) pipes: Pipes,
@@ -99,7 +113,7 @@ impl Fixed {
 
     /// Whether what goes to the port comes back in.
     pub(super) fn loops(&self, port: u32) -> bool {
-        RECIRCULATION.contains(&(port & 0x7f)) || self.loopback.contains(&port)
+        recirculates(port) || self.loopback.contains(&port)
     }
 
     pub(super) fn is_port(&self, ports: &Ports, port: u32) -> bool {
@@ -112,11 +126,7 @@ impl Fixed {
 
     /// The CPU's device port: the configured one if it is a device port.
     pub(super) fn cpu_port(&self, configured: u32) -> u32 {
-        if configured < PORTS {
-            configured
-        } else {
-            CPU_PORTS[usize::from(self.tofino2)]
-        }
+        cpu_port(configured, self.tofino2)
     }
 
     /// The device port of a port as its driver numbers it.
