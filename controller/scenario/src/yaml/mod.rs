@@ -133,6 +133,16 @@ impl Node {
 /// Reads one document. `None` when something was reported.
 pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     let text = sink.source().text;
+    if let Some((start, c)) = text.char_indices().find(|(_, c)| !is_printable(*c)) {
+        let end = start + c.len_utf8();
+        let message = format!(
+            "a file holds no control characters, and this is U+{:04X}",
+            u32::from(c)
+        );
+        sink.error(Code::Syntax, Span { start, end }, message)
+            .hint("escapes in double quotes stand for them, such as \"\\x1b\"");
+        return None;
+    }
     let mut root = marked::parse(sink)?;
     if sink.has_errors() {
         return None;
@@ -149,6 +159,11 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
         }
     }
     (!sink.has_errors()).then_some(root)
+}
+
+/// What a YAML text may hold (YAML 1.2.2, section 5.1).
+fn is_printable(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// Gives each scalar of the marked tree the type that serde_yaml read at the same path.
@@ -227,6 +242,23 @@ mod tests {
         assert_eq!(found[2], ("ä".to_owned(), "\"é\""));
         assert_eq!(found[3].0, "last");
         assert_eq!(found[3].1, "block\n  text");
+    }
+
+    #[test]
+    fn a_control_character_is_shown_where_it_stands() {
+        for text in [
+            "a: 1\nb: x\x1bx\n",
+            "a: 1\nb: \"\x07\"\n",
+            "a: 1\n# é\x7f\n",
+        ] {
+            let told = errors(text);
+            let line = text.lines().nth(1).unwrap();
+            let column = 1 + line.chars().position(char::is_control).unwrap();
+            assert!(
+                told.starts_with(&format!("t:2:{column}: [syntax]")),
+                "{told}"
+            );
+        }
     }
 
     #[test]
