@@ -1,6 +1,7 @@
 //! Places in the source. The preprocessor writes one buffer; a [`Span`] is a byte range in it, and the
 //! [`SourceMap`] leads back to file, line and column.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// A byte range of the preprocessed text.
@@ -74,6 +75,26 @@ impl fmt::Display for Location {
     }
 }
 
+/// A text without what moves a terminal's cursor or changes its colours: control characters as the pictures that Unicode
+/// has of them, or U+FFFD, as excerpts show them.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match c {
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\x7f' => '\u{2421}',
+        c if is_hidden(c) => '\u{fffd}',
+        c => c,
+    };
+    Cow::Owned(text.chars().map(picture).collect())
+}
+
+/// Control characters, and what turns the direction of writing.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Runs of empty lines longer than this become a marker in [`SourceMap::with_line_markers`].
 const MAX_BLANK_RUN: usize = 8;
 
@@ -97,16 +118,41 @@ impl SourceMap {
         let index = self.line_index(span.start);
         let Some(&(line_start, file, line)) = self.lines.get(index) else {
             return Location {
-                file: self.files.first().cloned().unwrap_or_default(),
+                file: self.file_name(0),
                 line: 1,
                 column: 1,
             };
         };
         Location {
-            file: self.files.get(file as usize).cloned().unwrap_or_default(),
+            file: self.file_name(file),
             line,
             column: self.column(line_start, span.start),
         }
+    }
+
+    /// A file's name, as [`visible`]: `#line` may say anything.
+    fn file_name(&self, file: u32) -> String {
+        let name = self.files.get(file as usize).map_or("", String::as_str);
+        visible(name).into_owned()
+    }
+
+    /// An empty span in the file that was compiled, behind the last that it has to say; for what the whole file lacks.
+    pub(crate) fn end_of_main(&self) -> Span {
+        let own = |index: &usize| self.lines.get(*index).is_some_and(|line| line.1 == 0);
+        let lines = || (0..self.lines.len()).rev().filter(own);
+        let last = lines().find(|index| !self.line_text(*index).trim().is_empty());
+        let Some(index) = last.or_else(|| lines().next_back()) else {
+            return Span::default();
+        };
+        let start = self.lines.get(index).map_or(0, |line| line.0);
+        let end = start + self.line_text(index).trim_end().len() as u32;
+        Span::new(end, end)
+    }
+
+    /// Whether a span starts in the file that was compiled.
+    pub(crate) fn in_main(&self, span: Span) -> bool {
+        let line = self.lines.get(self.line_index(span.start));
+        line.is_some_and(|line| line.1 == 0)
     }
 
     /// The text of a span.
@@ -193,6 +239,14 @@ mod tests {
         assert_eq!(at(0), "a.p4:1:1");
         assert_eq!(at(3), "a.p4:1:3");
         assert_eq!(at(7), "a.p4:2:3");
+    }
+
+    #[test]
+    fn a_place_holds_no_control_characters() {
+        let map = SourceMap::plain("a\x1b[31m\x07\u{9b}\u{202e}.p4", "x");
+        let at = map.location(Span::default()).to_string();
+        assert_eq!(at, "a\u{241b}[31m\u{2407}\u{fffd}\u{fffd}.p4:1:1");
+        assert_eq!(visible("é 日本"), "é 日本");
     }
 
     #[test]

@@ -65,6 +65,9 @@ fn of_the_top_level() {
     for (text, message) in rules {
         refused(&format!("{TINY}{text}"), message);
     }
+    let looping = "parser r() { state start { transition a; }\nstate a { transition b; }\nstate b { transition a; } }";
+    let told = "state a { transition b; } | parser `r` runs for ever";
+    refused(&format!("{TINY}{looping}"), told);
     let extern_main = TINY.to_owned() + "extern main { }";
     refused(&extern_main, "`main` must be a package's instance");
 }

@@ -87,3 +87,49 @@ fn one_text_without_includes_keeps_its_places() {
     assert_eq!(first_error(&alone, "alone.p4"), first_error(&files, "a.p4"));
     assert!(preprocessed(&files, "nothing.p4", &Options::default()).is_err());
 }
+
+#[test]
+fn what_a_whole_program_lacks_is_said_of_its_own_file() {
+    let files = Files::new()
+        .with("a.p4", "#include <tna.p4>\n")
+        .with(
+            "b.p4",
+            "#include <core.p4>\nheader h_t { bit<8> a; }\n#include <v1model.p4>\n",
+        )
+        .with("c.p4", "// nothing\n");
+    let lacks = "error[architecture]: no package named `main`";
+    for (file, place) in [("a.p4", "a.p4:"), ("b.p4", "b.p4:2:1: "), ("c.p4", "c.p4:")] {
+        let told = first_error(&Broken(files.clone()), file);
+        assert!(told.starts_with(place) && told.ends_with(lacks), "{told}");
+    }
+}
+
+#[test]
+fn a_line_directive_puts_nothing_on_the_terminal() {
+    let text = "#line 1 \"\x1b[31mred\x07.p4\"\nheader h_t { bit<8> a\n";
+    let files = Files::new().with("a.p4", text);
+    let found = compile(&files, "a.p4", &Options::default()).expect_err("an error");
+    for told in [found.short(), found.render(false)] {
+        assert!(told.contains("\u{241b}[31mred\u{2407}.p4:"), "{told:?}");
+        assert!(!told.contains(['\x1b', '\x07']), "{told:?}");
+    }
+}
+
+#[test]
+fn graphs_hold_no_control_characters() {
+    let text = "#include <core.p4>
+parser P(packet_in pkt) { state start { transition accept; } }
+@name(\"C\x1b[31m\x07\") control C() { @name(\"t\x1b]0;x\x07\") table t { actions = { NoAction; } } apply { t.apply(); } }
+parser PT(packet_in pkt); control CT(); package Top(PT p, CT c);
+Top(P(), C()) main;
+";
+    let files = Files::new().with("a.p4", text);
+    let compiled = compile(&files, "a.p4", &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    for graph in [
+        p4lang::graph::dot(&compiled.program),
+        p4lang::graph::svg(&compiled.program),
+    ] {
+        assert!(graph.contains("t\u{241b}]0;x\u{2407}"), "{graph}");
+        assert!(!graph.contains(['\x1b', '\x07']), "{graph}");
+    }
+}

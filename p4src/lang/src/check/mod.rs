@@ -205,7 +205,11 @@ impl<'a, 's> Checker<'a, 's> {
 
     /// Puts the pieces together.
     fn finish(mut self, program: &ast::Program, source: &Arc<SourceMap>) -> Option<ir::Program> {
-        let end = program.decls.last().map(|d| d.span).unwrap_or_default();
+        // What is included lacks nothing.
+        let mut spans = program.decls.iter().rev().map(|d| d.span);
+        let end = spans
+            .find(|span| source.in_main(*span))
+            .unwrap_or_else(|| source.end_of_main());
         if self.main.is_none() && !self.sink.has_errors() {
             self.push(
                 Diagnostic::error(Code::Architecture, end, "no package named `main`")

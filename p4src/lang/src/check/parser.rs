@@ -195,16 +195,17 @@ impl<'a> Checker<'a, '_> {
         let mut states: Vec<ir::State> = order.iter().map(|s| self.state(s)).collect();
         states.append(&mut self.unit.more_states);
         if !states.is_empty() && !ends(&states) {
+            let state = &states[of_loop(&states)];
             self.push(
                 Diagnostic::error(
                     Code::Cycle,
-                    decl.name.span,
+                    state.span,
                     format!("parser `{}` runs for ever", decl.name.name),
                 )
-                .label(
-                    states[0].span,
-                    "no way from here leads to `accept` or `reject`",
-                ),
+                .hint(format!(
+                    "no way from state `{}` leads to `accept` or `reject`",
+                    state.name
+                )),
             );
         }
         states
@@ -246,6 +247,23 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
         ir::Target::Reject
     }
+}
+
+/// A state that can follow itself, in a parser that does not end: each of its states leads to another.
+fn of_loop(states: &[ir::State]) -> usize {
+    let mut seen = vec![false; states.len()];
+    let mut at = 0;
+    while !std::mem::replace(&mut seen[at], true) {
+        let target = match &states[at].transition {
+            ir::Transition::Direct(target) => Some(target),
+            ir::Transition::Select { cases, .. } => cases.first().map(|(_, target)| target),
+        };
+        match target {
+            Some(ir::Target::State(id)) => at = id.index(),
+            _ => break,
+        }
+    }
+    at
 }
 
 /// Whether `accept` or `reject` can be reached; a `select` whose cases leave something out rejects.

@@ -1,6 +1,7 @@
 //! DOT, as Graphviz reads it.
 
 use super::{Cluster, Shape};
+use crate::source::visible;
 use std::fmt::Write;
 
 pub(super) fn print(clusters: &[Cluster]) -> String {
@@ -41,9 +42,6 @@ fn attributes(shape: Shape) -> &'static str {
 }
 
 fn escaped(text: &str) -> String {
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    visible(&words).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -3,6 +3,7 @@
 use super::layers::{Layered, Link, Sizes, What, arrange};
 use super::place::place;
 use super::{Cluster, Node, Shape};
+use crate::source::visible;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -448,7 +449,7 @@ fn text(out: &mut String, class: &str, lines: &[String], middle: (f64, f64)) {
     out.push_str("</text>\n");
 }
 
-/// As XML 1.0 text; characters that it does not have become U+FFFD.
+/// As XML 1.0 text; characters that it does not have, and control characters, are shown as [`visible`] does.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -458,8 +459,8 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(c),
-            c if c < ' ' || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
         }
     }
     out
