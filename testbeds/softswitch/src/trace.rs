@@ -1,5 +1,6 @@
 //! What [`pipeline`] tells of packets, for people and for machines.
 
+use p4lang::source::visible;
 use pipeline::{Event, EventField, EventKind, Ran};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -29,6 +30,7 @@ pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
                 for (i, line) in lines(&event.kind, paint).iter().enumerate() {
                     let place = if i == 0 { place(event) } else { String::new() };
                     // Writing to a string cannot fail.
+                    let line = paint.only_own(line);
                     let _ = writeln!(out, "{}  {line}", paint.dim(&format!("{place:<width$}")));
                 }
             }
@@ -61,6 +63,27 @@ impl Paint {
         } else {
             text.to_owned()
         }
+    }
+
+    /// A line whose control characters are made visible, but for colours of this program's: names may hold anything.
+    fn only_own(self, line: &str) -> String {
+        let mut out = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some(at) = rest.find('\x1b') {
+            let (before, escape) = rest.split_at(at);
+            out.push_str(&visible(before));
+            let own = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"]
+                .into_iter()
+                .find(|own| self.0 && escape.starts_with(own));
+            let taken = own.unwrap_or("\x1b");
+            match own {
+                Some(own) => out.push_str(own),
+                None => out.push_str(&visible(taken)),
+            }
+            rest = &escape[taken.len()..];
+        }
+        out.push_str(&visible(rest));
+        out
     }
 
     fn dim(self, text: &str) -> String {
@@ -278,4 +301,25 @@ fn json(event: &Event) -> Value {
         map.insert("line".into(), at.line.into());
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_reach_the_terminal_as_they_are() {
+        let event = Event {
+            at: None,
+            kind: EventKind::Block {
+                name: "I\x1b]0;x\x07\x1b[2J".into(),
+            },
+        };
+        let told = |colour| render(std::slice::from_ref(&event), 0, Form::Text, colour);
+        assert_eq!(told(false), "  I\u{241b}]0;x\u{2407}\u{241b}[2J\n");
+        assert_eq!(
+            told(true),
+            "  \x1b[1mI\u{241b}]0;x\u{2407}\u{241b}[2J\x1b[0m\n"
+        );
+    }
 }
