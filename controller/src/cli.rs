@@ -273,9 +273,24 @@ pub struct P4Run {
     /// Explain each packet: states, headers, tables, entries, actions, externs, verdict
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub trace: Option<softswitch::trace::Form>,
+    /// What runs the program: a register machine, a plain interpreter, or both, with exit code 1 where they differ. --trace and
+    /// --poison always take the interpreter
+    #[arg(long, value_enum, default_value_t = Executor::Fast)]
+    pub executor: Executor,
     /// Fill undefined values with a pattern of this seed instead of zeroes, and say which of them decide anything
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", value_name = "SEED")]
     pub poison: Option<u64>,
+}
+
+/// What runs a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Executor {
+    /// A register machine
+    Fast,
+    /// A plain interpreter
+    Reference,
+    /// Both, block by block
+    Both,
 }
 
 /// Bytes written in hexadecimal.

@@ -394,3 +394,84 @@ fn what_cannot_be_sent_through_a_program_is_said() {
         );
     }
 }
+
+/// A v1model program with these statements in ingress and in egress.
+fn v1model(ingress: &str, egress: &str) -> String {
+    format!(
+        "#include <core.p4>
+#include <v1model.p4>
+header x_h {{ bit<8> a; }}
+struct headers_t {{ x_h x; }}
+struct meta_t {{}}
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t s) {{
+    state start {{ pkt.extract(hdr.x); transition accept; }}
+}}
+control V(inout headers_t hdr, inout meta_t meta) {{ apply {{}} }}
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t s) {{ apply {{ {ingress} }} }}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t s) {{ apply {{ {egress} }} }}
+control C(inout headers_t hdr, inout meta_t meta) {{ apply {{}} }}
+control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"
+    )
+}
+
+#[test]
+fn warnings_are_shown_by_all_that_compiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = v1model("s.egress_spec = 1; hdr.x.a = 8w256;", "");
+    std::fs::write(folder.path().join("main.p4"), program).unwrap();
+    for (args, code) in [
+        (&["p4", "check", "main.p4"][..], PASSED),
+        (&["p4", "info", "main.p4"], PASSED),
+        (&["p4", "graph", "main.p4"], PASSED),
+        (&["p4", "run", "main.p4", "--packet", "01"], PASSED),
+        (&["switch", "main.p4", "-i", "1@no-such-link"], ERROR),
+    ] {
+        let finished = Watched::weir(folder.path(), args).run();
+        finished.expect_code(code);
+        let warnings = finished.stderr.matches("warning[").count();
+        assert_eq!(warnings, 1, "{args:?}: {finished:?}");
+        assert!(finished.stderr.contains("main.p4:10:"), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_packet_that_recirculates_for_ever_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = v1model(
+        "s.egress_spec = 1;",
+        "if (hdr.x.a == 1) { recirculate_preserving_field_list(0); }",
+    );
+    std::fs::write(folder.path().join("main.p4"), program).unwrap();
+    let args = [
+        "p4", "run", "main.p4", "--packet", "02", "--packet", "01", "--packet", "02",
+    ];
+    let finished = Watched::weir(folder.path(), &args).run();
+    finished.expect_code(FAILED);
+    assert_eq!(finished.stdout, "1: 02\n-\n");
+    let told = "weir: packet 2 was given up after 10000 rounds of recirculation; no packet after it was sent\n";
+    assert_eq!(finished.stderr, told);
+}
+
+#[test]
+fn executors_of_one_packet_can_be_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = v1model("s.egress_spec = 1;", "");
+    std::fs::write(folder.path().join("main.p4"), program).unwrap();
+    let through = |more: &[&str]| {
+        let args = [&["p4", "run", "main.p4", "--packet", "02"], more].concat();
+        Watched::weir(folder.path(), &args).run()
+    };
+    for executor in ["fast", "reference", "both"] {
+        let finished = through(&["--executor", executor]);
+        finished.expect_code(PASSED);
+        assert_eq!((&*finished.stdout, &*finished.stderr), ("1: 02\n", ""));
+    }
+    let both = through(&["--executor", "both", "--trace"]);
+    both.expect_code(ERROR);
+    assert!(
+        both.stderr.starts_with("weir: --executor both: "),
+        "{both:?}"
+    );
+}

@@ -49,6 +49,9 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     let planned =
         Planned::of(scenario, switches.kind).map_err(|errors| show(&errors, &file, &text))?;
     let addresses = addresses(args, &planned)?;
+    for (switch, address) in &addresses {
+        eprintln!("weir: connecting to {switch} at {address}");
+    }
     let conditions = Conditions {
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),

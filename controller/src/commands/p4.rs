@@ -10,15 +10,16 @@ use serde_json::json;
 use softswitch::once::Error;
 
 use super::{ERROR, FAILED, fail, print, print_bytes, print_json, read};
-use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Fmt, P4Graph, P4Resources, P4Run};
+use crate::cli::{
+    Chip, Color, Executor, MessageFormat, P4, P4File, P4Fmt, P4Graph, P4Resources, P4Run,
+};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
     let done = match command {
-        P4::Check(args) => compile(args).and_then(|compiled| {
-            show(&compiled.warnings, args.color);
-            print(format_args!("{}: no errors\n", args.file.display()))
-        }),
+        P4::Check(args) => {
+            compile(args).and_then(|_| print(format_args!("{}: no errors\n", args.file.display())))
+        }
         P4::Info(args) => compile(&args.source).and_then(|compiled| info(&compiled, args.format)),
         P4::Preprocess(args) => preprocess(args),
         P4::Graph(args) => graph(args),
@@ -50,7 +51,18 @@ fn run(args: &P4Run) -> Result<(), ExitCode> {
         Some(path) => softswitch::once::entries(&read(path)?)
             .map_err(|error| fail(format_args!("{}: {error}", path.display())))?,
     };
+    let looks = args.trace.is_some() || args.poison.is_some();
+    if args.executor == Executor::Both && looks {
+        return Err(fail(
+            "--executor both: --trace and --poison are the reference's alone",
+        ));
+    }
     let options = softswitch::once::Options {
+        executor: match args.executor {
+            Executor::Fast => softswitch::once::Executor::Fast,
+            Executor::Reference => softswitch::once::Executor::Reference,
+            Executor::Both => softswitch::once::Executor::Both,
+        },
         packets: args.packets.iter().map(|p| p.0.clone()).collect(),
         port: args.port,
         entries,
@@ -59,7 +71,22 @@ fn run(args: &P4Run) -> Result<(), ExitCode> {
         colour: coloured(args.source.color, &std::io::stdout()),
     };
     match softswitch::once::run(compiled.program.into(), &options) {
-        Ok(text) => print(text),
+        Ok(outcome) => {
+            print(&outcome.text)?;
+            for difference in &outcome.differences {
+                eprintln!("weir: the executors differ: {difference}");
+            }
+            if let Some((number, rounds)) = outcome.given_up {
+                eprintln!(
+                    "weir: packet {number} was given up after {rounds} rounds of recirculation; no packet after it was sent"
+                );
+            }
+            if outcome.differences.is_empty() && outcome.given_up.is_none() {
+                Ok(())
+            } else {
+                Err(ExitCode::from(FAILED))
+            }
+        }
         Err(Error::Entry(error)) => {
             let file = args.entries.as_deref().unwrap_or(&args.source.file);
             Err(fail(format_args!("{}: {error}", file.display())))
@@ -108,10 +135,12 @@ fn options(args: &P4File) -> p4lang::Options {
     }
 }
 
-/// Compiles; shows what is wrong with the program.
+/// Compiles; shows what is wrong with the program, or may be.
 fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
-    p4lang::compile(&Disk, &args.file.to_string_lossy(), &options(args))
-        .map_err(|diagnostics| show(&diagnostics, args.color))
+    let compiled = p4lang::compile(&Disk, &args.file.to_string_lossy(), &options(args))
+        .map_err(|diagnostics| show(&diagnostics, args.color))?;
+    show(&compiled.warnings, args.color);
+    Ok(compiled)
 }
 
 fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCode> {

@@ -3,7 +3,8 @@
 use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, render};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
-use pipeline::{Config, Executor, Switch};
+pub use pipeline::Executor;
+use pipeline::{Config, Switch};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Options {
     pub trace: Option<Form>,
     /// Seed of the pattern in undefined bits; what reads them is told.
     pub poison: Option<u64>,
+    /// What runs the program; traces and poison always take the reference.
+    pub executor: Executor,
     /// Colours in text.
     pub colour: bool,
 }
@@ -41,18 +44,29 @@ pub enum Error {
     Entry(String),
 }
 
-/// What the packets became: the trace, or a line `PORT: BYTES` for each packet that leaves, and `-` for each of which
-/// nothing leaves.
+/// What the packets became.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The trace, or a line `PORT: BYTES` for each packet that leaves, and `-` for each of which nothing leaves.
+    pub text: String,
+    /// The packet, counted from 1, that went on recirculating when it was given up after so many rounds. Those behind it were
+    /// not sent.
+    pub given_up: Option<(usize, u32)>,
+    /// Where executors differ, with [`Executor::Both`].
+    pub differences: Vec<String>,
+}
+
+/// Sends packets.
 ///
 /// # Errors
 /// See [`Error`].
-pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<String, Error> {
+pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outcome, Error> {
     let looks = options.trace.is_some() || options.poison.is_some();
     let config = Config {
         executor: if looks {
             Executor::Reference
         } else {
-            Executor::Fast
+            options.executor
         },
         poison: options.poison,
         ..Config::default()
@@ -68,9 +82,10 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
     if options.trace.is_some() {
         switch.set_tracing(true);
     }
-    let mut out = String::new();
+    let mut outcome = Outcome::default();
+    let out = &mut outcome.text;
     let (mut now_ns, mut cut) = (0, 0);
-    for packet in &options.packets {
+    for (number, packet) in (1..).zip(&options.packets) {
         now_ns += STEP_NS;
         let mut left = false;
         switch.handle_packet(now_ns, options.port, packet);
@@ -95,6 +110,9 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
             now_ns = now_ns.max(due_ns);
             switch.handle_timeout(now_ns);
         }
+        if switch.recirculating() > 0 {
+            outcome.given_up = Some((number, ROUNDS));
+        }
         if switch.stats().out_of_steps > cut {
             cut = switch.stats().out_of_steps;
             warn_of_cuts(&switch);
@@ -105,8 +123,12 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Strin
         let (events, lost) = switch.take_events();
         let form = options.trace.unwrap_or(Form::Text);
         out.push_str(&render(&events, lost, form, options.colour));
+        outcome.differences.extend(switch.take_differences());
+        if outcome.given_up.is_some() {
+            break;
+        }
     }
-    Ok(out)
+    Ok(outcome)
 }
 
 /// Bytes from hexadecimal digits; white space and colons between them do not count.
@@ -310,9 +332,12 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
             entries: entries(entry).unwrap(),
             trace,
             poison: None,
+            executor: Executor::Both,
             colour: false,
         };
-        run(program.into(), &options).unwrap()
+        let outcome = run(program.into(), &options).unwrap();
+        assert_eq!((outcome.given_up, outcome.differences), (None, vec![]));
+        outcome.text
     }
 
     #[test]

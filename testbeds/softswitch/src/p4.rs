@@ -5,6 +5,7 @@ use crate::trace::Form;
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
 use p4lang::{Compiled, Options};
 use pipeline::Switch;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl Loader for P4Loader {
 }
 
 impl P4Loader {
-    /// Compiles a file and what it includes; also gives the device config that stands for it.
+    /// Compiles a file and what it includes, and prints the compiler's warnings; also gives the device config that stands for it.
     pub fn load_file(
         &self,
         path: &Path,
@@ -41,6 +42,13 @@ impl P4Loader {
         let file = |path: &str| std::fs::read_to_string(path).ok();
         let compiled = p4lang::compile(&file, &path.to_string_lossy(), options)
             .map_err(|errors| LoadError(errors.to_string()))?;
+        let output = std::io::stderr();
+        // Nobody may be reading.
+        let _ = write!(
+            &output,
+            "{}",
+            compiled.warnings.render(output.is_terminal())
+        );
         let device_config = compiled.preprocessed.clone().into_bytes();
         Ok((self.program(compiled)?, device_config))
     }
