@@ -360,9 +360,12 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
             entries: Vec::new(),
             trace: None,
             poison: None,
+            executor: Executor::Both,
             colour: false,
         };
-        assert_eq!(run(program.into(), &options).unwrap(), "2: 12 03\n");
+        let outcome = run(program.into(), &options).unwrap();
+        assert_eq!(outcome.text, "2: 12 03\n");
+        assert_eq!(outcome.differences, Vec::<String>::new());
     }
 
     #[test]
