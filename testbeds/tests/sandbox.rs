@@ -184,8 +184,9 @@ fn an_ordinary_user_needs_no_root() {
 
 /// Starts the experiment that stays, and waits until it is up; `None` if namespaces are refused here.
 fn staying() -> Option<(std::process::Child, Vec<PathBuf>)> {
-    let mut child = Command::new(PROBE)
-        .arg("stay")
+    // Who starts tests in the background of a script has them ignore SIGINT, and what they start.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", PROBE, "stay"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
