@@ -163,7 +163,11 @@ impl Backwards {
         let words = self.size.div_ceil(64);
         let labels = landed.iter().filter(|landed| **landed).count();
         let ways: usize = ways(code, kept).iter().map(|n| *n as usize).sum();
-        let a_pass = code.ops.len() + (labels + ways) * words;
+        let mut touched = 0;
+        for op in &code.ops {
+            effects(code, op, &mut |_, _, n| touched += n as usize);
+        }
+        let a_pass = code.ops.len() + touched + (labels + ways) * words;
         if labels * words > SETS || a_pass > JOINS {
             return None;
         }

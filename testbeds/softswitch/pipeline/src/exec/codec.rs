@@ -132,8 +132,12 @@ impl Codec {
         };
         let (start, end) = (first.offset, last.offset + last.width);
         let first = self.pieces.len() as u32;
+        let mut left = fields;
         for word in (start..end).step_by(64) {
-            for field in fields {
+            // In order: what ends before a word is in none of the next.
+            let done = |f: &&Field| f.offset + f.width <= word;
+            left = &left[left.iter().take_while(done).count()..];
+            for field in left.iter().take_while(|f| f.offset < word + 64) {
                 self.piece(field, word);
             }
             if let Some(piece) = self.pieces.last_mut() {
