@@ -19,7 +19,7 @@ pub(crate) const TRACE_LIMIT: usize = 65_536;
 /// Packets that a Tofino's generator makes at one call of [`Switch::handle_timeout`].
 const GENERATED_LIMIT: usize = 65_536;
 
-/// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes a millisecond or so a packet.
+/// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes three milliseconds a packet.
 const MAX_STEPS: u32 = 1 << 17;
 
 /// Which ports exist. The CPU port and the recirculation port always do.

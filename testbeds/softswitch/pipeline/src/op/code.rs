@@ -37,7 +37,7 @@ pub struct Layout {
     pub varbit: Option<usize>,
     /// How they move, if there is no varbit field.
     pub codec: Codec,
-    /// The codec's loads and stores are all there is to it: a header of whole bytes that is not tiny.
+    /// Its codec's loads are all that reading it takes: a header of whole bytes that is not tiny.
     pub plain: bool,
 }
 
