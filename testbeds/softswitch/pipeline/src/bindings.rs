@@ -36,6 +36,17 @@ pub struct Bound {
     pub sizes: Vec<u32>,
     /// TNA: of a deparser.
     pub gates: Gates,
+    /// Of a parser whose successors may follow at once.
+    pub left: Option<Left>,
+}
+
+/// What a parser leaves for the blocks behind it, besides its parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Left {
+    /// Where its error goes, when this is done:
+    pub error: Slot,
+    /// What is set to 0, whatever the parser wrote.
+    pub cleared: Slot,
 }
 
 /// The field list in a call of `clone3`, `resubmit` or `recirculate`.

@@ -407,6 +407,13 @@ pub enum Op {
         d: Slot,
     },
     /// How many bits the parser has read.
+    /// A parser ends: a slot is set to 0, its error goes to another one, or the same.
+    Verdict {
+        /// See [`crate::bindings::Left`].
+        error: Slot,
+        /// See [`crate::bindings::Left`].
+        cleared: Slot,
+    },
     Cursor {
         d: Slot,
     },

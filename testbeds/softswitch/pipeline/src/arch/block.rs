@@ -46,25 +46,31 @@ impl Core {
         }
     }
 
-    /// Runs blocks between which the architecture has nothing to do, from the same cursor each.
+    /// Runs blocks between which the architecture has nothing to do. Only the first may be a parser; gives how that one
+    /// ended.
     #[inline(always)]
     pub(crate) fn run_blocks<const N: usize>(
         &mut self,
         code: &Code,
         blocks: [Block; N],
         run: Run<'_>,
-    ) {
+    ) -> Ended {
         if self.executor == Executor::Fast {
-            self.run_machine(code, blocks, run);
-            return;
+            return self.run_machine(code, blocks, run);
         }
+        let mut cursor = run.cursor;
+        let mut first = None;
         for block in blocks {
             let run = Run {
+                cursor,
                 out: &mut *run.out,
                 ..run
             };
-            self.run_block(code, block, run);
+            let ended = self.run_block(code, block, run);
+            cursor = ended.cursor;
+            first.get_or_insert(ended);
         }
+        first.unwrap_or(Ended { cursor, error: 0 })
     }
 
     #[inline(always)]
@@ -72,7 +78,6 @@ impl Core {
         self.run_machine(code, [block], run)
     }
 
-    /// Gives how the last one ended.
     #[inline(always)]
     fn run_machine<const N: usize>(
         &mut self,
@@ -94,18 +99,20 @@ impl Core {
             out: run.out,
             state: &mut self.state,
             now_ns: run.now_ns,
+            max_steps: self.config.max_steps,
             steps: self.config.max_steps,
             error: 0,
-            out_of_steps: false,
+            verdict: None,
+            out_of_steps: 0,
             failed_assertions: 0,
             trace: &mut self.trace,
         };
         let entries = blocks.map(|block| code.entries[block.number as usize]);
         machine.run(code, &code.errors, &entries);
         ended.cursor = machine.cursor;
-        ended.error = machine.error;
-        if machine.out_of_steps || machine.failed_assertions > 0 {
-            self.stats.out_of_steps += u64::from(machine.out_of_steps);
+        ended.error = machine.verdict.unwrap_or(machine.error);
+        if machine.out_of_steps > 0 || machine.failed_assertions > 0 {
+            self.stats.out_of_steps += machine.out_of_steps;
             self.stats.failed_assertions += machine.failed_assertions;
         }
         ended

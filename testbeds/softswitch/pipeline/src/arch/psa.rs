@@ -75,7 +75,6 @@ struct Blocks {
     parser: Block,
     control: Block,
     deparser: Block,
-    parser_error: Field,
     drop: Field,
     clone: Field,
 }
@@ -187,7 +186,6 @@ impl Psa {
                 parser: x.parser,
                 control: x.control,
                 deparser: x.deparser,
-                parser_error: x.parser_error,
                 drop: x.drop,
                 clone: x.clone,
             },
@@ -364,7 +362,6 @@ impl Psa {
                 parser: x.parser,
                 control: x.control,
                 deparser: x.deparser,
-                parser_error: x.parser_error,
                 drop: x.drop,
                 clone: x.clone,
             },
@@ -427,26 +424,27 @@ impl Psa {
         for unit in &mut core.state.checksums {
             unit.clear();
         }
-        let mut run = |core: &mut Core, block: Block, cursor: usize| {
-            let run = Run {
-                now_ns,
-                packet: bytes,
-                cursor,
-                out: &mut *out,
-            };
-            core.run_block(&self.code, block, run)
+        let run = Run {
+            now_ns,
+            packet: bytes,
+            cursor: 0,
+            out: &mut *out,
         };
-        let parsed = run(core, blocks.parser, 0);
-        blocks.parser_error.set(&mut core.frame, parsed.error);
+        let parsed = core.run_blocks(&self.code, [blocks.parser, blocks.control], run);
         core.stats.parser_errors += u64::from(parsed.error != 0);
-        run(core, blocks.control, parsed.cursor);
         // Nobody will see the bytes of a packet that ends here, nor the metadata of a clone that is not made.
         let frame = &core.frame;
         let unseen = blocks.drop.get(frame) != 0 && blocks.clone.get(frame) == 0;
         if unseen && core.executor == Executor::Fast && self.code.is_quiet(blocks.deparser) {
             return;
         }
-        run(core, blocks.deparser, parsed.cursor);
+        let run = Run {
+            now_ns,
+            packet: bytes,
+            cursor: parsed.cursor,
+            out: &mut *out,
+        };
+        core.run_block(&self.code, blocks.deparser, run);
         let payload = parsed.cursor.div_ceil(8);
         out.extend_from_slice(&bytes[payload.min(bytes.len())..]);
     }

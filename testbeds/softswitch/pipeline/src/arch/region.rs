@@ -1,5 +1,6 @@
 //! Where the parameters of an architecture's blocks lie in the frame.
 
+use crate::bindings::Left;
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::exec::bits::mask;
@@ -72,6 +73,20 @@ impl Region {
             *to = *from;
         }
     }
+}
+
+/// Where a parser leaves its error for the blocks behind it, even if nobody looks, and what it clears.
+pub(crate) fn left(
+    compiler: &mut Compiler<'_>,
+    error: Field,
+    cleared: Option<Slot>,
+) -> Result<Left, LoadError> {
+    let error = match error.slot() {
+        Some(slot) => slot,
+        None => compiler.alloc(1)?,
+    };
+    let cleared = cleared.unwrap_or(error);
+    Ok(Left { error, cleared })
 }
 
 /// Lays out the parameters of blocks.

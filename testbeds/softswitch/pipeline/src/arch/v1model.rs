@@ -14,6 +14,7 @@
 mod layout;
 
 use crate::arch::block::{Ended, Run};
+use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::core::{Core, Job, Path, Session};
 use crate::error::LoadError;
@@ -121,37 +122,32 @@ impl V1model {
         let length = bytes.len() as u64;
         std.packet_length.set(frame, length);
 
-        let mut packet = Packet {
+        let blocks = [x.blocks.parser, x.blocks.verify, x.blocks.ingress];
+        let packet = Packet {
             bytes,
-            cursor: 0,
+            cursor: self.parsed(core, now_ns, bytes, blocks),
             passes,
             length,
         };
-        packet.cursor = self.parse(core, now_ns, bytes);
-        // What verification writes is ingress' `checksum_error`.
-        std.checksum_error.set(&mut core.frame, 0);
-        let blocks = [x.blocks.verify, x.blocks.ingress];
-        core.run_blocks(&self.code, blocks, packet.run(now_ns, &mut Vec::new()));
 
-        let frame = &core.frame;
-        let request = |slot: u32| frame[slot as usize];
-        let (clone, clone_list) = (request(x.requests.clone), request(x.requests.clone_list));
-        let resubmit = request(x.requests.resubmit);
-        if let Some(session) = clone.checked_sub(1) {
+        let asked = x.requests.of(&core.frame);
+        if let Some(session) = asked.clone.checked_sub(1) {
             core.stats.made += 1;
-            self.ingress_clone(core, now_ns, session, clone_list, port, packet);
+            self.ingress_clone(core, now_ns, session, asked.clone_list, port, packet);
         }
         let frame = &mut core.frame;
         let group = std.mcast_grp.get(frame) as u32;
         let spec = std.egress_spec.get(frame) as u32;
-        if resubmit != 0 {
+        if asked.resubmit != 0 {
             let job = Job {
                 path: Path::Resubmit,
                 port,
                 passes: passes + 1,
                 ..Job::default()
             };
-            core.queue(job, bytes, |frame, meta| x.kept(frame, resubmit, meta));
+            core.queue(job, bytes, |frame, meta| {
+                x.kept(frame, asked.resubmit, meta)
+            });
         } else if group != 0 {
             std.instance_type.set(frame, instance::REPLICATED);
             let replicas = core.replication.group(group);
@@ -171,19 +167,23 @@ impl V1model {
         }
     }
 
-    /// Runs the parser; gives the first bit of the payload. An error is for the program to see, the packet goes on.
-    fn parse(&self, core: &mut Core, now_ns: u64, bytes: &[u8]) -> usize {
-        let start = Packet {
-            bytes,
+    /// Runs the parser and what follows it; gives the first bit of the payload. An error is for the program to see, the
+    /// packet goes on.
+    #[inline(always)]
+    fn parsed<const N: usize>(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        bytes: &[u8],
+        blocks: [Block; N],
+    ) -> usize {
+        let run = Run {
+            now_ns,
+            packet: bytes,
             cursor: 0,
-            passes: 0,
-            length: 0,
+            out: &mut Vec::new(),
         };
-        let (mut nothing, parser) = (Vec::new(), self.layout.blocks.parser);
-        let run = start.run(now_ns, &mut nothing);
-        let Ended { cursor, error } = core.run_block(&self.code, parser, run);
-        let parser_error = self.layout.standard.parser_error;
-        parser_error.set(&mut core.frame, error);
+        let Ended { cursor, error } = core.run_blocks(&self.code, blocks, run);
         core.stats.parser_errors += u64::from(error != 0);
         cursor
     }
@@ -211,7 +211,7 @@ impl V1model {
         let bytes = session.cut(packet.bytes);
         x.all.zero(&mut core.frame);
         std.ingress_port.set(&mut core.frame, port.into());
-        let cursor = self.parse(core, now_ns, bytes);
+        let cursor = self.parsed(core, now_ns, bytes, [x.blocks.parser]);
         x.metadata.load(&mut core.frame, &kept);
         std.instance_type
             .set(&mut core.frame, instance::INGRESS_CLONE);
@@ -336,14 +336,9 @@ impl V1model {
         let run = packet.run(now_ns, &mut nothing);
         core.run_block(&self.code, x.blocks.egress, run);
 
-        let request = |slot: u32| core.frame[slot as usize];
-        let (clone, clone_list) = (request(x.requests.clone), request(x.requests.clone_list));
-        let (recirculate, truncate) = (
-            request(x.requests.recirculate),
-            request(x.requests.truncate),
-        );
+        let asked = x.requests.of(&core.frame);
         let payload = packet.cursor.div_ceil(8).min(packet.bytes.len());
-        if let Some(session) = clone.checked_sub(1) {
+        if let Some(session) = asked.clone.checked_sub(1) {
             core.stats.made += 1;
             let job = Job {
                 path: Path::CloneE2e,
@@ -354,7 +349,7 @@ impl V1model {
             };
             core.queue(job, &packet.bytes[payload..], |frame, meta| {
                 meta.extend_from_slice(x.headers.of(frame));
-                x.kept(frame, clone_list, meta);
+                x.kept(frame, asked.clone_list, meta);
             });
         }
         if std.egress_spec.get(&core.frame) as u32 == DROP_PORT {
@@ -365,12 +360,12 @@ impl V1model {
         let blocks = [x.blocks.compute, x.blocks.deparser];
         core.run_blocks(&self.code, blocks, packet.run(now_ns, &mut out));
         out.extend_from_slice(&packet.bytes[payload..]);
-        if let Some(length) = truncate.checked_sub(1) {
+        if let Some(length) = asked.truncate.checked_sub(1) {
             out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
         }
-        if recirculate != 0 {
+        if asked.recirculate != 0 {
             core.recirculate(now_ns, replica.port, out, |frame, meta| {
-                x.kept(frame, recirculate, meta);
+                x.kept(frame, asked.recirculate, meta);
             });
         } else if core.is_port(replica.port) {
             core.transmit(replica.port, out);

@@ -101,6 +101,10 @@ pub(super) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, 
             tell(Read, s, 1);
             fields(&code.layouts[layout as usize], s, tell);
         }
+        Op::Verdict { error, cleared } => {
+            tell(Write, error, 1);
+            tell(Write, cleared, 1);
+        }
         Op::PacketLength { d } | Op::Cursor { d } | Op::Random { d, .. } => tell(Write, d, 1),
         Op::Apply(i) => {
             let apply = &code.applies[i as usize];

@@ -187,12 +187,19 @@ impl<'p> Compiler<'p> {
     }
 
     /// A top-level parser whose parameters lie at the given slots (`None` for the packet).
-    pub fn parser(&mut self, id: ParserId, params: &[Option<Slot>]) -> Result<Block> {
+    /// `left`: see [`bindings::Bound`].
+    pub fn parser(
+        &mut self,
+        id: ParserId,
+        params: &[Option<Slot>],
+        left: Option<bindings::Left>,
+    ) -> Result<Block> {
         let parser = &self.program.parsers[id.index()];
         let block = self.bind(
             bindings::Unit::Parser(id),
             (&parser.params, &parser.vars),
             params,
+            left,
         )?;
         let end = self.label();
         let top = self.top;
@@ -203,6 +210,9 @@ impl<'p> Compiler<'p> {
         self.parser_body(parser, end)?;
         self.place(end);
         self.residuals()?;
+        if let Some(bindings::Left { error, cleared }) = left {
+            self.op(Op::Verdict { error, cleared })?;
+        }
         self.scope = outer;
         self.top = top;
         self.op(Op::End)?;
@@ -216,6 +226,7 @@ impl<'p> Compiler<'p> {
             bindings::Unit::Control(id),
             (&control.params, &control.vars),
             params,
+            None,
         )?;
         let end = self.label();
         let top = self.top;
@@ -236,6 +247,7 @@ impl<'p> Compiler<'p> {
         unit: bindings::Unit,
         (declared, vars): (&[p4lang::ir::Param], &[Var]),
         params: &[Option<Slot>],
+        left: Option<bindings::Left>,
     ) -> Result<Block> {
         let sizes = declared.iter().map(|p| self.size(&vars[p.var.index()].ty));
         let sizes = sizes.collect::<Result<_>>()?;
@@ -244,6 +256,7 @@ impl<'p> Compiler<'p> {
             params: params.to_vec(),
             sizes,
             gates: self.tofino.gates,
+            left,
         });
         self.code.entries.push(self.code.ops.len() as Target);
         self.own.push(self.top);

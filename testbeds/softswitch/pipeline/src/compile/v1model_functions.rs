@@ -30,9 +30,26 @@ pub struct Requests {
     pub checksum_error: Slot,
 }
 
+/// What a program has asked for, each 0 or a number + 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Clone session.
+    pub clone: u64,
+    /// Field list that the clone keeps.
+    pub clone_list: u64,
+    /// Field list that the resubmitted packet keeps.
+    pub resubmit: u64,
+    /// Field list that the recirculated packet keeps.
+    pub recirculate: u64,
+    /// Bytes that the packet is cut to.
+    pub truncate: u64,
+}
+
 impl Requests {
     /// How many there are.
     pub const COUNT: u32 = 6;
+    /// How many of them a program asks for; the first ones.
+    const ASKED: usize = 5;
 
     /// All of them; of a program that has none, slot 0.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
@@ -47,13 +64,27 @@ impl Requests {
         .into_iter()
     }
 
+    /// What is asked for.
+    #[inline(always)]
+    pub fn of(&self, frame: &[u64]) -> Asked {
+        let first = self.clone as usize;
+        let slots = frame[first..].first_chunk().copied();
+        let [clone, clone_list, resubmit, recirculate, truncate] =
+            slots.unwrap_or([0; Requests::ASKED]);
+        Asked {
+            clone,
+            clone_list,
+            resubmit,
+            recirculate,
+            truncate,
+        }
+    }
+
     /// Takes back what ingress has asked for, not what verification found.
     #[inline(always)]
     pub fn clear(&self, frame: &mut [u64]) {
-        let asked = [self.clone, self.clone_list, self.resubmit];
-        for slot in asked.into_iter().chain([self.recirculate, self.truncate]) {
-            frame[slot as usize] = 0;
-        }
+        let first = self.clone as usize;
+        frame[first..first + Requests::ASKED].fill(0);
     }
 
     /// In slots that follow each other.

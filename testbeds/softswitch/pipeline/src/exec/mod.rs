@@ -28,12 +28,16 @@ pub struct Machine<'a> {
     pub state: &'a mut State,
     /// Time.
     pub now_ns: u64,
-    /// Loop steps and parser states that are left.
+    /// Loop steps and parser states that each block may take.
+    pub max_steps: u32,
+    /// How many of them are left.
     pub steps: u32,
     /// Index of the parser error; 0 is `NoError`.
     pub error: u64,
-    /// The steps ran out.
-    pub out_of_steps: bool,
+    /// The error of a parser that other blocks follow.
+    pub verdict: Option<u64>,
+    /// Blocks whose steps ran out.
+    pub out_of_steps: u64,
     /// `assert` calls that were false.
     pub failed_assertions: u64,
     /// What is met, if anyone wants to know.
@@ -97,12 +101,15 @@ impl Machine<'_> {
                     }
                 }
                 Op::End => match entries.next() {
-                    Some(entry) => pc = *entry as usize,
+                    Some(entry) => {
+                        self.steps = self.max_steps;
+                        pc = *entry as usize;
+                    }
                     None => break,
                 },
                 Op::Step { to } => {
                     if self.steps == 0 {
-                        self.out_of_steps = true;
+                        self.out_of_steps += 1;
                         self.error = errors.parser_timeout;
                         pc = to as usize;
                     } else {
@@ -180,6 +187,11 @@ impl Machine<'_> {
                 }
                 Op::Apply(i) => pc = self.apply(frame, code, i) as usize,
                 Op::Hash(i) => self.hash(frame, code, i),
+                Op::Verdict { error, cleared } => {
+                    f!(cleared) = 0;
+                    f!(error) = self.error;
+                    self.verdict = Some(self.error);
+                }
                 Op::RegisterRead { r, d, index } => {
                     let index = f!(index);
                     self.register_read(frame, code, r, index, d);

@@ -215,6 +215,10 @@ impl Reference {
                 self.shadow.write(frame, *slot, value);
             }
         }
+        if let Some(left) = bound.left {
+            frame[left.cleared as usize] = 0;
+            frame[left.error as usize] = ended.error;
+        }
         (ended, counts)
     }
 

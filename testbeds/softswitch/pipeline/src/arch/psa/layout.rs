@@ -1,7 +1,7 @@
 //! Where the parameters of PSA's blocks lie in the frame.
 
 use crate::arch::blocks;
-use crate::arch::region::{Binder, Field, Region};
+use crate::arch::region::{Binder, Field, Region, left};
 use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::error::LoadError;
@@ -25,7 +25,6 @@ pub(super) struct Ingress {
     pub(super) port: Field,
     pub(super) path: Field,
     pub(super) timestamp: Field,
-    pub(super) parser_error: Field,
     pub(super) class_of_service: Field,
     pub(super) clone: Field,
     pub(super) clone_session: Field,
@@ -55,7 +54,6 @@ pub(super) struct Egress {
     pub(super) path: Field,
     pub(super) instance: Field,
     pub(super) timestamp: Field,
-    pub(super) parser_error: Field,
     pub(super) clone: Field,
     pub(super) clone_session: Field,
     pub(super) drop: Field,
@@ -84,6 +82,7 @@ impl Ingress {
         let (resubmit_meta, _) = b.region(&deparser.vars, &deparser.params, 2)?;
         let (normal_meta, _) = b.region(&deparser.vars, &deparser.params, 3)?;
         let mut field = |of, name| b.field(of, name);
+        let error = field(istd, "parser_error")?;
         let fields = Ingress {
             parser: Block::default(),
             control: Block::default(),
@@ -101,7 +100,6 @@ impl Ingress {
             port: field(istd, "ingress_port")?,
             path: field(istd, "packet_path")?,
             timestamp: field(istd, "ingress_timestamp")?,
-            parser_error: field(istd, "parser_error")?,
             class_of_service: field(output, "class_of_service")?,
             clone: field(output, "clone")?,
             clone_session: field(output, "clone_session_id")?,
@@ -110,6 +108,7 @@ impl Ingress {
             multicast_group: field(output, "multicast_group")?,
             egress_port: field(output, "egress_port")?,
         };
+        let left = left(compiler, error, None)?;
         let (h, m) = (Some(headers.slot), Some(meta.slot));
         let s = |r: Region| Some(r.slot);
         Ok(Ingress {
@@ -123,6 +122,7 @@ impl Ingress {
                     s(resubmit_in),
                     s(recirculate_in),
                 ],
+                Some(left),
             )?,
             control: compiler.control(c, &[h, m, s(istd.0), s(output.0)])?,
             deparser: compiler.control(
@@ -165,6 +165,7 @@ impl Egress {
         let (recirculate_meta, _) = b.region(&deparser.vars, &deparser.params, 2)?;
         let edstd = b.region(&deparser.vars, &deparser.params, 6)?;
         let mut field = |of, name| b.field(of, name);
+        let error = field(istd, "parser_error")?;
         let fields = Egress {
             parser: Block::default(),
             control: Block::default(),
@@ -184,12 +185,12 @@ impl Egress {
             path: field(istd, "packet_path")?,
             instance: field(istd, "instance")?,
             timestamp: field(istd, "egress_timestamp")?,
-            parser_error: field(istd, "parser_error")?,
             clone: field(output, "clone")?,
             clone_session: field(output, "clone_session_id")?,
             drop: field(output, "drop")?,
             deparser_port: field(edstd, "egress_port")?,
         };
+        let left = left(compiler, error, None)?;
         let (h, m) = (Some(headers.slot), Some(meta.slot));
         let s = |r: Region| Some(r.slot);
         Ok(Egress {
@@ -204,6 +205,7 @@ impl Egress {
                     s(clone_i2e_in),
                     s(clone_e2e_in),
                 ],
+                Some(left),
             )?,
             control: compiler.control(c, &[h, m, s(istd.0), s(output.0)])?,
             deparser: compiler.control(

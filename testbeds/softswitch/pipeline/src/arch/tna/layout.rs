@@ -258,7 +258,7 @@ impl<'p> Gress<'p> {
         for id in &self.parsers {
             let parser = &program.parsers[id.index()];
             let slots = self.slots(program, &parser.vars, &parser.params, true);
-            blocks.push(compiler.parser(*id, &slots)?);
+            blocks.push(compiler.parser(*id, &slots, None)?);
         }
         Ok(blocks)
     }

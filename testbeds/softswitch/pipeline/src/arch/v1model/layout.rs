@@ -1,6 +1,6 @@
 //! Where v1model's metadata lie in the frame, and which of them field lists keep.
 
-use crate::arch::region::{Binder, Field, Region};
+use crate::arch::region::{Binder, Field, Region, left};
 use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::compile::v1model_functions::Requests;
@@ -41,8 +41,6 @@ pub(super) struct Standard {
     pub(super) egress_global_timestamp: Field,
     pub(super) mcast_grp: Field,
     pub(super) egress_rid: Field,
-    pub(super) checksum_error: Field,
-    pub(super) parser_error: Field,
 }
 
 /// Everything that belongs to one packet.
@@ -91,16 +89,15 @@ impl Layout {
             egress_global_timestamp: field("egress_global_timestamp")?,
             mcast_grp: field("mcast_grp")?,
             egress_rid: field("egress_rid")?,
-            checksum_error: field("checksum_error")?,
-            parser_error: field("parser_error")?,
         };
+        let (checksum_error, parser_error) = (field("checksum_error")?, field("parser_error")?);
         let mut lists = BTreeMap::new();
         declared_lists(compiler, meta_type, meta.slot, &mut lists)?;
         declared_lists(compiler, std_type, std.slot, &mut lists)?;
         let first = compiler.alloc(Requests::COUNT)?;
         let mut requests = Requests::at(first);
         // Where there is such a field, verification writes it itself.
-        if let Some(slot) = standard.checksum_error.slot() {
+        if let Some(slot) = checksum_error.slot() {
             requests.checksum_error = slot;
         }
         compiler.v1model.requests = requests;
@@ -109,10 +106,12 @@ impl Layout {
             compiler.v1model.destination[place] = found.map(|(offset, _)| std.slot + offset);
         }
 
+        // What verification writes is ingress' `checksum_error`.
+        let left = left(compiler, parser_error, Some(requests.checksum_error))?;
         let (h, m, s) = (Some(headers.slot), Some(meta.slot), Some(std.slot));
         let [verify, ingress, egress, compute, deparser] = controls;
         let blocks = Blocks {
-            parser: compiler.parser(parser_id, &[None, h, m, s])?,
+            parser: compiler.parser(parser_id, &[None, h, m, s], Some(left))?,
             verify: compiler.control(verify, &[h, m])?,
             ingress: compiler.control(ingress, &[h, m, s])?,
             egress: compiler.control(egress, &[h, m, s])?,
