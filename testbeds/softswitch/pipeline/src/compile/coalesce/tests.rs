@@ -93,9 +93,11 @@ fn run(mut code: Code, packet: &[u8]) -> (Vec<u64>, Vec<u8>) {
         out: &mut out,
         state: &mut State::default(),
         now_ns: 0,
+        max_steps: 64,
         steps: 64,
         error: 0,
-        out_of_steps: false,
+        verdict: None,
+        out_of_steps: 0,
         failed_assertions: 0,
         trace: &mut Vec::new(),
     }

@@ -50,9 +50,11 @@ fn run(code: &Code, seed: u64) -> Vec<u64> {
         out: &mut Vec::new(),
         state: &mut State::default(),
         now_ns: 0,
+        max_steps: 64,
         steps: 64,
         error: 0,
-        out_of_steps: false,
+        verdict: None,
+        out_of_steps: 0,
         failed_assertions: 0,
         trace: &mut Vec::new(),
     }

@@ -125,9 +125,11 @@ fn run(code: &Code, frame: &[u64], row: u64) -> (Vec<u64>, Vec<u64>) {
         out: &mut out,
         state: &mut state,
         now_ns: 0,
+        max_steps: 1,
         steps: 1,
         error: 0,
-        out_of_steps: false,
+        verdict: None,
+        out_of_steps: 0,
         failed_assertions: 0,
         trace: &mut trace,
     };
