@@ -3,7 +3,7 @@
 mod support;
 
 use p4lang::runtime::Match;
-use pipeline::{Config, CounterValue, DigestMessage, MeterConfig};
+use pipeline::{Config, CounterValue, DigestMessage, Executor, MeterConfig};
 use support::v1model::V1;
 use support::{call, entry, one, sent, through};
 
@@ -33,6 +33,64 @@ fn a_wrong_checksum_is_told_and_a_right_one_written() {
         [(1, vec![9, 4])],
         "the condition is false"
     );
+}
+
+#[test]
+fn what_a_parser_leaves_is_its_error_and_no_checksum_error() {
+    let program = V1 {
+        parser: "state start {
+                s.checksum_error = 1;
+                s.parser_error = error.NoMatch;
+                pkt.extract(hdr.x);
+                transition accept;
+            }",
+        ingress: "
+            s.egress_spec = 1;
+            if (s.checksum_error != 0) { s.egress_spec = 2; }
+            if (s.parser_error == error.PacketTooShort) { s.egress_spec = s.egress_spec + 4; }
+            else if (s.parser_error != error.NoError) { s.egress_spec = 3; }",
+        ..V1::default()
+    };
+    for executor in [Executor::Fast, Executor::Reference, Executor::Both] {
+        let mut switch = program.load_with(Config {
+            executor,
+            ..Config::default()
+        });
+        assert_eq!(through(&mut switch, &[1, 2]), [(1, vec![1, 2])]);
+        assert_eq!(switch.stats().parser_errors, 0);
+        assert_eq!(through(&mut switch, &[1]), [(5, vec![1])], "{executor:?}");
+        assert_eq!(switch.stats().parser_errors, 1);
+        assert_eq!(switch.take_differences(), [""; 0]);
+    }
+}
+
+#[test]
+fn each_block_has_its_own_steps() {
+    let program = V1 {
+        meta: "bit<8> left;",
+        parser: "
+            state start { pkt.extract(hdr.x); meta.left = hdr.x.a; transition again; }
+            state again {
+                meta.left = meta.left - 1;
+                transition select(meta.left) { 0: accept; default: again; }
+            }",
+        ingress: "
+            for (bit<8> i = 0; i < hdr.x.b; i = i + 1) { meta.left = meta.left + 1; }
+            s.egress_spec = 1;",
+        ..V1::default()
+    };
+    for executor in [Executor::Fast, Executor::Reference, Executor::Both] {
+        let mut switch = program.load_with(Config {
+            executor,
+            max_steps: 50,
+            ..Config::default()
+        });
+        assert_eq!(one(&mut switch, &[40, 40]), [40, 40]);
+        assert_eq!(switch.stats().out_of_steps, 0, "{executor:?}");
+        through(&mut switch, &[60, 60]);
+        assert_eq!(switch.stats().out_of_steps, 2, "{executor:?}");
+        assert_eq!(switch.take_differences(), [""; 0]);
+    }
 }
 
 #[test]

@@ -7,10 +7,10 @@ use super::bits::mask;
 use super::fields::{self, extract_varbit, read_fields, serialise};
 use super::{ErrorCodes, Machine, alu, copy, room};
 use crate::externs::hash;
-use crate::op::{Code, Op, Slot};
+use crate::op::{Code, Op, Slot, Target};
 
 impl Machine<'_> {
-    /// Executes one instruction; gives where to go on.
+    /// Executes one instruction; gives where to go on if not behind it.
     #[inline(never)]
     pub(super) fn call(
         &mut self,
@@ -18,9 +18,8 @@ impl Machine<'_> {
         code: &Code,
         errors: &ErrorCodes,
         op: &Op,
-        next: usize,
-    ) -> usize {
-        let mut pc = next;
+    ) -> Option<Target> {
+        let mut jump = None;
         macro_rules! f {
             ($s:expr) => {
                 frame[$s as usize]
@@ -30,7 +29,7 @@ impl Machine<'_> {
             Op::Assert { c } => self.failed_assertions += u64::from(f!(c) == 0),
             Op::Fail { error, to } => {
                 self.error = f!(error);
-                pc = to as usize;
+                jump = Some(to);
             }
             Op::Wide(i) => alu::wide(&code.wide[i as usize], frame),
             Op::LoadElement { e, d } => {
@@ -83,7 +82,7 @@ impl Machine<'_> {
                     bits,
                 );
                 if self.error != 0 {
-                    pc = to as usize;
+                    jump = Some(to);
                 }
             }
             Op::Lookahead { layout, d, to } => {
@@ -92,7 +91,7 @@ impl Machine<'_> {
                     read_fields(frame, self.packet, self.cursor, layout, d);
                 } else {
                     self.error = errors.packet_too_short;
-                    pc = to as usize;
+                    jump = Some(to);
                 }
             }
             Op::Advance { bits, to } => {
@@ -101,7 +100,7 @@ impl Machine<'_> {
                     self.cursor += bits as usize;
                 } else {
                     self.error = errors.packet_too_short;
-                    pc = to as usize;
+                    jump = Some(to);
                 }
             }
             Op::PacketLength { d } => f!(d) = self.packet.len() as u64 & mask(32),
@@ -279,7 +278,7 @@ impl Machine<'_> {
             // The loop's own, and what a guard above lets pass.
             _ => {}
         }
-        pc
+        jump
     }
 
     /// A cell of a register.

@@ -64,7 +64,16 @@ impl Machine<'_> {
         let frame = std::mem::take(&mut self.frame);
         let ops = code.ops.as_slice();
         let mut entries = entries.iter();
-        let mut pc = entries.next().map_or(usize::MAX, |pc| *pc as usize);
+        // What is left of the code from the next instruction on: one pointer to move, and one comparison to see its end.
+        let mut next = [].iter();
+        macro_rules! jump {
+            ($to:expr) => {
+                next = ops.get($to as usize..).unwrap_or_default().iter()
+            };
+        }
+        if let Some(entry) = entries.next() {
+            jump!(*entry);
+        }
         macro_rules! f {
             ($s:expr) => {
                 frame[$s as usize]
@@ -76,34 +85,33 @@ impl Machine<'_> {
                 f!($t.d) = $value;
             }};
         }
-        while let Some(op) = ops.get(pc) {
-            pc += 1;
+        while let Some(op) = next.next() {
             match *op {
-                Op::Jump(to) => pc = to as usize,
+                Op::Jump(to) => jump!(to),
                 Op::JumpIf { c, to } => {
                     if f!(c) != 0 {
-                        pc = to as usize;
+                        jump!(to);
                     }
                 }
                 Op::JumpIfNot { c, to } => {
                     if f!(c) == 0 {
-                        pc = to as usize;
+                        jump!(to);
                     }
                 }
                 Op::JumpEq { a, b, to } => {
                     if f!(a) == f!(b) {
-                        pc = to as usize;
+                        jump!(to);
                     }
                 }
                 Op::JumpNe { a, b, to } => {
                     if f!(a) != f!(b) {
-                        pc = to as usize;
+                        jump!(to);
                     }
                 }
                 Op::End => match entries.next() {
                     Some(entry) => {
                         self.steps = self.max_steps;
-                        pc = *entry as usize;
+                        jump!(*entry);
                     }
                     None => break,
                 },
@@ -111,7 +119,7 @@ impl Machine<'_> {
                     if self.steps == 0 {
                         self.out_of_steps += 1;
                         self.error = errors.parser_timeout;
-                        pc = to as usize;
+                        jump!(to);
                     } else {
                         self.steps -= 1;
                     }
@@ -177,7 +185,7 @@ impl Machine<'_> {
                 Op::Extract { layout, d, to } => {
                     if !self.extract(frame, code, layout, d) {
                         self.error = errors.packet_too_short;
-                        pc = to as usize;
+                        jump!(to);
                     }
                 }
                 Op::Emit { layout, s } => {
@@ -185,7 +193,7 @@ impl Machine<'_> {
                         self.emit(frame, code, layout, s);
                     }
                 }
-                Op::Apply(i) => pc = self.apply(frame, code, i) as usize,
+                Op::Apply(i) => jump!(self.apply(frame, code, i)),
                 Op::Hash(i) => self.hash(frame, code, i),
                 Op::Verdict { error, cleared } => {
                     f!(cleared) = 0;
@@ -202,7 +210,7 @@ impl Machine<'_> {
                 }
                 Op::Lanes { lanes, to } => {
                     code.lanes[lanes as usize].run(frame, &mut self.state.banks);
-                    pc = to as usize;
+                    jump!(to);
                 }
                 // All of them by name: then the jump needs no check whether there is such an instruction.
                 ref other @ (Op::Assert { .. }
@@ -244,7 +252,11 @@ impl Machine<'_> {
                 | Op::MemberRead { .. }
                 | Op::MemberWrite { .. }
                 | Op::DirectFilter { .. }
-                | Op::Trace(_)) => pc = self.call(frame, code, errors, other, pc),
+                | Op::Trace(_)) => {
+                    if let Some(to) = self.call(frame, code, errors, other) {
+                        jump!(to);
+                    }
+                }
             }
         }
         self.frame = frame;
