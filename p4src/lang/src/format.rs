@@ -6,7 +6,9 @@
 
 use crate::diagnostics::{Diagnostics, Sink};
 use crate::lexer::{Tok, Token, lex};
+use crate::preprocess::{is_directive, logical_line};
 use crate::source::SourceMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Columns for each open brace.
@@ -15,7 +17,8 @@ const INDENT: usize = 4;
 /// The same program, laid out. Fails where the text has no tokens.
 pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     let text = text.replace("\r\n", "\n");
-    let bare = without_directives(&text);
+    let directives = directives(&text);
+    let bare = without(&directives, &text);
     let mut sink = Sink::new();
     let mut tokens = lex(&bare, &mut sink);
     if sink.has_errors() {
@@ -24,6 +27,7 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     tokens.pop();
     let mut writer = Writer {
         text: &text,
+        directives: &directives,
         out: String::with_capacity(text.len()),
         ..Writer::default()
     };
@@ -42,23 +46,31 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     Ok(out)
 }
 
-/// The text with directives blanked, so that offsets stay.
-fn without_directives(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let (mut comment, mut continued) = (false, false);
-    for line in text.split_inclusive('\n') {
-        let directive = continued || (!comment && line.trim_start().starts_with('#'));
-        continued = directive && line.trim_end().ends_with('\\');
-        if directive {
-            out.extend(line.chars().flat_map(|c| {
-                let blank = if c == '\n' { '\n' } else { ' ' };
-                std::iter::repeat_n(blank, c.len_utf8())
-            }));
-        } else {
-            out.push_str(line);
-            comment = ends_in_comment(line, comment);
+/// The lines of directives, with those that a backslash or a comment makes part of them.
+fn directives(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let line = logical_line(&text[at..]);
+        if is_directive(line) {
+            found.push(at..at + line.len());
         }
+        at += line.len();
     }
+    found
+}
+
+/// The text with directives blanked, so that offsets stay.
+fn without(directives: &[Range<usize>], text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for directive in directives {
+        out.push_str(&text[out.len()..directive.start]);
+        out.extend(text[directive.clone()].chars().flat_map(|c| {
+            let blank = if c == '\n' { '\n' } else { ' ' };
+            std::iter::repeat_n(blank, c.len_utf8())
+        }));
+    }
+    out.push_str(&text[out.len()..]);
     out
 }
 
@@ -95,9 +107,18 @@ fn ends_in_comment(line: &str, mut open: bool) -> bool {
     }
 }
 
+/// A line of a directive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directive {
+    First,
+    Continued,
+}
+
 #[derive(Default)]
 struct Writer<'t> {
     text: &'t str,
+    /// Where there are directives, in order.
+    directives: &'t [Range<usize>],
     out: String,
     /// Open brackets.
     open: Vec<Tok>,
@@ -137,9 +158,12 @@ impl Writer<'_> {
         }
         let mut lines = gap.split('\n').peekable();
         let mut in_comment = false;
+        // Where the next line begins.
+        let mut at = from;
         if before.is_some() {
             // What is left of the line behind the token.
             let trailing = lines.next().unwrap_or_default();
+            at += trailing.len() + 1;
             let comment = trailing.trim();
             if !comment.is_empty() {
                 let space = trailing.len() - trailing.trim_start().len();
@@ -149,11 +173,12 @@ impl Writer<'_> {
             in_comment = ends_in_comment(trailing, false);
         }
         let mut blank = 0;
-        let mut continued = false;
         let started = |out: &str| !out.is_empty();
         while let Some(line) = lines.next() {
             let last = lines.peek().is_none();
             let content = line.trim_end();
+            let directive = self.directive(at);
+            at += line.len() + 1;
             if last && next.is_some() {
                 // The spaces in front of the next token, perhaps behind a comment.
                 self.newline(blank, before, next, started(&self.out));
@@ -171,6 +196,7 @@ impl Writer<'_> {
                 }
                 return;
             }
+            let continued = directive == Some(Directive::Continued);
             if content.trim().is_empty() && !in_comment && !continued {
                 blank += 1;
                 continue;
@@ -179,19 +205,27 @@ impl Writer<'_> {
             blank = 0;
             if in_comment || continued {
                 self.out.push_str(content);
-            } else if content.trim_start().starts_with('#') {
+            } else if directive.is_some() {
                 self.out.push_str(content.trim_start());
             } else {
                 let column = content.len() - content.trim_start().len();
                 self.comment_indent(column, before);
                 self.out.push_str(content.trim_start());
             }
-            let directive = continued || (!in_comment && content.trim_start().starts_with('#'));
-            continued = directive && content.ends_with('\\');
-            if !directive {
+            if directive.is_none() {
                 in_comment = ends_in_comment(line, in_comment);
             }
         }
+    }
+
+    /// Whether the line that begins here is a directive's.
+    fn directive(&self, line: usize) -> Option<Directive> {
+        let n = self.directives.partition_point(|d| d.end <= line);
+        let found = self.directives.get(n).filter(|d| d.start <= line)?;
+        Some(match found.start == line {
+            true => Directive::First,
+            false => Directive::Continued,
+        })
     }
 
     /// The token before `a`, if it matters: whether a minus is a sign.

@@ -2,6 +2,7 @@
 
 use crate::diagnostics::{Code, Sink};
 use crate::limits::LIMITS;
+use crate::preprocess::continuation;
 use crate::source::Span;
 use num_bigint::BigInt;
 
@@ -248,8 +249,7 @@ impl Lexer<'_, '_> {
 
     /// A backslash that ends its line (a macro's remains).
     fn line_continues(&self) -> bool {
-        let rest = self.rest()[1..].trim_start_matches([' ', '\t', '\r']);
-        rest.starts_with('\n')
+        continuation(self.rest()).is_some()
     }
 
     fn line_comment(&mut self) {

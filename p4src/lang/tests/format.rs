@@ -86,6 +86,27 @@ fn directives_and_block_comments_stay() {
 }
 
 #[test]
+fn a_directive_goes_on_as_the_preprocessor_reads_it() {
+    for text in [
+        "#define SUM(a) /* two\n   lines */ (a  +  1)\nconst bit<8> x = SUM(1);\n",
+        "#define SUM(a) (a  + \\\n    1)\nconst bit<8> x = SUM(1);\n",
+        "/* a comment */ #define ONE  1\nconst bit<8> x = ONE;\n",
+    ] {
+        assert_eq!(formatted(text), text);
+    }
+}
+
+#[test]
+fn a_backslash_ends_its_line_whatever_white_space_follows() {
+    assert_eq!(formatted("a \\ \n  b\n"), "a \\\n  b\n");
+    assert_eq!(
+        formatted("#define X a \\ \t\n  b\nX\n"),
+        "#define X a \\\n  b\nX\n"
+    );
+    assert_eq!(formatted("a \\"), "a \\\n");
+}
+
+#[test]
 fn lines_that_go_on_keep_their_distance() {
     let text = "control C(\n    in bit<8> x,\n    in bit<8> y) {\n  apply {\n    bool z = x == 1\n        || y == 2;\n  }\n}\n";
     let expected = "control C(\n    in bit<8> x,\n    in bit<8> y) {\n    apply {\n        bool z = x == 1\n            || y == 2;\n    }\n}\n";

@@ -364,7 +364,7 @@ fn quoted(args: &str) -> Option<(String, bool)> {
 }
 
 /// The line at the start of `text` with those that continue it, by a backslash or a comment, and its line end.
-fn logical_line(text: &str) -> &str {
+pub(crate) fn logical_line(text: &str) -> &str {
     let mut at = 0;
     while at < text.len() {
         let (kind, length) = tokens::first(&text[at..]);

@@ -10,6 +10,9 @@ mod loader;
 mod macros;
 mod tokens;
 
+pub(crate) use directives::logical_line;
+pub(crate) use tokens::continuation;
+
 pub use loader::{BUILTIN_DIR, Files, Loader, builtin, source_text};
 
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -168,7 +171,7 @@ impl Preprocessor<'_, '_> {
     /// One line of input, with the lines that its comments or macro calls run into.
     fn line(&mut self, cursor: &mut Cursor<'_>) {
         let lead = leading_blank(cursor.rest());
-        if cursor.rest()[lead..].starts_with('#') {
+        if is_directive(cursor.rest()) {
             return self.directive(cursor, lead);
         }
         while cursor.at < cursor.text.len() && !self.stopped {
@@ -407,6 +410,11 @@ impl Preprocessor<'_, '_> {
             self.sink.error(Code::Limit, Span::new(here, here), message);
         }
     }
+}
+
+/// Whether the line at the start of `text` is a directive's.
+pub(crate) fn is_directive(text: &str) -> bool {
+    text[leading_blank(text)..].starts_with('#')
 }
 
 /// Bytes of white space and one-line comments at the start of a line.

@@ -25,6 +25,9 @@ pub(super) enum Kind {
 
 /// The token at the start of `text`, as (kind, length). `text` is not empty.
 pub(super) fn first(text: &str) -> (Kind, usize) {
+    if let Some(length) = continuation(text) {
+        return (Kind::LongComment, length);
+    }
     let bytes = text.as_bytes();
     let run = |keep: fn(u8) -> bool| bytes.iter().position(|&b| !keep(b)).unwrap_or(bytes.len());
     match bytes[0] {
@@ -53,9 +56,19 @@ pub(super) fn first(text: &str) -> (Kind, usize) {
                 (Kind::Space, end)
             }
         }
-        b'\\' if text[1..].starts_with('\n') => (Kind::LongComment, 2),
-        b'\\' if text[1..].starts_with("\r\n") => (Kind::LongComment, 3),
         _ => (Kind::Punct, text.chars().next().map_or(1, char::len_utf8)),
+    }
+}
+
+/// Length of a backslash that ends its line or the text, and of the line end. White space may stand between, as GCC has it.
+pub(crate) fn continuation(text: &str) -> Option<usize> {
+    let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c');
+    let behind = text.strip_prefix('\\')?.bytes();
+    let blanks = behind.take_while(|b| blank(b)).count();
+    match text.as_bytes().get(1 + blanks) {
+        None => Some(text.len()),
+        Some(b'\n') => Some(2 + blanks),
+        Some(_) => None,
     }
 }
 
