@@ -335,7 +335,7 @@ pub enum Color {
 /// `weir p4 fmt`
 #[derive(Debug, Args)]
 pub struct P4Fmt {
-    /// The sources
+    /// The sources; `-` is the standard input, laid out on the standard output
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Change nothing; fail if a file is not laid out so

@@ -475,3 +475,57 @@ fn executors_of_one_packet_can_be_chosen() {
         "{both:?}"
     );
 }
+
+#[test]
+fn fmt_lays_out_in_place_and_what_is_wrong_with_one_file_keeps_no_other_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let crooked = "const bit<8>   a=1 ;\n";
+    let straight = "const bit<8> a = 1;\n";
+    std::fs::write(at("a.p4"), crooked).unwrap();
+    std::fs::write(at("b.p4"), "/* open\n").unwrap();
+    std::fs::write(at("real.p4"), crooked).unwrap();
+    std::os::unix::fs::symlink("real.p4", at("c.p4")).unwrap();
+    let text = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+
+    let finished = run(folder.path(), &["p4", "fmt", "--check", "a.p4", "c.p4"]);
+    finished.expect_code(FAILED);
+    assert_eq!(finished.stdout, "a.p4\nc.p4\n");
+    assert_eq!(text("a.p4"), crooked);
+
+    let finished = run(
+        folder.path(),
+        &["p4", "fmt", "a.p4", "b.p4", "no.p4", "c.p4"],
+    );
+    finished.expect_code(ERROR);
+    assert!(finished.stderr.contains("b.p4:1:1"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("no.p4"), "{}", finished.stderr);
+    assert_eq!([text("a.p4"), text("c.p4")], [straight, straight]);
+    assert!(at("c.p4").is_symlink());
+    run(folder.path(), &["p4", "fmt", "--check", "a.p4", "c.p4"]).expect_code(PASSED);
+    assert_eq!(files(folder.path()), ["a.p4", "b.p4", "c.p4", "real.p4"]);
+}
+
+#[test]
+fn fmt_lays_out_the_standard_input() {
+    let with = |args: &[&str], text: &str| {
+        let mut child = weir(Path::new("/"), args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, text.as_bytes()).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let straight = "const bit<8> a = 1;\n".to_owned();
+    let laid_out = with(&["p4", "fmt", "-"], "const bit<8> a=1 ;");
+    assert_eq!(laid_out, (Some(PASSED), straight));
+    let told = with(&["p4", "fmt", "--check", "-"], "const bit<8> a=1 ;");
+    assert_eq!(told, (Some(FAILED), "<stdin>\n".to_owned()));
+}

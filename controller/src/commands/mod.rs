@@ -2,6 +2,7 @@
 
 pub mod control;
 pub mod demo;
+mod fmt;
 pub mod p4;
 pub mod pages;
 pub mod plan;

@@ -10,9 +10,7 @@ use serde_json::json;
 use softswitch::once::Error;
 
 use super::{ERROR, FAILED, fail, print, print_bytes, print_json, read};
-use crate::cli::{
-    Chip, Color, Executor, MessageFormat, P4, P4File, P4Fmt, P4Graph, P4Resources, P4Run,
-};
+use crate::cli::{Chip, Color, Executor, MessageFormat, P4, P4File, P4Graph, P4Resources, P4Run};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
@@ -23,7 +21,7 @@ pub fn main(command: &P4) -> ExitCode {
         P4::Info(args) => compile(&args.source).and_then(|compiled| info(&compiled, args.format)),
         P4::Preprocess(args) => preprocess(args),
         P4::Graph(args) => graph(args),
-        P4::Fmt(args) => return fmt(args),
+        P4::Fmt(args) => return super::fmt::main(args),
         P4::Resources(args) => return resources(args),
         P4::Run(args) => run(args),
     };
@@ -170,38 +168,16 @@ fn coloured(color: Color, output: &impl IsTerminal) -> bool {
     }
 }
 
+/// Whether what goes to the standard error is coloured when nobody says.
+pub(super) fn is_coloured() -> bool {
+    coloured(Color::Auto, &std::io::stderr())
+}
+
 /// The exit code is for when they are errors.
 fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
     let coloured = coloured(color, &std::io::stderr());
     eprint!("{}", diagnostics.render(coloured));
     ExitCode::from(ERROR)
-}
-
-/// Lays files out, or says which are not.
-fn fmt(args: &P4Fmt) -> ExitCode {
-    let mut code = ExitCode::SUCCESS;
-    for file in &args.files {
-        let text = match read(file) {
-            Ok(text) => text,
-            Err(code) => return code,
-        };
-        let formatted = match p4lang::format::format(&file.to_string_lossy(), &text) {
-            Ok(formatted) => formatted,
-            Err(diagnostics) => return show(&diagnostics, Color::Auto),
-        };
-        if formatted == text {
-            continue;
-        }
-        if args.check {
-            if let Err(code) = print(format_args!("{}\n", file.display())) {
-                return code;
-            }
-            code = ExitCode::from(FAILED);
-        } else if let Err(error) = std::fs::write(file, formatted) {
-            return fail(format_args!("cannot write {}: {error}", file.display()));
-        }
-    }
-    code
 }
 
 /// Prints what a program takes; exit code 2 if it is certainly illegal.

@@ -1,0 +1,97 @@
+//! `weir p4 fmt`
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::{ERROR, FAILED, fail, print};
+use crate::cli::P4Fmt;
+
+/// The standard input's name on the command line.
+const STDIN: &str = "-";
+
+/// Lays files out, or says which are not; what is wrong with one keeps no other from being laid out.
+pub fn main(args: &P4Fmt) -> ExitCode {
+    let mut worst = 0;
+    for file in &args.files {
+        let done = match file.as_os_str() == STDIN {
+            true => input(args.check),
+            false => one(file, args.check),
+        };
+        worst = worst.max(match done {
+            Ok(true) => 0,
+            Ok(false) => FAILED,
+            Err(()) => ERROR,
+        });
+    }
+    ExitCode::from(worst)
+}
+
+/// Lays a file out in place. `Ok(false)`: it was to be checked, and is not laid out.
+fn one(file: &Path, check: bool) -> Result<bool, ()> {
+    let cannot = |what: &str, error: std::io::Error| {
+        fail(format_args!("cannot {what} {}: {error}", file.display()));
+    };
+    let bytes = std::fs::read(file).map_err(|error| cannot("read", error))?;
+    let name = file.display().to_string();
+    let (before, after) = formatted(&name, bytes)?;
+    if before == after {
+        Ok(true)
+    } else if check {
+        said(format_args!("{name}\n")).map(|()| false)
+    } else {
+        replace(file, &after).map_err(|error| cannot("write", error))?;
+        Ok(true)
+    }
+}
+
+/// The standard input, laid out on the standard output.
+fn input(check: bool) -> Result<bool, ()> {
+    let mut bytes = Vec::new();
+    if let Err(error) = std::io::stdin().read_to_end(&mut bytes) {
+        fail(format_args!("cannot read the standard input: {error}"));
+        return Err(());
+    }
+    let name = "<stdin>";
+    let (before, after) = formatted(name, bytes)?;
+    match check {
+        false => said(&after).map(|()| true),
+        true if before == after => Ok(true),
+        true => said(format_args!("{name}\n")).map(|()| false),
+    }
+}
+
+/// A text as it is and as it should be. Says what is wrong if there is no telling.
+fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
+    let before = p4lang::source_text(bytes).map_err(|why| {
+        fail(format_args!("cannot read {name}: {why}"));
+    })?;
+    match p4lang::format::format(name, &before) {
+        Ok(after) => Ok((before, after)),
+        Err(diagnostics) => {
+            eprint!("{}", diagnostics.render(super::p4::is_coloured()));
+            Err(())
+        }
+    }
+}
+
+fn said(text: impl std::fmt::Display) -> Result<(), ()> {
+    print(text).map_err(|_| ())
+}
+
+/// All of the new text or all of the old one stands there, whatever happens meanwhile; a link stays one.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let file = file.canonicalize()?;
+    // Who may not write it may not replace it either.
+    let permissions = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&file)?
+        .metadata()?
+        .permissions();
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(permissions)?;
+    new.persist(&file)?;
+    Ok(())
+}
