@@ -14,6 +14,7 @@ mod row;
 mod support;
 mod ternary;
 mod veth;
+mod workers;
 mod writes;
 
 use anyhow::{Context, Result, bail};
@@ -54,6 +55,7 @@ const BENCHES: &[Bench] = &[
     (writes::NAMES, writes::run),
     (veth::NAMES, veth::run),
     (idle::NAMES, |_| idle::run()),
+    (workers::NAMES, |_| workers::run()),
 ];
 
 /// Measures everything; `Ok(false)` if a figure was not reached.

@@ -5,6 +5,7 @@ use super::row::{Reach, Row};
 use super::support::{Numbers, entry, pass, switch, udp_frame};
 use anyhow::{Result, ensure};
 use p4lang::runtime::Match;
+use pipeline::Switch;
 
 /// What [`run`] measures.
 pub const NAMES: &[&str] = &["router_cpu"];
@@ -15,6 +16,39 @@ const FRAMES: usize = 4096;
 
 /// The row.
 pub fn run() -> Result<Vec<Row>> {
+    let Routing {
+        mut switch,
+        frames,
+        prefixes,
+    } = routing()?;
+    let ns = median_ns(41, FRAMES as u64, || {
+        pass(&mut switch, &frames);
+    });
+    let floor = median_ns(41, FRAMES as u64, || copy(&frames));
+    Ok(vec![Row {
+        name: "router_cpu",
+        value: Some(ns / 1000.0),
+        unit: "us/packet",
+        reach: Reach::AtMost(0.25),
+        floor: Some(floor / 1000.0),
+        note: format!(
+            "v1model, {prefixes} prefixes of /16 to /28, {NEXT_HOPS} next hops, checksum verified and updated, {FRAMES} different \
+             frames in turn; floor: the same frames copied once"
+        ),
+    }])
+}
+
+/// A router at work.
+pub struct Routing {
+    /// With its entries.
+    pub switch: Switch,
+    /// What it routes, with the port that each comes from.
+    pub frames: Vec<(u32, Vec<u8>)>,
+    prefixes: usize,
+}
+
+/// The router and its frames.
+pub fn routing() -> Result<Routing> {
     let mut numbers = Numbers(1);
     let mut switch = switch(include_str!("p4/router.p4"))?;
     let mut destinations = Vec::new();
@@ -66,22 +100,11 @@ pub fn run() -> Result<Vec<Row>> {
         .collect();
     let sent = pass(&mut switch, &frames);
     ensure!(sent == FRAMES as u64, "{sent} of {FRAMES} frames routed");
-    let ns = median_ns(41, FRAMES as u64, || {
-        pass(&mut switch, &frames);
-    });
-    let floor = median_ns(41, FRAMES as u64, || copy(&frames));
-    Ok(vec![Row {
-        name: "router_cpu",
-        value: Some(ns / 1000.0),
-        unit: "us/packet",
-        reach: Reach::AtMost(0.25),
-        floor: Some(floor / 1000.0),
-        note: format!(
-            "v1model, {} prefixes of /16 to /28, {NEXT_HOPS} next hops, checksum verified and updated, {FRAMES} different \
-             frames in turn; floor: the same frames copied once",
-            destinations.len()
-        ),
-    }])
+    Ok(Routing {
+        switch,
+        frames,
+        prefixes: destinations.len(),
+    })
 }
 
 /// The least that forwarding is: each frame once from one buffer to another.
