@@ -3,7 +3,8 @@
 //! An id is a prefix (8 bits, the kind of object) and a hash of the fully qualified name (24 bits). Where hashes collide the next
 //! free number is taken; names are numbered in sorted order, so the outcome does not depend on anything else.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of an object: P4Runtime's `P4Ids.Prefix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

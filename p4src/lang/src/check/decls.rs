@@ -8,7 +8,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::limits::LIMITS;
 use crate::source::Span;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// A struct, header or union as declared.

@@ -8,8 +8,8 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::limits::LIMITS;
 use crate::source::Span;
+use hashbrown::HashMap;
 use num_traits::ToPrimitive;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {

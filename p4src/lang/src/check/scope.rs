@@ -8,7 +8,7 @@ use crate::ast::Ident;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// A declared name.
 #[derive(Clone)]

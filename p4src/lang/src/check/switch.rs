@@ -8,7 +8,7 @@ use crate::ast::{self, ExprKind, SwitchLabel};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{self, Const};
 use crate::source::Span;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 impl<'a> Checker<'a, '_> {
     pub(crate) fn switch(&mut self, expr: &'a ast::Expr, cases: &'a [ast::SwitchCase], span: Span) {

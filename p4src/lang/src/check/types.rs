@@ -4,8 +4,8 @@
 use crate::ast::StructKind;
 use crate::ir;
 use crate::limits::LIMITS;
+use hashbrown::HashMap;
 use num_bigint::BigUint;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// A type. `Poison` stands for a type that has been complained about; it agrees with every other.

@@ -6,7 +6,7 @@ use super::types::Ty;
 use super::value::Place;
 use crate::ir;
 use crate::source::Span;
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Which unit.

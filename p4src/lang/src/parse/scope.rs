@@ -1,6 +1,6 @@
 //! What a name means where it stands, as far as the grammar asks: a type, or not.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// A type, or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::tokens::{HideSet, Kind, Token, render, tokens};
 use crate::limits::LIMITS;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// A definition.

@@ -19,8 +19,9 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::limits::LIMITS;
 use crate::source::{Expansion, SourceMap, Span};
 use directives::Conditional;
+use hashbrown::HashMap;
 use macros::{CallSite, Macros};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use tokens::{Kind, Token};
 
 /// What is set from outside.
