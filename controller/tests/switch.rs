@@ -8,8 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::*;
-
-const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
+use test_support::namespace::{in_namespace, veth};
 
 /// Sends what comes to port 1 back if the table says so; an undefined value decides that, and a register counts.
 const PROGRAM: &str = "
@@ -57,40 +56,13 @@ impl Drop for Running {
     }
 }
 
-fn command(line: &str) {
-    let mut words = line.split_whitespace();
-    let status = Command::new(words.next().unwrap()).args(words).status();
-    assert!(status.unwrap().success(), "{line}");
-}
-
 #[test]
 fn a_packet_is_explained_and_warnings_are_seen() {
     let test = "a_packet_is_explained_and_warnings_are_seen";
-    if !has_namespaces(test) || !has_program(test, "ip") {
+    if !in_namespace(test) {
         return;
     }
-    if std::env::var_os(INSIDE).is_none() {
-        let inside = Command::new("unshare")
-            .arg("-rn")
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
-            .env(INSIDE, "1")
-            .output()
-            .unwrap();
-        let out = String::from_utf8_lossy(&inside.stdout);
-        let err = String::from_utf8_lossy(&inside.stderr);
-        assert!(
-            inside.status.success() && out.contains("1 passed"),
-            "{out}{err}"
-        );
-        return;
-    }
-    command("ip link add s1 type veth peer name h1");
-    for name in ["s1", "h1"] {
-        // Nothing else speaks on them.
-        std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1").unwrap();
-        command(&format!("ip link set {name} up"));
-    }
+    veth("s1", "h1");
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("back.p4"), PROGRAM).unwrap();
     let line =
@@ -148,7 +120,9 @@ fn a_packet_is_explained_and_warnings_are_seen() {
     assert_eq!(undefined["line"], line_of("never_set == 7"));
     assert_eq!(of("transmit").unwrap()["port"], 1);
 
-    command(&format!("kill -TERM {}", switch.0.id()));
+    let pid = switch.0.id().to_string();
+    let ended = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(ended.unwrap().success());
     assert_eq!(switch.0.wait().unwrap().code(), Some(PASSED));
     let mut said = String::new();
     let mut stderr = switch.0.stderr.take().unwrap();

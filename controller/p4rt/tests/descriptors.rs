@@ -12,7 +12,8 @@ fn the_same_as_pypi_p4runtime() {
         .args(["-c", "import p4.v1.p4runtime_pb2, google.rpc.code_pb2"])
         .output();
     if !importable.is_ok_and(|output| output.status.success()) {
-        skip(&format!("`{python}` has no package `p4runtime`"));
+        let missing = format!("`{python}` has no package `p4runtime`");
+        test_support::skip("the_same_as_pypi_p4runtime", &missing);
         return;
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/descriptors.py");
@@ -36,15 +37,4 @@ fn the_same_as_pypi_p4runtime() {
     );
     assert!(output.status.success(), "{out}{err}");
     assert!(out.contains("6 files agree"), "{out}{err}");
-}
-
-/// Notes, in the test command's summary, that this was not tested.
-fn skip(missing: &str) {
-    let line = format!("SKIPPED the_same_as_pypi_p4runtime: {missing}");
-    println!("{line}");
-    if let Some(path) = std::env::var_os("WEIR_TEST_SKIPS")
-        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
-    {
-        let _ = writeln!(file, "{line}");
-    }
 }

@@ -1,9 +1,11 @@
 //! Runs the real binary, and names what is skipped.
-#![allow(dead_code)]
+// Not every test file uses everything.
+#![allow(dead_code, unused_imports)]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+pub use test_support::{has_program, skip};
 
 /// Exit codes of `weir`.
 pub const PASSED: i32 = 0;
@@ -59,16 +61,6 @@ impl Finished {
     }
 }
 
-/// Notes, in the test command's summary, that something was not tested.
-pub fn skip(test: &str, missing: &str) {
-    println!("SKIPPED {test}: {missing}");
-    if let Some(path) = std::env::var_os("WEIR_TEST_SKIPS")
-        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
-    {
-        let _ = writeln!(file, "SKIPPED {test}: {missing}");
-    }
-}
-
 /// Whether this machine lets us make namespaces; if not, the test is skipped by name.
 pub fn has_namespaces(test: &str) -> bool {
     let allowed = Command::new("unshare")
@@ -86,17 +78,6 @@ pub fn has_namespaces(test: &str) -> bool {
         skip(test, "user, network and PID namespaces");
     }
     allowed
-}
-
-/// Whether a program is on the PATH; if not, the test is skipped by name.
-pub fn has_program(test: &str, program: &str) -> bool {
-    let found = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-    });
-    if !found {
-        skip(test, program);
-    }
-    found
 }
 
 /// A file of the repository.

@@ -5,18 +5,10 @@
 mod p4runtime;
 
 use std::path::Path;
+use test_support::corpus;
 
 #[test]
 fn kept_calls_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/p4runtime");
-    let mut paths: Vec<_> = std::fs::read_dir(folder)
-        .expect("a folder of inputs")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    paths.sort();
-    assert!(!paths.is_empty());
-    for path in paths {
-        println!("{}", path.display());
-        p4runtime::run(&std::fs::read(&path).expect("readable"));
-    }
+    corpus::replay(&folder, p4runtime::run);
 }

@@ -16,6 +16,7 @@ use softswitch::ports::PortIo;
 use softswitch::ports::memory::{MemoryLink, link};
 use std::sync::Arc;
 use std::time::Duration;
+pub use test_support::skip;
 
 pub const DEVICE: u64 = 7;
 pub const CPU_PORT: u32 = 510;
@@ -94,15 +95,4 @@ pub async fn primary(instance: &Instance) -> (Client, Events) {
         .await
         .unwrap();
     (client, events)
-}
-
-/// Notes, in the test command's summary, that something was not tested.
-pub fn skip(test: &str, missing: &str) {
-    use std::io::Write as _;
-    println!("SKIPPED {test}: {missing}");
-    if let Some(path) = std::env::var_os("WEIR_TEST_SKIPS")
-        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
-    {
-        let _ = writeln!(file, "SKIPPED {test}: {missing}");
-    }
 }

@@ -1,0 +1,69 @@
+//! Interfaces of a test's own: the test runs itself again under `unshare`, in a user and network namespace that goes with the
+//! process, and its links with it.
+
+use crate::skip;
+use std::process::Command;
+
+const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
+
+/// Whether this is inside. If not, runs the named test of this binary inside, and holds that it passes there; where `unshare`,
+/// `ip` or unprivileged namespaces are missing it is skipped by name.
+///
+/// # Panics
+/// If the test fails inside.
+pub fn in_namespace(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let possible = Command::new("unshare").args(["-rn", "ip", "link"]).output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        skip(test, "needs unshare, ip and unprivileged namespaces");
+        return false;
+    }
+    let this = std::env::current_exe().expect("the test's own binary");
+    let output = Command::new("unshare")
+        .arg("-rn")
+        .arg(this)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .expect("unshare starts");
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && out.contains("1 passed"),
+        "{out}{err}"
+    );
+    false
+}
+
+/// Runs `ip`.
+///
+/// # Panics
+/// If it fails.
+pub fn ip(arguments: &str) {
+    let output = Command::new("ip")
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("ip starts");
+    assert!(
+        output.status.success(),
+        "ip {arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A pair of interfaces, both up, for frames of up to 9,216 bytes.
+///
+/// # Panics
+/// If there cannot be one.
+pub fn veth(one: &str, other: &str) {
+    ip(&format!(
+        "link add {one} mtu 9216 type veth peer name {other} mtu 9216"
+    ));
+    for name in [one, other] {
+        // Nothing but the test speaks on these links.
+        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+        ip(&format!("link set {name} up"));
+    }
+}
