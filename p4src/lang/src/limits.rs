@@ -51,6 +51,9 @@ pub struct Limits {
     pub integer_bits: u64,
     /// Scalars that one `==` compares: it becomes a comparison for each.
     pub compared_fields: usize,
+    /// Parts that `==`, default values and names of constants of composite types are written out to, over all: each may be
+    /// as long as its type is large. A place counts with each step of its path.
+    pub parts: usize,
     /// Diagnostics shown of each severity; the others are counted.
     pub diagnostics: usize,
 }
@@ -79,5 +82,6 @@ pub const LIMITS: Limits = Limits {
     stack: 65_536,
     integer_bits: 1 << 16,
     compared_fields: 4096,
+    parts: 1 << 20,
     diagnostics: 100,
 };

@@ -1,112 +1,40 @@
 //! Hostile programs, one for each limit: an error within a second of processor time, in bounded memory, on a small stack.
-#![allow(unsafe_code)] // A counting allocator.
-#![allow(clippy::disallowed_methods)] // The crate is pure; its tests read clocks.
 
-use nix::time::{ClockId, clock_gettime};
 use p4lang::{Files, Options, compile};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fmt::Write;
-
-/// Processor time of one compilation, in seconds. Dev builds are held to it, too.
-const SECONDS: f64 = 1.0;
-/// Memory of one compilation, in MiB.
-const MEMORY: usize = 256;
-/// As a test's thread has, and one of tokio's.
-const STACK: usize = 2 << 20;
-
-thread_local! {
-    /// Bytes that this thread has allocated and not freed, and the most of it.
-    static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-}
-
-struct Counting;
-
-fn count(bytes: isize) {
-    // A thread that ends has no cell any more.
-    let _ = LIVE.try_with(|live| {
-        let now = live.get().0 + bytes;
-        live.set((now, live.get().1.max(now)));
-    });
-}
-
-// SAFETY: everything is the system allocator's; the count beside it allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller keeps to alloc's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller keeps to dealloc's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use test_support::cost::{self, Cost};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: cost::Counting = cost::Counting;
 
-/// What compiling costs, and what it says.
-struct Cost {
-    seconds: f64,
-    peak: usize,
-    errors: Vec<String>,
-}
-
-fn cost(files: Files) -> Cost {
-    let run = move || {
-        let clock = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
-        let (before, from) = (LIVE.get().0, clock());
-        LIVE.set((before, before));
-        let errors = match compile(&files, "a.p4", &Options::default()) {
-            Ok(_) => Vec::new(),
-            Err(errors) => errors.short().lines().map(str::to_owned).collect(),
-        };
-        let to = clock();
-        let spent = std::time::Duration::from(to) - std::time::Duration::from(from);
-        Cost {
-            seconds: spent.as_secs_f64(),
-            peak: (LIVE.get().1 - before).max(0) as usize,
-            errors,
-        }
-    };
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);
-    thread.expect("a thread").join().expect("no panic")
+/// What compiling says, and what it costs.
+fn compiled(files: Files) -> (Vec<String>, Cost) {
+    cost::of(move || match compile(&files, "a.p4", &Options::default()) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.short().lines().map(str::to_owned).collect(),
+    })
 }
 
 /// Refused with this message, and cheaply.
 #[track_caller]
 fn refused(files: Files, message: &str) {
-    let cost = cost(files);
-    println!(
-        "{:.3} s {:6} KiB  {}",
-        cost.seconds,
-        cost.peak >> 10,
-        cost.errors.first().map_or("", |e| e)
-    );
+    let (errors, cost) = compiled(files);
+    println!("{cost}  {}", errors.first().map_or("", |e| e));
     assert!(
-        cost.errors.iter().any(|e| e.contains(message)),
+        errors.iter().any(|e| e.contains(message)),
         "no `{message}` in {:?}",
-        &cost.errors[..cost.errors.len().min(5)]
+        &errors[..errors.len().min(5)]
     );
-    cheap(&cost);
-}
-
-#[track_caller]
-fn cheap(cost: &Cost) {
-    assert!(cost.seconds < SECONDS, "{} s", cost.seconds);
-    assert!(cost.peak < MEMORY << 20, "{} MiB", cost.peak >> 20);
+    cost.assert_small();
 }
 
 /// Compiled, and cheaply.
 #[track_caller]
 fn accepted(files: Files) {
-    let cost = cost(files);
-    println!("{:.3} s {:6} KiB  accepted", cost.seconds, cost.peak >> 10);
-    assert!(cost.errors.is_empty(), "{:?}", cost.errors);
-    cheap(&cost);
+    let (errors, cost) = compiled(files);
+    println!("{cost}  accepted");
+    assert!(errors.is_empty(), "{errors:?}");
+    cost.assert_small();
 }
 
 fn one(text: impl Into<String>) -> Files {
@@ -296,6 +224,44 @@ fn comparisons_of_large_headers() {
     refused(compared(5000), "too many fields to compare: more than 4096");
 }
 
+/// What is said of too many parts.
+const PARTS: &str = "comparisons, default values and constants have more than 1048576 parts in all";
+
+#[test]
+fn many_comparisons_of_large_headers() {
+    let fields = lines(1000, line!("bit<8> f{n};"));
+    let decls = format!("header big_t {{ {fields} }} struct outer_t {{ big_t a; big_t b; }}");
+    let compared = |n: usize| {
+        let statements = "if (a == b) { c = 1; }\n".repeat(n);
+        program(&decls, "outer_t a; outer_t b; bit<8> c;", &statements)
+    };
+    accepted(compared(60));
+    refused(compared(2000), PARTS);
+    let deep = (1..100).fold("struct d0_t { big_t v; }\n".to_owned(), |text, n| {
+        text + &format!("struct d{n}_t {{ d{m}_t v; }}\n", m = n - 1)
+    });
+    let statements = "if (a == b) { c = 1; }\n".repeat(100);
+    let locals = "d99_t a; d99_t b; bit<8> c;";
+    refused(program(&(decls + &deep), locals, &statements), PARTS);
+}
+
+#[test]
+fn constants_and_defaults_of_large_structs() {
+    let fields = lines(4000, line!("bit<8> f{n};"));
+    let values = vec!["1"; 4000].join(", ");
+    let decls = format!("struct big_t {{ {fields} }} const big_t K = {{ {values} }};");
+    let many = |statement: &str, n: usize| program(&decls, "big_t v;", &statement.repeat(n));
+    for statement in [
+        "v = {...};\n",
+        "v = K;\n",
+        "v.f1 = K.f7;\n",
+        "v = (big_t) {...};\n",
+    ] {
+        accepted(many(statement, 200));
+        refused(many(statement, 3000), PARTS);
+    }
+}
+
 #[test]
 fn large_constants() {
     refused(
@@ -394,14 +360,9 @@ fn tables() {
         format!("const entries = {{ {entries} }}")
     };
     accepted(table("1024", &entries(2000)));
-    let cost = cost(table("1024", &entries(60_000)));
-    println!(
-        "{} s, {} KiB, {:?}",
-        cost.seconds,
-        cost.peak >> 10,
-        cost.errors
-    );
-    cheap(&cost);
+    let (errors, cost) = compiled(table("1024", &entries(60_000)));
+    println!("{cost}  {errors:?}");
+    cost.assert_small();
     let ranges = program(
         "",
         "action a() { } table t { key = { meta.b: range; } actions = { a; } const entries = { 0 .. 0xffffffff: a(); 1 .. 0xfffffffe: a(); } }",

@@ -143,6 +143,9 @@ impl<'a> Checker<'a, '_> {
 
     /// `{ … }` → struct, header, tuple, stack, list.
     fn list_as(&mut self, list: &ListVal<'a>, ty: &Ty, span: Span) -> Option<Expr> {
+        if list.rest && !self.write_out(1, span) {
+            return None;
+        }
         let bare = self.types.strip_new(ty).clone();
         match &bare {
             Ty::Struct(i) => {
@@ -353,6 +356,9 @@ impl<'a> Checker<'a, '_> {
 
     /// The default value of a type (P4_16 1.2.5, section 7.3).
     pub(crate) fn default_value(&mut self, ty: &Ty, span: Span) -> Option<Expr> {
+        if !self.write_out(1, span) {
+            return None;
+        }
         let lowered = self.types.ir(ty);
         let bare = self.types.strip_new(ty).clone();
         Some(match &bare {
@@ -389,6 +395,9 @@ impl<'a> Checker<'a, '_> {
             }
             Ty::Stack(elem, n) => {
                 let part = self.default_value(elem, span)?;
+                if !self.write_out(*n as usize, span) {
+                    return None;
+                }
                 let parts = vec![self.element_value(elem, part); *n as usize];
                 Expr {
                     kind: ExprKind::Tuple(parts),

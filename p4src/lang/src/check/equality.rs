@@ -86,6 +86,9 @@ impl<'a> Checker<'a, '_> {
             self.err(Code::Limit, span, message);
             return None;
         }
+        if !self.write_out(steps(&a) + steps(&b), span) {
+            return None;
+        }
         let bare = self.types.strip_new(ty).clone();
         match &bare {
             Ty::Bit(_)
@@ -204,6 +207,14 @@ impl<'a> Checker<'a, '_> {
             }
             _ => e.clone(),
         }
+    }
+}
+
+/// What a value takes, written out.
+fn steps(e: &Expr) -> usize {
+    match &e.kind {
+        ExprKind::Read(lv) => 1 + lv.path.len(),
+        _ => 1,
     }
 }
 

@@ -139,6 +139,8 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) seen_actions: HashSet<u32>,
     pub(crate) depth: u32,
     pub(crate) work: u64,
+    /// What has been written out to parts.
+    pub(crate) parts: usize,
     /// Result is thrown away; constructor parameters have made-up values.
     pub(crate) dry: bool,
 }
@@ -178,6 +180,7 @@ impl<'a, 's> Checker<'a, 's> {
             seen_actions: HashSet::new(),
             depth: 0,
             work: 0,
+            parts: 0,
             dry: false,
         }
     }
@@ -385,6 +388,26 @@ impl<'a, 's> Checker<'a, 's> {
 
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
+    }
+
+    /// Counts parts that something is written out to; `false` where they are too many over all, with an error the first time.
+    pub(crate) fn write_out(&mut self, parts: usize, span: Span) -> bool {
+        let was_full = self.parts > LIMITS.parts;
+        self.parts = self.parts.saturating_add(parts);
+        if self.parts <= LIMITS.parts {
+            return true;
+        }
+        if was_full {
+            return false;
+        }
+        let message = format!(
+            "comparisons, default values and constants have more than {} parts in all",
+            LIMITS.parts
+        );
+        self.push(Diagnostic::error(Code::Limit, span, message).hint(
+            "`==` compares field by field, and a constant is written out wherever it is named",
+        ));
+        false
     }
 
     /// Whether there is room for another instance of the `made` of its kind; else an error.

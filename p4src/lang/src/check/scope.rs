@@ -61,23 +61,37 @@ impl<'a> Checker<'a, '_> {
 
     /// Finds a name without complaint.
     pub(crate) fn find(&self, name: &str, at: Span, absolute: bool) -> Option<Val<'a>> {
+        self.named(name, at, absolute).cloned()
+    }
+
+    fn named(&self, name: &str, at: Span, absolute: bool) -> Option<&Val<'a>> {
         if !absolute {
             for scope in self.unit.scopes.iter().rev() {
                 if let Some(entry) = scope.get(name) {
-                    return Some(entry.val.clone());
+                    return Some(&entry.val);
                 }
             }
         }
-        self.globals
-            .get(name)
-            .filter(|e| e.from <= at.start)
-            .map(|e| e.val.clone())
+        let global = self.globals.get(name).filter(|e| e.from <= at.start);
+        global.map(|e| &e.val)
     }
 
     /// Finds a name, or says what is wrong.
     pub(crate) fn lookup(&mut self, name: &Ident, absolute: bool) -> Val<'a> {
-        if let Some(val) = self.find(&name.name, name.span, absolute) {
-            return val;
+        if let Some(val) = self.named(&name.name, name.span, absolute) {
+            let written_out = match val {
+                Val::Expr(_, e) => parts(e),
+                Val::List(list) => list.items.len(),
+                _ => 0,
+            };
+            if written_out == 0 {
+                return val.clone();
+            }
+            if !self.write_out(written_out, name.span) {
+                return Val::Poison;
+            }
+            let val = self.find(&name.name, name.span, absolute);
+            return val.unwrap_or(Val::Poison);
         }
         let text = &name.name;
         if self.match_kinds.contains(text.as_str()) {
@@ -116,6 +130,14 @@ impl<'a> Checker<'a, '_> {
         }
         self.push(d);
         Val::Poison
+    }
+}
+
+/// Scalars of a composite value.
+fn parts(e: &ir::Expr) -> usize {
+    match &e.kind {
+        ir::ExprKind::Tuple(items) => items.iter().map(|item| parts(item).max(1)).sum(),
+        _ => 0,
     }
 }
 

@@ -269,6 +269,9 @@ impl Preprocessor<'_, '_> {
         }
         match self.find(&target.0, target.1) {
             Ok((path, _)) if self.once.contains(&path) => self.end_directive(cursor, raw),
+            Ok((path, text)) if !self.has_room(&shortened(&path), &text, shown) => {
+                self.end_directive(cursor, raw);
+            }
             Ok((path, text)) => {
                 self.file(&path, &text);
                 cursor.line = cursor.line.saturating_add(raw.matches('\n').count() as u32);

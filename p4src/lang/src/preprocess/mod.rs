@@ -66,7 +66,11 @@ pub fn preprocess(
         }
     }
     match loader.load(&path) {
-        Some(text) => pre.file(&path, &text),
+        Some(text) => {
+            if pre.has_room(&path, &text, "") {
+                pre.file(&path, &text);
+            }
+        }
         None => {
             let message = match loader.why_not(&path) {
                 Some(why) => format!("cannot read `{path}`: {why}"),
@@ -131,16 +135,21 @@ impl<'t> Cursor<'t> {
 }
 
 impl Preprocessor<'_, '_> {
+    /// Counts a file that is to be read; if that is too much, `shown`, what asks for it, has the fault.
+    fn has_room(&mut self, path: &str, text: &str, shown: &str) -> bool {
+        self.bytes_read += text.len();
+        let fits = self.bytes_read <= LIMITS.source_bytes;
+        if !fits {
+            let most = LIMITS.source_bytes >> 20;
+            let message = format!("with `{path}` there are more than {most} MiB of source");
+            self.fault(Code::Limit, shown, message);
+            self.stopped = true;
+        }
+        fits
+    }
+
     /// One file, from its first line; ends at a line's start.
     fn file(&mut self, path: &str, text: &str) {
-        self.bytes_read += text.len();
-        if self.bytes_read > LIMITS.source_bytes {
-            self.stop(format!(
-                "more than {} MiB of source",
-                LIMITS.source_bytes >> 20
-            ));
-            return;
-        }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let file = self.file_index(path);
         self.stack.push(path.to_owned());
