@@ -17,6 +17,8 @@ pub struct Limits {
     pub tables: usize,
     /// Slots of variables, of 8 bytes: each worker has a frame of as many.
     pub slots: u32,
+    /// Slots of values that go to or come from bytes (headers, what is hashed, digests, elements of registers), counted at each place.
+    pub moved_slots: u32,
     /// Different constants, in words of 8 bytes.
     pub constants: u32,
     /// Instructions: calls are inlined, so that functions that call the one before twice double.
@@ -32,6 +34,7 @@ pub const LIMITS: Limits = Limits {
     members: 1 << 20,
     tables: 4096,
     slots: 1 << 20,
+    moved_slots: 1 << 20,
     constants: 1 << 14,
     instructions: 1 << 20,
     digest_fields: 1 << 20,

@@ -5,9 +5,11 @@
 
 use super::{Compiler, Result};
 use crate::exec::alu::{MAX_BITS, limbs};
+use crate::limits::LIMITS;
 use crate::op::{Field, Layout, Slot};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Expr, ExprKind, Type, TypeId};
+use std::rc::Rc;
 
 /// Slots of a struct's fields.
 #[derive(Debug, Clone)]
@@ -57,9 +59,9 @@ impl Compiler<'_> {
         Ok(self.offsets(id)?.fields[field as usize])
     }
 
-    fn offsets(&mut self, id: TypeId) -> Result<Offsets> {
+    fn offsets(&mut self, id: TypeId) -> Result<Rc<Offsets>> {
         if let Some(offsets) = &self.offsets[id.index()] {
-            return Ok(offsets.clone());
+            return Ok(Rc::clone(offsets));
         }
         let program = self.program;
         let ty = &program.types[id.index()];
@@ -76,7 +78,8 @@ impl Compiler<'_> {
             offsets.size += u32::from(super::tna::own_validity(program, ty, field));
             offsets.headers |= self.holds_headers(&field.ty);
         }
-        self.offsets[id.index()] = Some(offsets.clone());
+        let offsets = Rc::new(offsets);
+        self.offsets[id.index()] = Some(Rc::clone(&offsets));
         Ok(offsets)
     }
 
@@ -108,8 +111,9 @@ impl Compiler<'_> {
 
     /// The packet layout of a type, as an index into the code's.
     pub(super) fn layout(&mut self, ty: &Type) -> Result<u32> {
-        if let Some(i) = self.layouts.get(ty) {
-            return Ok(*i);
+        if let Some(&i) = self.layouts.get(ty) {
+            self.count_moved(self.code.layouts[i as usize].slots)?;
+            return Ok(i);
         }
         let mut layout = Layout {
             header: self.is_header(ty),
@@ -172,6 +176,7 @@ impl Compiler<'_> {
                 if layout.varbit.is_some() {
                     return self.unsupported("two varbit fields in one value");
                 }
+                self.count_moved(w.div_ceil(64))?;
                 layout.varbit = Some(layout.fields.len());
                 layout.fields.push(Field {
                     slot,
@@ -206,12 +211,28 @@ impl Compiler<'_> {
             }
             _ => return self.unsupported("a value of this type as a sequence of bits"),
         };
+        self.add_field(slot, width, layout)
+    }
+
+    /// Appends a field to a layout.
+    pub(super) fn add_field(&mut self, slot: Slot, width: u32, layout: &mut Layout) -> Result<()> {
+        self.count_moved(width.div_ceil(64).max(1))?;
         layout.fields.push(Field {
             slot,
             offset: layout.bits,
             width,
         });
         layout.bits += width;
+        Ok(())
+    }
+
+    /// Work and memory of compiling are in proportion to what is counted here.
+    fn count_moved(&mut self, slots: u32) -> Result<()> {
+        self.moved_slots = self.moved_slots.saturating_add(slots);
+        if self.moved_slots > LIMITS.moved_slots {
+            let what = "slots of 64 bits in all that is extracted, emitted, hashed, digested or kept in registers";
+            return self.too_large(format!("more than {} {what}", LIMITS.moved_slots));
+        }
         Ok(())
     }
 

@@ -36,6 +36,7 @@ use hashbrown::{HashMap, HashSet};
 pub use objects::Object;
 use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};
 use p4lang::source::Span;
+use std::rc::Rc;
 
 /// Constants live in the first slots.
 const CONSTANT_SLOTS: u32 = LIMITS.constants;
@@ -85,7 +86,7 @@ pub struct Compiler<'p> {
     dead: Vec<(Target, Slot)>,
     single: HashMap<u64, Slot>,
     layouts: HashMap<Type, u32>,
-    offsets: Vec<Option<layout::Offsets>>,
+    offsets: Vec<Option<Rc<layout::Offsets>>>,
     tables: HashMap<(ControlId, u32), u32>,
     value_sets: HashMap<String, u32>,
     direct: HashMap<ExternId, u32>,
@@ -100,6 +101,8 @@ pub struct Compiler<'p> {
     trace: bool,
     /// Where the code has them.
     marks: HashMap<Mark, u32>,
+    /// Slots that go to or come from bytes so far.
+    moved_slots: u32,
     /// Bytes that the cells of extern objects take so far.
     cells_bytes: u64,
     seed: u64,
@@ -160,6 +163,7 @@ impl<'p> Compiler<'p> {
             max_steps: 0,
             trace,
             marks: HashMap::new(),
+            moved_slots: 0,
             cells_bytes: 0,
             seed,
             random: None,

@@ -1,7 +1,7 @@
 //! Values that a control plane sees whole: elements of registers, digest messages.
 
 use super::{Compiler, Result};
-use crate::op::{Field, Layout};
+use crate::op::Layout;
 use p4lang::ast::StructKind;
 use p4lang::ir::Type;
 
@@ -20,12 +20,7 @@ impl Compiler<'_> {
         match ty {
             Type::Struct(id) if self.kind(*id) != StructKind::Union => {
                 if self.is_header(ty) {
-                    layout.fields.push(Field {
-                        slot,
-                        offset: layout.bits,
-                        width: 1,
-                    });
-                    layout.bits += 1;
+                    self.add_field(slot, 1, layout)?;
                 }
                 let program = self.program;
                 for (i, field) in program.types[id.index()].fields.iter().enumerate() {
