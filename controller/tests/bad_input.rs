@@ -456,6 +456,104 @@ fn p4_errors_of_a_folder_given_to_run_have_their_place() {
     assert_eq!(files(folder.path()), ["p4", "s.yaml"]);
 }
 
+#[test]
+fn sources_that_are_too_large() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let line = format!("// {}\n", "x".repeat(1020));
+    file("big.p4", &line.repeat(17 << 10));
+    file("half.p4", &line.repeat(9 << 10));
+    file("includes.p4", "// It\n#include \"big.p4\"\n");
+    file("twice.p4", "#include \"half.p4\"\n#include \"half.p4\"\n");
+    file("s.yaml", GOOD);
+    file("big.yaml", &format!("# {line}").repeat(17 << 10));
+    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
+    file("p4/common/forward.p4", &line.repeat(17 << 10));
+    let unreadable = "cannot read `big.p4`: it has more than 16 MiB\n";
+    for (args, said, place) in [
+        (
+            &["p4", "check", "big.p4"][..],
+            unreadable,
+            " --> big.p4:1:1\n",
+        ),
+        (
+            &["switch", "big.p4", "-i", "1@no-such-link"],
+            unreadable,
+            " --> big.p4:1:1\n",
+        ),
+        (
+            &["p4", "check", "includes.p4"],
+            unreadable,
+            " --> includes.p4:2:1\n",
+        ),
+        (
+            &["switch", "includes.p4", "-i", "1@no-such-link"],
+            unreadable,
+            " --> includes.p4:2:1\n",
+        ),
+        (
+            &["p4", "check", "twice.p4"],
+            "with `half.p4` there are more than 16 MiB of source\n",
+            " --> twice.p4:2:1\n",
+        ),
+        (
+            &["p4", "fmt", "big.p4"],
+            "weir: cannot read big.p4: it has more than 16 MiB\n",
+            "",
+        ),
+        // It has no end.
+        (
+            &["p4", "check", "/dev/zero"],
+            "cannot read `/dev/zero`: it has more than 16 MiB\n",
+            "",
+        ),
+        (
+            &["validate", "big.yaml"],
+            "weir: cannot read big.yaml: it has more than 16 MiB\n",
+            "",
+        ),
+        (
+            &["control", "big.yaml", "--switch", "sw=127.0.0.1:1"],
+            "weir: cannot read big.yaml: it has more than 16 MiB\n",
+            "",
+        ),
+        (
+            &[
+                "control",
+                "s.yaml",
+                "--switch",
+                "sw=127.0.0.1:1",
+                "--p4src",
+                "p4",
+            ],
+            "weir: cannot read p4/common/forward.p4: it has more than 16 MiB\n",
+            "",
+        ),
+    ] {
+        let finished = Watched::weir(folder.path(), args).run();
+        finished.expect_code(ERROR);
+        let err = &finished.stderr;
+        assert!(err.contains(said) && err.contains(place), "{args:?}: {err}");
+        assert!(finished.stdout.is_empty(), "{args:?}: {}", finished.stdout);
+    }
+}
+
+#[test]
+fn a_program_that_a_switch_cannot_read_is_not_called_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.p4"), b"header h_t { \xff }").unwrap();
+    std::fs::create_dir(folder.path().join("folder.p4")).unwrap();
+    for (file, why) in [
+        ("bad.p4", "it is not text in UTF-8"),
+        ("folder.p4", "Is a directory"),
+    ] {
+        let finished = Watched::weir(folder.path(), &["switch", file]).run();
+        finished.expect_code(ERROR);
+        let said = format!("cannot read `{file}`: {why}");
+        assert!(finished.stderr.contains(&said), "{}", finished.stderr);
+    }
+}
+
 /// A switch of the good scenario, its ports a and s two cables in memory.
 struct Wired {
     process: Child,

@@ -1,8 +1,10 @@
 //! `weir p4 fmt`
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+
+use softswitch::disk;
 
 use super::{ERROR, FAILED, fail, print};
 use crate::cli::P4Fmt;
@@ -32,7 +34,7 @@ fn one(file: &Path, check: bool) -> Result<bool, ()> {
     let cannot = |what: &str, error: std::io::Error| {
         fail(format_args!("cannot {what} {}: {error}", file.display()));
     };
-    let bytes = std::fs::read(file).map_err(|error| cannot("read", error))?;
+    let bytes = disk::bytes(file).map_err(|error| cannot("read", error))?;
     let name = file.display().to_string();
     let (before, after) = formatted(&name, bytes)?;
     if before == after {
@@ -47,11 +49,9 @@ fn one(file: &Path, check: bool) -> Result<bool, ()> {
 
 /// The standard input, laid out on the standard output.
 fn input(check: bool) -> Result<bool, ()> {
-    let mut bytes = Vec::new();
-    if let Err(error) = std::io::stdin().read_to_end(&mut bytes) {
+    let bytes = disk::all_of(std::io::stdin()).map_err(|error| {
         fail(format_args!("cannot read the standard input: {error}"));
-        return Err(());
-    }
+    })?;
     let name = "<stdin>";
     let (before, after) = formatted(name, bytes)?;
     match check {

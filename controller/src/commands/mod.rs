@@ -30,10 +30,15 @@ pub fn fail(message: impl std::fmt::Display) -> ExitCode {
     ExitCode::from(ERROR)
 }
 
-/// The text of a scenario file.
+/// The text of a scenario or program.
 fn read(path: &Path) -> Result<String, ExitCode> {
-    std::fs::read_to_string(path)
-        .map_err(|error| fail(format_args!("cannot read {}: {error}", path.display())))
+    softswitch::disk::bytes(path)
+        .and_then(|bytes| std::io::read_to_string(&bytes[..]))
+        .map_err(|error| cannot_read(path, &error))
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> ExitCode {
+    fail(format_args!("cannot read {}: {error}", path.display()))
 }
 
 /// Reads and checks a scenario; shows what is wrong with it.

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use p4lang::diagnostics::Diagnostics;
 use p4lang::tofino;
 use serde_json::json;
+use softswitch::disk::Disk;
 use softswitch::once::Error;
 
-use super::{ERROR, FAILED, fail, print, print_bytes, print_json, read};
+use super::{ERROR, FAILED, cannot_read, fail, print, print_bytes, print_json};
 use crate::cli::{Chip, Color, Executor, MessageFormat, P4, P4File, P4Graph, P4Resources, P4Run};
 
 /// Looks at a P4 program.
@@ -41,13 +42,19 @@ fn graph(args: &P4Graph) -> Result<(), ExitCode> {
     }
 }
 
+/// A file of them may be larger than one of text.
+fn entries(path: &Path) -> Result<Vec<p4lang::runtime::TableEntry>, ExitCode> {
+    let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+    softswitch::once::entries(&text)
+        .map_err(|error| fail(format_args!("{}: {error}", path.display())))
+}
+
 /// Sends packets through the program.
 fn run(args: &P4Run) -> Result<(), ExitCode> {
     let compiled = compile(&args.source)?;
     let entries = match &args.entries {
         None => Vec::new(),
-        Some(path) => softswitch::once::entries(&read(path)?)
-            .map_err(|error| fail(format_args!("{}: {error}", path.display())))?,
+        Some(path) => entries(path)?,
     };
     let looks = args.trace.is_some() || args.poison.is_some();
     if args.executor == Executor::Both && looks {
@@ -94,30 +101,6 @@ fn run(args: &P4Run) -> Result<(), ExitCode> {
             "the switch cannot run {}\n{error}",
             args.source.file.display()
         ))),
-    }
-}
-
-/// Files on the disk.
-struct Disk;
-
-impl Disk {
-    fn read(path: &str) -> std::io::Result<Result<String, String>> {
-        std::fs::read(Path::new(path)).map(p4lang::source_text)
-    }
-}
-
-impl p4lang::Loader for Disk {
-    fn load(&self, path: &str) -> Option<String> {
-        Disk::read(path).ok()?.ok()
-    }
-
-    fn why_not(&self, path: &str) -> Option<String> {
-        match Disk::read(path) {
-            Ok(Ok(_)) => None,
-            Ok(Err(why)) => Some(why),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => Some(error.to_string()),
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
 use parser_gen::{Arch, Flow, GenerateError, Library, Note};
+use softswitch::disk::Disk;
 
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]
@@ -103,7 +104,7 @@ fn override_sources(
 ) -> Result<(), ProgramError> {
     for (path, text) in sources.iter_mut() {
         let file = folder.join(path);
-        match std::fs::read_to_string(&file) {
+        match Disk::read(&file) {
             Ok(own) => *text = own,
             // The generated file is ours, and a folder may change only some of the others.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {}

@@ -8,6 +8,7 @@
 mod carrier;
 pub mod cli;
 pub mod dataplane;
+pub mod disk;
 pub mod driver;
 pub mod instance;
 pub mod once;

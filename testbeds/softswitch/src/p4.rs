@@ -1,6 +1,7 @@
 //! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
 
 use crate::dataplane::{Dataplane, LoadError, Loader, Program};
+use crate::disk::Disk;
 use crate::trace::Form;
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
 use p4lang::{Compiled, Options};
@@ -39,8 +40,7 @@ impl P4Loader {
         path: &Path,
         options: &Options,
     ) -> Result<(Program, Vec<u8>), LoadError> {
-        let file = |path: &str| std::fs::read_to_string(path).ok();
-        let compiled = p4lang::compile(&file, &path.to_string_lossy(), options)
+        let compiled = p4lang::compile(&Disk, &path.to_string_lossy(), options)
             .map_err(|errors| LoadError(errors.to_string()))?;
         let output = std::io::stderr();
         // Nobody may be reading.
