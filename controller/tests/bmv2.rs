@@ -214,7 +214,7 @@ impl Drop for Running {
 
 fn piped(command: &mut Command) -> Running {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    Running(command.spawn().unwrap())
+    Running(command.stderr(Stdio::piped()).spawn().unwrap())
 }
 
 fn line(reader: &mut impl BufRead) -> String {
@@ -261,6 +261,25 @@ fn a_switch_that_runs_already_is_controlled() {
     assert_eq!(report["faults"][0]["id"], "lost");
     assert_eq!(report["faults"][0]["fired"], 0);
     assert!(control.0.wait().unwrap().success());
+    let mut said = String::new();
+    let mut errors = control.0.stderr.take().unwrap();
+    errors.read_to_string(&mut said).unwrap();
+    assert_eq!(said, format!("weir: connecting to sw at {address}\n"));
+}
+
+#[test]
+fn a_switch_that_does_not_answer_is_named_before_it_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = scenario(folder.path(), "drop");
+    let finished = run(
+        folder.path(),
+        &["control", &file, "--switch", "sw=127.0.0.1:1"],
+    );
+    finished.expect_code(ERROR);
+    assert_eq!(finished.stdout, "");
+    let mut lines = finished.stderr.lines();
+    assert_eq!(lines.next(), Some("weir: connecting to sw at 127.0.0.1:1"));
+    assert!(lines.next().is_some(), "why it failed");
 }
 
 #[test]

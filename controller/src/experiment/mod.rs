@@ -15,7 +15,7 @@ use scenario::model::{Effect, Scenario};
 use scenario::workload::{Training, Workload};
 use scenario::{Diagnostics, Plan};
 use serde::Serialize;
-use testbeds::bed::{self, Bed, BedError, Wiring};
+use testbeds::bed::{self, Bed, BedError, PortRecording, Wiring};
 use testbeds::capture::{Filter, Limits};
 use testbeds::net::Counters;
 
@@ -251,16 +251,7 @@ impl<'a> Stage<'a> {
             }
         }
         let recordings = self.bed.recordings()?;
-        let trace = Trace::new(&self.planned.plan, &recordings)?;
-        let aggregator = self.planned.aggregator();
-        let observations = trace.observe(&self.planned.scenario, &self.planned.plan, aggregator)?;
-        let flows = trace.flows(&self.planned.scenario, aggregator);
-        let faults = fault_results(self.planned, &fired, &observations);
-        Ok(Conclusion {
-            faults,
-            flows,
-            notes,
-        })
+        Ok(Conclusion::of(self.planned, &fired, &recordings, notes)?)
     }
 }
 
@@ -272,6 +263,25 @@ pub struct Conclusion {
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that could not be parsed as deep as the filters ask, by switch and reason.
     pub notes: BTreeMap<(String, String), u64>,
+}
+
+impl Conclusion {
+    /// From what the switches counted for each injection, and what was captured.
+    pub fn of(
+        planned: &Planned,
+        fired: &[u64],
+        recordings: &[PortRecording],
+        notes: BTreeMap<(String, String), u64>,
+    ) -> Result<Conclusion, ProofError> {
+        let trace = Trace::new(&planned.plan, recordings)?;
+        let aggregator = planned.aggregator();
+        let observations = trace.observe(&planned.scenario, &planned.plan, aggregator)?;
+        Ok(Conclusion {
+            faults: fault_results(planned, fired, &observations),
+            flows: trace.flows(&planned.scenario, aggregator),
+            notes,
+        })
+    }
 }
 
 fn fault_results(

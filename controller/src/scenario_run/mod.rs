@@ -1,11 +1,14 @@
 //! `weir run`: a scenario carried out once, and judged by its own expectations.
 
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use host_agent::train::{Recipe, reference_run};
+use scenario::Scenario;
 use scenario::expect::{self, Metrics, Outcome};
 use scenario::workload::{Redis, Training, Workload};
 use serde::Serialize;
@@ -61,11 +64,21 @@ pub fn run(
     switch_metrics(&mut stage, &mut metrics)?;
     let conclusion = stage.conclude()?;
     drop(stage);
+    progress.end(&format!("{:.1} s", start.elapsed().as_secs_f64()));
+    Ok(judged(scenario, conclusion, metrics, wall))
+}
+
+/// What the captures say joins what was measured before; all of it is held against what is expected.
+fn judged(
+    scenario: &Scenario,
+    conclusion: Conclusion,
+    mut metrics: Metrics,
+    wall: Duration,
+) -> ScenarioRun {
     add_metrics(&mut metrics, &conclusion);
     let expectations = expect::evaluate(scenario, &metrics);
     let proved = conclusion.faults.iter().all(FaultResult::is_proved);
-    progress.end(&format!("{:.1} s", start.elapsed().as_secs_f64()));
-    Ok(ScenarioRun {
+    ScenarioRun {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
         ok: proved && expectations.iter().all(|expectation| expectation.passed),
@@ -73,7 +86,7 @@ pub fn run(
         metrics,
         expectations,
         wall_s: wall.as_secs_f64(),
-    })
+    }
 }
 
 fn watch(stage_fleet: &mut crate::experiment::fleet::Fleet) -> Result<(), ExperimentError> {

@@ -1,0 +1,144 @@
+//! What captures of a run show of its flows and delays, in metrics, expectations and the report.
+
+use super::*;
+use controller::target::Kind;
+use testbeds::bed::PortRecording;
+use testbeds::capture::{Direction, Frame, Recording};
+
+const MS: u64 = 1_000_000;
+/// What `slow` asks for.
+const DELAY: u64 = 20 * MS;
+
+fn planned(expect: &str) -> Planned {
+    let text = format!(
+        "weir: 1
+name: lab
+topology: {{star: {{hosts: [a, b], switch: sw}}}}
+flows:
+  first: {{from: a, to: b, filter: udp.dport == 1001}}
+  second: {{from: a, to: b, filter: udp.dport == 1002}}
+faults:
+  - {{id: slow, flows: first, effect: !delay 20ms, select: !every 2}}
+  - {{id: lost, flows: second, effect: !drop , select: !every 2}}
+expect: [{expect}]
+"
+    );
+    let scenario = scenario::load("lab.yaml", &text).expect("a scenario");
+    Planned::of(scenario, Kind::Embedded).expect("a plan")
+}
+
+/// A datagram from a to b; `marker` tells it from others.
+fn datagram(planned: &Planned, dport: u16, marker: u8) -> Box<[u8]> {
+    let mac = |host: &str| planned.scenario.topology.host(host).expect("a host").mac.0;
+    let mut frame = [mac("b"), mac("a")].concat();
+    frame.extend([0x08, 0x00, 0x45, 0, 0, 29, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    frame.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x30, 0x39]);
+    frame.extend(dport.to_be_bytes());
+    frame.extend([0, 9, 0, 0, marker]);
+    frame.into()
+}
+
+/// A run in which datagrams of `first` took so long; every second of them is the delay's. One of `second` passes.
+fn run(expect: &str, took: &[u64]) -> ScenarioRun {
+    let planned = planned(expect);
+    let frame = |at_ns, direction, bytes: &[u8]| Frame {
+        at_ns,
+        direction,
+        wire_len: bytes.len() as u32,
+        bytes: bytes.into(),
+    };
+    let mut datagrams: Vec<_> = (0..)
+        .zip(took)
+        .map(|(n, took)| (u64::from(n) * MS, *took, datagram(&planned, 1001, n)))
+        .collect();
+    datagrams.push((90 * MS, MS, datagram(&planned, 1002, 0)));
+    let came = datagrams
+        .iter()
+        .map(|(at, _, bytes)| frame(*at, Direction::In, bytes));
+    let mut left: Vec<_> = datagrams
+        .iter()
+        .map(|(at, took, bytes)| frame(at + took, Direction::Out, bytes))
+        .collect();
+    left.sort_by_key(|frame| frame.at_ns);
+    let recordings = [(1, came.collect()), (2, left)].map(|(port, frames)| PortRecording {
+        switch: "sw".to_owned(),
+        port,
+        recording: Recording {
+            frames,
+            lost: 0,
+            over_limit: 0,
+        },
+    });
+    let counted = |injection: &scenario::plan::Injection| match injection.fault.as_str() {
+        "slow" => took.len() as u64 / 2,
+        _ => 0,
+    };
+    let fired: Vec<u64> = planned.plan.injections.iter().map(counted).collect();
+    let conclusion =
+        Conclusion::of(&planned, &fired, &recordings, BTreeMap::new()).expect("complete captures");
+    judged(
+        &planned.scenario,
+        conclusion,
+        Metrics::new(),
+        Duration::from_secs(1),
+    )
+}
+
+fn passed(run: &ScenarioRun) -> Vec<bool> {
+    run.expectations.iter().map(|e| e.passed).collect()
+}
+
+#[test]
+fn the_longest_time_of_a_flow_is_a_metric() {
+    let took = [MS, DELAY + 3 * MS, 2 * MS, DELAY + MS];
+    let expect =
+        "flow.first.longest <= 23ms, flow.first.longest < 23ms, flow.second.longest <= 1ms";
+    let run = run(expect, &took);
+    assert_eq!(run.metrics["flow.first.longest"], (DELAY + 3 * MS) as f64);
+    assert_eq!(run.metrics["flow.second.longest"], MS as f64);
+    assert_eq!(passed(&run), [true, false, true]);
+    assert!(!run.ok, "an expectation failed");
+}
+
+#[test]
+fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
+    let took = [MS, DELAY + 3 * MS, 2 * MS, DELAY + MS];
+    let run = run("fault.slow.beyond <= 3ms, fault.slow.beyond < 3ms", &took);
+    assert_eq!(run.metrics["fault.slow.beyond"], (3 * MS) as f64);
+    assert_eq!(passed(&run), [true, false]);
+    // Both that were held were seen to be.
+    assert_eq!((run.faults[0].fired, run.faults[0].observed), (2, 2));
+    // Of a delay alone.
+    assert!(!run.metrics.contains_key("fault.lost.beyond"));
+}
+
+/// A delay beyond the plan's bound is told, and fails nothing.
+#[test]
+fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
+    let planned = planned("");
+    let of = |fault: &str| {
+        let injection = planned.plan.injections.iter().find(|i| i.fault == fault);
+        injection.expect("an injection").lateness_bound_ns
+    };
+    let bound = of("slow").expect("a bound");
+    assert_eq!(of("lost"), None);
+    let shown = format!("{:.3} ms", bound as f64 / 1e6);
+    for (beyond, is_slow) in [(bound, false), (bound + MS, true)] {
+        let run = run("", &[MS, DELAY + beyond, MS, DELAY]);
+        assert!(run.ok);
+        assert_eq!(run.faults[0].lateness_bound_ns, Some(bound));
+        assert_eq!(run.faults[0].is_in_time(), Some(!is_slow));
+        assert_eq!(run.faults[1].lateness_bound_ns, None);
+        let text = show(&run);
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("slow "))
+            .expect("a row");
+        assert!(row.trim_end().ends_with(&shown), "{shown}: {row}");
+        let told = format!("the plan says at most {shown}");
+        assert_eq!(text.contains(&told), is_slow, "{text}");
+        let page = page(&planned, &run).expect("a page");
+        assert_eq!(page.contains(&told), is_slow);
+        assert!(page.contains(&shown), "the table");
+    }
+}
