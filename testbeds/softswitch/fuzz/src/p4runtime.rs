@@ -2,6 +2,7 @@
 //! accepts it reads back. Shared by the fuzz target and by the test that replays what is kept.
 
 mod entities;
+mod normal;
 
 use arbitrary::{Result, Unstructured};
 use p4lang::Compiled;
@@ -199,7 +200,7 @@ impl Client {
             let Some(entity) = &update.entity else {
                 continue;
             };
-            let Some((key, wanted)) = entities::normal(entity) else {
+            let Some((key, wanted)) = normal::form(entity) else {
                 continue;
             };
             if settled.contains(&key) || result.is_err() {
@@ -207,7 +208,7 @@ impl Client {
             }
             let found = after
                 .iter()
-                .filter_map(entities::normal)
+                .filter_map(normal::form)
                 .find(|(found, _)| *found == key);
             match update.r#type() {
                 Type::Delete => assert!(found.is_none(), "is still there: {entity:#?}"),
