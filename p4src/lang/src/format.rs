@@ -16,7 +16,7 @@ const INDENT: usize = 4;
 
 /// The same program, laid out. Fails where the text has no tokens.
 pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
-    let text = text.replace("\r\n", "\n");
+    let text = unix(text);
     let directives = directives(&text);
     let bare = without(&directives, &text);
     let mut sink = Sink::new();
@@ -44,6 +44,16 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
         out.push('\n');
     }
     Ok(out)
+}
+
+/// The text with the ends of lines as Unix has them.
+fn unix(text: &str) -> String {
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    let whole = lines.len() - 1;
+    for line in &mut lines[..whole] {
+        *line = line.trim_end_matches('\r');
+    }
+    lines.join("\n")
 }
 
 /// The lines of directives, with those that a backslash or a comment makes part of them.

@@ -97,6 +97,14 @@ fn a_directive_goes_on_as_the_preprocessor_reads_it() {
 }
 
 #[test]
+fn lines_end_as_on_unix() {
+    for ends in ["\r\n", "\r\r\n"] {
+        let text = format!("const bit<8> a=1;{ends}// \"{ends}#define B{ends}");
+        assert_eq!(formatted(&text), "const bit<8> a = 1;\n// \"\n#define B\n");
+    }
+}
+
+#[test]
 fn a_backslash_ends_its_line_whatever_white_space_follows() {
     assert_eq!(formatted("a \\ \n  b\n"), "a \\\n  b\n");
     assert_eq!(

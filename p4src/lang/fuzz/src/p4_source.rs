@@ -80,6 +80,17 @@ fn lays_out(files: &Files, main: &str, options: &Options) {
     let Ok(once) = format::format("a.p4", main) else {
         return;
     };
+    // Ends of lines become Unix', within strings, too; what follows is about the text behind that.
+    let lines: Vec<&str> = main.split('\n').collect();
+    let lines = lines.iter().map(|line| line.trim_end_matches('\r'));
+    let unix = lines.collect::<Vec<_>>().join("\n");
+    if main.contains('\r') && !main.ends_with('\r') {
+        assert_eq!(format::format("a.p4", &unix).ok().as_ref(), Some(&once));
+    }
+    let main = unix.as_str();
+    let mut files = files.clone();
+    files.insert("a.p4", main);
+    let files = &files;
     let twice = format::format("a.p4", &once).unwrap_or_else(|e| panic!("{}\n{once}", e.short()));
     assert_eq!(once, twice, "laid out twice from\n{main}");
     // Line numbers and the text of macro arguments are the layout's to change.
