@@ -31,14 +31,14 @@ impl UpdateError {
     }
 }
 
-/// The status of a batch: none if every update succeeded.
+/// The status of a batch of updates, or reads, as `what` says: none if every one succeeded.
 #[must_use]
-pub fn of_batch(results: &[UpdateResult]) -> Option<tonic::Status> {
+pub fn of_batch(results: &[UpdateResult], what: &str) -> Option<tonic::Status> {
     let failed = results.iter().filter(|result| result.is_err()).count();
     if failed == 0 {
         return None;
     }
-    let message = format!("{failed} of {} updates failed", results.len());
+    let message = format!("{failed} of {} {what} failed", results.len());
     let status = rpc::Status {
         code: Code::Unknown.into(),
         message: message.clone(),
@@ -100,15 +100,15 @@ mod tests {
             Err(UpdateError::new(Code::AlreadyExists, "there")),
             Ok(()),
         ];
-        let status = of_batch(&batch).unwrap();
+        let status = of_batch(&batch, "updates").unwrap();
         assert_eq!(status.code(), tonic::Code::Unknown);
         assert_eq!(results(&status, 3), Some(batch));
     }
 
     #[test]
     fn success_has_no_status() {
-        assert!(of_batch(&[Ok(()), Ok(())]).is_none());
-        assert!(of_batch(&[]).is_none());
+        assert!(of_batch(&[Ok(()), Ok(())], "updates").is_none());
+        assert!(of_batch(&[], "updates").is_none());
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             None
         );
         assert_eq!(results(&tonic::Status::unknown("no details"), 1), None);
-        let status = of_batch(&[Err(UpdateError::new(Code::NotFound, "gone"))]).unwrap();
+        let status = of_batch(&[Err(UpdateError::new(Code::NotFound, "gone"))], "reads").unwrap();
         assert_eq!(results(&status, 2), None, "one result for two updates");
         let garbage = tonic::Status::with_details(tonic::Code::Unknown, "", vec![0xff; 7].into());
         assert_eq!(results(&garbage, 1), None);

@@ -271,10 +271,14 @@ pub fn run(args: Args) -> ExitCode {
 
 /// What flags say that none of them can say alone.
 fn check(args: &Args) -> Result<(), String> {
-    let mut ports = BTreeSet::new();
-    for Interface { port, .. } in &args.interfaces {
+    let (mut ports, mut names) = (BTreeSet::new(), BTreeSet::new());
+    for Interface { port, name } in &args.interfaces {
         if !ports.insert(*port) {
             return Err(format!("error: --interface: port {port} is given twice"));
+        }
+        // Each of its frames would come in twice.
+        if !names.insert(name) {
+            return Err(format!("error: --interface: {name} is given twice"));
         }
     }
     let named = args.port_rate.iter().filter_map(|rate| rate.port);
@@ -512,12 +516,14 @@ mod tests {
 
     #[test]
     fn flags_that_contradict_are_refused() {
-        let [twice, rate] = [
+        let [twice, shared, rate] = [
             "--no-p4 -i 1@no-such-a -i 1@no-such-b",
+            "--no-p4 -i 1@no-such-a -i 2@no-such-a",
             "--no-p4 -i 1@no-such-link --port-rate 7@1gbps",
         ]
         .map(failure);
         assert_eq!(twice, "error: --interface: port 1 is given twice");
+        assert_eq!(shared, "error: --interface: no-such-a is given twice");
         assert_eq!(
             rate,
             "error: --port-rate: no interface is attached to port 7"

@@ -158,6 +158,64 @@ async fn what_hangs_on_an_entry_is_read_with_it_and_alone() {
     );
 }
 
+/// "may be left unset for MODIFY updates, in which case the action specification … will not be modified" (9.1.2).
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_entry_keeps_its_action_where_a_modification_names_none() {
+    let (instance, _one, _two) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let entry = raw.entry("watched", &[9], "count_and_send", &[2]);
+    raw.put(Insert, Kind::TableEntry(entry.clone())).await;
+    let changed = v1::TableEntry {
+        metadata: b"mine".to_vec(),
+        counter_data: Some(counted(5, 500)),
+        ..entry.clone()
+    };
+    let without_action = v1::TableEntry {
+        action: None,
+        ..changed.clone()
+    };
+    raw.put(Modify, Kind::TableEntry(without_action.clone()))
+        .await;
+    let all = v1::TableEntry {
+        table_id: entry.table_id,
+        counter_data: Some(v1::CounterData::default()),
+        ..Default::default()
+    };
+    let read = raw.read(Kind::TableEntry(all)).await;
+    assert_eq!(read, [Kind::TableEntry(changed)]);
+    let fresh = raw.entry("watched", &[8], "count_and_send", &[2]);
+    let fresh = v1::TableEntry {
+        action: None,
+        ..fresh
+    };
+    let refused = vec![
+        (Insert, Kind::TableEntry(fresh.clone())),
+        (Modify, Kind::TableEntry(fresh)),
+    ];
+    let codes = raw.write(refused).await;
+    assert_eq!(codes, [Code::InvalidArgument, Code::NotFound]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_clone_session_has_a_class_that_there_is() {
+    use v1::packet_replication_engine_entry::Type;
+    let (instance, _one, _two) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let session = |class_of_service| {
+        let session = v1::CloneSessionEntry {
+            session_id: 6,
+            class_of_service,
+            ..Default::default()
+        };
+        Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry {
+            r#type: Some(Type::CloneSessionEntry(session)),
+        })
+    };
+    let updates = vec![(Insert, session(256)), (Insert, session(255))];
+    let codes = raw.write(updates).await;
+    assert_eq!(codes, [Code::InvalidArgument, Code::Ok]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn meters_are_configured_and_count_by_colour() {
     let (instance, one, _two) = switch(Some(program()));

@@ -393,10 +393,14 @@ fn check(id: u32, replicas: &[Replica], count: usize) -> Result<(), ReplicationE
     if id == 0 {
         return Err(ReplicationError::ZeroId);
     }
+    if replicas.len() > REPLICATION_LIMIT {
+        return Err(ReplicationError::TooMany(replicas.len(), REPLICATION_LIMIT));
+    }
     let mut seen: Vec<(u32, u16)> = replicas.iter().map(|r| (r.port, r.instance)).collect();
     seen.sort_unstable();
-    if replicas.len() > REPLICATION_LIMIT || seen.windows(2).any(|w| w[0] == w[1]) {
-        return Err(ReplicationError::BadReplicas);
+    if let Some(twice) = seen.windows(2).find(|w| w[0] == w[1]) {
+        let (port, instance) = twice[0];
+        return Err(ReplicationError::Twice { port, instance });
     }
     if count >= REPLICATION_LIMIT {
         return Err(ReplicationError::Full);

@@ -1,5 +1,6 @@
 //! What can go wrong, one small enum per operation.
 
+use crate::port_numbers::PortError;
 use p4lang::source::Span;
 use thiserror::Error;
 
@@ -111,9 +112,23 @@ pub enum ReplicationError {
     /// There is none with this id.
     #[error("no such group or session")]
     NotFound,
-    /// Too many copies, or one (port, instance) twice.
-    #[error("bad replicas")]
-    BadReplicas,
+    /// More copies than there may be.
+    #[error("{0} replicas; there may be {1}")]
+    TooMany(usize, usize),
+    /// One copy twice.
+    #[error("port {port}, instance {instance} is given twice")]
+    Twice {
+        /// Its port.
+        port: u32,
+        /// Its instance.
+        instance: u16,
+    },
+    /// There is no such port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The type of classes does not hold it.
+    #[error("class of service {0}; there are 0 to {max}", max = u8::MAX)]
+    Class(u32),
     /// The limit on groups or sessions is reached.
     #[error("no room for another")]
     Full,

@@ -127,8 +127,20 @@ fn groups_and_sessions_are_checked_and_listed_by_id() {
     );
     assert_eq!(
         switch.set_multicast_group(&group(1, &[1, 1])),
-        Err(ReplicationError::BadReplicas)
+        Err(ReplicationError::Twice {
+            port: 1,
+            instance: 0
+        })
     );
+    let mut v1model = support::v1model::V1::default().load();
+    v1model.set_multicast_group(&group(1, &[510])).unwrap();
+    for port in [511, 99_999] {
+        let refused = v1model.set_multicast_group(&group(1, &[port])).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("there is no port {port}: this architecture's are 0 to 510")
+        );
+    }
     assert_eq!(
         switch.delete_multicast_group(1),
         Err(ReplicationError::NotFound)

@@ -5,14 +5,14 @@ use super::{PortIo, Received, Sink};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Any port, captured in both directions. A capture that cannot be written ends; the port goes on.
 pub struct Dump {
     port: Box<dyn PortIo>,
-    incoming: Option<Writer<BufWriter<File>>>,
-    outgoing: Option<Writer<BufWriter<File>>>,
+    incoming: Capture,
+    outgoing: Capture,
 }
 
 impl Dump {
@@ -20,10 +20,7 @@ impl Dump {
     pub fn new(port: Box<dyn PortIo>, folder: &Path) -> io::Result<Self> {
         // A port's name may be a path.
         let name = port.name().replace('/', "_");
-        let open = |direction: &str| {
-            let file = File::create(folder.join(format!("{name}_{direction}.pcap")))?;
-            Writer::new(BufWriter::new(file)).map(Some)
-        };
+        let open = |direction| Capture::new(folder.join(format!("{name}_{direction}.pcap")));
         let (incoming, outgoing) = (open("in")?, open("out")?);
         Ok(Self {
             port,
@@ -33,22 +30,44 @@ impl Dump {
     }
 }
 
-fn capture(writer: &mut Option<Writer<BufWriter<File>>>, frame: &[u8]) {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let time = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    if let Some(file) = writer
-        && let Err(error) = file.write(time, frame)
-    {
-        tracing::warn!(%error, "capture ended");
-        *writer = None;
+/// One direction.
+struct Capture {
+    path: PathBuf,
+    /// `None`: it has ended.
+    file: Option<Writer<BufWriter<File>>>,
+}
+
+impl Capture {
+    fn new(path: PathBuf) -> io::Result<Capture> {
+        let file = Some(Writer::new(BufWriter::new(File::create(&path)?))?);
+        Ok(Capture { path, file })
+    }
+
+    fn frame(&mut self, frame: &[u8]) {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let time = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.attempt(|file| file.write(time, frame));
+    }
+
+    fn flush(&mut self) {
+        self.attempt(Writer::flush);
+    }
+
+    fn attempt(&mut self, write: impl FnOnce(&mut Writer<BufWriter<File>>) -> io::Result<()>) {
+        if let Some(file) = &mut self.file
+            && let Err(error) = write(file)
+        {
+            tracing::warn!(file = %self.path.display(), %error, "capture ended");
+            self.file = None;
+        }
     }
 }
 
 /// Captures what passes to a sink.
 struct Tap<'a> {
-    incoming: &'a mut Option<Writer<BufWriter<File>>>,
+    incoming: &'a mut Capture,
     sink: &'a mut dyn Sink,
 }
 
@@ -58,7 +77,7 @@ impl Sink for Tap<'_> {
     }
 
     fn frame(&mut self, frame: &[u8]) {
-        capture(self.incoming, frame);
+        self.incoming.frame(frame);
         self.sink.frame(frame);
     }
 }
@@ -67,23 +86,19 @@ impl PortIo for Dump {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let incoming = &mut self.incoming;
         let received = self.port.receive(budget, &mut Tap { incoming, sink })?;
-        if received.frames > 0
-            && let Some(file) = &mut self.incoming
-        {
-            file.flush()?;
+        if received.frames > 0 {
+            self.incoming.flush();
         }
         Ok(received)
     }
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        capture(&mut self.outgoing, frame);
+        self.outgoing.frame(frame);
         self.port.send(frame)
     }
 
     fn flush(&mut self) -> io::Result<usize> {
-        if let Some(file) = &mut self.outgoing {
-            file.flush()?;
-        }
+        self.outgoing.flush();
         self.port.flush()
     }
 
@@ -105,5 +120,42 @@ impl PortIo for Dump {
 
     fn name(&self) -> &str {
         self.port.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::memory::link;
+
+    #[derive(Default)]
+    struct Counted(usize);
+
+    impl Sink for Counted {
+        fn arrived(&mut self) {}
+
+        fn frame(&mut self, _: &[u8]) {
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn a_capture_that_cannot_be_written_ends_and_the_port_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["p_in.pcap", "p_out.pcap"] {
+            std::os::unix::fs::symlink("/dev/full", folder.path().join(file)).unwrap();
+        }
+        let (port, host) = link("p").unwrap();
+        let mut dump = Dump::new(Box::new(port), folder.path()).unwrap();
+        for _ in 0..3 {
+            assert!(host.send(&[1; 64]));
+            let mut sink = Counted::default();
+            assert_eq!(dump.receive(8, &mut sink).unwrap().frames, 1);
+            assert_eq!(sink.0, 1);
+            dump.send(&[2; 64]).unwrap();
+            dump.flush().unwrap();
+            assert!(host.receive(std::time::Duration::ZERO).is_some());
+        }
+        assert!(dump.incoming.file.is_none() && dump.outgoing.file.is_none());
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn replication(error: ReplicationError) -> UpdateError {
     let code = match error {
         ReplicationError::NotFound => Code::NotFound,
         ReplicationError::Full => Code::ResourceExhausted,
-        ReplicationError::ZeroId | ReplicationError::BadReplicas => Code::InvalidArgument,
+        _ => Code::InvalidArgument,
     };
     UpdateError::new(code, error.to_string())
 }

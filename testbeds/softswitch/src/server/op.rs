@@ -277,10 +277,6 @@ fn table_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Result<
         };
     }
     let write = table.write(kind, entry, binding)?;
-    let constant_only = !table.info.has_initial_entries && !table.info.is_const_table;
-    if kind == Type::Modify && entry.action.is_none() && constant_only {
-        return Err(TranslateError::Unset { what: "action" }.into());
-    }
     Ok(match kind {
         Type::Insert => Op::Insert(table.position, write),
         _ => Op::Modify(table.position, write),

@@ -55,7 +55,7 @@ impl Service {
         let responses = Responses {
             binding: Arc::clone(&loaded.binding),
             answers: answers.into_iter(),
-            end: status::of_batch(&results),
+            end: status::of_batch(&results, "reads"),
             _permit: permit,
         };
         Ok(Box::pin(tokio_stream::iter(responses)))

@@ -67,7 +67,7 @@ impl Service {
         if has_digests && whole {
             loaded.digests().set_configs(configs);
         }
-        status::of_batch(&results).map_or(Ok(()), Err)
+        status::of_batch(&results, "updates").map_or(Ok(()), Err)
     }
 
     /// One command of many steps, a turn of frames between two: a batch costs two changes of threads, however long it is.

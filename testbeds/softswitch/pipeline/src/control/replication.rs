@@ -2,15 +2,24 @@
 
 use super::{Noted, Undo};
 use crate::error::ReplicationError;
+use crate::port_numbers::check_port;
 use crate::switch::Switch;
 use crate::table::Note;
-use p4lang::runtime::{CloneSession, MulticastGroup};
+use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 
 impl Switch {
     /// Adds or replaces a multicast group.
     pub fn set_multicast_group(&mut self, group: &MulticastGroup) -> Result<(), ReplicationError> {
+        self.check_replicas(&group.replicas)?;
         let old = self.core.replication.set_group(group)?;
         self.record(|| Undo::Group(group.id, old));
+        Ok(())
+    }
+
+    fn check_replicas(&self, replicas: &[Replica]) -> Result<(), ReplicationError> {
+        for replica in replicas {
+            check_port(&self.program().arch, replica.port)?;
+        }
         Ok(())
     }
 
@@ -29,6 +38,11 @@ impl Switch {
 
     /// Adds or replaces a clone session.
     pub fn set_clone_session(&mut self, session: &CloneSession) -> Result<(), ReplicationError> {
+        self.check_replicas(&session.replicas)?;
+        // PSA's `ClassOfService_t`; v1model's packets take it, too.
+        if session.class_of_service > u8::MAX.into() {
+            return Err(ReplicationError::Class(session.class_of_service));
+        }
         let old = self.core.replication.set_session(session)?;
         self.record(|| Undo::Session(session.id, old));
         Ok(())
