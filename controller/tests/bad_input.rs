@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -535,6 +536,20 @@ fn sources_that_are_too_large() {
         let err = &finished.stderr;
         assert!(err.contains(said) && err.contains(place), "{args:?}: {err}");
         assert!(finished.stdout.is_empty(), "{args:?}: {}", finished.stdout);
+    }
+}
+
+#[test]
+fn a_file_whose_name_is_no_text_is_not_called_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"na\xffme.p4");
+    std::fs::write(folder.path().join(name), "const bit<8> a = 1;\n").unwrap();
+    for command in ["check", "preprocess"] {
+        let output = weir(folder.path(), &["p4", command]).arg(name).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(ERROR));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.ends_with(": its name is not UTF-8\n"), "{said}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use p4lang::diagnostics::Diagnostics;
 use p4lang::tofino;
 use serde_json::json;
-use softswitch::disk::Disk;
+use softswitch::disk::{self, Disk};
 use softswitch::once::Error;
 
 use super::{ERROR, FAILED, cannot_read, fail, print, print_bytes, print_json};
@@ -116,9 +116,14 @@ fn options(args: &P4File) -> p4lang::Options {
     }
 }
 
+fn name(args: &P4File) -> Result<&str, ExitCode> {
+    let file = &args.file;
+    disk::name(file).map_err(|why| fail(format_args!("cannot read {}: {why}", file.display())))
+}
+
 /// Compiles; shows what is wrong with the program, or may be.
 fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
-    let compiled = p4lang::compile(&Disk, &args.file.to_string_lossy(), &options(args))
+    let compiled = p4lang::compile(&Disk, name(args)?, &options(args))
         .map_err(|diagnostics| show(&diagnostics, args.color))?;
     show(&compiled.warnings, args.color);
     Ok(compiled)
@@ -134,7 +139,7 @@ fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCo
 
 /// The program as one text. It need not be right P4 beyond its directives.
 fn preprocess(args: &P4File) -> Result<(), ExitCode> {
-    let text = p4lang::preprocessed(&Disk, &args.file.to_string_lossy(), &options(args))
+    let text = p4lang::preprocessed(&Disk, name(args)?, &options(args))
         .map_err(|diagnostics| show(&diagnostics, args.color))?;
     print(text)
 }

@@ -29,6 +29,12 @@ impl p4lang::Loader for Disk {
     }
 }
 
+/// A file's name as `#include` and `#line` have it. Errors: `InvalidInput`; one that is no UTF-8 cannot stand there.
+pub fn name(path: &Path) -> Result<&str, Error> {
+    let why = || Error::new(ErrorKind::InvalidInput, "its name is not UTF-8");
+    path.to_str().ok_or_else(why)
+}
+
 /// What a file holds. Errors: as [`all_of`].
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     all_of(File::open(path)?)

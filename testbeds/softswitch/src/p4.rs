@@ -1,7 +1,7 @@
 //! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
 
 use crate::dataplane::{Dataplane, LoadError, Loader, Program};
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::trace::Form;
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
 use p4lang::{Compiled, Options};
@@ -40,7 +40,9 @@ impl P4Loader {
         path: &Path,
         options: &Options,
     ) -> Result<(Program, Vec<u8>), LoadError> {
-        let compiled = p4lang::compile(&Disk, &path.to_string_lossy(), options)
+        let name = disk::name(path)
+            .map_err(|why| LoadError(format!("error: cannot read {}: {why}", path.display())))?;
+        let compiled = p4lang::compile(&Disk, name, options)
             .map_err(|errors| LoadError(errors.to_string()))?;
         let output = std::io::stderr();
         // Nobody may be reading.
