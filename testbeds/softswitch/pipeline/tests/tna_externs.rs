@@ -40,6 +40,17 @@ fn with(ingress: &str) -> String {
     format!("{ingress} {PORT}")
 }
 
+/// A switch with these objects; what comes leaves by port 1.
+fn running(locals: &str, ingress: &str) -> Switch {
+    let ingress = with(ingress);
+    let program = Tna {
+        locals,
+        ingress: &ingress,
+        ..IN_OUT
+    };
+    program.load()
+}
+
 #[test]
 fn register_actions_read_change_and_write() {
     let locals = "
@@ -87,19 +98,14 @@ fn register_actions_read_change_and_write() {
 
 #[test]
 fn a_second_execution_in_one_pass_is_counted() {
-    let ingress = with(
-        "if (hdr.b.v[0:0] == 1) { hdr.o.x = next.execute(0); }
-         if (hdr.b.v[1:1] == 1) { hdr.o.y = next.execute(0); }",
-    );
-    let mut switch = Tna {
-        locals: "Register<bit<32>, bit<8>>(1) r;
+    let mut switch = running(
+        "Register<bit<32>, bit<8>>(1) r;
                  RegisterAction<bit<32>, bit<8>, bit<32>>(r) next = {
                      void apply(inout bit<32> v, out bit<32> rv) { v = v + 1; rv = v; }
                  };",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+        "if (hdr.b.v[0:0] == 1) { hdr.o.x = next.execute(0); }
+         if (hdr.b.v[1:1] == 1) { hdr.o.y = next.execute(0); }",
+    );
     assert_eq!(out(&mut switch, &[1]), (1, 0));
     assert_eq!(out(&mut switch, &[2]), (0, 2));
     assert_eq!(switch.stats().register_conflicts, 0);
@@ -109,29 +115,21 @@ fn a_second_execution_in_one_pass_is_counted() {
 
 #[test]
 fn a_log_goes_round() {
-    let ingress = with("hdr.o.x = put.execute_log();");
-    let mut switch = Tna {
-        locals: "Register<bit<32>, bit<8>>(2) r;
+    let mut switch = running(
+        "Register<bit<32>, bit<8>>(2) r;
                  RegisterAction<bit<32>, bit<8>, bit<32>>(r) put = {
                      void apply(inout bit<32> v, out bit<32> rv) { rv = v; v = (bit<32>) hdr.b.v; }
                  };",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+        "hdr.o.x = put.execute_log();",
+    );
     let got: Vec<u32> = (1..=5).map(|n| out(&mut switch, &[n]).0).collect();
     assert_eq!(got, [0, 0, 1, 2, 3]);
 }
 
 #[test]
 fn parameters_predicates_and_functions() {
-    let ingress = with(
-        "hdr.o.x = act.execute(0);
-         hdr.o.y[31:24] = max(hdr.b.v, 8w9); hdr.o.y[23:16] = (bit<8>) min((int<8>) hdr.b.v, 8s3);
-         hdr.o.y[15:8] = (bit<8>) sizeInBytes(hdr.o); hdr.o.y[7:0] = (bit<8>) sizeInBits(hdr.b);",
-    );
-    let mut switch = Tna {
-        locals: "RegisterParam<bit<32>>(40) limit;
+    let mut switch = running(
+        "RegisterParam<bit<32>>(40) limit;
                  Register<bit<32>, bit<8>>(1) r;
                  RegisterAction<bit<32>, bit<8>, bit<32>>(r) act = {
                      void apply(inout bit<32> v, out bit<32> rv) {
@@ -139,10 +137,10 @@ fn parameters_predicates_and_functions() {
                          rv = this.predicate(v > 50, v > 100);
                      }
                  };",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+        "hdr.o.x = act.execute(0);
+         hdr.o.y[31:24] = max(hdr.b.v, 8w9); hdr.o.y[23:16] = (bit<8>) min((int<8>) hdr.b.v, 8s3);
+         hdr.o.y[15:8] = (bit<8>) sizeInBytes(hdr.o); hdr.o.y[7:0] = (bit<8>) sizeInBits(hdr.b);",
+    );
     assert_eq!(out(&mut switch, &[7]), (1, 0x0903_0808));
     assert_eq!(
         out(&mut switch, &[0xf0]),
@@ -174,13 +172,7 @@ fn direct_registers_go_with_their_entries() {
         "registers = r;",
         "hdr.o.x = next.execute();",
     );
-    let ingress = with("t.apply();");
-    let mut switch = Tna {
-        locals: &locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+    let mut switch = running(&locals, "t.apply();");
     for v in [1, 2] {
         let e = entry("I.t", &[("hdr.b.v", Match::Exact(v))], 0, "I.hit", &[]);
         switch.insert_entry(&e).unwrap();
@@ -201,13 +193,10 @@ fn counters_count_without_metadata_and_with_adjustment() {
         "counters = d;",
         "d.count(2);",
     );
-    let ingress = with("c.count(1); c.count(2, 4); c.count(3, 100); t.apply();");
-    let mut switch = Tna {
-        locals: &locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+    let mut switch = running(
+        &locals,
+        "c.count(1); c.count(2, 4); c.count(3, 100); t.apply();",
+    );
     let e = entry("I.t", &[("hdr.b.v", Match::Exact(1))], 0, "I.hit", &[]);
     switch.insert_entry(&e).unwrap();
     through(&mut switch, &[1; 10]);
@@ -224,15 +213,10 @@ fn counters_count_without_metadata_and_with_adjustment() {
 
 #[test]
 fn meters_have_colours_of_their_own() {
-    let ingress = with(
+    let mut switch = running(
+        "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS, 30, 20, 10) own;",
         "hdr.o.x = (bit<32>) m.execute(0); hdr.o.y = (bit<32>) own.execute(0, MeterColor_t.YELLOW);",
     );
-    let mut switch = Tna {
-        locals: "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS, 30, 20, 10) own;",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
     let config = MeterConfig {
         cir: 1,
         cburst: 1,
@@ -252,17 +236,12 @@ fn meters_have_colours_of_their_own() {
 
 #[test]
 fn an_unconfigured_meter_is_green_and_yellow_has_two_numbers() {
-    let ingress = with(
+    let mut switch = running(
+        "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS) aware;",
         "hdr.o.x = (bit<32>) m.execute(0, MeterColor_t.RED);
          if (hdr.b.v == 2) { hdr.o.y = (bit<32>) aware.execute(0, (MeterColor_t) 8w2); }
          else { hdr.o.y = (bit<32>) aware.execute(0, MeterColor_t.YELLOW); }",
     );
-    let mut switch = Tna {
-        locals: "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS) aware;",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
     let config = MeterConfig {
         cir: 1,
         cburst: 9,
@@ -278,9 +257,7 @@ fn an_unconfigured_meter_is_green_and_yellow_has_two_numbers() {
 
 #[test]
 fn math_units_work_in_register_actions() {
-    let ingress = with("hdr.o.x = run.execute(0); hdr.o.y = halve.execute(0);");
-    let mut switch = Tna {
-        locals: "Register<bit<32>, bit<8>>(1) r;
+    let mut switch = running("Register<bit<32>, bit<8>>(1) r;
                  MathUnit<bit<32>>(MathOp_t.SQR, 3) square;
                  RegisterAction<bit<32>, bit<8>, bit<32>>(r) run = {
                      void apply(inout bit<32> v, out bit<32> rv) { v = square.execute((bit<32>) hdr.b.v); rv = v; }
@@ -289,11 +266,7 @@ fn math_units_work_in_register_actions() {
                  MathUnit<bit<32>>(MathOp_t.MUL, 1, 2) half;
                  RegisterAction<bit<32>, bit<8>, bit<32>>(s) halve = {
                      void apply(inout bit<32> v, out bit<32> rv) { v = half.execute(v); rv = v; }
-                 };",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+                 };", "hdr.o.x = run.execute(0); hdr.o.y = halve.execute(0);");
     assert_eq!(out(&mut switch, &[16]), (768, 2048));
     assert_eq!(out(&mut switch, &[2]), (12, 1024));
     let refused = Tna {
@@ -307,33 +280,20 @@ fn math_units_work_in_register_actions() {
 
 #[test]
 fn hashes_of_any_polynomial() {
-    let ingress = with(
+    let mut switch = running("CRCPolynomial<bit<16>>(0x1021, false, false, false, 0xffff, 0) poly;
+                 Hash<bit<16>>(HashAlgorithm_t.CUSTOM, poly) ccitt; Hash<bit<8>>(HashAlgorithm_t.CRC8) small;
+                 Hash<bit<32>>(HashAlgorithm_t.CRC32) crc32; Hash<bit<8>>(HashAlgorithm_t.IDENTITY) same;", 
         "hdr.o.x[31:16] = ccitt.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
          hdr.o.x[15:8] = small.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
          hdr.o.y = crc32.get({ hdr.b.v, 8w0x32, 56w0x33343536373839 });
-         hdr.o.x[7:0] = same.get({ hdr.b.v });",
-    );
-    let mut switch = Tna {
-        locals: "CRCPolynomial<bit<16>>(0x1021, false, false, false, 0xffff, 0) poly;
-                 Hash<bit<16>>(HashAlgorithm_t.CUSTOM, poly) ccitt; Hash<bit<8>>(HashAlgorithm_t.CRC8) small;
-                 Hash<bit<32>>(HashAlgorithm_t.CRC32) crc32; Hash<bit<8>>(HashAlgorithm_t.IDENTITY) same;",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+         hdr.o.x[7:0] = same.get({ hdr.b.v });");
     // Check values of "123456789".
     assert_eq!(out(&mut switch, b"1"), (0x29b1_f431, 0xcbf4_3926));
 }
 
 #[test]
 fn random_numbers_fill_their_type() {
-    let ingress = with("hdr.o.x = (bit<32>) r.get();");
-    let mut switch = Tna {
-        locals: "Random<bit<3>>() r;",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+    let mut switch = running("Random<bit<3>>() r;", "hdr.o.x = (bit<32>) r.get();");
     let mut seen = [false; 8];
     for _ in 0..200 {
         seen[out(&mut switch, &[0]).0 as usize] = true;
@@ -427,13 +387,7 @@ fn selectors_pick_by_hash() {
             implementation = selector;
             size = 8;
         }";
-    let ingress = with("t.apply();");
-    let mut switch = Tna {
-        locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+    let mut switch = running(locals, "t.apply();");
     for id in 0..3u32 {
         let action = call("I.give", &[("v", u128::from(id) * 100)]);
         switch.insert_member("I.profile", id, &action).unwrap();
@@ -531,13 +485,7 @@ fn algorithmic_tables_match_as_plain_ones() {
         table a { key = { hdr.b.v : lpm; } actions = { give; NoAction; } implementation = alpm; size = 8; }
         table b { key = { hdr.o.x[7:0] : atcam_partition_index; hdr.b.v : ternary; } actions = { other; NoAction; }
                   implementation = atcam; size = 8; idle_timeout = true; }";
-    let ingress = with("a.apply(); b.apply();");
-    let mut switch = Tna {
-        locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+    let mut switch = running(locals, "a.apply(); b.apply();");
     let lpm = |value, prefix_len| Match::Lpm { value, prefix_len };
     for (key, v) in [(lpm(0, 0), 1), (lpm(0x80, 1), 2), (lpm(0xc0, 4), 3)] {
         let e = entry("I.a", &[("hdr.b.v", key)], 0, "I.give", &[("v", v)]);
@@ -558,15 +506,10 @@ fn algorithmic_tables_match_as_plain_ones() {
 
 #[test]
 fn filters_smooth_and_detect() {
-    let ingress = with(
+    let mut switch = running(
+        "Lpf<bit<32>, bit<8>>(1) low; Wred<bit<32>, bit<8>>(1, 9, 4) red;",
         "hdr.o.x = low.execute((bit<32>) hdr.b.v, 0); hdr.o.y = (bit<32>) red.execute((bit<32>) hdr.b.v, 0);",
     );
-    let mut switch = Tna {
-        locals: "Lpf<bit<32>, bit<8>>(1) low; Wred<bit<32>, bit<8>>(1, 9, 4) red;",
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
     assert_eq!(out(&mut switch, &[200]), (200, 4), "unconfigured");
     let config = FilterConfig {
         gain_ns: 1000,
@@ -597,13 +540,7 @@ fn direct_filters_have_a_cell_for_each_entry() {
         "filters = low; drops = red;",
         "hdr.o.x = low.execute((bit<32>) hdr.b.v); hdr.o.y = (bit<32>) red.execute((bit<32>) hdr.b.v);",
     );
-    let ingress = with("t.apply();");
-    let mut switch = Tna {
-        locals: &locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+    let mut switch = running(&locals, "t.apply();");
     let keys = [10, 100];
     let entries = keys.map(|v| entry("I.t", &[("hdr.b.v", Match::Exact(v))], 0, "I.hit", &[]));
     let config = FilterConfig {
