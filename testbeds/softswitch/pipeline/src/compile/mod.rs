@@ -3,6 +3,8 @@
 //! Arguments are copied in and out as P4_16 6.8 demands, unless nobody could tell: a callee sees nothing of its caller but its
 //! arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
 
+#[cfg(test)]
+mod alone;
 mod call;
 mod coalesce;
 mod effects;

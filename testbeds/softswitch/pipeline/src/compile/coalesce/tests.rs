@@ -1,7 +1,7 @@
 //! Fields that move together move as they did singly.
 
 use super::*;
-use crate::exec::{ErrorCodes, Machine};
+use crate::compile::alone;
 use crate::externs::State;
 use crate::externs::hash::Algorithm;
 use crate::op::HashPlan;
@@ -85,23 +85,8 @@ fn run(mut code: Code, packet: &[u8]) -> (Vec<u64>, Vec<u8>) {
         let layout = code.hashes[i].layout as usize;
         code.hashes[i].seal(&code.layouts[layout]);
     }
-    let (mut frame, mut out) = (vec![0; code.frame as usize], Vec::new());
-    Machine {
-        frame: &mut frame,
-        packet,
-        cursor: 0,
-        out: &mut out,
-        state: &mut State::default(),
-        now_ns: 0,
-        max_steps: 64,
-        steps: 64,
-        error: 0,
-        verdict: None,
-        out_of_steps: 0,
-        failed_assertions: 0,
-        trace: &mut Vec::new(),
-    }
-    .run(&code, &ErrorCodes::default(), &[0]);
+    let mut frame = vec![0; code.frame as usize];
+    let out = alone::run(&code, &mut frame, &mut State::default(), packet);
     code.spread(&mut frame);
     (frame, out)
 }

@@ -1,8 +1,8 @@
 //! What flow leaves does what there was before, as far as anyone can see.
 
 use super::*;
+use crate::compile::alone;
 use crate::compile::tidy::{Facts, tidy};
-use crate::exec::{ErrorCodes, Machine};
 use crate::externs::State;
 use crate::op::T3;
 use proptest::prelude::*;
@@ -43,22 +43,7 @@ fn run(code: &Code, seed: u64) -> Vec<u64> {
         _ => seed.rotate_left(slot) & 3,
     };
     let mut frame: Vec<u64> = (0..FRAME).map(value).collect();
-    Machine {
-        frame: &mut frame,
-        packet: &[],
-        cursor: 0,
-        out: &mut Vec::new(),
-        state: &mut State::default(),
-        now_ns: 0,
-        max_steps: 64,
-        steps: 64,
-        error: 0,
-        verdict: None,
-        out_of_steps: 0,
-        failed_assertions: 0,
-        trace: &mut Vec::new(),
-    }
-    .run(code, &ErrorCodes::default(), &[0]);
+    alone::run(code, &mut frame, &mut State::default(), &[]);
     frame.truncate(OWN as usize);
     frame
 }

@@ -1,7 +1,7 @@
 //! Rolled up or not, code leaves the same frame and the same registers.
 
 use super::roll;
-use crate::exec::Machine;
+use crate::compile::alone;
 use crate::exec::lanes::LaneOp;
 use crate::externs::State;
 use crate::externs::register::Bank;
@@ -117,23 +117,7 @@ fn run(code: &Code, frame: &[u64], row: u64) -> (Vec<u64>, Vec<u64>) {
         banks: vec![bank],
         ..State::default()
     };
-    let (mut out, mut trace) = (Vec::new(), Vec::new());
-    let mut machine = Machine {
-        frame: &mut frame,
-        packet: &[],
-        cursor: 0,
-        out: &mut out,
-        state: &mut state,
-        now_ns: 0,
-        max_steps: 1,
-        steps: 1,
-        error: 0,
-        verdict: None,
-        out_of_steps: 0,
-        failed_assertions: 0,
-        trace: &mut trace,
-    };
-    machine.run(code, &code.errors, &[0]);
+    alone::run(code, &mut frame, &mut state, &[]);
     let mut cells = Vec::new();
     for r in 0..ROWS {
         let mut row = vec![0; REGISTERS as usize];

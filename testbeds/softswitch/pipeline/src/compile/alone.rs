@@ -1,0 +1,27 @@
+//! For unit tests: code that runs alone, without a switch around it.
+
+use crate::exec::Machine;
+use crate::externs::State;
+use crate::op::Code;
+
+/// Runs code from its first instruction, with at most 64 steps; what it has appended to the packet that leaves.
+pub fn run(code: &Code, frame: &mut [u64], state: &mut State, packet: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut machine = Machine {
+        frame,
+        packet,
+        cursor: 0,
+        out: &mut out,
+        state,
+        now_ns: 0,
+        max_steps: 64,
+        steps: 64,
+        error: 0,
+        verdict: None,
+        out_of_steps: 0,
+        failed_assertions: 0,
+        trace: &mut Vec::new(),
+    };
+    machine.run(code, &code.errors, &[0]);
+    out
+}
