@@ -4,15 +4,21 @@
 //! begins a statement is indented by four for each open brace; one that goes on keeps its distance from where the
 //! statement began. Nothing else moves, so laying out twice changes nothing.
 
+mod roles;
+
 use crate::diagnostics::{Diagnostics, Sink};
 use crate::lexer::{Tok, Token, lex};
 use crate::preprocess::{is_directive, logical_line};
 use crate::source::SourceMap;
+use roles::{Role, roles};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Columns for each open brace.
 const INDENT: usize = 4;
+
+/// Columns between the stops of a tab, as terminals have it.
+const TAB: usize = 8;
 
 /// The same program, laid out. Fails where the text has no tokens.
 pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
@@ -25,6 +31,8 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
         return Err(sink.finish(Arc::new(SourceMap::plain(path, &text))));
     }
     tokens.pop();
+    let roles = roles(&tokens);
+    let piece = |n: usize| Some((*tokens.get(n)?, *roles.get(n)?));
     let mut writer = Writer {
         text: &text,
         directives: &directives,
@@ -33,12 +41,13 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     };
     let mut at = 0;
     for (n, token) in tokens.iter().enumerate() {
-        let before = n.checked_sub(1).and_then(|n| tokens.get(n)).copied();
-        writer.gap(at, token.span.start as usize, before, Some(*token));
+        let before = n.checked_sub(1).and_then(piece);
+        writer.gap(at, token.span.start as usize, before, piece(n));
         writer.token(*token);
         at = token.span.end as usize;
     }
-    writer.gap(at, text.len(), tokens.last().copied(), None);
+    let last = tokens.len().checked_sub(1).and_then(piece);
+    writer.gap(at, text.len(), last, None);
     let mut out = writer.out.trim_end().to_owned();
     if !out.is_empty() {
         out.push('\n');
@@ -82,6 +91,15 @@ fn without(directives: &[Range<usize>], text: &str) -> String {
     }
     out.push_str(&text[out.len()..]);
     out
+}
+
+/// The column, from 0, at which a line's text begins.
+fn column(line: &str) -> usize {
+    let blank = line.len() - line.trim_start().len();
+    line[..blank].chars().fold(0, |at, c| match c {
+        '\t' => (at / TAB + 1) * TAB,
+        _ => at + 1,
+    })
 }
 
 /// Whether a block comment is open at the line's end.
@@ -150,7 +168,13 @@ impl Writer<'_> {
     }
 
     /// What stands between two tokens: spaces, line ends, comments, directives.
-    fn gap(&mut self, from: usize, to: usize, before: Option<Token>, next: Option<Token>) {
+    fn gap(
+        &mut self,
+        from: usize,
+        to: usize,
+        before: Option<(Token, Role)>,
+        next: Option<(Token, Role)>,
+    ) {
         let text = self.text;
         let gap = &text[from..to];
         if !gap.contains('\n') && before.is_some() && next.is_some() {
@@ -158,14 +182,15 @@ impl Writer<'_> {
                 let (Some(a), Some(b)) = (before, next) else {
                     return;
                 };
-                let space = between(a, b, gap, self.before(a));
-                let merged = space.is_empty() && !gap.is_empty() && self.would_merge(a, b);
+                let space = between(a, b, gap, self.before(a.0));
+                let merged = space.is_empty() && !gap.is_empty() && self.would_merge(a.0, b.0);
                 self.out.push_str(if merged { " " } else { &space });
             } else {
                 self.out.push_str(&format!(" {} ", gap.trim()));
             }
             return;
         }
+        let (before, next) = (before.map(|b| b.0), next.map(|n| n.0));
         let mut lines = gap.split('\n').peekable();
         let mut in_comment = false;
         // Where the next line begins.
@@ -197,8 +222,7 @@ impl Writer<'_> {
                     self.out.push(' ');
                     return;
                 }
-                let column = line.len() - line.trim_start().len();
-                self.indent(column, before, next);
+                self.indent(column(line), before, next);
                 let comment = line.trim();
                 if !comment.is_empty() {
                     self.out.push_str(comment);
@@ -218,8 +242,7 @@ impl Writer<'_> {
             } else if directive.is_some() {
                 self.out.push_str(content.trim_start());
             } else {
-                let column = content.len() - content.trim_start().len();
-                self.comment_indent(column, before);
+                self.comment_indent(column(content), before);
                 self.out.push_str(content.trim_start());
             }
             if directive.is_none() {
@@ -313,9 +336,14 @@ impl Writer<'_> {
 }
 
 /// The space between two tokens on one line; `operand`: something that can be subtracted from stands before `a`.
-fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
+fn between(
+    (a, a_role): (Token, Role),
+    (b, b_role): (Token, Role),
+    written: &str,
+    operand: bool,
+) -> String {
     use Tok::{
-        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Gt, Ident, If, LBrace,
+        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Gt, Ident, If, Int, LBrace,
         LBracket, LParen, Le, Mask, Minus, NotEq, OrOr, Pipe, Plus, PlusPlus, Question, RBrace,
         RBracket, RParen, Semi, Shl, Slash, Star, SubSat, Switch, Tilde,
     };
@@ -351,6 +379,18 @@ fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
             " ".to_owned()
         }
     };
+    let word = |t: Token| matches!(t.kind, Ident | Int) || t.kind.is_keyword();
+    match (a_role, b_role) {
+        (Role::OpensWidth, _) | (_, Role::OpensWidth | Role::ClosesWidth | Role::Label) => {
+            return none;
+        }
+        (Role::ShiftStart, _) => return none,
+        (Role::ShiftEnd, _) | (_, Role::ShiftStart) => return one,
+        (Role::Otherwise, _) | (_, Role::Otherwise) => return one,
+        (Role::Label, _) if b.kind != Semi => return one,
+        (Role::ClosesWidth, _) if word(b) => return one,
+        _ => {}
+    }
     match (a.kind, b.kind) {
         (_, Semi | Comma | RParen | RBracket) | (LParen | LBracket | Bang | Tilde, _) => none,
         (Semi | Comma, _) if !written.is_empty() => written.replace('\t', " "),
@@ -363,6 +403,7 @@ fn between(a: Token, b: Token, written: &str, operand: bool) -> String {
         (Plus | Minus, _) if operand => one,
         (Plus | Minus, _) => none,
         (Ident | RParen | RBracket, Plus | Minus) => one,
+        (RBrace | RParen | RBracket, _) if word(b) => one,
         _ => kept(),
     }
 }

@@ -63,7 +63,7 @@ fn p4src_is_laid_out() {
 #[test]
 fn a_crooked_text() {
     let text = "\n\ncontrol C( inout  bit<8>x ,in bool y){\n\n   // why\n action a( ) {x=x+1 ;}\n  apply{\n if(y&&!( x==- 1 )){ x = (bit<8>)  (x<<1) ; }   // so\n\n\n\n  a( );\n\n }\n}";
-    let expected = "control C(inout bit<8>x, in bool y) {
+    let expected = "control C(inout bit<8> x, in bool y) {
     // why
     action a() { x = x + 1; }
     apply {
@@ -122,6 +122,40 @@ fn lines_that_go_on_keep_their_distance() {
 }
 
 #[test]
+fn a_tab_goes_to_the_next_stop() {
+    let text = "control C(inout bit<8> x) {\n\tapply {\n\t    if (x == 1 &&\n    \t\tx != 2)\n\t\t\t// why\n\t\tf(x,\n\t\t  x);\n\t}\n}\n";
+    let expected = "control C(inout bit<8> x) {\n    apply {\n        if (x == 1 &&\n            x != 2)\n                    // why\n            f(x,\n              x);\n    }\n}\n";
+    assert_eq!(formatted(text), expected);
+    assert_eq!(formatted(expected), expected);
+}
+
+#[test]
+fn spaces_around_words_colons_widths_and_shifts() {
+    for (text, expected) in [
+        ("bit < 8 >z = 1;", "bit<8> z = 1;"),
+        ("bit< (1>2 ? 3:4) >z;", "bit<(1>2 ? 3 : 4)> z;"),
+        ("tuple<bit<8>>z;", "tuple<bit<8>>z;"),
+        ("x = x << 1>>2;", "x = x << 1 >> 2;"),
+        ("x>>=2;", "x >>= 2;"),
+        (
+            "if (x == 1) { }else if (y)x = 3;",
+            "if (x == 1) { } else if (y) x = 3;",
+        ),
+        ("x = (bit<8>)y;", "x = (bit<8>) y;"),
+        ("x = y[7 : 4] + y[3:0];", "x = y[7 : 4] + y[3:0];"),
+        ("x = y ? 1:2;", "x = y ? 1 : 2;"),
+        (
+            "table t { key = { x :exact; }actions = { a; }const entries = { (3, _) : b(2); } }",
+            "table t { key = { x: exact; } actions = { a; } const entries = { (3, _): b(2); } }",
+        ),
+    ] {
+        assert_eq!(formatted(text).trim_end(), expected);
+        assert_eq!(formatted(expected).trim_end(), expected);
+        assert_eq!(contents(expected), contents(text));
+    }
+}
+
+#[test]
 fn what_has_no_tokens_is_an_error() {
     assert!(format("t.p4", "control C { /* never closed").is_err());
     assert_eq!(formatted(""), "");
@@ -138,6 +172,7 @@ mod any_text {
             prop::sample::select(vec![
                 "control", "C", "(", ")", "{", "}", ";", ",", "=", "==", "+", "-", "<", ">", "!", "8w5", "x", "if", "bit<8>",
                 "\n", "\n\n", " ", "   ", "// note\n", "/* a */", "/* a\n b */", "\n#if X\n", "\n#define Y \\\n 5\n", "\"s\"", "[", "]", ".", "&&&", "return",
+                ":", "?", "\t", "bit", ">>", "1>>2", "varbit", "x:y", "\n\t \t",
             ]), 0..60)) {
             let text: String = pieces.join(" ");
             if let Ok(once) = format("t.p4", &text) {

@@ -1,0 +1,98 @@
+//! What a token is for, where its kind alone does not say: `<`, `>` and `:` have several uses.
+
+use crate::lexer::{Tok, Token};
+
+/// The use of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Its kind says all.
+    Plain,
+    /// `<` before a width.
+    OpensWidth,
+    /// `>` behind a width.
+    ClosesWidth,
+    /// The first `>` of `>>` between two operands.
+    ShiftStart,
+    /// The second.
+    ShiftEnd,
+    /// `:` behind a key, a label or a keyset.
+    Label,
+    /// `:` of `c ? a : b`.
+    Otherwise,
+}
+
+/// One role a token.
+pub(super) fn roles(tokens: &[Token]) -> Vec<Role> {
+    let mut roles = vec![Role::Plain; tokens.len()];
+    widths(tokens, &mut roles);
+    shifts(tokens, &mut roles);
+    colons(tokens, &mut roles);
+    roles
+}
+
+/// `bit<W>` and its kin. A `>` in a width stands in parentheses.
+fn widths(tokens: &[Token], roles: &mut [Role]) {
+    // The `<` of the width that is open, and the parentheses opened in it.
+    let mut open: Option<(usize, u32)> = None;
+    for (n, token) in tokens.iter().enumerate() {
+        let word = n.checked_sub(1).map(|before| tokens[before].kind);
+        match (token.kind, &mut open) {
+            (Tok::Lt, _) if matches!(word, Some(Tok::Bit | Tok::IntType | Tok::Varbit)) => {
+                open = Some((n, 0));
+            }
+            (Tok::Gt, Some((start, 0))) => {
+                roles[*start] = Role::OpensWidth;
+                roles[n] = Role::ClosesWidth;
+                open = None;
+            }
+            (Tok::LParen, Some((_, depth))) => *depth += 1,
+            (Tok::RParen, Some((_, depth))) if *depth > 0 => *depth -= 1,
+            (Tok::Semi | Tok::LBrace | Tok::RBrace | Tok::RParen, _) => open = None,
+            _ => {}
+        }
+    }
+}
+
+/// Two `>` that touch close two lists of types, unless a number stands next to them; `>` and `>=` that touch are `>>=`.
+fn shifts(tokens: &[Token], roles: &mut [Role]) {
+    for n in 1..tokens.len().saturating_sub(2) {
+        let (first, second) = (tokens[n], tokens[n + 1]);
+        if first.kind != Tok::Gt || first.span.end != second.span.start || roles[n] != Role::Plain {
+            continue;
+        }
+        let number = tokens[n - 1].kind == Tok::Int || tokens[n + 2].kind == Tok::Int;
+        if second.kind == Tok::Ge {
+            roles[n] = Role::ShiftStart;
+        } else if second.kind == Tok::Gt && roles[n + 1] == Role::Plain && number {
+            roles[n] = Role::ShiftStart;
+            roles[n + 1] = Role::ShiftEnd;
+        }
+    }
+}
+
+fn colons(tokens: &[Token], roles: &mut [Role]) {
+    // For each open bracket: whether it is square, and the `?` in it that wait for their `:`.
+    let mut open = vec![(false, 0u32)];
+    for (n, token) in tokens.iter().enumerate() {
+        let depth = open.len();
+        let Some((square, waiting)) = open.last_mut() else {
+            return;
+        };
+        match token.kind {
+            Tok::LBrace | Tok::LParen | Tok::LBracket => {
+                open.push((token.kind == Tok::LBracket, 0));
+            }
+            Tok::RBrace | Tok::RParen | Tok::RBracket if depth > 1 => {
+                open.pop();
+            }
+            Tok::Semi => *waiting = 0,
+            Tok::Question => *waiting += 1,
+            Tok::Colon if *waiting > 0 => {
+                *waiting -= 1;
+                roles[n] = Role::Otherwise;
+            }
+            Tok::Colon if !*square => roles[n] = Role::Label,
+            _ => {}
+        }
+    }
+}
