@@ -1,7 +1,7 @@
 //! Errors and warnings with places: collected in a [`Sink`], handed out as [`Diagnostics`].
 
 use crate::limits::LIMITS;
-use crate::source::{SourceMap, Span};
+use crate::source::{SourceMap, Span, visible};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::sync::Arc;
@@ -307,6 +307,7 @@ impl Diagnostics {
         };
         let title = level.primary_title(d.message.as_str()).id(d.code.as_str());
         let excerpt = Excerpt::of(&self.source, d.span);
+        let expansion = expansion(&self.source, d.span);
         let elsewhere: Vec<(&Label, Excerpt)> = d
             .labels
             .iter()
@@ -315,7 +316,7 @@ impl Diagnostics {
             .collect();
         let mut group: Group<'_> = title.element(
             excerpt
-                .snippet(&self.source)
+                .snippet()
                 .annotation(AnnotationKind::Primary.span(excerpt.range(d.span)))
                 .annotations(d.labels.iter().filter(|l| excerpt.holds(l.span)).map(|l| {
                     AnnotationKind::Context
@@ -325,12 +326,15 @@ impl Diagnostics {
         );
         for (label, other) in &elsewhere {
             group = group.element(
-                other.snippet(&self.source).annotation(
+                other.snippet().annotation(
                     AnnotationKind::Context
                         .span(other.range(label.span))
                         .label(label.text.as_str()),
                 ),
             );
+        }
+        if let Some(note) = &expansion {
+            group = group.element(Level::NOTE.message(note.as_str()));
         }
         if let Some(hint) = &d.hint {
             group = group.element(Level::HELP.message(hint.as_str()));
@@ -347,10 +351,14 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The line of a span, cut to a bearable length, as an excerpt.
-struct Excerpt {
-    start: usize,
-    end: usize,
+/// The line of a span as it was written, cut to a bearable length.
+struct Excerpt<'s> {
+    source: &'s SourceMap,
+    /// Of `SourceMap::lines`.
+    index: usize,
+    text: &'s str,
+    /// Byte of the written line at which `text` begins.
+    from: usize,
     path: String,
     line: usize,
 }
@@ -358,45 +366,61 @@ struct Excerpt {
 /// Longest excerpt of a line, in bytes.
 const MAX_EXCERPT: usize = 400;
 
-impl Excerpt {
-    fn of(source: &SourceMap, span: Span) -> Excerpt {
+impl<'s> Excerpt<'s> {
+    fn of(source: &'s SourceMap, span: Span) -> Excerpt<'s> {
         let index = source.line_index(span.start);
-        let start = source.lines.get(index).map_or(0, |l| l.0 as usize);
-        let mut end = start + source.line_text(index).len();
-        let at = (span.start as usize).clamp(start, end);
-        let mut from = start;
-        if at - start > MAX_EXCERPT / 2 && end - start > MAX_EXCERPT {
-            from = floor_boundary(&source.text, at - MAX_EXCERPT / 2);
+        let line = source.written_line(index);
+        let at = source.written_range(index, span).start.min(line.len());
+        let (mut from, mut end) = (0, line.len());
+        if at > MAX_EXCERPT / 2 && line.len() > MAX_EXCERPT {
+            from = floor_boundary(line, at - MAX_EXCERPT / 2);
         }
         if end - from > MAX_EXCERPT {
-            end = floor_boundary(&source.text, from + MAX_EXCERPT);
+            end = floor_boundary(line, from + MAX_EXCERPT);
         }
         let location = source.location(span);
         Excerpt {
-            start: from,
-            end,
+            source,
+            index,
+            text: line.get(from..end).unwrap_or_default(),
+            from,
             path: location.file,
             line: location.line as usize,
         }
     }
 
-    fn snippet<'a, A: Clone>(&'a self, source: &'a SourceMap) -> Snippet<'a, A> {
-        let text = source.text.get(self.start..self.end).unwrap_or_default();
-        Snippet::source(text)
+    fn snippet<'a, A: Clone>(&'a self) -> Snippet<'a, A> {
+        Snippet::source(self.text)
             .path(self.path.as_str())
             .line_start(self.line)
             .fold(false)
     }
 
     fn holds(&self, span: Span) -> bool {
-        (self.start..=self.end).contains(&(span.start as usize))
+        let at = self.source.written_range(self.index, span).start;
+        self.source.line_index(span.start) == self.index
+            && (self.from..=self.from + self.text.len()).contains(&at)
     }
 
     fn range(&self, span: Span) -> std::ops::Range<usize> {
-        let start = (span.start as usize).clamp(self.start, self.end) - self.start;
-        let end = (span.end as usize).clamp(self.start, self.end) - self.start;
-        start..end.max(start)
+        let range = self.source.written_range(self.index, span);
+        let cut = |at: usize| at.saturating_sub(self.from).min(self.text.len());
+        cut(range.start)..cut(range.end)
     }
+}
+
+/// Longest expansion that a message shows, in characters.
+const MAX_EXPANSION: usize = 80;
+
+/// What the macro that a span stands in was replaced with.
+fn expansion(source: &SourceMap, span: Span) -> Option<String> {
+    let text = source.expansion_of(span)?;
+    let text = visible(text);
+    let mut shown: String = text.chars().take(MAX_EXPANSION).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    Some(format!("the macro stands for `{shown}`"))
 }
 
 fn floor_boundary(text: &str, mut at: usize) -> usize {

@@ -2,7 +2,9 @@
 //! [`SourceMap`] leads back to file, line and column.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 /// A byte range of the preprocessed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
@@ -56,6 +58,8 @@ pub struct SourceMap {
     pub files: Vec<String>,
     /// Macro calls, by output offset.
     pub expansions: Vec<Expansion>,
+    /// Lines as the user wrote them, by index into `lines`, where the preprocessed text has something else.
+    pub written: BTreeMap<u32, String>,
 }
 
 /// A place as a person reads it.
@@ -109,7 +113,7 @@ impl SourceMap {
             text: text.to_owned(),
             lines,
             files: vec![file.to_owned()],
-            expansions: Vec::new(),
+            ..SourceMap::default()
         }
     }
 
@@ -128,6 +132,46 @@ impl SourceMap {
             line,
             column: self.column(line_start, span.start),
         }
+    }
+
+    /// A line of `lines` as the user wrote it, without its end.
+    pub fn written_line(&self, index: usize) -> &str {
+        match self.written.get(&(index as u32)) {
+            Some(line) => line,
+            None => self.line_text(index),
+        }
+    }
+
+    /// The bytes of `written_line(index)` that a span is about: of a piece of an expansion, the whole call.
+    pub fn written_range(&self, index: usize, span: Span) -> Range<usize> {
+        let line_start = self.lines.get(index).map_or(0, |l| l.0);
+        let line = self.written_line(index);
+        let line_end = line_start + self.line_text(index).len() as u32;
+        let start = span.start.clamp(line_start, line_end);
+        let end = span.end.clamp(start, line_end);
+        if !self.written.contains_key(&(index as u32)) {
+            return (start - line_start) as usize..(end - line_start) as usize;
+        }
+        let byte = |column: u32| {
+            let mut chars = line.char_indices().map(|(at, _)| at);
+            let nth = chars.nth(column.saturating_sub(1) as usize);
+            nth.unwrap_or(line.len())
+        };
+        let first = self.column(line_start, start);
+        let last = match self.expansion_at(line_start, end) {
+            // Not where the call begins: the span has some of the expansion.
+            Some(e) if e.output.start < end && end < e.output.end => e.columns.1,
+            _ => self.column(line_start, end),
+        };
+        let first = byte(first);
+        first..byte(last).max(first)
+    }
+
+    /// What a macro call was replaced with, where the span starts inside of it.
+    pub fn expansion_of(&self, span: Span) -> Option<&str> {
+        let line_start = self.lines.get(self.line_index(span.start))?.0;
+        let e = self.expansion_at(line_start, span.start)?;
+        (span.start < e.output.end).then(|| self.slice(e.output))
     }
 
     /// A file's name, as [`visible`]: `#line` may say anything.
@@ -217,14 +261,20 @@ impl SourceMap {
                 .get(from as usize..to as usize)
                 .map_or(0, |t| t.chars().count() as u32)
         };
+        match self.expansion_at(line_start, offset) {
+            Some(e) if offset < e.output.end => e.columns.0,
+            Some(e) => e.columns.1 + chars(e.output.end, offset),
+            None => 1 + chars(line_start, offset),
+        }
+    }
+
+    /// The last expansion of the line that starts at or before `offset`.
+    fn expansion_at(&self, line_start: u32, offset: u32) -> Option<&Expansion> {
         let last = self
             .expansions
             .partition_point(|e| e.output.start <= offset);
-        match last.checked_sub(1).and_then(|i| self.expansions.get(i)) {
-            Some(e) if e.output.start >= line_start && offset < e.output.end => e.columns.0,
-            Some(e) if e.output.start >= line_start => e.columns.1 + chars(e.output.end, offset),
-            _ => 1 + chars(line_start, offset),
-        }
+        let e = self.expansions.get(last.checked_sub(1)?)?;
+        (e.output.start >= line_start).then_some(e)
     }
 }
 
@@ -261,5 +311,13 @@ mod tests {
         assert_eq!(column(3), 1);
         assert_eq!(column(6), 3);
         assert_eq!(column(8), 5);
+        map.written.insert(0, "A + b".to_owned());
+        let range = |a, b| map.written_range(0, Span::new(a, b));
+        assert_eq!(range(1, 3), 0..1, "in the expansion");
+        assert_eq!(range(8, 9), 4..5, "behind it");
+        assert_eq!(range(0, 9), 0..5, "all");
+        assert_eq!(range(5, 5), 1..1, "where something is missing");
+        assert_eq!(map.expansion_of(Span::new(3, 4)), Some("12345"));
+        assert_eq!(map.expansion_of(Span::new(5, 5)), None);
     }
 }

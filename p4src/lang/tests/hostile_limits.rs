@@ -542,7 +542,7 @@ fn lines_and_bytes() {
     refused(one("@".repeat(1 << 20)), "");
     refused(one("x".repeat(17 << 20)), "MiB");
     refused(one("\n".repeat(12 << 20)), "more than 2097152 lines");
-    refused(one("#if 1\n".repeat(500_000)), "not closed");
+    refused(one("#if 1\n".repeat(500_000)), "without `#endif`");
     refused(
         one("const bit<8> x = 1;\n".repeat(200_000)),
         "declared twice",

@@ -8,6 +8,7 @@ use super::{Cursor, Preprocessor};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::unescape;
 use crate::limits::LIMITS;
+use crate::source::Span;
 
 /// Why a file is not included.
 enum NotFound {
@@ -21,7 +22,10 @@ enum NotFound {
 pub(super) struct Conditional {
     /// As written: `if`, `ifdef`, `ifndef`.
     pub(super) directive: String,
-    pub(super) line: u32,
+    /// Its first line, as written.
+    pub(super) shown: String,
+    /// Where that line is in the output: its number there, and an empty span at its start.
+    pub(super) place: (u32, Span),
     /// This branch is read.
     pub(super) live: bool,
     /// A branch has been or is being read, or none may be.
@@ -33,7 +37,7 @@ impl Preprocessor<'_, '_> {
     /// A directive's line; `lead` bytes of white space before the `#`.
     pub(super) fn directive(&mut self, cursor: &mut Cursor<'_>, lead: usize) {
         let raw = logical_line(cursor.rest());
-        let (shown, first_line) = (raw.trim_end(), cursor.line);
+        let shown = raw.trim_end();
         let body = joined(&raw[lead + 1..]);
         let body = body.trim();
         let word_end = body
@@ -43,7 +47,7 @@ impl Preprocessor<'_, '_> {
         let args = args.trim();
         cursor.at += raw.len();
         let shown = shown.lines().next().unwrap_or("");
-        if self.conditional(cursor, word, args, shown, first_line) || !cursor.live() {
+        if self.conditional(cursor, word, args, shown) || !cursor.live() {
             return self.end_directive(cursor, raw);
         }
         match word {
@@ -119,15 +123,17 @@ impl Preprocessor<'_, '_> {
         word: &str,
         args: &str,
         shown: &str,
-        line: u32,
     ) -> bool {
         match word {
             "if" | "ifdef" | "ifndef" => {
+                let here = self.map.text.len() as u32;
+                let line = self.map.lines.len().saturating_sub(1) as u32;
                 let outer = cursor.live();
                 let live = outer && self.test(cursor, word, args, shown);
                 cursor.conditionals.push(Conditional {
                     directive: word.to_owned(),
-                    line,
+                    shown: shown.to_owned(),
+                    place: (line, Span::new(here, here)),
                     live,
                     done: live || !outer,
                     seen_else: false,

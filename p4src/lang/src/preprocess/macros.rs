@@ -413,8 +413,9 @@ fn bind(called: &Macro, mut args: Vec<Vec<Token>>, name: &str) -> Result<Vec<Vec
     }
     if args.len() != params.len() {
         return Err(format!(
-            "macro `{name}` takes {} arguments, {} given",
+            "macro `{name}` takes {} argument{}, {} given",
             params.len(),
+            if params.len() == 1 { "" } else { "s" },
             args.len()
         ));
     }

@@ -169,11 +169,10 @@ impl Preprocessor<'_, '_> {
             self.newline(&mut cursor);
         }
         for open in std::mem::take(&mut cursor.conditionals) {
-            let message = format!(
-                "the `#{}` on line {} is not closed",
-                open.directive, open.line
-            );
-            self.fault(Code::Directive, "", message);
+            let (line, span) = open.place;
+            self.map.written.insert(line, open.shown);
+            let message = format!("`#{}` without `#endif`", open.directive);
+            self.sink.error(Code::Directive, span, message);
         }
         self.stack.pop();
     }
@@ -281,12 +280,16 @@ impl Preprocessor<'_, '_> {
         let start = cursor.at;
         let first_column = cursor.column();
         let line = cursor.line;
+        self.keep_written(cursor);
         let name = &cursor.rest()[..length];
         cursor.at += length;
         let mut input = vec![Token::new(kind, name)];
         let is_function = self.macros.called(name).is_some_and(|m| m.is_function());
         if is_function && !self.gather_arguments(cursor, &mut input) {
-            return self.copy(cursor, name);
+            if !self.stopped {
+                self.copy(cursor, name);
+            }
+            return;
         }
         let file_name = self
             .map
@@ -319,7 +322,13 @@ impl Preprocessor<'_, '_> {
         let written = &cursor.text[start..cursor.at];
         let last_column = cursor.column();
         match result {
-            Ok(tokens) => self.push_expansion(&tokens, (first_column, last_column)),
+            Ok(tokens) => {
+                let end = match written.split_once('\n') {
+                    Some((head, _)) => first_column + head.trim_end().chars().count() as u32,
+                    None => last_column,
+                };
+                self.push_expansion(&tokens, (first_column, end));
+            }
             Err(message) => {
                 let limit = message.contains("MiB");
                 self.fault(Code::Macro, written.lines().next().unwrap_or(""), message);
@@ -333,7 +342,20 @@ impl Preprocessor<'_, '_> {
                 output: Span::new(here, here),
                 columns: (last_column, last_column),
             });
+            self.keep_written(cursor);
         }
+    }
+
+    /// Keeps the cursor's line as the user wrote it, for messages: the output has something else.
+    fn keep_written(&mut self, cursor: &Cursor<'_>) {
+        let (text, at) = (cursor.text, cursor.at);
+        let index = self.map.lines.len().saturating_sub(1) as u32;
+        // Once a line, so that many calls on a long one cost no more than it is long.
+        self.map.written.entry(index).or_insert_with(|| {
+            let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
+            let end = text[at..].find('\n').map_or(text.len(), |n| at + n);
+            text[start..end].trim_end_matches('\r').to_owned()
+        });
     }
 
     fn push_expansion(&mut self, tokens: &[Token], columns: (u32, u32)) {
