@@ -2,7 +2,7 @@
 
 mod check_support;
 
-use check_support::{TINY, control, errors};
+use check_support::{TINY, compile, control, errors};
 
 #[track_caller]
 fn refused(text: &str, message: &str) {
@@ -156,4 +156,217 @@ fn extern_objects_as_parameters() {
         &own.replace("b.take(h.a)", "b.give(h.a)"),
         "no method `give`",
     );
+}
+
+/// The only error: what it stands on, what it says, and its hint.
+#[track_caller]
+fn told(text: &str) -> (String, String, String) {
+    let Err(found) = compile(text) else {
+        panic!("compiles:\n{text}");
+    };
+    let errors: Vec<_> = found.errors().collect();
+    let [e] = errors[..] else {
+        panic!("not one error:\n{found}");
+    };
+    let at = found.source.slice(e.span).to_owned();
+    (at, e.message.clone(), e.hint.clone().unwrap_or_default())
+}
+
+#[track_caller]
+fn says(text: &str, at: &str, message: &str, hint: &str) {
+    let (found_at, found, found_hint) = told(text);
+    assert_eq!(found_at, at, "{found}");
+    assert!(found.contains(message), "{found}");
+    assert_eq!(found_hint.is_empty(), hint.is_empty(), "{found_hint}");
+    assert!(found_hint.contains(hint), "{found_hint}");
+}
+
+#[test]
+fn of_an_enums_members() {
+    let program = |members: &str| {
+        let uses = "bit<8> x = (bit<8>) E.b;";
+        control("", uses).replace("control C(", &format!("enum {members} control C("))
+    };
+    let unsigned = "300 does not fit into bit<8>, which represents the enum";
+    says(&program("bit<8> E { a = 1, b = 300 }"), "300", unsigned, "");
+    let signed = "128 does not fit into int<8>";
+    says(
+        &program("int<8> E { a = -128, b = 128 }"),
+        "128",
+        signed,
+        "",
+    );
+    let negative = "-1 does not fit into bit<8>";
+    says(&program("bit<8> E { b = -1 }"), "-1", negative, "");
+    assert!(compile(&program("bit<8> E { a = 0, b = 255, c = (bit<8>) 300 }")).is_ok());
+}
+
+#[test]
+fn of_value_sets() {
+    let program = |set: &str, types: &str| {
+        let select = "state start { transition select(meta.a) { s: accept; default: reject; } }";
+        format!(
+            "{TINY} {types} struct m_t {{ bit<8> a; }}
+             parser P(packet_in pkt, out m_t hdr, inout m_t meta) {{ value_set<{set}>(4) s; {select} }}
+             control C(inout m_t hdr, inout m_t meta) {{ apply {{ }} }} Tiny(P(), C()) main;"
+        )
+    };
+    let hint = "bit<>, int<>, bool, error or an enum";
+    says(
+        &program("int", ""),
+        "int",
+        "a value set cannot hold int",
+        hint,
+    );
+    let header = "header h_t { bit<8> a; }";
+    says(
+        &program("h_t", header),
+        "h_t",
+        "a value set cannot hold h_t",
+        hint,
+    );
+    says(
+        &program("tuple<int>", ""),
+        "tuple<int>",
+        "cannot hold tuple<int>",
+        hint,
+    );
+    assert!(compile(&program("bit<8>", "")).is_ok());
+    assert!(compile(&program("s_t", "struct s_t { bit<8> a; }")).is_ok());
+    assert!(compile(&program("E", "enum bit<8> E { a = 1 }")).is_ok());
+}
+
+/// A hint never proposes what has just been refused.
+#[test]
+fn of_headers_methods() {
+    let unions = "header_union u_t { eth_t eth; tag_t tag; } control C(";
+    let program = |apply: &str| control("u_t u;", apply).replace("control C(", unions);
+    let only = "only headers have `setInvalid`: call it on a member, `….eth.setInvalid()`";
+    says(
+        &program("u.setInvalid();"),
+        "setInvalid",
+        "u_t has no method",
+        only,
+    );
+    let only = "only headers have `setValid`: call it on a member, `….eth.setValid()`";
+    says(
+        &program("hdr.setValid();"),
+        "setValid",
+        "headers_t has no method",
+        only,
+    );
+    let only = "only headers have `setValid`";
+    says(
+        &program("meta.setValid();"),
+        "setValid",
+        "meta_t has no method",
+        only,
+    );
+    let element = "call it on an element, `…[0].setValid()`";
+    says(
+        &program("hdr.tags.setValid();"),
+        "setValid",
+        "tag_t[3] has no method",
+        element,
+    );
+    let near = "did you mean `setValid`?";
+    says(
+        &program("hdr.eth.setvalid();"),
+        "setvalid",
+        "eth_t has no method",
+        near,
+    );
+    let stacks = "only stacks have `push_front`: call it on a member, `….tags.push_front()`";
+    says(
+        &program("hdr.push_front(1);"),
+        "push_front",
+        "headers_t has no method",
+        stacks,
+    );
+}
+
+#[test]
+fn of_numbers_as_truth() {
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    let compare = "compare it: `20 != 0`";
+    says(
+        &top("const bool x = 20;"),
+        "20",
+        "expected bool, found int",
+        compare,
+    );
+    let (_, found, hint) = told(&control("", "if (meta.a) { }"));
+    assert!(hint.contains("meta.a != 0"), "{found} {hint}");
+    says(
+        &top("const bool x = 1;"),
+        "1",
+        "expected bool, found int",
+        "write `true`",
+    );
+    assert!(compile(&top("const bool x = 20 != 0;")).is_ok());
+}
+
+#[test]
+fn of_implementations_of_abstract_methods() {
+    let program = |method: &str| control(&format!("Picker() p = {{ {method} }};"), "");
+    let parameter = "bit<16> pick(in bit<8> from) { return 1; }";
+    let message = "the abstract method has bit<8> here, not bit<16>";
+    says(&program(parameter), "bit<16>", message, "");
+    let parameter = "bit<8> pick(in bit<16> from) { return 1; }";
+    says(&program(parameter), "bit<16>", message, "");
+    let Err(found) = compile(&program(parameter)) else {
+        unreachable!()
+    };
+    let label = &found.list[0].labels[0];
+    assert_eq!(found.source.slice(label.span), "in bit<8> from");
+}
+
+#[test]
+fn of_names_and_types_left_out() {
+    let hint = "`for (bit<8> i in …)`";
+    let text = control("", "for (i in 1..6) { meta.a = 1; }");
+    says(&text, "i", "the loop variable `i` needs a type", hint);
+    let hint = "it cannot be a name";
+    says(
+        &control("bit _;", ""),
+        "_",
+        "expected a name after the type",
+        hint,
+    );
+    says(
+        &control("", "bit<8> _ = 1;"),
+        "_",
+        "expected a name after the type",
+        hint,
+    );
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    let text = top("struct S<T> { tuple<T, T> t; } const S<_> x = { t = { 0, 0 } };");
+    says(&text, "_", "`_` leaves this type open", "infer");
+    let text = top("control g(in bit<1> t)(@optional bit<1> tt) { apply { } }");
+    says(
+        &text,
+        "tt",
+        "an `@optional` parameter may not stand here",
+        "default value",
+    );
+}
+
+#[test]
+fn of_annotations_without_what_they_annotate() {
+    let message = "expected a declaration behind the annotation, found the end of the file";
+    says("@pkginfo\n", "", message, "");
+    let message = "`@pkginfo` says nothing";
+    says(
+        "@pkginfo\nconst bit<32> x = 0;",
+        "@pkginfo",
+        message,
+        "`@pkginfo[name = ",
+    );
+}
+
+#[test]
+fn of_properties_given_twice() {
+    let text = control("table t {\n key = { }\n key = { }\n }", "");
+    let message = "table property `key` is given twice";
+    says(&text, "key = { }", message, "");
 }

@@ -4,7 +4,7 @@ use super::Checker;
 use super::fold;
 use super::value::Val;
 use crate::ast::{self, AnnotationBody, Literal};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{self, Structured};
 
 impl<'a> Checker<'a, '_> {
@@ -25,6 +25,10 @@ impl<'a> Checker<'a, '_> {
                     a.name.name
                 );
                 self.err(Code::Duplicate, a.name.span, message);
+            }
+            if a.name.name == "pkginfo" && matches!(a.body, AnnotationBody::None) {
+                let d = Diagnostic::error(Code::Type, a.span, "`@pkginfo` says nothing");
+                self.push(d.hint("`@pkginfo[name = \"…\", version = \"…\"]`"));
             }
             if let ("name", AnnotationBody::Unstructured { literals, .. }) =
                 (a.name.name.as_str(), &a.body)

@@ -101,20 +101,50 @@ impl<'a> Checker<'a, '_> {
             _ => {
                 let message = format!("{} has no method `{}`", self.types.show(&ty), method.name);
                 let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
-                let known = [
-                    "isValid",
-                    "setValid",
-                    "setInvalid",
-                    "push_front",
-                    "pop_front",
-                ];
-                if let Some(near) = super::scope::nearest(&method.name, known.into_iter()) {
-                    d = d.hint(format!("did you mean `{near}`?"));
+                if let Some(hint) = self.method_hint(&method.name, &bare) {
+                    d = d.hint(hint);
                 }
                 self.push(d);
                 Some(self.poisoned(call))
             }
         }
+    }
+
+    /// What to call instead of a method that values of type `ty` do not have.
+    fn method_hint(&self, name: &str, ty: &Ty) -> Option<String> {
+        let known: &[&str] = match ty {
+            Ty::Stack(..) => &["push_front", "pop_front"],
+            _ if self.types.is_header(ty) => &["isValid", "setValid", "setInvalid"],
+            _ if self.types.is_union(ty) => &["isValid"],
+            _ => &[],
+        };
+        if let Some(near) = super::scope::nearest(name, known.iter().copied()) {
+            return Some(format!("did you mean `{near}`?"));
+        }
+        let owners = match name {
+            "isValid" => "headers and header unions have",
+            "setValid" | "setInvalid" => "only headers have",
+            "push_front" | "pop_front" => "only stacks have",
+            _ => return None,
+        };
+        let mut hint = format!("{owners} `{name}`");
+        match (name, ty) {
+            ("isValid" | "setValid" | "setInvalid", Ty::Stack(..)) => {
+                hint.push_str(&format!(": call it on an element, `…[0].{name}()`"));
+            }
+            _ => {
+                let fits = |t: &Ty| match name {
+                    "isValid" => self.types.is_header(t) || self.types.is_union(t),
+                    "setValid" | "setInvalid" => self.types.is_header(t),
+                    _ => matches!(t, Ty::Stack(..)),
+                };
+                let fields = self.types.strukt(ty).map_or(&[][..], |info| &info.fields);
+                if let Some((field, _)) = fields.iter().find(|(_, t)| fits(t)) {
+                    hint.push_str(&format!(": call it on a member, `….{field}.{name}()`"));
+                }
+            }
+        }
+        Some(hint)
     }
 
     fn writable(&mut self, p: &Place, span: Span) -> bool {

@@ -60,13 +60,32 @@ impl<'a> Checker<'a, '_> {
 
     /// A constant of a type.
     pub(crate) fn constant(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<ir::Const> {
+        let val = self.constant_value(e, ty)?;
+        self.constant_of(val, ty, e.span)
+    }
+
+    /// The value of an enum's member: unlike an assigned one it must fit (P4_16 1.2.5, section 7.2.1).
+    pub(crate) fn member_value(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<ir::Const> {
+        let val = self.constant_value(e, ty)?;
+        if let (Val::Integer(n), Ty::Bit(_) | Ty::Int(_)) = (&val, ty)
+            && !fold::fits(n, &self.types.ir(ty))
+        {
+            let shown = self.types.show(ty);
+            let message = format!("{n} does not fit into {shown}, which represents the enum");
+            self.err(Code::Constant, e.span, message);
+            return None;
+        }
+        self.constant_of(val, ty, e.span)
+    }
+
+    fn constant_value(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<Val<'a>> {
         let mut val = Val::Poison;
         let block = self.block_of(|c| val = c.expr(e, Some(ty)));
         if !block.is_empty() {
             self.not_constant(e.span);
             return None;
         }
-        self.constant_of(val, ty, e.span)
+        Some(val)
     }
 
     /// A value that must be a constant.

@@ -100,6 +100,7 @@ impl<'a> Checker<'a, '_> {
             }
             DeclKind::Parser(p) => {
                 self.check_constructor_params(&p.ctor_params);
+                self.no_optional_params(&p.ctor_params);
                 self.check_names(p.params.iter().map(|p| &p.name));
                 self.check_names(p.type_params.iter());
                 self.parsers.push(p);
@@ -109,6 +110,7 @@ impl<'a> Checker<'a, '_> {
             }
             DeclKind::Control(c) => {
                 self.check_constructor_params(&c.ctor_params);
+                self.no_optional_params(&c.ctor_params);
                 self.check_names(c.params.iter().map(|p| &p.name));
                 self.check_names(c.type_params.iter());
                 self.controls.push(ControlDef {
@@ -330,7 +332,7 @@ impl<'a> Checker<'a, '_> {
                 );
                 continue;
             };
-            if let Some(c @ ir::Const::Bits { .. }) = self.constant(value, &ty) {
+            if let Some(c @ ir::Const::Bits { .. }) = self.member_value(value, &ty) {
                 let e = super::fold::constant(c.clone(), self.types.ir(&ty));
                 self.declare(&m.name, Val::Expr(Ty::SerEnum(index as u32), e));
                 if let ir::Const::Bits { value, .. } = c {
@@ -338,6 +340,11 @@ impl<'a> Checker<'a, '_> {
                         .members
                         .push((m.name.name.clone(), value));
                 }
+            } else {
+                // Refused, but known: its uses are not at fault.
+                self.declare(&m.name, Val::Poison);
+                let members = &mut self.types.ser_enums[index].members;
+                members.push((m.name.name.clone(), Default::default()));
             }
         }
         self.pop_scope();

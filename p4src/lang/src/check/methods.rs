@@ -259,7 +259,7 @@ impl<'a> Checker<'a, '_> {
         for ((p, wanted), declared) in proto.params.iter().zip(&sig.types).zip(sig.params) {
             let found = self.resolve(&p.ty);
             if found != *wanted {
-                self.mismatch(p.ty.span, wanted, &found);
+                self.other_type(p.ty.span, wanted, &found, declared.span);
             }
             if p.direction != declared.direction {
                 self.push(
@@ -277,8 +277,23 @@ impl<'a> Checker<'a, '_> {
             None => Ty::Void,
         };
         if ret != sig.ret {
-            self.mismatch(proto.name.span, &sig.ret, &ret);
+            let at = proto.ret.as_ref().map_or(proto.name.span, |ty| ty.span);
+            self.other_type(at, &sig.ret, &ret, method.proto.name.span);
         }
+    }
+
+    /// A type in an implementation is not the one `declared` by the abstract method.
+    fn other_type(&mut self, at: Span, wanted: &Ty, found: &Ty, declared: Span) {
+        if wanted.is_poison() || found.is_poison() {
+            return;
+        }
+        let wanted = self.types.show(wanted);
+        let message = format!(
+            "the abstract method has {wanted} here, not {}",
+            self.types.show(found)
+        );
+        let d = Diagnostic::error(Code::Type, at, message);
+        self.push(d.label(declared, format!("declared here: {wanted}")));
     }
 
     fn method_body(

@@ -341,14 +341,20 @@ impl<'a, 's> Checker<'a, 's> {
             self.types.show(found)
         );
         let mut d = Diagnostic::error(Code::Type, span, text);
-        if cast::castable(&self.types, found, expected) {
+        // `(bool) n` is legal for 0 and 1 only.
+        let to_bool = *found == Ty::Integer && *self.types.strip_new(expected) == Ty::Bool;
+        if cast::castable(&self.types, found, expected) && !to_bool {
             d = d.hint(format!(
                 "a cast says so: `({}) {}`",
                 self.types.show(expected),
                 self.operand(span)
             ));
-        } else if *expected == Ty::Bool && matches!(found, Ty::Bit(_) | Ty::Int(_)) {
-            d = d.hint(format!("compare it: `{} != 0`", self.operand(span)));
+        } else if *expected == Ty::Bool && matches!(found, Ty::Bit(_) | Ty::Int(_) | Ty::Integer) {
+            d = d.hint(match self.source.slice(span) {
+                "0" => "write `false`".to_owned(),
+                "1" => "write `true`".to_owned(),
+                _ => format!("compare it: `{} != 0`", self.operand(span)),
+            });
         }
         self.push(d);
     }

@@ -101,7 +101,14 @@ impl<'a> Checker<'a, '_> {
         let DeclKind::ValueSet { ty, size, name } = &decl.kind else {
             return self.local_decl(decl);
         };
-        let elem = self.resolve(ty);
+        let mut elem = self.resolve(ty);
+        if !self.may_be_in_value_set(&elem) {
+            let shown = self.types.show(&elem);
+            let message = format!("a value set cannot hold {shown}");
+            let hint = "its elements are of bit<>, int<>, bool, error or an enum, or structs and tuples of these";
+            self.push(Diagnostic::error(Code::Type, ty.span, message).hint(hint));
+            elem = Ty::Poison;
+        }
         let size = self.small_constant::<u64>(size).unwrap_or(0);
         let fields = self.value_set_fields(&elem);
         let id = ir::ValueSetId(self.unit.value_sets.len() as u32);
@@ -122,6 +129,21 @@ impl<'a> Checker<'a, '_> {
         };
         self.unit.value_sets.push(set);
         self.declare(name, Val::ValueSet(id, elem));
+    }
+
+    fn may_be_in_value_set(&self, ty: &Ty) -> bool {
+        match self.types.strip_new(ty) {
+            Ty::Bit(_) | Ty::Int(_) | Ty::Bool | Ty::Error | Ty::Enum(_) | Ty::SerEnum(_) => true,
+            Ty::Struct(i) => {
+                let info = &self.types.structs[*i as usize];
+                let mut fields = info.fields.iter();
+                info.kind == ast::StructKind::Struct
+                    && fields.all(|(_, t)| self.may_be_in_value_set(t))
+            }
+            Ty::Tuple(items) => items.iter().all(|t| self.may_be_in_value_set(t)),
+            Ty::Poison | Ty::Var(_) => true,
+            _ => false,
+        }
     }
 
     /// One scalar, or a field for each of a struct's (P4_16 1.2.5, section 13.6).

@@ -72,6 +72,14 @@ impl<'a> Checker<'a, '_> {
             }
             TypeKind::Specialized { base, args } => {
                 let base_val = self.type_name(base);
+                let left_open = args.iter().find(|a| matches!(a.kind, TypeKind::DontCare));
+                if let (Val::Decl(DeclRef::Struct(_)), Some(arg)) = (&base_val, left_open) {
+                    let message =
+                        "`_` leaves this type open: a struct's or header's fields need one";
+                    let hint = "only an extern's or package's instance and a call infer `_` from arguments";
+                    self.push(Diagnostic::error(Code::Type, arg.span, message).hint(hint));
+                    return Val::Poison;
+                }
                 let args: Vec<Ty> = args.iter().map(|a| self.resolve(a)).collect();
                 match base_val {
                     Val::Decl(decl) => self.specialize(decl, &args, ty.span),
@@ -119,7 +127,7 @@ impl<'a> Checker<'a, '_> {
                 let mut fields = Vec::with_capacity(items.len());
                 for item in items {
                     let field = self.resolve(item);
-                    if matches!(field, Ty::Str | Ty::Void) || field.is_object() {
+                    if matches!(field, Ty::Str | Ty::Void | Ty::DontCare) || field.is_object() {
                         let shown = self.types.show(&field);
                         self.err(
                             Code::Type,

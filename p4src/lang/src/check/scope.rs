@@ -142,6 +142,7 @@ fn parts(e: &ir::Expr) -> usize {
 }
 
 /// The candidate that a typing error could have turned into `name`; the first in alphabet order if there are several.
+/// Never `name` itself: if it were allowed here, nobody would ask.
 pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,
@@ -152,7 +153,9 @@ pub(crate) fn nearest<'n>(
         _ => 3,
     };
     candidates
-        .filter(|c| !c.is_empty() && c.len().abs_diff(name.len()) <= limit && c.len() <= 64)
+        .filter(|c| {
+            !c.is_empty() && *c != name && c.len().abs_diff(name.len()) <= limit && c.len() <= 64
+        })
         .map(|c| (distance(name, c), c))
         .filter(|(d, c)| *d <= limit && *d < c.len())
         .min()
@@ -188,5 +191,6 @@ mod tests {
         assert_eq!(nearest("etherent", names.into_iter()), Some("ethernet"));
         assert_eq!(nearest("IPV4", names.into_iter()), Some("ipv4"));
         assert_eq!(nearest("payload", names.into_iter()), None);
+        assert_eq!(nearest("dst", names.into_iter()), None);
     }
 }

@@ -227,6 +227,9 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn value_set_fits(&mut self, elem: &Ty, types: &[Ty], span: Span) {
+        if elem.is_poison() {
+            return;
+        }
         let mut found = Vec::new();
         self.scalars(elem, &mut found);
         let same = found.len() == types.len()

@@ -39,7 +39,9 @@ impl<'a> Checker<'a, '_> {
             annotations: self.annotations(&decl.annotations),
             span: decl.span,
         };
+        let errors = self.sink.error_count();
         self.once_each(table);
+        let repeated = self.sink.error_count() > errors;
         // Key and actions first: the other properties refer to them, in whatever order they are written.
         let mut key_types = Vec::new();
         let mut decls = Vec::new();
@@ -62,7 +64,9 @@ impl<'a> Checker<'a, '_> {
                 _ => {}
             }
         }
+        // Where a property stands twice, one of them may be meant to be the actions.
         if decls.is_empty()
+            && !repeated
             && !table
                 .properties
                 .iter()

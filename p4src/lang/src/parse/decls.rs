@@ -33,6 +33,9 @@ impl Parser<'_, '_> {
     fn top_level(&mut self) -> Parsed<Decl> {
         let start = self.span();
         let annotations = self.annotations()?;
+        if self.kind() == Tok::Eof && !annotations.is_empty() {
+            return Err(self.unexpected("a declaration behind the annotation"));
+        }
         let kind = self.top_level_kind()?;
         Ok(Decl {
             annotations,

@@ -117,7 +117,8 @@ impl Parser<'_, '_> {
                 None => return false,
             }
         }
-        self.tok(at) == Tok::Ident
+        // `T _` means one too, though `_` names nothing.
+        matches!(self.tok(at), Tok::Ident | Tok::DontCare)
     }
 
     /// As `skip_type`, from here, but a name need not be a type: `x y` is always meant as a declaration.

@@ -250,7 +250,9 @@ impl<'a> Parser<'a, '_> {
         let kind = self.kind();
         let message = format!("expected {what}, found {}", self.found());
         let mut diagnostic = Diagnostic::error(Code::Syntax, self.span(), message);
-        if kind.is_keyword() && kind != Tok::DontCare {
+        if kind == Tok::DontCare {
+            diagnostic = diagnostic.hint("`_` stands for what nobody needs; it cannot be a name");
+        } else if kind.is_keyword() {
             diagnostic =
                 diagnostic.hint("a reserved word cannot be a name; add a suffix, as in `x_`");
         }

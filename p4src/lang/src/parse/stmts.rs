@@ -267,6 +267,12 @@ impl Parser<'_, '_> {
                 };
                 return p.for_classic(Some(first), annotations);
             }
+            if p.kind() == Tok::Ident && p.nth(1) == Tok::In {
+                let name = p.slice(start);
+                let hint = format!("`for (bit<8> {name} in …)`: the variable is the loop's own");
+                let message = format!("the loop variable `{name}` needs a type");
+                return Err(p.fail(Diagnostic::error(Code::Syntax, start, message).hint(hint)));
+            }
             p.for_classic(None, annotations)
         })
     }
