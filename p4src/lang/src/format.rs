@@ -178,7 +178,9 @@ impl Writer<'_> {
         let text = self.text;
         let gap = &text[from..to];
         if !gap.contains('\n') && before.is_some() && next.is_some() {
-            if gap.trim().is_empty() {
+            if next.is_some_and(|(_, role)| role == Role::Verbatim) {
+                self.out.push_str(gap);
+            } else if gap.trim().is_empty() {
                 let (Some(a), Some(b)) = (before, next) else {
                     return;
                 };

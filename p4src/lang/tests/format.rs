@@ -97,6 +97,13 @@ fn a_directive_goes_on_as_the_preprocessor_reads_it() {
 }
 
 #[test]
+fn what_an_annotation_says_stays() {
+    let text = "@says(a:b  c ==d /* e */ (f,g) )  @brief( \"x\" ) action a(  ) { }\n";
+    let laid_out = "@says(a:b  c ==d /* e */ (f,g) ) @brief( \"x\" ) action a() { }\n";
+    assert_eq!(formatted(text), laid_out);
+}
+
+#[test]
 fn lines_end_as_on_unix() {
     for ends in ["\r\n", "\r\r\n"] {
         let text = format!("const bit<8> a=1;{ends}// \"{ends}#define B{ends}");

@@ -19,6 +19,8 @@ pub(super) enum Role {
     Label,
     /// `:` of `c ? a : b`.
     Otherwise,
+    /// In an annotation's parentheses, the closing one with them: the text there is what the annotation says.
+    Verbatim,
 }
 
 /// One role a token.
@@ -27,6 +29,7 @@ pub(super) fn roles(tokens: &[Token]) -> Vec<Role> {
     widths(tokens, &mut roles);
     shifts(tokens, &mut roles);
     colons(tokens, &mut roles);
+    annotations(tokens, &mut roles);
     roles
 }
 
@@ -92,6 +95,23 @@ fn colons(tokens: &[Token], roles: &mut [Role]) {
                 roles[n] = Role::Otherwise;
             }
             Tok::Colon if !*square => roles[n] = Role::Label,
+            _ => {}
+        }
+    }
+}
+
+/// `@name(…)`. A structured one, `@name[…]`, holds expressions.
+fn annotations(tokens: &[Token], roles: &mut [Role]) {
+    // Parentheses that are open in one.
+    let mut depth = 0;
+    for (n, token) in tokens.iter().enumerate() {
+        let begins = n >= 2 && tokens[n - 2].kind == Tok::At;
+        if depth > 0 {
+            roles[n] = Role::Verbatim;
+        }
+        match token.kind {
+            Tok::LParen if depth > 0 || begins => depth += 1,
+            Tok::RParen if depth > 0 => depth -= 1,
             _ => {}
         }
     }
