@@ -208,9 +208,8 @@ impl Lab {
             .find(|point| point.fault == fault && point.flow == flow)
             .unwrap();
         let register = format!("SwitchIngress.faults.u{}.ordinals.ordinals", point.unit);
-        self.switch
-            .register_read(&register, point.cell as u64)
-            .unwrap()[0]
+        let cell = self.switch.register_read(&register, point.cell as u64);
+        cell.unwrap()[0].to_u128().unwrap()
     }
 
     /// The model: what each packet meets, in the order of the file.

@@ -49,7 +49,7 @@ impl Bench {
             name: name.to_owned(),
             params: params
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), *value))
+                .map(|(name, value)| ((*name).to_owned(), (*value).into()))
                 .collect(),
         };
         let epoch = call("SwitchIngress.timeline.set_epoch", &[("epoch", 1)]);
@@ -67,10 +67,7 @@ impl Bench {
                 table: format!("SwitchIngress.faults.u{unit}.select"),
                 key: vec![FieldMatch {
                     field: "meta.flows".to_owned(),
-                    value: Match::Ternary {
-                        value: bit,
-                        mask: bit,
-                    },
+                    value: Match::ternary(bit, bit),
                 }],
                 priority: 1,
                 action: call(
@@ -84,7 +81,7 @@ impl Bench {
             table: "SwitchIngress.forward.mac".to_owned(),
             key: vec![FieldMatch {
                 field: "hdr.ethernet.dst".to_owned(),
-                value: Match::Exact(0x0200_0000_0009),
+                value: Match::exact(0x0200_0000_0009),
             }],
             priority: 0,
             action: call(

@@ -93,7 +93,7 @@ fn entries_fit_their_tables() {
                     .iter()
                     .find(|line| line.contains(&format!("@name(\"{}\")", field.field)))
                     .unwrap_or_else(|| panic!("no key {} in {text}", field.field));
-                let kind = match field.value {
+                let kind = match &field.value {
                     p4lang::runtime::Match::Exact(_) => ": exact ",
                     p4lang::runtime::Match::Ternary { .. } => ": ternary ",
                     p4lang::runtime::Match::Range { .. } => ": range ",

@@ -251,7 +251,7 @@ impl Device {
                     items.push(Item::Register {
                         name: name.clone(),
                         index: Some(index),
-                        fields: vec![u128::from(value.cast_unsigned() & bits)],
+                        fields: vec![u128::from(value.cast_unsigned() & bits).into()],
                     });
                 }
             }

@@ -5,14 +5,14 @@
 mod keys;
 
 use p4lang::runtime::{
-    ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry,
+    ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value,
 };
 use p4rt::client::UpdateType;
 use p4rt::translate::Item;
 
 use crate::program::{MatchKind, Parameter, Program, Table};
 use crate::thrift::{ActionEntry, Counts, KeyPart, Mirror, RawEntry};
-use keys::{decode, encode, field_match, key, priority};
+use keys::{encode, field_match, key, priority};
 
 /// The multicast engine's ports are 0 to 511, whatever the width of PSA's `PortId_t`.
 pub const LAST_MULTICAST_PORT: u32 = 511;
@@ -78,7 +78,7 @@ pub enum TranslateError {
         /// Field or parameter.
         what: String,
         /// As given.
-        value: u128,
+        value: Value,
         /// In bits.
         width: u32,
     },
@@ -298,7 +298,7 @@ fn action_data(program: &Program, call: &ActionCall) -> Result<(String, Vec<Vec<
         .ok_or_else(|| unknown("action", &call.name))?;
     let value = |parameter: &Parameter| {
         let given = call.params.iter().find(|(name, _)| *name == parameter.name);
-        given.map(|(_, value)| encode(&parameter.name, *value, parameter.width))
+        given.map(|(_, value)| encode(&parameter.name, value, parameter.width))
     };
     let data: Option<Vec<_>> = declared.iter().map(value).collect();
     match data {
@@ -407,15 +407,15 @@ fn clone_session(update: UpdateType, session: &CloneSession) -> Result<Vec<Call>
     Ok(calls)
 }
 
-fn register(program: &Program, name: &str, index: Option<u64>, fields: &[u128]) -> Result<Call> {
+fn register(program: &Program, name: &str, index: Option<u64>, fields: &[Value]) -> Result<Call> {
     let declared = find_register(program, name)?;
-    let [value] = *fields else {
+    let [value] = fields else {
         let what = format!("register cells of {} fields ({name})", fields.len());
         return Err(TranslateError::Unsupported(what));
     };
     encode(name, value, declared.width)?;
     // The bits, whatever the sign: BMv2 carries cells as 64-bit integers.
-    let value = (value as u64).cast_signed();
+    let value = value.limb(0).cast_signed();
     let register = name.to_owned();
     Ok(match index {
         Some(index) => Call::WriteRegister {
@@ -484,9 +484,9 @@ pub(crate) fn action_call(program: &Program, name: &str, data: &[Vec<u8>]) -> Op
         return None;
     }
     let params = declared.iter().zip(data);
-    let params = params.map(|(own, bytes)| Some((own.name.clone(), decode(bytes)?)));
+    let params = params.map(|(own, bytes)| (own.name.clone(), Value::from_be_bytes(bytes)));
     Some(ActionCall {
         name: name.to_owned(),
-        params: params.collect::<Option<_>>()?,
+        params: params.collect(),
     })
 }

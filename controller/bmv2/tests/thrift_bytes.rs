@@ -718,7 +718,7 @@ fn a_plan_is_written_by_name() {
     let program = Program::parse(JSON).unwrap();
     let mac = entry(
         "SwitchIngress.mac",
-        &[("hdr.ethernet.dst", Match::Exact(0x0200_0000_0007))],
+        &[("hdr.ethernet.dst", Match::exact(0x0200_0000_0007))],
         0,
         "SwitchIngress.unicast",
         &[("port", 3)],
@@ -727,14 +727,8 @@ fn a_plan_is_written_by_name() {
     let fault = entry(
         "SwitchIngress.faults",
         &[
-            ("meta.epoch", Match::Range { low: 1, high: 2 }),
-            (
-                "meta.flows",
-                Match::Ternary {
-                    value: 1 << 32,
-                    mask: 1 << 32,
-                },
-            ),
+            ("meta.epoch", Match::range(1, 2)),
+            ("meta.flows", Match::ternary(1 << 32, 1 << 32)),
         ],
         5,
         "SwitchIngress.select",
@@ -913,13 +907,13 @@ fn a_plan_is_written_by_name() {
                 Item::Register {
                     name: "SwitchIngress.owners".into(),
                     index: Some(5),
-                    fields: vec![0xffff_ffff],
+                    fields: vec![0xffff_ffff.into()],
                 },
             ),
         ])
         .unwrap();
     let mut changed = mac.clone();
-    changed.action.params[0].1 = 4;
+    changed.action.params[0].1 = 4.into();
     device
         .write(&[
             (UpdateType::Modify, Item::TableEntry(changed)),
@@ -951,7 +945,7 @@ fn a_plan_is_written_by_name() {
     let owner = Item::Register {
         name: "SwitchIngress.owners".into(),
         index: Some(5),
-        fields: vec![0xffff_ffff],
+        fields: vec![0xffff_ffff.into()],
     };
     assert_eq!(read.unwrap(), [cell(0, 0, 0), cell(1, 1, 64), owner]);
     drop(device);

@@ -2,6 +2,8 @@
 //!
 //! We send the canonical form, the shortest. We accept any length whose value fits.
 
+use p4lang::runtime::Value;
+
 /// Why a byte string is not a value of its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BytesError {
@@ -14,35 +16,24 @@ pub enum BytesError {
         /// Width of the field.
         bitwidth: u32,
     },
-    /// The field is wider than this implementation carries.
-    #[error("fields of {bitwidth} bits are not supported; the most is 128")]
-    Unsupported {
-        /// Width of the field.
-        bitwidth: u32,
-    },
 }
 
-/// The canonical byte string of `value`: no leading zero byte, except that zero is one.
+/// The canonical byte string of a number; of a [`Value`] it is [`Value::to_be_bytes`].
 #[must_use]
-pub fn encode(value: u128) -> Vec<u8> {
-    let bytes = value.to_be_bytes();
-    let skip = (value.leading_zeros() as usize / 8).min(bytes.len() - 1);
-    bytes[skip..].to_vec()
+pub fn encode(number: u128) -> Vec<u8> {
+    Value::from(number).to_be_bytes()
 }
 
 /// The value of a byte string in a field of `bitwidth` bits.
-pub fn decode(bytes: &[u8], bitwidth: u32) -> Result<u128, BytesError> {
+pub fn decode(bytes: &[u8], bitwidth: u32) -> Result<Value, BytesError> {
     if bytes.is_empty() {
         return Err(BytesError::Empty);
     }
-    if bitwidth > 128 {
-        return Err(BytesError::Unsupported { bitwidth });
-    }
-    let (zeroes, low) = bytes.split_at(bytes.len().saturating_sub(16));
-    let mut padded = [0; 16];
-    padded[16 - low.len()..].copy_from_slice(low);
-    let value = u128::from_be_bytes(padded);
-    if fits(value, bitwidth) && zeroes.iter().all(|&byte| byte == 0) {
+    // What cannot fit is not made a value of, however long it is.
+    let beyond = bytes.len().saturating_sub(bitwidth.div_ceil(8) as usize);
+    let (zeroes, bytes) = bytes.split_at(beyond);
+    let value = Value::from_be_bytes(bytes);
+    if value.fits(bitwidth) && zeroes.iter().all(|byte| *byte == 0) {
         Ok(value)
     } else {
         Err(BytesError::TooWide { bitwidth })
@@ -51,59 +42,42 @@ pub fn decode(bytes: &[u8], bitwidth: u32) -> Result<u128, BytesError> {
 
 /// The canonical byte string of an `int<bitwidth>`, given as its two's complement bits.
 #[must_use]
-pub fn encode_signed(bits: u128, bitwidth: u32) -> Vec<u8> {
-    let bytes = sign_extend(bits, bitwidth).to_be_bytes();
+pub fn encode_signed(bits: &Value, bitwidth: u32) -> Vec<u8> {
+    let value = bits.to_be_bytes();
+    let length = (bitwidth.div_ceil(8) as usize).max(value.len());
+    let mut bytes = vec![0; length - value.len()];
+    bytes.extend(value);
+    if bitwidth > 0 && bits.bits() == bitwidth {
+        // Negative: the sign fills up the first byte.
+        bytes[0] |= u8::MAX.checked_shl((bitwidth - 1) % 8 + 1).unwrap_or(0);
+    }
     let redundant =
         |pair: &[u8]| (pair[0] == 0 && pair[1] < 0x80) || (pair[0] == 0xff && pair[1] >= 0x80);
     let skip = bytes.windows(2).take_while(|pair| redundant(pair)).count();
-    bytes[skip..].to_vec()
+    bytes.split_off(skip)
 }
 
 /// The two's complement bits of a byte string in an `int<bitwidth>`.
-pub fn decode_signed(bytes: &[u8], bitwidth: u32) -> Result<u128, BytesError> {
+pub fn decode_signed(bytes: &[u8], bitwidth: u32) -> Result<Value, BytesError> {
     let Some(&first) = bytes.first() else {
         return Err(BytesError::Empty);
     };
-    if bitwidth > 128 {
-        return Err(BytesError::Unsupported { bitwidth });
-    }
     let sign: u8 = if first >= 0x80 { 0xff } else { 0 };
-    let (extension, low) = bytes.split_at(bytes.len().saturating_sub(16));
-    let value = low
-        .iter()
-        .fold(if sign == 0 { 0 } else { u128::MAX }, |value, &byte| {
-            value << 8 | u128::from(byte)
-        });
-    let bits = value & max(bitwidth);
-    if extension.iter().any(|&byte| byte != sign) || sign_extend(bits, bitwidth) != value {
+    let length = bitwidth.div_ceil(8) as usize;
+    let (extension, low) = bytes.split_at(bytes.len().saturating_sub(length));
+    let mut all = vec![sign; length - low.len()];
+    all.extend(low);
+    // Bits before the sign are as the sign is.
+    let spare = match bitwidth {
+        0 => 0,
+        _ => u8::MAX.checked_shl((bitwidth - 1) % 8).unwrap_or(0),
+    };
+    let is_sign = |byte: &u8| *byte == sign;
+    let fits = all.first().is_none_or(|byte| byte & spare == sign & spare);
+    if !extension.iter().all(is_sign) || !fits {
         return Err(BytesError::TooWide { bitwidth });
     }
-    Ok(bits)
-}
-
-fn sign_extend(bits: u128, bitwidth: u32) -> u128 {
-    let negative = (1..=128).contains(&bitwidth) && bits >> (bitwidth - 1) & 1 == 1;
-    if negative {
-        bits | !max(bitwidth)
-    } else {
-        bits & max(bitwidth)
-    }
-}
-
-/// Whether `value` is a `bit<bitwidth>`.
-#[must_use]
-pub fn fits(value: u128, bitwidth: u32) -> bool {
-    value <= max(bitwidth)
-}
-
-/// The largest `bit<bitwidth>`; all bits set.
-#[must_use]
-pub fn max(bitwidth: u32) -> u128 {
-    match bitwidth {
-        0 => 0,
-        1..=127 => (1 << bitwidth) - 1,
-        _ => u128::MAX,
-    }
+    Ok(&Value::from_be_bytes(&all) & &Value::ones(bitwidth))
 }
 
 #[cfg(test)]
@@ -122,19 +96,20 @@ mod tests {
 
     #[test]
     fn any_length_that_fits_is_accepted() {
-        assert_eq!(decode(&[0x63], 7), Ok(0x63));
-        assert_eq!(decode(&[0, 0, 0x63], 7), Ok(0x63));
-        assert_eq!(decode(&[0; 40], 7), Ok(0));
+        assert_eq!(decode(&[0x63], 7), Ok(0x63.into()));
+        assert_eq!(decode(&[0, 0, 0x63], 7), Ok(0x63.into()));
+        assert_eq!(decode(&[0; 40], 7), Ok(Value::ZERO));
         assert_eq!(decode(&[0xe3], 7), Err(BytesError::TooWide { bitwidth: 7 }));
         assert_eq!(decode(&[], 7), Err(BytesError::Empty));
         assert_eq!(
             decode(&[1; 17], 128),
             Err(BytesError::TooWide { bitwidth: 128 })
         );
-        assert_eq!(decode(&[0xff; 16], 128), Ok(u128::MAX));
+        assert_eq!(decode(&[0xff; 16], 128), Ok(u128::MAX.into()));
+        assert_eq!(decode(&[0xff; 32], 256), Ok(Value::ones(256)));
         assert_eq!(
-            decode(&[1], 129),
-            Err(BytesError::Unsupported { bitwidth: 129 })
+            decode(&[0xff; 32], 255),
+            Err(BytesError::TooWide { bitwidth: 255 })
         );
     }
 
@@ -146,11 +121,11 @@ mod tests {
             (12, -739, &[0xfd, 0x1d]),
             (16, 0, &[0]),
         ] {
-            let bits = value as u128 & max(width);
-            assert_eq!(encode_signed(bits, width), bytes);
+            let bits = &Value::from(value as u128) & &Value::ones(width);
+            assert_eq!(encode_signed(&bits, width), bytes);
             assert_eq!(decode_signed(bytes, width), Ok(bits));
         }
-        assert_eq!(decode_signed(&[0xff, 0x9d], 8), Ok(0x9d));
+        assert_eq!(decode_signed(&[0xff, 0x9d], 8), Ok(0x9d.into()));
         assert_eq!(
             decode_signed(&[0x00, 0x9d], 8),
             Err(BytesError::TooWide { bitwidth: 8 })
@@ -162,27 +137,43 @@ mod tests {
         assert_eq!(decode_signed(&[], 16), Err(BytesError::Empty));
     }
 
+    fn value() -> impl Strategy<Value = Value> {
+        let bytes = prop_oneof![
+            any::<[u8; 40]>().prop_map(|bytes| bytes.to_vec()),
+            prop::collection::vec(prop_oneof![Just(0), Just(0xff), any::<u8>()], 0..40),
+        ];
+        bytes.prop_map(|bytes| Value::from_be_bytes(&bytes))
+    }
+
     proptest! {
         #[test]
-        fn signed_round_trip(value: u128, width in 1u32..=128) {
-            let bits = value & max(width);
-            let mut bytes = encode_signed(bits, width);
-            prop_assert_eq!(decode_signed(&bytes, width), Ok(bits));
+        fn signed_round_trip(value in value(), width in 1u32..=320) {
+            let bits = &value & &Value::ones(width);
+            let mut bytes = encode_signed(&bits, width);
+            prop_assert_eq!(decode_signed(&bytes, width), Ok(bits.clone()));
+            if let Some(bits) = bits.to_u128().filter(|_| width <= 128) {
+                let number = (bits << (128 - width)).cast_signed() >> (128 - width);
+                let long = number.to_be_bytes();
+                prop_assert!(long.ends_with(&bytes));
+                prop_assert_eq!(decode_signed(&long, width), Ok(bits.into()));
+            }
             let sign = if bytes[0] >= 0x80 { 0xff } else { 0 };
             bytes.splice(0..0, [sign; 17]);
             prop_assert_eq!(decode_signed(&bytes, width), Ok(bits));
+            // The other sign before it needs a bit more than the width where that is used up.
+            let beyond = [&[!sign][..], &vec![sign; width.div_ceil(8) as usize]].concat();
+            prop_assert_eq!(decode_signed(&beyond, width), Err(BytesError::TooWide { bitwidth: width }));
         }
 
         #[test]
-        fn round_trip(value: u128, width in 1u32..=128, padding in 0usize..8) {
-            let value = value & max(width);
+        fn round_trip(value in value(), width in 1u32..=320, padding in 0usize..8) {
+            let value = &value & &Value::ones(width);
             let mut bytes = vec![0; padding];
-            bytes.extend(encode(value));
-            prop_assert_eq!(decode(&bytes, width), Ok(value));
-            prop_assert!(encode(value).len() <= (width as usize).div_ceil(8));
-            if width < 128 {
-                prop_assert!(decode(&encode(max(width) + 1), width).is_err());
-            }
+            bytes.extend(value.to_be_bytes());
+            prop_assert_eq!(decode(&bytes, width), Ok(value.clone()));
+            prop_assert!(value.to_be_bytes().len() <= (width as usize).div_ceil(8));
+            let beyond = Value::prefix(width + 1, 1).to_be_bytes();
+            prop_assert_eq!(decode(&beyond, width), Err(BytesError::TooWide { bitwidth: width }));
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::translate::{Item, Part, TranslateError, packet_metadata};
 use crate::v1;
 use crate::v1::p4_runtime_client::P4RuntimeClient;
 use p4lang::p4info::{ControllerPacketMetadata, Digest};
+use p4lang::runtime::Value;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -260,7 +261,7 @@ impl Client {
 
     /// Hands the switch a packet on its CPU port, under a `packet_out` header with these values (none if the program
     /// declares no such header).
-    pub async fn send_packet(&self, payload: Vec<u8>, fields: &[u128]) -> Result<()> {
+    pub async fn send_packet(&self, payload: Vec<u8>, fields: &[Value]) -> Result<()> {
         let metadata = match self.index()?.controller_headers.named("packet_out") {
             Some(header) => packet_metadata(header, fields)?,
             None => Vec::new(),
@@ -283,7 +284,7 @@ impl Client {
     }
 
     /// A digest's name, and the scalars of each of its messages (as [`crate::translate::data`] lays them out).
-    pub fn digest_messages(&self, list: &v1::DigestList) -> Result<(&str, Vec<Vec<u128>>)> {
+    pub fn digest_messages(&self, list: &v1::DigestList) -> Result<(&str, Vec<Vec<Value>>)> {
         let index = self.index()?;
         let digest = index.digests.with_id(list.digest_id);
         let digest = digest.ok_or_else(|| TranslateError::unknown_id::<Digest>(list.digest_id))?;

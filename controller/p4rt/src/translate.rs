@@ -23,7 +23,7 @@ pub use table::EntryAt;
 use crate::p4info::Index;
 use crate::v1;
 use crate::v1::entity::Entity as Kind;
-use p4lang::runtime::{ActionCall, CloneSession, FieldMatch, MulticastGroup, TableEntry};
+use p4lang::runtime::{ActionCall, CloneSession, FieldMatch, MulticastGroup, TableEntry, Value};
 use v1::packet_replication_engine_entry::Type as Replication;
 
 /// Anything that this project writes into a switch or reads from it.
@@ -49,7 +49,7 @@ pub enum Item {
         /// None means every cell.
         index: Option<u64>,
         /// The element's fields (one for a scalar), as bit patterns.
-        fields: Vec<u128>,
+        fields: Vec<Value>,
     },
     /// A counter's cell.
     Counter {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use p4lang::runtime::Match;
+use p4lang::runtime::{Match, Value};
 use scenario::expect::{Metrics, evaluate};
 use scenario::model::Direction;
 use scenario::topology::Topology;
@@ -97,10 +97,11 @@ fn entries_exclude_protected_packets() {
     assert_eq!(selects.len(), 2);
     for flow in switch.flows.iter().filter(|flow| flow.protected) {
         for entry in &selects {
-            let Match::Ternary { value, mask } = entry.key[0].value else {
+            let Match::Ternary { value, mask } = &entry.key[0].value else {
                 panic!()
             };
-            assert_eq!((mask >> flow.bit & 1, value >> flow.bit & 1), (1, 0));
+            let bit = Value::from(1 << flow.bit);
+            assert_eq!((&bit & mask, &bit & value), (bit, Value::ZERO));
         }
     }
 }

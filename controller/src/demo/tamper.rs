@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use p4lang::runtime::Value;
 use scenario::workload::Training;
 
 use crate::experiment::fleet::{Fleet, FleetError};
@@ -87,7 +88,7 @@ impl Register {
         let write = Item::Register {
             name: VALUES.to_owned(),
             index: Some(cell),
-            fields: vec![changed],
+            fields: vec![changed.into()],
         };
         target.write(&[(UpdateType::Modify, write)])?;
         self.done = self.unfinished(target)?.contains(&(cell, owner));
@@ -134,7 +135,9 @@ fn read(
     };
     let queries: Vec<Query> = names.iter().flat_map(query).collect();
     let value = |item: Item| match item {
-        Item::Register { fields, .. } => fields.first().copied().unwrap_or_default(),
+        Item::Register { fields, .. } => {
+            fields.first().and_then(Value::to_u128).unwrap_or_default()
+        }
         _ => 0,
     };
     Ok(target.read(&queries)?.into_iter().map(value).collect())

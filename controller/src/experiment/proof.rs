@@ -430,7 +430,7 @@ fn exits(plan: &SwitchPlan, _port: u32, frame: &[u8]) -> Vec<u32> {
             && entry
                 .key
                 .iter()
-                .any(|key| key.value == Match::Exact(destination))
+                .any(|key| key.value == Match::exact(destination))
     });
     let Some((_, value)) = forward.and_then(|entry| entry.action.params.first()) else {
         return Vec::new();
@@ -439,12 +439,12 @@ fn exits(plan: &SwitchPlan, _port: u32, frame: &[u8]) -> Vec<u32> {
         let group = plan
             .groups
             .iter()
-            .find(|group| u128::from(group.id) == *value);
+            .find(|group| *value == u128::from(group.id));
         group
             .map(|group| group.replicas.iter().map(|replica| replica.port).collect())
             .unwrap_or_default()
     } else {
-        vec![*value as u32]
+        value.to().into_iter().collect()
     }
 }
 

@@ -76,13 +76,13 @@ pub fn aggregation_entries(
 ) -> Vec<TableEntry> {
     let exact = |field: &str, value: u128| FieldMatch {
         field: field.to_owned(),
-        value: Match::Exact(value),
+        value: Match::exact(value),
     };
     let call = |name: &str, params: &[(&str, u128)]| ActionCall {
         name: format!("SwitchIngress.aggregate.{name}"),
         params: params
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), *value))
+            .map(|(name, value)| ((*name).to_owned(), (*value).into()))
             .collect(),
     };
     let all_workers = (1_u128 << training.workers.len()) - 1;

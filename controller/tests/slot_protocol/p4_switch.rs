@@ -286,7 +286,7 @@ impl P4Switch {
     fn insert(&mut self, table: &str, key: &[(&str, u128)], action: &str, params: &[(&str, u128)]) {
         let exact = |(field, value): &(&str, u128)| FieldMatch {
             field: (*field).to_owned(),
-            value: Match::Exact(*value),
+            value: Match::exact(*value),
         };
         let entry = TableEntry {
             table: format!("SwitchIngress.{table}"),
@@ -296,7 +296,7 @@ impl P4Switch {
                 name: format!("SwitchIngress.{action}"),
                 params: params
                     .iter()
-                    .map(|(name, value)| ((*name).to_owned(), *value))
+                    .map(|(name, value)| ((*name).to_owned(), (*value).into()))
                     .collect(),
             },
         };
@@ -327,7 +327,7 @@ impl P4Switch {
 
     /// Writes it to every field of a cell.
     fn write(&mut self, register: &str, index: u64, value: u128) {
-        let values = vec![value; self.fields(register)];
+        let values = vec![value.into(); self.fields(register)];
         self.switch
             .register_write(register, index, &values)
             .unwrap_or_else(|error| panic!("{register}[{index}]: {error}"));
@@ -335,7 +335,7 @@ impl P4Switch {
 
     fn read(&self, register: &str, index: u64) -> u128 {
         match self.switch.register_read(register, index).as_deref() {
-            Ok([value, ..]) => *value,
+            Ok([value, ..]) => value.to_u128().unwrap(),
             other => panic!("{register}[{index}]: {other:?}"),
         }
     }

@@ -4,34 +4,79 @@
 //! to numeric ids at the edge, `pipeline` executes them. Names are fully qualified P4 names
 //! (`Ingress.forward`), field names are P4Info's.
 
+mod value;
+
+pub use value::Value;
+
 /// How one key field matches. A field that an entry leaves out is a don't-care.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Match {
     /// Equal to the value.
-    Exact(u128),
+    Exact(Value),
     /// The first `prefix_len` bits are equal.
     Lpm {
         /// Value; bits beyond the prefix are 0.
-        value: u128,
+        value: Value,
         /// Number of leading bits compared.
         prefix_len: u32,
     },
     /// Bits set in `mask` are equal.
     Ternary {
         /// Value; bits outside the mask are 0.
-        value: u128,
+        value: Value,
         /// Mask.
-        mask: u128,
+        mask: Value,
     },
     /// `low ..= high`.
     Range {
         /// Inclusive.
-        low: u128,
+        low: Value,
         /// Inclusive.
-        high: u128,
+        high: Value,
     },
     /// Equal to the value (`optional` fields).
-    Optional(u128),
+    Optional(Value),
+}
+
+impl Match {
+    /// Equal to the value.
+    #[must_use]
+    pub fn exact(value: impl Into<Value>) -> Match {
+        Match::Exact(value.into())
+    }
+
+    /// The first `prefix_len` bits are equal; the others of `value` are 0.
+    #[must_use]
+    pub fn lpm(value: impl Into<Value>, prefix_len: u32) -> Match {
+        Match::Lpm {
+            value: value.into(),
+            prefix_len,
+        }
+    }
+
+    /// Bits set in `mask` are equal; the others of `value` are 0.
+    #[must_use]
+    pub fn ternary(value: impl Into<Value>, mask: impl Into<Value>) -> Match {
+        Match::Ternary {
+            value: value.into(),
+            mask: mask.into(),
+        }
+    }
+
+    /// `low ..= high`.
+    #[must_use]
+    pub fn range(low: impl Into<Value>, high: impl Into<Value>) -> Match {
+        Match::Range {
+            low: low.into(),
+            high: high.into(),
+        }
+    }
+
+    /// Equal to the value (`optional` fields).
+    #[must_use]
+    pub fn optional(value: impl Into<Value>) -> Match {
+        Match::Optional(value.into())
+    }
 }
 
 /// A key field and how it matches.
@@ -49,7 +94,7 @@ pub struct ActionCall {
     /// Fully qualified name.
     pub name: String,
     /// Parameter name and value, in any order.
-    pub params: Vec<(String, u128)>,
+    pub params: Vec<(String, Value)>,
 }
 
 /// An entry of a table.
@@ -107,7 +152,7 @@ pub fn entry(
 ) -> TableEntry {
     let field = |(field, value): &(&str, Match)| FieldMatch {
         field: (*field).to_owned(),
-        value: *value,
+        value: value.clone(),
     };
     TableEntry {
         table: table.to_owned(),
@@ -120,7 +165,7 @@ pub fn entry(
 /// An action with its parameters, written shortly.
 #[must_use]
 pub fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
-    let param = |(name, value): &(&str, u128)| ((*name).to_owned(), *value);
+    let param = |(name, value): &(&str, u128)| ((*name).to_owned(), (*value).into());
     ActionCall {
         name: action.to_owned(),
         params: params.iter().map(param).collect(),

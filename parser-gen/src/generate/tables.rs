@@ -139,18 +139,15 @@ impl Column {
     fn match_of(&self, constraint: Constraint) -> Option<Match> {
         let full = max_value(self.bits);
         match (self.kind, constraint) {
-            (MatchKind::Exact, Constraint::Ternary { value, .. }) => Some(Match::Exact(value)),
-            (MatchKind::Exact, Constraint::Range { low, .. }) => Some(Match::Exact(low)),
+            (MatchKind::Exact, Constraint::Ternary { value, .. }) => Some(Match::exact(value)),
+            (MatchKind::Exact, Constraint::Range { low, .. }) => Some(Match::exact(low)),
             (MatchKind::Ternary, Constraint::Ternary { mask: 0, .. }) => None,
             (MatchKind::Ternary, Constraint::Ternary { value, mask }) => {
-                Some(Match::Ternary { value, mask })
+                Some(Match::ternary(value, mask))
             }
             (_, Constraint::Range { low, high }) if low == 0 && high == full => None,
-            (MatchKind::Ternary, Constraint::Range { low, .. }) => Some(Match::Ternary {
-                value: low,
-                mask: full,
-            }),
-            (MatchKind::Range, Constraint::Range { low, high }) => Some(Match::Range { low, high }),
+            (MatchKind::Ternary, Constraint::Range { low, .. }) => Some(Match::ternary(low, full)),
+            (MatchKind::Range, Constraint::Range { low, high }) => Some(Match::range(low, high)),
             // Only ranges make a column a range.
             (MatchKind::Range, Constraint::Ternary { .. }) => None,
         }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use p4lang::runtime::{Match, TableEntry};
+use p4lang::runtime::{Match, TableEntry, Value};
 
 const COMMON: [&str; 2] = [
     include_str!("../../../p4src/common/types.p4"),
@@ -331,13 +331,17 @@ impl Parsed<'_> {
                         .find(|(name, _)| *name == field.field)
                         .unwrap_or_else(|| panic!("{table} has no key {}", field.field));
                     let found = self.value(expression);
-                    match field.value {
-                        Match::Exact(value) | Match::Optional(value) => found == value,
+                    match &field.value {
+                        Match::Exact(value) | Match::Optional(value) => *value == found,
                         Match::Ternary { value, mask } => {
-                            assert_eq!(value & !mask, 0, "{}: bits outside the mask", field.field);
-                            found & mask == value
+                            assert!(
+                                value.is_within(mask),
+                                "{}: bits outside the mask",
+                                field.field
+                            );
+                            &Value::from(found) & mask == *value
                         }
-                        Match::Range { low, high } => (low..=high).contains(&found),
+                        Match::Range { low, high } => (low..=high).contains(&&found.into()),
                         Match::Lpm { .. } => panic!("no LPM is generated"),
                     }
                 })

@@ -2,7 +2,7 @@
 
 use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, render};
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use p4lang::runtime::{self, ActionCall, FieldMatch, Match, TableEntry};
 pub use pipeline::Executor;
 use pipeline::{Config, Switch};
 use serde_json::Value;
@@ -199,7 +199,7 @@ fn entry(value: &Value) -> Result<TableEntry, String> {
     }
     let priority = match object.get("priority") {
         None => 0,
-        Some(n) => i32::try_from(number(n)?).map_err(|_| "`priority` is out of range")?,
+        Some(n) => number(n)?.to().ok_or("`priority` is out of range")?,
     };
     Ok(TableEntry {
         table: text("table")?,
@@ -228,7 +228,7 @@ fn matched(value: &Value) -> Result<Match, String> {
     match parts {
         (Some(value), Some(prefix), None, None, None, None) => Ok(Match::Lpm {
             value,
-            prefix_len: u32::try_from(prefix).map_err(|_| "the prefix is out of range")?,
+            prefix_len: prefix.to().ok_or("the prefix is out of range")?,
         }),
         (Some(value), None, Some(mask), None, None, None) => Ok(Match::Ternary { value, mask }),
         (None, None, None, Some(low), Some(high), None) => Ok(Match::Range { low, high }),
@@ -239,12 +239,12 @@ fn matched(value: &Value) -> Result<Match, String> {
     }
 }
 
-fn number(value: &Value) -> Result<u128, String> {
+fn number(value: &Value) -> Result<runtime::Value, String> {
     let parsed = match value {
-        Value::Number(n) => n.as_u64().map(u128::from),
+        Value::Number(n) => n.as_u64().map(|n| u128::from(n).into()),
         Value::String(text) => match text.strip_prefix("0x") {
-            Some(digits) => u128::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
+            Some(digits) => runtime::Value::from_str_radix(digits, 16),
+            None => runtime::Value::from_str_radix(text, 10),
         },
         _ => None,
     };
@@ -261,19 +261,16 @@ pub(crate) mod tests {
             "d": {"low": 1, "high": "2"}, "e": {"optional": 9}}, "action": "x", "params": {"p": "0xff"}, "priority": 2}]"#;
         let entries = entries(text).unwrap();
         assert_eq!(entries[0].priority, 2);
-        assert_eq!(entries[0].action.params, [("p".to_owned(), 255)]);
-        let kinds: Vec<_> = entries[0].key.iter().map(|f| f.value).collect();
+        assert_eq!(entries[0].action.params, [("p".to_owned(), 255.into())]);
+        let kinds: Vec<_> = entries[0].key.iter().map(|f| f.value.clone()).collect();
         assert_eq!(
             kinds,
             [
-                Match::Exact(1),
-                Match::Lpm {
-                    value: 16,
-                    prefix_len: 8
-                },
-                Match::Ternary { value: 3, mask: 7 },
-                Match::Range { low: 1, high: 2 },
-                Match::Optional(9),
+                Match::exact(1),
+                Match::lpm(16, 8),
+                Match::ternary(3, 7),
+                Match::range(1, 2),
+                Match::optional(9),
             ]
         );
     }

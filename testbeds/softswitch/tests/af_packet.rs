@@ -148,11 +148,11 @@ fn a_switch_forwards_between_interfaces_and_captures() {
     let mut program = program().dataplane;
     let key = vec![p4lang::runtime::FieldMatch {
         field: "dst".into(),
-        value: p4lang::runtime::Match::Exact(2),
+        value: p4lang::runtime::Match::exact(2),
     }];
     let action = p4lang::runtime::ActionCall {
         name: "MyIngress.send".into(),
-        params: vec![("port".into(), 2)],
+        params: vec![("port".into(), 2.into())],
     };
     let entry = p4lang::runtime::TableEntry {
         table: "MyIngress.forward".into(),

@@ -84,7 +84,7 @@ fn members_follow_the_carrier_of_the_port_they_watch() {
             let members = [2, 3].map(|port| {
                 let call = ActionCall {
                     name: "MyIngress.send".into(),
-                    params: vec![("port".into(), port.into())],
+                    params: vec![("port".into(), u128::from(port).into())],
                 };
                 switch.insert_member(profile, port, &call).unwrap();
                 GroupMember {
@@ -98,7 +98,7 @@ fn members_follow_the_carrier_of_the_port_they_watch() {
                 table: "MyIngress.balanced".into(),
                 key: vec![p4lang::runtime::FieldMatch {
                     field: "type".into(),
-                    value: p4lang::runtime::Match::Exact(0x800),
+                    value: p4lang::runtime::Match::exact(0x800),
                 }],
                 priority: 0,
                 action: ActionCall {

@@ -88,11 +88,11 @@ fn frame(dst: u8) -> Vec<u8> {
 fn entry(dst: u128, action: &str, params: &[(&str, u128)]) -> Item {
     let key = vec![FieldMatch {
         field: "hdr.ethernet.dst".into(),
-        value: Match::Exact(dst),
+        value: Match::exact(dst),
     }];
     let params = params
         .iter()
-        .map(|&(name, value)| (name.to_owned(), value))
+        .map(|&(name, value)| (name.to_owned(), value.into()))
         .collect();
     let action = ActionCall {
         name: format!("MyIngress.{action}"),
@@ -207,7 +207,7 @@ async fn a_program_is_sent_and_forwards() {
     let seen = Item::Register {
         name: "MyIngress.last_source".into(),
         index: Some(1),
-        fields: vec![0x0200_0000_0009],
+        fields: vec![0x0200_0000_0009.into()],
     };
     assert_eq!(
         read(Query::Register {

@@ -104,10 +104,7 @@ async fn what_is_written_is_read() {
     let acl = |src, priority| {
         let key = vec![FieldMatch {
             field: "src".into(),
-            value: Match::Ternary {
-                value: src,
-                mask: 0xff,
-            },
+            value: Match::ternary(src, 0xff),
         }];
         Item::TableEntry(TableEntry {
             table: "MyIngress.acl".into(),

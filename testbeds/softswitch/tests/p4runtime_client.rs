@@ -20,7 +20,7 @@ const SLOW: MeterConfig = MeterConfig {
 fn exact(field: &str, value: u128) -> FieldMatch {
     FieldMatch {
         field: field.into(),
-        value: Match::Exact(value),
+        value: Match::exact(value),
     }
 }
 
@@ -121,7 +121,7 @@ async fn meters_counters_and_value_sets() {
         priority: 0,
         action: ActionCall {
             name: "MyIngress.count_and_send".into(),
-            params: vec![("port".into(), 2)],
+            params: vec![("port".into(), 2.into())],
         },
     });
     let written = [
@@ -198,12 +198,21 @@ async fn digests_are_read_and_acknowledged() {
             panic!("a list")
         };
         let (name, messages) = client.digest_messages(&list).unwrap();
-        assert_eq!((name, messages), ("learn_t", vec![vec![source, 1]]));
+        assert_eq!(
+            (name, messages),
+            ("learn_t", vec![vec![source.into(), 1.into()]])
+        );
         // The same again comes only after this.
         client.acknowledge(&list).await.unwrap();
         // Answered after what was said before it has been heard.
-        client.send_packet(Vec::new(), &[0]).await.unwrap_err();
-        client.send_packet(frame.clone(), &[1, 0]).await.unwrap();
+        client
+            .send_packet(Vec::new(), &[0.into()])
+            .await
+            .unwrap_err();
+        client
+            .send_packet(frame.clone(), &[1.into(), 0.into()])
+            .await
+            .unwrap();
         assert_eq!(one.receive(TIMEOUT), Some(frame.clone()));
     }
 }

@@ -218,7 +218,10 @@ async fn pipelines_are_verified_saved_and_committed() {
 async fn packets_go_to_and_come_from_the_controller() {
     let (instance, one, two) = switch(None);
     let (client, mut events) = primary(&instance).await;
-    client.send_packet(frame(9), &[2, 0]).await.unwrap();
+    client
+        .send_packet(frame(9), &[2.into(), 0.into()])
+        .await
+        .unwrap();
     assert_eq!(two.receive(TIMEOUT), Some(frame(9)));
 
     client
@@ -232,7 +235,7 @@ async fn packets_go_to_and_come_from_the_controller() {
     let header = client.packet_in_header().unwrap().unwrap();
     assert_eq!(
         p4rt::translate::packet_fields(header, &packet.metadata),
-        Ok(vec![1, 0])
+        Ok(vec![1.into(), 0.into()])
     );
     assert_eq!(packet.payload, frame(7));
 

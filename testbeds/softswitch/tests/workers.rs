@@ -79,7 +79,10 @@ fn loader(workers: usize) -> P4Loader {
 fn call(name: &str, params: &[(&str, u128)]) -> ActionCall {
     ActionCall {
         name: format!("I.{name}"),
-        params: params.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+        params: params
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), (*v).into()))
+            .collect(),
     }
 }
 
@@ -88,7 +91,7 @@ fn entry(dst: u128, action: ActionCall) -> TableEntry {
         table: "I.macs".into(),
         key: vec![FieldMatch {
             field: "hdr.ethernet.dst".into(),
-            value: Match::Exact(dst),
+            value: Match::exact(dst),
         }],
         priority: 0,
         action,

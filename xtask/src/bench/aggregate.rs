@@ -100,7 +100,7 @@ fn program() -> Result<Switch> {
     let compiled = p4lang::compile(&files, &parser_gen::Arch::Psa.main_path(), &options)
         .map_err(|e| anyhow!("{e}"))?;
     let mut switch = Switch::new(Arc::new(compiled.program), Config::default())?;
-    let job = ("hdr.agg.job", Match::Exact(JOB.into()));
+    let job = ("hdr.agg.job", Match::exact(u128::from(JOB)));
     switch.insert_entry(&entry(
         "SwitchIngress.aggregate.jobs",
         std::slice::from_ref(&job),
@@ -115,9 +115,9 @@ fn program() -> Result<Switch> {
     ))?;
     for w in 0..u128::from(WORKERS) {
         let key = [
-            job,
-            ("hdr.agg.worker", Match::Exact(w)),
-            ("meta.port", Match::Exact(w)),
+            job.clone(),
+            ("hdr.agg.worker", Match::exact(w)),
+            ("meta.port", Match::exact(w)),
         ];
         switch.insert_entry(&entry(
             "SwitchIngress.aggregate.members",
@@ -129,7 +129,7 @@ fn program() -> Result<Switch> {
     }
     switch.insert_entry(&entry(
         "SwitchIngress.forward.mac",
-        &[("hdr.ethernet.dst", Match::Exact(SERVER_MAC.into()))],
+        &[("hdr.ethernet.dst", Match::exact(u128::from(SERVER_MAC)))],
         0,
         "SwitchIngress.forward.unicast",
         &[("port", 100)],

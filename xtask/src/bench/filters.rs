@@ -175,8 +175,8 @@ impl Filter {
         let key: Vec<(&str, Match)> = fields
             .filter(|(_, (_, mask))| *mask != 0)
             .map(|(field, (value, mask))| {
-                let (value, mask) = ((*value).into(), mask.into());
-                (*field, Match::Ternary { value, mask })
+                let (value, mask) = (u128::from(*value), u128::from(mask));
+                (*field, Match::ternary(value, mask))
             })
             .collect();
         let class = u128::from(self.priority as u32 & 0xffff);

@@ -82,10 +82,7 @@ fn insert(name: &'static str, m: &Measured) -> Row {
 }
 
 fn prefix(address: u32, len: u32) -> TableEntry {
-    let lpm = Match::Lpm {
-        value: address.into(),
-        prefix_len: len,
-    };
+    let lpm = Match::lpm(u128::from(address), len);
     let via = u128::from(address >> 8 & 0xffff);
     let action = "LookupIngress.via";
     entry(
@@ -98,7 +95,7 @@ fn prefix(address: u32, len: u32) -> TableEntry {
 }
 
 fn host(address: u32, _: u32) -> TableEntry {
-    let key = [("hdr.ipv4.dst", Match::Exact(address.into()))];
+    let key = [("hdr.ipv4.dst", Match::exact(u128::from(address)))];
     let action = "LookupIngress.forward";
     entry(
         "LookupIngress.hosts",

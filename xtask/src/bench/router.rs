@@ -56,10 +56,7 @@ pub fn routing() -> Result<Routing> {
         // /16 … /28, as in a small site; distinct by the counter in the upper bits.
         let len = 16 + numbers.below(13) as u32;
         let prefix = (0x0a00_0000 + ((i as u32) << 14)) & (u32::MAX << (32 - len));
-        let lpm = Match::Lpm {
-            value: prefix.into(),
-            prefix_len: len,
-        };
+        let lpm = Match::lpm(u128::from(prefix), len);
         let via = u128::from(numbers.below(NEXT_HOPS));
         let route = entry(
             "RouterIngress.routes",
@@ -76,14 +73,14 @@ pub fn routing() -> Result<Routing> {
     for hop in 0..u128::from(NEXT_HOPS) {
         switch.insert_entry(&entry(
             "RouterIngress.next_hops",
-            &[("meta.next_hop", Match::Exact(hop))],
+            &[("meta.next_hop", Match::exact(hop))],
             0,
             "RouterIngress.forward",
             &[("mac", 0x0200_0000_0100 + hop), ("port", hop)],
         ))?;
         switch.insert_entry(&entry(
             "RouterEgress.interfaces",
-            &[("std.egress_port", Match::Exact(hop))],
+            &[("std.egress_port", Match::exact(hop))],
             0,
             "RouterEgress.own_mac",
             &[("mac", 0x0200_0000_0200 + hop)],

@@ -148,7 +148,7 @@ impl Bench {
     ) -> Result<(), String> {
         let key = key.iter().map(|(field, value)| FieldMatch {
             field: (*field).to_owned(),
-            value: *value,
+            value: value.clone(),
         });
         let entry = TableEntry {
             table: table.to_owned(),
@@ -164,7 +164,10 @@ impl Bench {
 fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
     ActionCall {
         name: action.to_owned(),
-        params: params.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+        params: params
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), (*v).into()))
+            .collect(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keys and values: numbers ↔ bytes of a field's width.
 
-use p4lang::runtime::{FieldMatch, Match};
+use p4lang::runtime::{FieldMatch, Match, Value};
 
 use super::{Result, TranslateError};
 use crate::program::{KeyField, MatchKind, Table};
@@ -24,33 +24,33 @@ pub(super) fn key(table: &str, declared: &Table, given: &[FieldMatch]) -> Result
     }
     let part = |field: &KeyField| {
         let given = given.iter().find(|given| given.field == field.name);
-        key_part(table, field, given.map(|given| given.value))
+        key_part(table, field, given.map(|given| &given.value))
     };
     declared.key.iter().map(part).collect()
 }
 
-pub(super) fn key_part(table: &str, field: &KeyField, given: Option<Match>) -> Result<KeyPart> {
-    let encode = |value| encode(&field.name, value, field.width);
-    let ones = ones(field.width);
+pub(super) fn key_part(table: &str, field: &KeyField, given: Option<&Match>) -> Result<KeyPart> {
+    let encode = |value: &Value| encode(&field.name, value, field.width);
+    let (zero, ones) = (&Value::ZERO, &Value::ones(field.width));
     Ok(match (field.kind, given) {
         (MatchKind::Exact, Some(Match::Exact(value))) => KeyPart::Exact(encode(value)?),
-        (MatchKind::Valid, Some(Match::Exact(value))) => KeyPart::Valid(value != 0),
+        (MatchKind::Valid, Some(Match::Exact(value))) => KeyPart::Valid(!value.is_zero()),
         (MatchKind::Exact | MatchKind::Valid, None) => {
             return Err(TranslateError::Missing {
                 table: table.to_owned(),
                 field: field.name.clone(),
             });
         }
-        (MatchKind::Lpm, None) => KeyPart::Lpm(encode(0)?, 0),
+        (MatchKind::Lpm, None) => KeyPart::Lpm(encode(zero)?, 0),
         (MatchKind::Lpm, Some(Match::Lpm { value, prefix_len })) => {
             // The width bounds it; what is longer is said to be too long by its value's width.
             KeyPart::Lpm(
                 encode(value)?,
-                i32::try_from(prefix_len.min(field.width)).unwrap_or(0),
+                i32::try_from((*prefix_len).min(field.width)).unwrap_or(0),
             )
         }
         (MatchKind::Ternary | MatchKind::Optional, None) => {
-            KeyPart::Ternary(encode(0)?, encode(0)?)
+            KeyPart::Ternary(encode(zero)?, encode(zero)?)
         }
         (MatchKind::Ternary, Some(Match::Ternary { value, mask })) => {
             KeyPart::Ternary(encode(value)?, encode(mask)?)
@@ -58,7 +58,7 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<Match>) -> R
         (MatchKind::Optional, Some(Match::Optional(value))) => {
             KeyPart::Ternary(encode(value)?, encode(ones)?)
         }
-        (MatchKind::Range, None) => KeyPart::Range(encode(0)?, encode(ones)?),
+        (MatchKind::Range, None) => KeyPart::Range(encode(zero)?, encode(ones)?),
         (MatchKind::Range, Some(Match::Range { low, high })) => {
             KeyPart::Range(encode(low)?, encode(high)?)
         }
@@ -67,69 +67,49 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<Match>) -> R
                 table: table.to_owned(),
                 field: field.name.clone(),
                 expected,
-                given,
+                given: given.clone(),
             });
         }
     })
 }
 
-pub(super) fn ones(width: u32) -> u128 {
-    match width {
-        0 => 0,
-        1..=127 => (1 << width) - 1,
-        _ => u128::MAX,
-    }
-}
-
 /// As many bytes as the width takes: BMv2 knows no shorter form.
-pub(super) fn encode(what: &str, value: u128, width: u32) -> Result<Vec<u8>> {
-    if value & !ones(width) != 0 {
+pub(super) fn encode(what: &str, value: &Value, width: u32) -> Result<Vec<u8>> {
+    if !value.fits(width) {
         return Err(TranslateError::Width {
             what: what.to_owned(),
-            value,
+            value: value.clone(),
             width,
         });
     }
     let length = width.div_ceil(8) as usize;
     let bytes = value.to_be_bytes();
-    let missing = length.saturating_sub(bytes.len());
-    let mut encoded = vec![0; missing];
-    encoded.extend(&bytes[bytes.len() - (length - missing)..]);
+    // Zero is one byte, of a field without bits too.
+    let mut encoded = vec![0; length.saturating_sub(bytes.len())];
+    encoded.extend(&bytes[bytes.len() - (length - encoded.len())..]);
     Ok(encoded)
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Option<u128> {
-    let significant = bytes
-        .iter()
-        .position(|byte| *byte != 0)
-        .unwrap_or(bytes.len());
-    let bytes = &bytes[significant..];
-    (bytes.len() <= 16).then(|| {
-        bytes
-            .iter()
-            .fold(0, |value, byte| value << 8 | u128::from(*byte))
-    })
-}
-
 pub(super) fn field_match(field: &KeyField, part: &KeyPart) -> Option<Option<Match>> {
-    let ones = ones(field.width);
+    let decode = |bytes: &[u8]| Value::from_be_bytes(bytes);
+    let ones = Value::ones(field.width);
     Some(match part {
-        KeyPart::Exact(value) => Some(Match::Exact(decode(value)?)),
-        KeyPart::Valid(valid) => Some(Match::Exact(u128::from(*valid))),
+        KeyPart::Exact(value) => Some(Match::Exact(decode(value))),
+        KeyPart::Valid(valid) => Some(Match::exact(u128::from(*valid))),
         KeyPart::Lpm(_, 0) => None,
         KeyPart::Lpm(value, length) => Some(Match::Lpm {
-            value: decode(value)?,
+            value: decode(value),
             prefix_len: u32::try_from(*length).ok()?,
         }),
-        KeyPart::Ternary(value, mask) => match (decode(value)?, decode(mask)?) {
-            (_, 0) => None,
+        KeyPart::Ternary(value, mask) => match (decode(value), decode(mask)) {
+            (_, mask) if mask.is_zero() => None,
             (value, mask) if field.kind == MatchKind::Optional && mask == ones => {
                 Some(Match::Optional(value))
             }
             (value, mask) => Some(Match::Ternary { value, mask }),
         },
-        KeyPart::Range(low, high) => match (decode(low)?, decode(high)?) {
-            (0, high) if high == ones => None,
+        KeyPart::Range(low, high) => match (decode(low), decode(high)) {
+            (low, high) if low.is_zero() && high == ones => None,
             (low, high) => Some(Match::Range { low, high }),
         },
     })

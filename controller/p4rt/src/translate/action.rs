@@ -39,10 +39,10 @@ pub fn action_to_proto(
             (Some(_), Some(_)) => return Err(twice_param(owner, &param.name)),
             (None, _) => return Err(missing_param(owner, &param.name)),
             (Some((name, value)), None) => {
-                check_width(name, *value, param.bitwidth)?;
+                check_width(name, value, param.bitwidth)?;
                 params.push(v1::action::Param {
                     param_id: param.id,
-                    value: bytes::encode(*value).into(),
+                    value: value.to_be_bytes().into(),
                 });
             }
         }

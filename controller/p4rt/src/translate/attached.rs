@@ -160,7 +160,7 @@ pub(super) fn value_set_to_proto(
             // The field of a set of plain values has no name.
             let given = fields.iter().find(|f| f.field == field.name);
             match given {
-                Some(given) => matches.extend(match_to_proto(name, field, given.value)?),
+                Some(given) => matches.extend(match_to_proto(name, field, &given.value)?),
                 None if field.match_type == MatchType::Exact => {
                     return Err(missing(name, &field.name));
                 }

@@ -5,13 +5,14 @@ use super::{CounterValue, Item, TranslateError};
 use crate::p4info::Index;
 use crate::v1;
 use p4lang::p4info::{Counter, DataType, Digest, ElementField, Register, TypeInfo};
+use p4lang::runtime::Value;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
 pub(super) fn register_to_proto(
     name: &str,
     cell: Option<u64>,
-    fields: &[u128],
+    fields: &[Value],
     index: &Index,
 ) -> Result<v1::RegisterEntry> {
     let register = index
@@ -155,7 +156,7 @@ impl Element<'_> {
     /// The scalars of a cell or message as the protocol says them.
     pub fn to_proto(
         self,
-        scalars: &[u128],
+        scalars: &[Value],
         types: &TypeInfo,
         names: &dyn Names,
     ) -> Result<v1::P4Data> {
@@ -168,7 +169,7 @@ impl Element<'_> {
         data: &v1::P4Data,
         types: &TypeInfo,
         names: &dyn Names,
-    ) -> Result<Vec<u128>> {
+    ) -> Result<Vec<Value>> {
         self.with_type(types, |ty| ty.from_proto(data, names))
     }
 

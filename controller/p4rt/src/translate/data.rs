@@ -9,6 +9,7 @@ use crate::bytes;
 use crate::v1;
 use crate::v1::p4_data::Data;
 use p4lang::p4info::{DataType, Meaning, Members, SdnType, TypeInfo};
+use p4lang::runtime::Value;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
@@ -18,20 +19,20 @@ const DEPTH: usize = 32;
 /// What a control plane calls values for which it has strings (section 8.5.5).
 pub trait Names {
     /// The value that a string stands for; `scalar` is its place in the whole value.
-    fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<u128>;
+    fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<Value>;
     /// The string that stands for a value.
-    fn text(&self, uri: &str, value: u128) -> Result<Vec<u8>>;
+    fn text(&self, uri: &str, value: &Value) -> Result<Vec<u8>>;
 }
 
 /// Of those who know no such strings.
 pub struct NoNames;
 
 impl Names for NoNames {
-    fn value(&self, uri: &str, _: &[u8], _: usize) -> Result<u128> {
+    fn value(&self, uri: &str, _: &[u8], _: usize) -> Result<Value> {
         Err(unsupported(format!("strings of {uri}")))
     }
 
-    fn text(&self, uri: &str, _: u128) -> Result<Vec<u8>> {
+    fn text(&self, uri: &str, _: &Value) -> Result<Vec<u8>> {
         Err(unsupported(format!("strings of {uri}")))
     }
 }
@@ -49,7 +50,7 @@ pub struct Typed<'a> {
 
 impl Typed<'_> {
     /// A value as the protocol says it.
-    pub fn to_proto(&self, scalars: &[u128], names: &dyn Names) -> Result<v1::P4Data> {
+    pub fn to_proto(&self, scalars: &[Value], names: &dyn Names) -> Result<v1::P4Data> {
         let mut writer = Writer {
             typed: *self,
             names,
@@ -63,7 +64,7 @@ impl Typed<'_> {
     }
 
     /// The scalars of a value.
-    pub fn from_proto(&self, data: &v1::P4Data, names: &dyn Names) -> Result<Vec<u128>> {
+    pub fn from_proto(&self, data: &v1::P4Data, names: &dyn Names) -> Result<Vec<Value>> {
         let mut reader = Reader {
             typed: *self,
             names,
@@ -150,24 +151,24 @@ pub fn describe(ty: &DataType, types: &TypeInfo) -> String {
 struct Writer<'a> {
     typed: Typed<'a>,
     names: &'a dyn Names,
-    left: &'a [u128],
+    left: &'a [Value],
 }
 
-impl Writer<'_> {
-    fn next(&mut self) -> Result<u128> {
+impl<'a> Writer<'a> {
+    fn next(&mut self) -> Result<&'a Value> {
         let (first, left) = self
             .left
             .split_first()
             .ok_or_else(|| self.typed.miscounted(self.left.len() + 1, self.left.len()))?;
         self.left = left;
-        Ok(*first)
+        Ok(first)
     }
 
     fn data(&mut self, ty: &DataType, depth: usize) -> Result<v1::P4Data> {
         let typed = self.typed;
         let depth = depth.checked_sub(1).ok_or_else(|| typed.undescribed(ty))?;
         let data = match ty {
-            DataType::Bool => Data::Bool(self.next()? != 0),
+            DataType::Bool => Data::Bool(!self.next()?.is_zero()),
             DataType::Bit(width) | DataType::Int(width) => Data::Bitstring(self.bits(ty, *width)?),
             DataType::Struct(_) => {
                 let members = typed.members(ty)?.iter();
@@ -204,7 +205,7 @@ impl Writer<'_> {
                     Meaning::Translated { uri, sdn } => {
                         let value = self.next()?;
                         Data::Bitstring(match sdn {
-                            SdnType::Bits(_) => bytes::encode(value),
+                            SdnType::Bits(_) => value.to_be_bytes(),
                             SdnType::String => self.names.text(uri, value)?,
                         })
                     }
@@ -218,7 +219,7 @@ impl Writer<'_> {
     }
 
     fn header(&mut self, members: &Members) -> Result<v1::P4Header> {
-        let is_valid = self.next()? != 0;
+        let is_valid = !self.next()?.is_zero();
         let mut bitstrings = Vec::with_capacity(members.len());
         for (_, ty) in members {
             match ty {
@@ -242,12 +243,12 @@ impl Writer<'_> {
         check_width(self.typed.owner, value, width)?;
         Ok(match ty {
             DataType::Int(_) => bytes::encode_signed(value, width),
-            _ => bytes::encode(value),
+            _ => value.to_be_bytes(),
         })
     }
 
     fn member(&mut self, ty: &DataType, members: Option<&[String]>) -> Result<String> {
-        let position = usize::try_from(self.next()?).ok();
+        let position = self.next()?.to::<usize>();
         let member = position.and_then(|position| members?.get(position));
         member.cloned().ok_or_else(|| self.typed.undescribed(ty))
     }
@@ -256,7 +257,7 @@ impl Writer<'_> {
 struct Reader<'a> {
     typed: Typed<'a>,
     names: &'a dyn Names,
-    scalars: Vec<u128>,
+    scalars: Vec<Value>,
 }
 
 impl Reader<'_> {
@@ -265,7 +266,7 @@ impl Reader<'_> {
         let depth = depth.checked_sub(1).ok_or_else(|| typed.undescribed(ty))?;
         let unset = TranslateError::Unset { what: "data" };
         match (ty, given.data.as_ref().ok_or(unset)?) {
-            (DataType::Bool, Data::Bool(value)) => self.scalars.push(u128::from(*value)),
+            (DataType::Bool, Data::Bool(value)) => self.scalars.push(u128::from(*value).into()),
             (DataType::Bit(width) | DataType::Int(width), Data::Bitstring(value)) => {
                 self.bits(ty, *width, value)?;
             }
@@ -327,7 +328,7 @@ impl Reader<'_> {
     }
 
     fn header(&mut self, members: &Members, given: &v1::P4Header) -> Result<()> {
-        self.scalars.push(u128::from(given.is_valid));
+        self.scalars.push(u128::from(given.is_valid).into());
         if !given.is_valid {
             if !given.bitstrings.is_empty() {
                 return Err(TranslateError::Malformed(format!(
@@ -335,7 +336,7 @@ impl Reader<'_> {
                     self.typed.owner
                 )));
             }
-            self.scalars.extend(members.iter().map(|_| 0));
+            self.scalars.extend(members.iter().map(|_| Value::ZERO));
             return Ok(());
         }
         self.count(members.len(), given.bitstrings.len())?;
@@ -366,7 +367,7 @@ impl Reader<'_> {
         let position = position.ok_or_else(|| {
             TranslateError::Malformed(format!("{}: there is no member `{name}`", self.typed.owner))
         })?;
-        self.scalars.push(position as u128);
+        self.scalars.push((position as u128).into());
         Ok(())
     }
 
@@ -402,7 +403,7 @@ mod tests {
             ("kind", DataType::Enum("kind_t".into())),
             (
                 "pair",
-                DataType::Tuple(vec![DataType::Bit(1), DataType::Bit(128)]),
+                DataType::Tuple(vec![DataType::Bit(1), DataType::Bit(300)]),
             ),
             ("stack", DataType::HeaderStack("head_t".into(), 2)),
         ]);
@@ -427,6 +428,8 @@ mod tests {
         let (types, ty) = (types(), DataType::Struct("outer_t".into()));
         let typed = typed(&ty, &types);
         let scalars = [511, 0xff, 1, 7, 1, 1, 0, u128::MAX, 0, 0, 1, 9];
+        let mut scalars = scalars.map(Value::from);
+        scalars[7] = Value::ones(300);
         let data = typed.to_proto(&scalars, &NoNames).unwrap();
         assert_eq!(typed.from_proto(&data, &NoNames), Ok(scalars.to_vec()));
         let Some(Data::Struct(outer)) = &data.data else {
@@ -449,12 +452,22 @@ mod tests {
     fn data_of_another_shape_is_refused() {
         let (types, ty) = (types(), DataType::Struct("inner_t".into()));
         let typed = typed(&ty, &types);
-        assert!(typed.to_proto(&[1], &NoNames).is_err(), "one too few");
         assert!(
-            typed.to_proto(&[1, 2, 3], &NoNames).is_err(),
+            typed.to_proto(&[1.into()], &NoNames).is_err(),
+            "one too few"
+        );
+        assert!(
+            typed
+                .to_proto(&[1, 2, 3].map(Value::from), &NoNames)
+                .is_err(),
             "one too many"
         );
-        assert!(typed.to_proto(&[512, 0], &NoNames).is_err(), "too wide");
+        assert!(
+            typed
+                .to_proto(&[512, 0].map(Value::from), &NoNames)
+                .is_err(),
+            "too wide"
+        );
         let bits = |value: u8| v1::P4Data {
             data: Some(Data::Bitstring(vec![value])),
         };
@@ -463,7 +476,7 @@ mod tests {
         };
         assert_eq!(
             typed.from_proto(&of(vec![bits(1), bits(0xff)]), &NoNames),
-            Ok(vec![1, 0xff])
+            Ok(vec![1.into(), 0xff.into()])
         );
         assert!(typed.from_proto(&of(vec![bits(1)]), &NoNames).is_err());
         assert!(typed.from_proto(&bits(1), &NoNames).is_err());
@@ -475,7 +488,7 @@ mod tests {
         let ty = DataType::Struct("inner_t".into());
         let members = vec![("self".to_owned(), ty.clone())];
         types.structs.insert("inner_t".into(), members);
-        assert!(typed(&ty, &types).to_proto(&[1], &NoNames).is_err());
+        assert!(typed(&ty, &types).to_proto(&[1.into()], &NoNames).is_err());
         assert!(describe(&ty, &types).contains('…'));
     }
 }

@@ -148,11 +148,7 @@ impl TranslateError {
     pub fn code(&self) -> Code {
         match self {
             Self::UnknownName { .. } | Self::UnknownId { .. } => Code::NotFound,
-            Self::Value {
-                source: BytesError::Unsupported { .. },
-                ..
-            }
-            | Self::Unsupported { .. } => Code::Unimplemented,
+            Self::Unsupported { .. } => Code::Unimplemented,
             Self::Value { .. } | Self::IndexOutOfRange { .. } => Code::OutOfRange,
             Self::ActionScope { .. } => Code::PermissionDenied,
             Self::Name(error) => error.code,

@@ -5,7 +5,7 @@ use crate::bytes;
 use crate::v1;
 use crate::v1::field_match::{self, FieldMatchType};
 use p4lang::p4info::{MatchField, MatchType};
-use p4lang::runtime::Match;
+use p4lang::runtime::{Match, Value};
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
@@ -15,13 +15,13 @@ type Result<T> = std::result::Result<T, TranslateError>;
 pub fn match_to_proto(
     table: &str,
     field: &MatchField,
-    value: Match,
+    value: &Match,
 ) -> Result<Option<v1::FieldMatch>> {
     if is_dont_care(field, value) {
         return Ok(None);
     }
     check_match(table, field, value)?;
-    let encode = |value| bytes::encode(value).into();
+    let encode = |value: &Value| value.to_be_bytes().into();
     let kind = match value {
         Match::Exact(value) => FieldMatchType::Exact(field_match::Exact {
             value: encode(value),
@@ -84,8 +84,8 @@ pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch)
             });
         }
     };
-    check_match(table, field, value)?;
-    if is_dont_care(field, value) {
+    check_match(table, field, &value)?;
+    if is_dont_care(field, &value) {
         return Err(match_error(
             table,
             field,
@@ -95,17 +95,17 @@ pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch)
     Ok(value)
 }
 
-fn is_dont_care(field: &MatchField, value: Match) -> bool {
+fn is_dont_care(field: &MatchField, value: &Match) -> bool {
     match value {
         Match::Exact(_) | Match::Optional(_) => false,
-        Match::Lpm { prefix_len, .. } => prefix_len == 0,
-        Match::Ternary { mask, .. } => mask == 0,
-        Match::Range { low, high } => low == 0 && high == bytes::max(field.bitwidth),
+        Match::Lpm { prefix_len, .. } => *prefix_len == 0,
+        Match::Ternary { mask, .. } => mask.is_zero(),
+        Match::Range { low, high } => low.is_zero() && *high == Value::ones(field.bitwidth),
     }
 }
 
 /// Of the field's kind, within its width, and without bits that are not compared.
-fn check_match(table: &str, field: &MatchField, value: Match) -> Result<()> {
+fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
     let (given, declared) = (match_kind(value), declared_kind(&field.match_type));
     if given != declared {
         return Err(TranslateError::MatchKind {
@@ -116,7 +116,7 @@ fn check_match(table: &str, field: &MatchField, value: Match) -> Result<()> {
         });
     }
     let numbers = match value {
-        Match::Exact(value) | Match::Optional(value) | Match::Lpm { value, .. } => [value, 0],
+        Match::Exact(value) | Match::Optional(value) | Match::Lpm { value, .. } => [value, value],
         Match::Ternary { value, mask } => [value, mask],
         Match::Range { low, high } => [low, high],
     };
@@ -124,18 +124,18 @@ fn check_match(table: &str, field: &MatchField, value: Match) -> Result<()> {
         check_width(&field.name, number, field.bitwidth)?;
     }
     let reason = match value {
-        Match::Lpm { prefix_len, .. } if prefix_len > field.bitwidth => {
+        Match::Lpm { prefix_len, .. } if *prefix_len > field.bitwidth => {
             format!(
                 "prefix length {prefix_len} in a field of {} bits",
                 field.bitwidth
             )
         }
         Match::Lpm { value, prefix_len }
-            if value & (bytes::max(field.bitwidth - prefix_len)) != 0 =>
+            if !value.is_within(&Value::prefix(field.bitwidth, *prefix_len)) =>
         {
             format!("bits after the first {prefix_len} are set")
         }
-        Match::Ternary { value, mask } if value & !mask != 0 => {
+        Match::Ternary { value, mask } if !value.is_within(mask) => {
             "bits outside the mask are set".to_owned()
         }
         Match::Range { low, high } if low > high => format!("{low} is greater than {high}"),
@@ -144,7 +144,7 @@ fn check_match(table: &str, field: &MatchField, value: Match) -> Result<()> {
     Err(match_error(table, field, reason))
 }
 
-fn match_kind(value: Match) -> &'static str {
+fn match_kind(value: &Match) -> &'static str {
     match value {
         Match::Exact(_) => "exact",
         Match::Optional(_) => "optional",
@@ -166,15 +166,13 @@ fn declared_kind(declared: &MatchType) -> &'static str {
 }
 
 /// Whether a value fits a field.
-pub fn check_width(field: &str, value: u128, bitwidth: u32) -> Result<()> {
-    let source = match bitwidth {
-        129.. => bytes::BytesError::Unsupported { bitwidth },
-        _ if bytes::fits(value, bitwidth) => return Ok(()),
-        _ => bytes::BytesError::TooWide { bitwidth },
-    };
+pub fn check_width(field: &str, value: &Value, bitwidth: u32) -> Result<()> {
+    if value.fits(bitwidth) {
+        return Ok(());
+    }
     Err(TranslateError::Value {
         field: field.to_owned(),
-        source,
+        source: bytes::BytesError::TooWide { bitwidth },
     })
 }
 

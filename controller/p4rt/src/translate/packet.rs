@@ -5,11 +5,12 @@ use super::matches::check_width;
 use crate::bytes;
 use crate::v1;
 use p4lang::p4info::ControllerPacketMetadata;
+use p4lang::runtime::Value;
 
 /// A controller header's values, in its declared order, as the protocol's metadata.
 pub fn packet_metadata(
     header: &ControllerPacketMetadata,
-    values: &[u128],
+    values: &[Value],
 ) -> Result<Vec<v1::PacketMetadata>, TranslateError> {
     if values.len() != header.metadata.len() {
         let (name, declared) = (&header.preamble.name, header.metadata.len());
@@ -18,11 +19,11 @@ pub fn packet_metadata(
             values.len()
         )));
     }
-    let field = |(field, &value): (&p4lang::p4info::PacketMetadata, &u128)| {
+    let field = |(field, value): (&p4lang::p4info::PacketMetadata, &Value)| {
         check_width(&field.name, value, field.bitwidth)?;
         Ok(v1::PacketMetadata {
             metadata_id: field.id,
-            value: bytes::encode(value),
+            value: value.to_be_bytes(),
         })
     };
     header.metadata.iter().zip(values).map(field).collect()
@@ -32,7 +33,7 @@ pub fn packet_metadata(
 pub fn packet_fields(
     header: &ControllerPacketMetadata,
     metadata: &[v1::PacketMetadata],
-) -> Result<Vec<u128>, TranslateError> {
+) -> Result<Vec<Value>, TranslateError> {
     let owner = || header.preamble.name.clone();
     if let Some(stray) = metadata.iter().find(|m| {
         header

@@ -238,7 +238,7 @@ fn port_from_proto(port: &[u8]) -> Result<Option<u32>> {
         field: "watch_port".to_owned(),
         source,
     })?;
-    Ok(u32::try_from(value).ok())
+    Ok(value.to())
 }
 
 /// The form of before 1.3: 0 watches none.

@@ -112,7 +112,7 @@ fn replica_from_proto(replica: &v1::Replica) -> Result<Replica> {
                 source,
             };
             let port = bytes::decode(port, u32::BITS).map_err(value)?;
-            u32::try_from(port).unwrap_or(u32::MAX)
+            port.to().unwrap_or(u32::MAX)
         }
     };
     let too_large = |_| {

@@ -117,7 +117,7 @@ fn key_to_proto(table: &Table, key: &[FieldMatch], priority: i32) -> Result<v1::
         match (given.next(), given.next()) {
             (Some(_), Some(_)) => return Err(twice(table, field)),
             (Some(given), None) => {
-                matches.extend(match_to_proto(&table.preamble.name, field, given.value)?)
+                matches.extend(match_to_proto(&table.preamble.name, field, &given.value)?)
             }
             (None, _) if field.match_type == MatchType::Exact => return Err(missing(table, field)),
             (None, _) => {}

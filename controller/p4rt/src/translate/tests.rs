@@ -12,7 +12,7 @@ fn index() -> Index {
 fn send(port: u128) -> ActionCall {
     ActionCall {
         name: "Ingress.send".into(),
-        params: vec![("port".into(), port), ("class".into(), 0)],
+        params: vec![("port".into(), port.into()), ("class".into(), 0.into())],
     }
 }
 
@@ -26,7 +26,7 @@ fn field(field: &str, value: Match) -> FieldMatch {
 fn forward(mac: u128, port: u128) -> TableEntry {
     TableEntry {
         table: "Ingress.forward".into(),
-        key: vec![field("hdr.ethernet.dst", Match::Exact(mac))],
+        key: vec![field("hdr.ethernet.dst", Match::exact(mac))],
         priority: 0,
         action: send(port),
     }
@@ -36,22 +36,10 @@ fn acl() -> TableEntry {
     TableEntry {
         table: "Ingress.acl".into(),
         key: vec![
-            field(
-                "hdr.ipv4.src",
-                Match::Ternary {
-                    value: 0x0a00_0000,
-                    mask: 0xff00_00ff,
-                },
-            ),
-            field(
-                "hdr.ipv4.dst",
-                Match::Lpm {
-                    value: 0x0a01_0000,
-                    prefix_len: 16,
-                },
-            ),
-            field("meta.epoch", Match::Range { low: 1, high: 3 }),
-            field("hdr.ipv4.protocol", Match::Optional(6)),
+            field("hdr.ipv4.src", Match::ternary(0x0a00_0000, 0xff00_00ff)),
+            field("hdr.ipv4.dst", Match::lpm(0x0a01_0000, 16)),
+            field("meta.epoch", Match::range(1, 3)),
+            field("hdr.ipv4.protocol", Match::optional(6)),
         ],
         priority: 10,
         action: send(3),
@@ -94,12 +82,12 @@ fn every_item_survives_the_round_trip() {
         Item::Register {
             name: "Ingress.last_seen".into(),
             index: Some(7),
-            fields: vec![1 << 47],
+            fields: vec![(1 << 47).into()],
         },
         Item::Register {
             name: "Ingress.cells".into(),
             index: None,
-            fields: vec![0xffff_ffff, 0, 1],
+            fields: vec![0xffff_ffff.into(), 0.into(), 1.into()],
         },
         Item::Counter {
             name: "Ingress.fired".into(),
@@ -130,15 +118,9 @@ fn aliases_are_names() {
 #[test]
 fn dont_cares_are_left_out_of_the_message() {
     let mut entry = acl();
-    entry.key[0].value = Match::Ternary { value: 0, mask: 0 };
-    entry.key[1].value = Match::Lpm {
-        value: 0,
-        prefix_len: 0,
-    };
-    entry.key[2].value = Match::Range {
-        low: 0,
-        high: 0xffff,
-    };
+    entry.key[0].value = Match::ternary(0, 0);
+    entry.key[1].value = Match::lpm(0, 0);
+    entry.key[2].value = Match::range(0, 0xffff);
     entry.key.pop();
     let message = table::entry_to_proto(&entry, &index()).unwrap();
     assert_eq!(message.r#match, []);
@@ -184,7 +166,7 @@ fn bad_entries_are_refused_by_name() {
         "no parameter `port`",
     );
     refused(
-        |e| e.action.params[0].1 = 512,
+        |e| e.action.params[0].1 = 512.into(),
         OutOfRange,
         "`port`: the value does not fit into 9 bits",
     );
@@ -210,42 +192,32 @@ fn bad_entries_are_refused_by_name() {
         "`hdr.ipv4.src` is given twice",
     );
     refused(
-        |e| e.key[0].value = Match::Exact(1),
+        |e| e.key[0].value = Match::exact(1),
         InvalidArgument,
         "matched ternary, not exact",
     );
     refused(
-        |e| e.key[0].value = Match::Ternary { value: 3, mask: 1 },
+        |e| e.key[0].value = Match::ternary(3, 1),
         InvalidArgument,
         "outside the mask",
     );
     refused(
-        |e| {
-            e.key[1].value = Match::Lpm {
-                value: 1,
-                prefix_len: 31,
-            }
-        },
+        |e| e.key[1].value = Match::lpm(1, 31),
         InvalidArgument,
         "first 31",
     );
     refused(
-        |e| {
-            e.key[1].value = Match::Lpm {
-                value: 0,
-                prefix_len: 33,
-            }
-        },
+        |e| e.key[1].value = Match::lpm(0, 33),
         InvalidArgument,
         "prefix length 33",
     );
     refused(
-        |e| e.key[2].value = Match::Range { low: 3, high: 1 },
+        |e| e.key[2].value = Match::range(3, 1),
         InvalidArgument,
         "3 is greater than 1",
     );
     refused(
-        |e| e.key[3].value = Match::Optional(256),
+        |e| e.key[3].value = Match::optional(256),
         OutOfRange,
         "8 bits",
     );
@@ -454,7 +426,7 @@ fn cells_are_checked() {
         let item = Item::Register {
             name: "cells".into(),
             index: cell,
-            fields: fields.to_vec(),
+            fields: fields.iter().map(|n| (*n).into()).collect(),
         };
         item.to_entity(&index).map_err(|error| error.code())
     };
@@ -491,7 +463,7 @@ fn cells_are_checked() {
 fn packet_metadata_follows_the_header() {
     let index = index();
     let header = index.controller_headers.named("packet_in").unwrap();
-    let metadata = packet_metadata(header, &[510]).unwrap();
+    let metadata = packet_metadata(header, &[510.into()]).unwrap();
     assert_eq!(
         metadata,
         [v1::PacketMetadata {
@@ -499,8 +471,8 @@ fn packet_metadata_follows_the_header() {
             value: vec![1, 0xfe]
         }]
     );
-    assert_eq!(packet_fields(header, &metadata), Ok(vec![510]));
-    assert!(packet_metadata(header, &[512]).is_err());
+    assert_eq!(packet_fields(header, &metadata), Ok(vec![510.into()]));
+    assert!(packet_metadata(header, &[512.into()]).is_err());
     assert!(packet_metadata(header, &[]).is_err());
     assert!(matches!(
         packet_fields(header, &[]),

@@ -1,6 +1,6 @@
 //! What is written into a switch, under the names of p4src/common (docs/fault-engine.md).
 
-use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -44,7 +44,7 @@ pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall
     let control = control(direction);
     let call = ActionCall {
         name: format!("{control}.timeline.set_epoch"),
-        params: vec![("epoch".to_owned(), u128::from(epoch))],
+        params: vec![("epoch".to_owned(), u128::from(epoch).into())],
     };
     (format!("{control}.timeline.epoch"), call)
 }
@@ -101,17 +101,11 @@ fn of_unit(
                 key: vec![
                     FieldMatch {
                         field: "meta.flows".to_owned(),
-                        value: Match::Ternary {
-                            value,
-                            mask: value | guard,
-                        },
+                        value: Match::ternary(value, value | guard),
                     },
                     FieldMatch {
                         field: "meta.epoch".to_owned(),
-                        value: Match::Range {
-                            low: u128::from(*epochs.start()),
-                            high: u128::from(*epochs.end()),
-                        },
+                        value: Match::range(u128::from(*epochs.start()), u128::from(*epochs.end())),
                     },
                 ],
                 priority: 0,
@@ -179,7 +173,7 @@ fn action(
     };
     let params = params
         .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
+        .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
     Some(ActionCall {
         name: format!("{select}.{name}"),
@@ -193,12 +187,12 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         table: format!("{FORWARD}.mac"),
         key: vec![FieldMatch {
             field: "hdr.ethernet.dst".to_owned(),
-            value: Match::Exact(mac.value()),
+            value: Match::exact(mac.value()),
         }],
         priority: 0,
         action: ActionCall {
             name: format!("{FORWARD}.{action}"),
-            params: vec![(name.to_owned(), u128::from(value))],
+            params: vec![(name.to_owned(), u128::from(value).into())],
         },
     };
     let mut entries = Vec::new();
@@ -276,7 +270,16 @@ pub(super) fn serialize_entries<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     struct Entry<'a>(&'a TableEntry);
     struct Key<'a>(&'a [FieldMatch]);
-    struct Params<'a>(&'a [(String, u128)]);
+    struct Params<'a>(&'a [(String, Value)]);
+    struct Number<'a>(&'a Value);
+    impl Serialize for Number<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0.to_u128() {
+                Some(number) => number.serialize(serializer),
+                None => serializer.collect_str(self.0),
+            }
+        }
+    }
     impl Serialize for Key<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             serializer.collect_map(
@@ -288,7 +291,7 @@ pub(super) fn serialize_entries<S: Serializer>(
     }
     impl Serialize for Params<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+            serializer.collect_map(self.0.iter().map(|(name, value)| (name, Number(value))))
         }
     }
     impl Serialize for Entry<'_> {

@@ -143,7 +143,7 @@ mod tests {
             match next(seed) % 12 {
                 0 => {
                     for register in switch.registers().to_vec() {
-                        let fields: Vec<_> = register.widths.iter().map(|_| 1).collect();
+                        let fields: Vec<_> = register.widths.iter().map(|_| 1.into()).collect();
                         let _ = switch.register_write(&register.name, small(seed), &fields);
                     }
                 }

@@ -23,8 +23,8 @@ pub struct Limits {
     pub constants: u32,
     /// Instructions: calls are inlined, so that functions that call the one before twice double.
     pub instructions: usize,
-    /// Fields of digest messages that wait to be fetched.
-    pub digest_fields: usize,
+    /// Words of 8 bytes, one a field at least, of digest messages that wait to be fetched.
+    pub digest_words: usize,
 }
 
 /// The limits.
@@ -37,5 +37,5 @@ pub const LIMITS: Limits = Limits {
     moved_slots: 1 << 20,
     constants: 1 << 14,
     instructions: 1 << 20,
-    digest_fields: 1 << 20,
+    digest_words: 1 << 20,
 };

@@ -100,7 +100,7 @@ fn frames_cut_anywhere_stop_nothing() {
     }
     assert_eq!(
         switch.register_read("SwitchIngress.aggregate.bitmap.bitmaps", 0),
-        Ok(vec![0])
+        Ok(vec![0.into()])
     );
     let switch = std::cell::RefCell::new(switch);
     proptest::proptest!(|(port in 0u32..9, at in 0usize..62, byte: u8, packet in proptest::collection::vec(proptest::num::u8::ANY, 0..100))| {

@@ -25,7 +25,7 @@ fn loaded() -> Switch {
 fn e(key: u128, value: u128) -> p4lang::runtime::TableEntry {
     entry(
         "ingress.t",
-        &[("hdr.x.v", Match::Exact(key))],
+        &[("hdr.x.v", Match::exact(key))],
         0,
         "ingress.go",
         &[("v", value)],
@@ -78,7 +78,7 @@ fn a_failed_batch_leaves_no_trace() {
     switch.set_multicast_group(&group(1, &[1])).unwrap();
     switch.set_multicast_group(&group(2, &[2])).unwrap();
     switch.set_clone_session(&session(1)).unwrap();
-    switch.register_write("ingress.r", 1, &[7]).unwrap();
+    switch.register_write("ingress.r", 1, &[7.into()]).unwrap();
     let before = all(&switch);
     let result = switch.atomically(|s| {
         s.modify_entry(&e(1, 9))?;
@@ -90,7 +90,7 @@ fn a_failed_batch_leaves_no_trace() {
         s.delete_multicast_group(2).unwrap();
         s.delete_clone_session(1).unwrap();
         s.set_clone_session(&session(4)).unwrap();
-        s.register_write("ingress.r", 1, &[8]).unwrap();
+        s.register_write("ingress.r", 1, &[8.into()]).unwrap();
         s.counter_write(
             "ingress.c",
             2,

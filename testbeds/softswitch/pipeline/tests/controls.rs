@@ -296,7 +296,7 @@ fn tables_run_what_the_control_plane_writes() {
         "the default action with a bound argument"
     );
     let wide = 0xabu128 << 120;
-    let key = [("first", Match::Exact(1))];
+    let key = [("first", Match::exact(1))];
     let e = entry(
         "ingress.t",
         &key,
@@ -350,7 +350,7 @@ fn entries_of_the_source_in_order_of_priority() {
     assert_eq!(run(0x1f, 4, 0xff), 2);
     assert_eq!(run(0x0f, 7, 0xff), 3);
     assert_eq!(run(0x0f, 7, 0x0f), 0);
-    let key = [("hdr.x.a", Match::Ternary { value: 1, mask: 1 })];
+    let key = [("hdr.x.a", Match::ternary(1, 1))];
     let write = entry("ingress.t", &key, 1, "ingress.set", &[("v", 1)]);
     assert_eq!(
         switch.insert_entry(&write),
@@ -372,9 +372,9 @@ fn keys_are_expressions() {
     )
     .load();
     let key = [
-        ("low", Match::Exact(5)),
-        ("valid", Match::Exact(0)),
-        ("sum", Match::Exact(0)),
+        ("low", Match::exact(5)),
+        ("valid", Match::exact(0)),
+        ("sum", Match::exact(0)),
     ];
     switch
         .insert_entry(&entry("ingress.t", &key, 0, "ingress.set", &[("v", 8)]))

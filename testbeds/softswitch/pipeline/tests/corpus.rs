@@ -5,7 +5,7 @@
 mod support;
 
 use p4lang::Files;
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry, Value};
 use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,37 +42,28 @@ fn load(text: &str) -> Result<Switch, String> {
     Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())
 }
 
-fn number(text: &str) -> u128 {
+fn number(text: &str) -> Value {
     match text.strip_prefix("0x") {
-        Some(digits) => u128::from_str_radix(digits, 16),
-        None => text.parse(),
+        Some(digits) => Value::from_str_radix(digits, 16),
+        None => Value::from_str_radix(text, 10),
     }
-    .unwrap_or_else(|_| panic!("not a number: {text}"))
+    .unwrap_or_else(|| panic!("not a number: {text}"))
 }
 
 /// A field's match; what kind a plain value is, the table's field says.
 fn field(text: &str, kind: &str) -> Match {
     if let Some((value, prefix)) = text.split_once('/') {
-        return Match::Lpm {
-            value: number(value),
-            prefix_len: number(prefix) as u32,
-        };
+        return Match::lpm(number(value), prefix.parse().expect("a prefix length"));
     }
     if let Some((value, mask)) = text.split_once("&&&") {
-        return Match::Ternary {
-            value: number(value),
-            mask: number(mask),
-        };
+        return Match::ternary(number(value), number(mask));
     }
     if let Some((low, high)) = text.split_once("..") {
-        return Match::Range {
-            low: number(low),
-            high: number(high),
-        };
+        return Match::range(number(low), number(high));
     }
     match kind {
-        "optional" => Match::Optional(number(text)),
-        _ => Match::Exact(number(text)),
+        "optional" => Match::optional(number(text)),
+        _ => Match::exact(number(text)),
     }
 }
 
@@ -96,7 +87,7 @@ fn entry(text: &str, program: &p4lang::ir::Program) -> TableEntry {
     for word in words {
         let (name, value) = word.split_once('=').expect("FIELD=VALUE");
         if name == "priority" {
-            entry.priority = number(value) as i32;
+            entry.priority = value.parse().expect("a priority");
             continue;
         }
         let key = declared.key.iter().find(|k| k.name == name);

@@ -60,25 +60,19 @@ fn random_entry(dice: &mut Dice, control: &str) -> TableEntry {
     let (table, key, priority) = match dice.below(3) {
         0 => {
             let key = vec![
-                ("hdr.x.a", Match::Exact(small(dice, 16))),
-                ("valid", Match::Exact(small(dice, 2))),
+                ("hdr.x.a", Match::exact(small(dice, 16))),
+                ("valid", Match::exact(small(dice, 2))),
             ];
             ("exact", key, 0)
         }
         1 => {
             let mask = *[0, 1, 3, 0xff00, 0xffff].get(dice.below(5)).unwrap_or(&0);
-            let mut key = vec![(
-                "t",
-                Match::Ternary {
-                    value: small(dice, 65_536) & mask,
-                    mask,
-                },
-            )];
+            let mut key = vec![("t", Match::ternary(small(dice, 65_536) & mask, mask))];
             let low = small(dice, 200);
             let high = low + small(dice, 56);
-            key.push(("r", Match::Range { low, high }));
+            key.push(("r", Match::range(low, high)));
             if dice.below(3) == 0 {
-                key.push(("o", Match::Optional(small(dice, 2))));
+                key.push(("o", Match::optional(small(dice, 2))));
             }
             ("masked", key, 1 + dice.below(4) as i32)
         }
@@ -86,7 +80,7 @@ fn random_entry(dice: &mut Dice, control: &str) -> TableEntry {
             let prefix_len = dice.below(33) as u32;
             let value = small(dice, 1 << 32);
             let value = (value >> (32 - prefix_len)) << (32 - prefix_len);
-            ("routed", vec![("l", Match::Lpm { value, prefix_len })], 0)
+            ("routed", vec![("l", Match::lpm(value, prefix_len))], 0)
         }
     };
     let action = match dice.below(3) {

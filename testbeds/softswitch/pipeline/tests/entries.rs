@@ -39,8 +39,8 @@ fn program(table: &str, locals: &str) -> Switch {
 
 fn key(a: u128) -> Vec<FieldKey> {
     vec![FieldKey::Masked {
-        value: a,
-        mask: 0xff,
+        value: a.into(),
+        mask: 0xff.into(),
     }]
 }
 
@@ -238,7 +238,7 @@ fn a_new_program_takes_over_what_was_written() {
     );
     assert_eq!(new.multicast_groups(), [group]);
     assert_eq!(new.clone_sessions(), [session]);
-    assert_eq!(new.register_read("ingress.r", 0), Ok(vec![77]));
+    assert_eq!(new.register_read("ingress.r", 0), Ok(vec![77.into()]));
     assert_eq!(new.counter_read("ingress.n", 1).unwrap().packets, 1);
     assert_eq!(through(&mut new, &[1, 0])[0].0, 5);
     assert_eq!(new.poll_timeout(), Some(30 * MS), "timers begin anew");

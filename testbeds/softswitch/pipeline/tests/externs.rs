@@ -37,18 +37,20 @@ fn registers_keep_scalars_and_structs() {
     .load();
     assert_eq!(one(&mut switch, &[2, 0, 0, 0, 5]), [2, 0, 0, 0, 7]);
     assert_eq!(one(&mut switch, &[2, 0, 0, 0, 1]), [2, 0, 0, 0, 12]);
-    assert_eq!(switch.register_read("ingress.r", 2), Ok(vec![6]));
-    assert_eq!(switch.register_read("ingress.r", 1), Ok(vec![0]));
+    assert_eq!(switch.register_read("ingress.r", 2), Ok(vec![6.into()]));
+    assert_eq!(switch.register_read("ingress.r", 1), Ok(vec![0.into()]));
     assert_eq!(
         switch.register_read("ingress.pairs", 2),
-        Ok(vec![2, 6 << 64])
+        Ok(vec![2.into(), (6 << 64).into()])
     );
     assert_eq!(
         one(&mut switch, &[9, 0, 0, 0, 1]),
         [9, 0, 0, 0, 0],
         "beyond the end"
     );
-    switch.register_write("ingress.r", 2, &[100]).unwrap();
+    switch
+        .register_write("ingress.r", 2, &[100.into()])
+        .unwrap();
     assert_eq!(one(&mut switch, &[2, 0, 0, 0, 1]), [2, 0, 0, 0, 107]);
     assert_eq!(
         switch.register_read("ingress.r", 4),
@@ -59,7 +61,7 @@ fn registers_keep_scalars_and_structs() {
         Err(ExternError::NotFound)
     );
     assert_eq!(
-        switch.register_write("ingress.r", 0, &[1 << 32]),
+        switch.register_write("ingress.r", 0, &[(1 << 32).into()]),
         Err(ExternError::ValueTooWide)
     );
 }
@@ -82,7 +84,7 @@ fn counters_count_packets_and_bytes() {
     .load();
     let e = entry(
         "ingress.t",
-        &[("hdr.x.i", p4lang::runtime::Match::Exact(1))],
+        &[("hdr.x.i", p4lang::runtime::Match::exact(1))],
         0,
         "ingress.count",
         &[],
@@ -241,7 +243,7 @@ fn digests_are_queued_as_values() {
     let message = switch.poll_digest().unwrap();
     assert_eq!(
         (message.name.as_str(), message.fields),
-        ("ID.digest", vec![5, 1 << 69])
+        ("ID.digest", vec![5.into(), (1 << 69).into()])
     );
     // Not by both executors: each block would copy all that waits.
     let mut switch = Switch::new(compile(&program.text()), Config::default()).unwrap();
@@ -309,7 +311,7 @@ fn direct_meters_mark_when_they_are_called() {
          send_to_port(ostd, (PortId_t) 1);",
     )
     .load();
-    let at = |v, action| entry("ingress.t", &[("hdr.x.i", Match::Exact(v))], 0, action, &[]);
+    let at = |v, action| entry("ingress.t", &[("hdr.x.i", Match::exact(v))], 0, action, &[]);
     let (metered, silent) = (at(1, "ingress.marked"), at(2, "ingress.still"));
     let config = MeterConfig {
         cir: 1,

@@ -343,22 +343,22 @@ fn value_sets() {
     .load();
     assert_eq!(one(&mut switch, &[4]), [4]);
     switch
-        .value_set_insert("IP.known", &[Match::Exact(4)])
+        .value_set_insert("IP.known", &[Match::exact(4)])
         .unwrap();
     assert_eq!(one(&mut switch, &[4]), [0xff]);
     assert_eq!(
-        switch.value_set_insert("IP.known", &[Match::Exact(4)]),
+        switch.value_set_insert("IP.known", &[Match::exact(4)]),
         Err(pipeline::ExternError::Duplicate)
     );
     switch
-        .value_set_insert("IP.known", &[Match::Exact(5)])
+        .value_set_insert("IP.known", &[Match::exact(5)])
         .unwrap();
     assert_eq!(
-        switch.value_set_insert("IP.known", &[Match::Exact(6)]),
+        switch.value_set_insert("IP.known", &[Match::exact(6)]),
         Err(pipeline::ExternError::Full)
     );
     switch
-        .value_set_delete("IP.known", &[Match::Exact(4)])
+        .value_set_delete("IP.known", &[Match::exact(4)])
         .unwrap();
     assert_eq!(one(&mut switch, &[4]), [4]);
     assert_eq!(one(&mut switch, &[5]), [0xff]);

@@ -61,7 +61,7 @@ fn group(members: &[(u32, u32)]) -> ProfileGroup {
 }
 
 fn at(table: &str, field: &str, v: u128) -> TableEntry {
-    entry(table, &[(field, Match::Exact(v))], 0, "", &[])
+    entry(table, &[(field, Match::exact(v))], 0, "", &[])
 }
 
 fn forward(port: u128) -> p4lang::runtime::ActionCall {
@@ -284,8 +284,8 @@ fn one_shot(ports: &[(u128, u32)]) -> EntryWrite {
     };
     EntryWrite {
         key: vec![FieldKey::Masked {
-            value: 1,
-            mask: 0xff,
+            value: 1.into(),
+            mask: 0xff.into(),
         }],
         priority: 0,
         action: EntryAction::OneShot(ports.iter().map(action).collect()),

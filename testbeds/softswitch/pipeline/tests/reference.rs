@@ -109,7 +109,7 @@ fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
         ..Psa::default()
     };
     let mut switch = program.load();
-    let key = [("hdr.x.v", Match::Exact(7))];
+    let key = [("hdr.x.v", Match::exact(7))];
     let written = entry("ingress.t", &key, 0, "ingress.to", &[("port", 3)]);
     switch.insert_entry(&written).unwrap();
     switch.set_tracing(true);

@@ -88,7 +88,10 @@ fn register_actions_read_change_and_write() {
     assert_eq!(out(&mut switch, &[2]), (1000, 0));
     assert_eq!(out(&mut switch, &[3]), (5, 0), "its neighbour");
     assert_eq!(out(&mut switch, &[9]), (0, 0), "beyond the end");
-    assert_eq!(switch.register_read("I.pairs", 2), Ok(vec![1010, 8]));
+    assert_eq!(
+        switch.register_read("I.pairs", 2),
+        Ok(vec![1010.into(), 8.into()])
+    );
     assert_eq!(
         switch.stats().register_conflicts,
         0,
@@ -148,9 +151,9 @@ fn parameters_predicates_and_functions() {
         "80; -16 is less than 3"
     );
     assert_eq!(out(&mut switch, &[1]), (8, 0x0901_0808), "120");
-    switch.register_write("I.limit", 0, &[0]).unwrap();
+    switch.register_write("I.limit", 0, &[0.into()]).unwrap();
     assert_eq!(out(&mut switch, &[1]).0, 8);
-    assert_eq!(switch.register_read("I.r", 0), Ok(vec![120]));
+    assert_eq!(switch.register_read("I.r", 0), Ok(vec![120.into()]));
 }
 
 /// A table on the byte with the given property and action body.
@@ -174,12 +177,12 @@ fn direct_registers_go_with_their_entries() {
     );
     let mut switch = running(&locals, "t.apply();");
     for v in [1, 2] {
-        let e = entry("I.t", &[("hdr.b.v", Match::Exact(v))], 0, "I.hit", &[]);
+        let e = entry("I.t", &[("hdr.b.v", Match::exact(v))], 0, "I.hit", &[]);
         switch.insert_entry(&e).unwrap();
     }
     let got: Vec<u32> = [1, 1, 2, 9, 1].map(|v| out(&mut switch, &[v]).0).into();
     assert_eq!(got, [4, 5, 4, 0, 6]);
-    let e = entry("I.t", &[("hdr.b.v", Match::Exact(1))], 0, "I.hit", &[]);
+    let e = entry("I.t", &[("hdr.b.v", Match::exact(1))], 0, "I.hit", &[]);
     switch.delete_entry(&e).unwrap();
     switch.insert_entry(&e).unwrap();
     assert_eq!(out(&mut switch, &[1]).0, 4, "a new entry starts anew");
@@ -197,7 +200,7 @@ fn counters_count_without_metadata_and_with_adjustment() {
         &locals,
         "c.count(1); c.count(2, 4); c.count(3, 100); t.apply();",
     );
-    let e = entry("I.t", &[("hdr.b.v", Match::Exact(1))], 0, "I.hit", &[]);
+    let e = entry("I.t", &[("hdr.b.v", Match::exact(1))], 0, "I.hit", &[]);
     switch.insert_entry(&e).unwrap();
     through(&mut switch, &[1; 10]);
     through(&mut switch, &[2; 10]);
@@ -394,7 +397,7 @@ fn selectors_pick_by_hash() {
     }
     let group = [(0, 1), (1, 1), (2, 1)];
     switch.insert_group("I.selector", 1, &group).unwrap();
-    let e = entry("I.t", &[("hdr.o.y", Match::Exact(0))], 0, "I.give", &[]);
+    let e = entry("I.t", &[("hdr.o.y", Match::exact(0))], 0, "I.give", &[]);
     switch
         .insert_indirect(&e, pipeline::Indirect::Group(1))
         .unwrap();
@@ -436,7 +439,7 @@ fn a_selector_action_takes_members_out_and_back_in() {
     // Group 1 of at most four: places 4 to 7.
     let group = [(0, 1), (1, 1), (2, 2)];
     switch.insert_group("I.selector", 1, &group).unwrap();
-    let e = entry("I.t", &[("hdr.o.y", Match::Exact(0))], 0, "I.give", &[]);
+    let e = entry("I.t", &[("hdr.o.y", Match::exact(0))], 0, "I.give", &[]);
     switch
         .insert_indirect(&e, pipeline::Indirect::Group(1))
         .unwrap();
@@ -486,7 +489,7 @@ fn algorithmic_tables_match_as_plain_ones() {
         table b { key = { hdr.o.x[7:0] : atcam_partition_index; hdr.b.v : ternary; } actions = { other; NoAction; }
                   implementation = atcam; size = 8; idle_timeout = true; }";
     let mut switch = running(locals, "a.apply(); b.apply();");
-    let lpm = |value, prefix_len| Match::Lpm { value, prefix_len };
+    let lpm = |value, prefix_len| Match::lpm(value, prefix_len);
     for (key, v) in [(lpm(0, 0), 1), (lpm(0x80, 1), 2), (lpm(0xc0, 4), 3)] {
         let e = entry("I.a", &[("hdr.b.v", key)], 0, "I.give", &[("v", v)]);
         switch.insert_entry(&e).unwrap();
@@ -495,8 +498,8 @@ fn algorithmic_tables_match_as_plain_ones() {
         .name
         .clone();
     let key = [
-        (partition.as_str(), Match::Exact(3)),
-        ("hdr.b.v", Match::Ternary { value: 1, mask: 1 }),
+        (partition.as_str(), Match::exact(3)),
+        ("hdr.b.v", Match::ternary(1, 1)),
     ];
     let e = entry("I.b", &key, 5, "I.other", &[("v", 77)]);
     switch.insert_entry(&e).unwrap();
@@ -542,7 +545,7 @@ fn direct_filters_have_a_cell_for_each_entry() {
     );
     let mut switch = running(&locals, "t.apply();");
     let keys = [10, 100];
-    let entries = keys.map(|v| entry("I.t", &[("hdr.b.v", Match::Exact(v))], 0, "I.hit", &[]));
+    let entries = keys.map(|v| entry("I.t", &[("hdr.b.v", Match::exact(v))], 0, "I.hit", &[]));
     let config = FilterConfig {
         gain_ns: 1000,
         decay_ns: 1000,

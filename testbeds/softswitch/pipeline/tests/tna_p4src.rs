@@ -50,8 +50,8 @@ fn eight_workers_are_summed() {
     assert_eq!(switch.stats().register_conflicts, 0);
     let stored = switch.register_read("SwitchIngress.aggregate.sum3.s4.sums", 2 * 5 + 1);
     assert_eq!(
-        stored,
-        Ok(vec![u128::from(sum(WINDOW + 5)[3 * 32 + 4])]),
+        stored.unwrap(),
+        [u128::from(sum(WINDOW + 5)[3 * 32 + 4])],
         "version 1 of slot 5"
     );
 }
@@ -107,5 +107,5 @@ fn frames_cut_anywhere_stop_nothing() {
         while switch.poll_transmit().is_some() {}
     }
     let name = "SwitchIngress.aggregate.bitmap.bitmaps";
-    assert_eq!(switch.register_read(name, 0), Ok(vec![0, 0]));
+    assert_eq!(switch.register_read(name, 0), Ok(vec![0.into(), 0.into()]));
 }

@@ -459,9 +459,13 @@ fn each_pipe_has_registers_of_its_own() {
     assert_eq!(settled(&mut switch), [(1, vec![0, 0, 108])], "in loopback");
 
     let name = "I.passes";
-    assert_eq!(switch.register_read(name, 1), Ok(vec![108]), "pipe 0's");
+    assert_eq!(
+        switch.register_read(name, 1),
+        Ok(vec![108.into()]),
+        "pipe 0's"
+    );
     let pipes: Vec<_> = (0..4)
-        .map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0])
+        .map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0].clone())
         .collect();
     assert_eq!(pipes, [108, 101, 100, 101]);
     assert_eq!(
@@ -470,9 +474,9 @@ fn each_pipe_has_registers_of_its_own() {
         "all pipes'"
     );
     assert_eq!(switch.counter_read_pipe(1, "I.met", 1).unwrap().packets, 1);
-    switch.register_write(name, 1, &[7]).unwrap();
-    let written = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap()[0]);
-    assert!(written.eq([7; 4]), "a write goes to all");
+    switch.register_write(name, 1, &[7.into()]).unwrap();
+    let mut written = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap());
+    assert!(written.all(|cell| cell == [7]), "a write goes to all");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn registers_read_into_their_argument() {
     assert_eq!(one(&mut switch, &[2, 7]), [2, 0]);
     assert_eq!(one(&mut switch, &[2, 9]), [2, 7]);
     assert_eq!(one(&mut switch, &[200, 9]), [200, 0], "beyond the end");
-    assert_eq!(switch.register_read("ingress.r", 2), Ok(vec![9]));
+    assert_eq!(switch.register_read("ingress.r", 2), Ok(vec![9.into()]));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn counters_count_packets_and_bytes() {
     let mut switch = program.load();
     let hit = entry(
         "ingress.t",
-        &[("hdr.x.a", Match::Exact(3))],
+        &[("hdr.x.a", Match::exact(3))],
         0,
         "ingress.forward",
         &[("port", 2)],
@@ -252,7 +252,7 @@ fn direct_meters_belong_to_entries() {
     let key = |v| {
         entry(
             "ingress.t",
-            &[("hdr.x.a", Match::Exact(v))],
+            &[("hdr.x.a", Match::exact(v))],
             0,
             "ingress.forward",
             &[],
@@ -296,7 +296,7 @@ fn digests_go_by_the_type_of_their_message() {
         switch.poll_digest(),
         Some(DigestMessage {
             name: "learned_t".into(),
-            fields: vec![7, 300]
+            fields: vec![7.into(), 300.into()]
         })
     );
     assert_eq!(switch.poll_digest(), None);

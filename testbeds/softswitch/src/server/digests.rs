@@ -1,6 +1,7 @@
 //! Digest lists (P4Runtime 1.4, section 9.8): what is gathered, when it is sent, and what is not sent twice. Pure: time is
 //! an argument, lists come out as values.
 
+use p4lang::runtime::Value;
 use p4rt::rpc::Code;
 use p4rt::status::{UpdateError, UpdateResult};
 use p4rt::v1;
@@ -75,7 +76,7 @@ pub(super) struct List {
     pub(super) digest: u32,
     pub(super) id: u64,
     /// The messages' fields.
-    pub(super) messages: Vec<Vec<u128>>,
+    pub(super) messages: Vec<Vec<Value>>,
 }
 
 /// All digests of a program.
@@ -89,12 +90,12 @@ pub(super) struct Digests {
 #[derive(Debug, Default)]
 struct Buffer {
     /// In order of arrival.
-    messages: Vec<Vec<u128>>,
+    messages: Vec<Vec<Value>>,
     first_ns: u64,
     /// What is in `messages` or in a list that is not acknowledged.
-    known: BTreeSet<Vec<u128>>,
+    known: BTreeSet<Vec<Value>>,
     /// Number, time, messages.
-    sent: VecDeque<(u64, u64, Vec<Vec<u128>>)>,
+    sent: VecDeque<(u64, u64, Vec<Vec<Value>>)>,
     remembered: usize,
 }
 
@@ -110,7 +111,7 @@ impl Digests {
     }
 
     /// The program has sent a message.
-    pub(super) fn message(&mut self, now_ns: u64, digest: u32, fields: Vec<u128>) -> Option<List> {
+    pub(super) fn message(&mut self, now_ns: u64, digest: u32, fields: Vec<Value>) -> Option<List> {
         let config = *self.configs.get(&digest)?;
         let buffer = self.buffers.entry(digest).or_default();
         buffer.forget(now_ns, config.ack_timeout_ns);
@@ -215,40 +216,47 @@ mod tests {
         digests
     }
 
-    fn messages(list: Option<List>) -> Option<Vec<u128>> {
+    fn messages(list: Option<List>) -> Option<Vec<Value>> {
         list.map(|list| list.messages.concat())
     }
 
     #[test]
     fn a_list_is_sent_when_it_is_full_or_old() {
         let mut digests = digests(100, 3, 0);
-        assert_eq!(digests.message(0, 1, vec![1]), None);
-        assert_eq!(digests.message(5, 1, vec![1]), None, "known");
-        assert_eq!(digests.message(5, 1, vec![2]), None);
+        assert_eq!(digests.message(0, 1, vec![1.into()]), None);
+        assert_eq!(digests.message(5, 1, vec![1.into()]), None, "known");
+        assert_eq!(digests.message(5, 1, vec![2.into()]), None);
         assert_eq!(
-            messages(digests.message(6, 1, vec![3])),
-            Some(vec![1, 2, 3])
+            messages(digests.message(6, 1, vec![3.into()])),
+            Some(vec![1.into(), 2.into(), 3.into()])
         );
         assert_eq!(digests.next_ns(), None);
-        assert_eq!(digests.message(10, 1, vec![1]), None, "forgotten at once");
+        assert_eq!(
+            digests.message(10, 1, vec![1.into()]),
+            None,
+            "forgotten at once"
+        );
         assert_eq!(digests.next_ns(), Some(110));
         assert_eq!(digests.due(109), None);
-        assert_eq!(messages(digests.due(110)), Some(vec![1]));
-        assert_eq!(digests.message(0, 2, vec![1]), None, "off");
+        assert_eq!(messages(digests.due(110)), Some(vec![1.into()]));
+        assert_eq!(digests.message(0, 2, vec![1.into()]), None, "off");
     }
 
     #[test]
     fn what_is_not_acknowledged_is_not_sent_again() {
         let mut digests = digests(0, 0, 50);
-        let first = digests.message(0, 1, vec![1]).unwrap();
-        assert_eq!(digests.message(10, 1, vec![1]), None);
+        let first = digests.message(0, 1, vec![1.into()]).unwrap();
+        assert_eq!(digests.message(10, 1, vec![1.into()]), None);
         digests.acknowledge(1, first.id + 1);
-        assert_eq!(digests.message(11, 1, vec![1]), None, "another list");
+        assert_eq!(digests.message(11, 1, vec![1.into()]), None, "another list");
         digests.acknowledge(1, first.id);
-        let second = digests.message(12, 1, vec![1]).unwrap();
+        let second = digests.message(12, 1, vec![1.into()]).unwrap();
         assert!(second.id > first.id);
-        assert_eq!(digests.message(61, 1, vec![1]), None);
-        assert!(digests.message(62, 1, vec![1]).is_some(), "too long ago");
+        assert_eq!(digests.message(61, 1, vec![1.into()]), None);
+        assert!(
+            digests.message(62, 1, vec![1.into()]).is_some(),
+            "too long ago"
+        );
     }
 
     #[test]
@@ -270,11 +278,11 @@ mod tests {
     fn memory_of_unacknowledged_messages_is_bounded() {
         let mut digests = digests(0, 1, u64::MAX);
         for value in 0..=UNACKNOWLEDGED as u128 {
-            assert!(digests.message(0, 1, vec![value]).is_some());
+            assert!(digests.message(0, 1, vec![value.into()]).is_some());
         }
-        assert_eq!(digests.message(0, 1, vec![1]), None, "remembered");
+        assert_eq!(digests.message(0, 1, vec![1.into()]), None, "remembered");
         assert!(
-            digests.message(0, 1, vec![0]).is_some(),
+            digests.message(0, 1, vec![0.into()]).is_some(),
             "the oldest is not"
         );
     }

@@ -4,7 +4,7 @@ use super::binding::{self, Binding};
 use super::digests::DigestConfig;
 use super::{errors, profiles};
 use p4lang::p4info::{Counter, Digest, Meter};
-use p4lang::runtime::ActionCall;
+use p4lang::runtime::{ActionCall, Value};
 use p4rt::rpc::Code;
 use p4rt::status::{UpdateError, UpdateResult};
 use p4rt::translate::cells::index_from_proto;
@@ -37,7 +37,7 @@ pub(super) enum Op {
     /// Name, cells, configuration, whether counts begin anew.
     Meter(String, std::ops::Range<u64>, Option<MeterConfig>, bool),
     Counter(String, std::ops::Range<u64>, CounterValue),
-    Register(String, std::ops::Range<u64>, Vec<u128>),
+    Register(String, std::ops::Range<u64>, Vec<Value>),
     ValueSet(String, Vec<Vec<FieldKey>>),
     /// Groups and sessions.
     Replication(Type, Item, Note),

@@ -8,14 +8,14 @@ use p4rt::translate::Item;
 pub fn send(port: u128) -> ActionCall {
     ActionCall {
         name: "MyIngress.send".into(),
-        params: vec![("port".into(), port)],
+        params: vec![("port".into(), port.into())],
     }
 }
 
 pub fn forward(dst: u128, port: u128) -> Item {
     let key = vec![FieldMatch {
         field: "dst".into(),
-        value: Match::Exact(dst),
+        value: Match::exact(dst),
     }];
     Item::TableEntry(TableEntry {
         table: "MyIngress.forward".into(),
@@ -37,7 +37,7 @@ pub fn cell(index: Option<u64>, sum: u128, bitmap: u128) -> Item {
     Item::Register {
         name: "MyIngress.cells".into(),
         index,
-        fields: vec![sum, bitmap],
+        fields: vec![sum.into(), bitmap.into()],
     }
 }
 
@@ -68,7 +68,7 @@ pub fn flood(dst: u128, group: u128) -> Item {
     };
     entry.action = ActionCall {
         name: "MyIngress.flood".into(),
-        params: vec![("group".into(), group)],
+        params: vec![("group".into(), group.into())],
     };
     Item::TableEntry(entry)
 }

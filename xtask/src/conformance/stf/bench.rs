@@ -5,7 +5,8 @@
 
 use super::entries;
 use super::replication::Replication;
-use super::script::{Command, Condition, number};
+use super::script::{Command, Condition, number, wide_number};
+use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch};
 use std::collections::BTreeMap;
 
@@ -156,7 +157,7 @@ impl Bench {
                     .map_err(|e| e.to_string())?;
             }
             ["register_write", name, at, value] => {
-                let value = number(value)?;
+                let value = wide_number(value)?;
                 self.switch
                     .register_write(name, index(at)?, &[value])
                     .map_err(|e| e.to_string())?;
@@ -168,7 +169,7 @@ impl Bench {
                     .ok_or("no such register")?;
                 for at in 0..size {
                     self.switch
-                        .register_write(name, at, &vec![0; fields])
+                        .register_write(name, at, &vec![Value::ZERO; fields])
                         .map_err(|e| e.to_string())?;
                 }
             }

@@ -1,7 +1,7 @@
 //! From an STF file's names and values to entries of our tables.
 
-use super::script::{Call, digits, number};
-use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use super::script::{Call, digits, wide_number};
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry, Value};
 use pipeline::{FieldSpec, MatchKind, Switch, TableSpec};
 
 /// The table of that name, or the only one whose name ends so.
@@ -31,7 +31,7 @@ pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
     let params = call
         .args
         .iter()
-        .map(|(name, value)| Ok((name.clone(), number(value)?)));
+        .map(|(name, value)| Ok((name.clone(), wide_number(value)?)));
     Ok(ActionCall {
         name: action.name.clone(),
         params: params.collect::<Result<_, String>>()?,
@@ -55,7 +55,7 @@ pub fn entry(
     for (spec, value) in table.fields.iter().zip(given) {
         let value = match value {
             Some(value) => matched(spec, value)?,
-            None if spec.kind == MatchKind::Exact => Match::Exact(0),
+            None if spec.kind == MatchKind::Exact => Match::exact(0),
             None => continue,
         };
         key.push(FieldMatch {
@@ -108,68 +108,54 @@ fn indexed(name: &str) -> String {
 
 fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     match spec.kind {
-        MatchKind::Exact => Ok(Match::Exact(number(text)?)),
-        MatchKind::Optional => Ok(Match::Optional(number(text)?)),
+        MatchKind::Exact => Ok(Match::exact(wide_number(text)?)),
+        MatchKind::Optional => Ok(Match::optional(wide_number(text)?)),
         MatchKind::Ternary => {
             let (value, mask) = masked(text)?;
-            let mask = mask & spec.max();
-            Ok(Match::Ternary {
-                value: value & mask,
-                mask,
-            })
+            let mask = &mask & &spec.max();
+            Ok(Match::ternary(&value & &mask, mask))
         }
         MatchKind::Lpm => {
             let (value, prefix_len) = prefix(text)?;
             let prefix_len = prefix_len.min(spec.width);
-            let host = spec.width - prefix_len;
-            let value = if host >= 128 {
-                0
-            } else {
-                value >> host << host
-            };
-            Ok(Match::Lpm { value, prefix_len })
+            let value = &value & &Value::prefix(spec.width, prefix_len);
+            Ok(Match::lpm(value, prefix_len))
         }
         MatchKind::Range => {
             let (low, high) = text
                 .split_once("->")
                 .or(text.split_once(".."))
                 .unwrap_or((text, text));
-            Ok(Match::Range {
-                low: number(low)?,
-                high: number(high)?,
-            })
+            Ok(Match::range(wide_number(low)?, wide_number(high)?))
         }
     }
 }
 
 /// Every digit that is written counts, a `*` does not; digits that are not written do not either.
-fn masked(text: &str) -> Result<(u128, u128), String> {
+fn masked(text: &str) -> Result<(Value, Value), String> {
     let (digits, radix) = digits(text);
-    let bits = match radix {
-        16 => 4,
-        8 => 3,
-        2 => 1,
+    let all = match radix {
+        16 => 'f',
+        8 => '7',
+        2 => '1',
         _ => return Err(format!("a ternary value wants a prefix: {text}")),
     };
-    let mut mask = 0u128;
-    for digit in digits.chars() {
-        mask <<= bits;
-        if digit != '*' {
-            mask |= u128::from(radix - 1);
-        }
-    }
-    let value = u128::from_str_radix(&digits.replace('*', "0"), radix)
-        .map_err(|_| format!("not a value: {text}"))?;
-    Ok((value, mask))
+    let mask = |digit: char| if digit == '*' { '0' } else { all };
+    let mask: String = digits.chars().map(mask).collect();
+    let value = |digits: &str| {
+        let value = Value::from_str_radix(digits, radix);
+        value.ok_or_else(|| format!("not a value: {text}"))
+    };
+    Ok((value(&digits.replace('*', "0"))?, value(&mask)?))
 }
 
 /// `value/length`, else as many bits as there are digits in front of stars.
-fn prefix(text: &str) -> Result<(u128, u32), String> {
+fn prefix(text: &str) -> Result<(Value, u32), String> {
     if let Some((value, length)) = text.split_once('/') {
         let length = length
             .parse()
             .map_err(|_| format!("not a prefix length: {length}"))?;
-        return Ok((number(value)?, length));
+        return Ok((wide_number(value)?, length));
     }
     let (digits, radix) = digits(text);
     let bits = match radix {
@@ -178,8 +164,8 @@ fn prefix(text: &str) -> Result<(u128, u32), String> {
         _ => 4,
     };
     let stars = digits.bytes().filter(|b| *b == b'*').count();
-    let value = u128::from_str_radix(&digits.replace('*', "0"), radix)
-        .map_err(|_| format!("not a value: {text}"))?;
+    let value = Value::from_str_radix(&digits.replace('*', "0"), radix)
+        .ok_or_else(|| format!("not a value: {text}"))?;
     Ok((value, (digits.len() - stars) as u32 * bits))
 }
 
@@ -198,13 +184,13 @@ mod tests {
     #[test]
     fn stars_do_not_count() {
         let field = spec("f", MatchKind::Ternary, 32);
-        let ternary = |value, mask| Ok(Match::Ternary { value, mask });
+        let ternary = |value, mask| Ok(Match::ternary(value, mask));
         assert_eq!(matched(&field, "0x****0202"), ternary(0x0202, 0xffff));
         assert_eq!(matched(&field, "0x25**"), ternary(0x2500, 0xff00));
         assert_eq!(matched(&field, "0b1*0"), ternary(0b100, 0b101));
         assert!(matched(&field, "12").is_err());
         let field = spec("f", MatchKind::Lpm, 32);
-        let lpm = |value, prefix_len| Ok(Match::Lpm { value, prefix_len });
+        let lpm = |value, prefix_len| Ok(Match::lpm(value, prefix_len));
         assert_eq!(matched(&field, "0x0a010065"), lpm(0x0a01_0065, 32));
         assert_eq!(matched(&field, "0x0a01****"), lpm(0x0a01_0000, 16));
         assert_eq!(matched(&field, "0x0a010065/8"), lpm(0x0a00_0000, 8));

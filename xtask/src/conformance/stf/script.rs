@@ -1,5 +1,6 @@
 //! The text of an STF file: one command a line.
 
+use p4lang::runtime::Value;
 use std::fmt;
 
 /// A line that cannot be read.
@@ -226,8 +227,14 @@ fn check_counter(rest: &str) -> Result<Command, String> {
 
 /// Decimal, `0x`, `0b` or `0o`.
 pub fn number(text: &str) -> Result<u128, String> {
+    let value = wide_number(text)?;
+    value.to_u128().ok_or_else(|| format!("too large: {text}"))
+}
+
+/// A number as wide as it is written.
+pub fn wide_number(text: &str) -> Result<Value, String> {
     let (digits, radix) = digits(text);
-    u128::from_str_radix(digits, radix).map_err(|_| format!("not a number: {text}"))
+    Value::from_str_radix(digits, radix).ok_or_else(|| format!("not a number: {text}"))
 }
 
 /// The digits behind the prefix, and their base.

@@ -78,7 +78,7 @@ fn sum(of: &[Vec<u32>]) -> Vec<u32> {
 
 pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
     let mut bench = Bench::new(load(dir, PROGRAM, executor)?);
-    let exact = |bytes: &[u8]| Match::Exact(number(bytes));
+    let exact = |bytes: &[u8]| Match::exact(number(bytes));
     bench.entry(
         "Ingress.switch_check",
         &[("hdr.ngaa.switch_id", exact(&[0]))],

@@ -206,10 +206,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
         nodes: (0..WORKERS).map(flooded).collect(),
         ecmp: Vec::new(),
     }))?;
-    let all = |bytes: &[u8]| Match::Ternary {
-        value: number(bytes),
-        mask: (1 << (8 * bytes.len())) - 1,
-    };
+    let all = |bytes: &[u8]| Match::ternary(number(bytes), (1 << (8 * bytes.len())) - 1);
     for worker in 0..WORKERS {
         bench.entry(
             "Ingress.udp_receiver.receive_udp",
@@ -220,10 +217,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
                 ("hdr.ipv4.dst_addr", all(&SWITCH_IP)),
                 (
                     "hdr.udp.dst_port",
-                    Match::Ternary {
-                        value: SWITCH_UDP.into(),
-                        mask: 0xfff0,
-                    },
+                    Match::ternary(u128::from(SWITCH_UDP), 0xfff0),
                 ),
                 ("ig_prsr_md.parser_err", all(&[0, 0])),
             ],
@@ -239,7 +233,10 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
         )?;
         bench.entry(
             "Egress.udp_sender.dst_addr",
-            &[("eg_md.switchml_md.worker_id", Match::Exact(worker.into()))],
+            &[(
+                "eg_md.switchml_md.worker_id",
+                Match::exact(u128::from(worker)),
+            )],
             0,
             "Egress.udp_sender.set_dst_addr",
             &[
@@ -249,7 +246,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
         )?;
         bench.entry(
             "Ingress.forwarder.forward",
-            &[("hdr.ethernet.dst_addr", Match::Exact(number(&mac(worker))))],
+            &[("hdr.ethernet.dst_addr", Match::exact(number(&mac(worker))))],
             0,
             "Ingress.forwarder.set_egress_port",
             &[("egress_port", port(worker).into())],
@@ -257,7 +254,7 @@ fn configure(bench: &mut Bench) -> Result<(), String> {
     }
     bench.entry(
         "Ingress.forwarder.forward",
-        &[("hdr.ethernet.dst_addr", Match::Exact(0xffff_ffff_ffff))],
+        &[("hdr.ethernet.dst_addr", Match::exact(0xffff_ffff_ffff))],
         0,
         "Ingress.forwarder.flood",
         &[("flood_mgid", FLOOD.into())],
@@ -397,8 +394,7 @@ fn steps(bench: &mut Bench) -> Result<(), String> {
         (None, None, HARVEST[7], FIRST, None, "retransmit", None),
         (None, None, HARVEST[7], None, None, "drop", None),
     ]);
-    let field =
-        |name: &'static str, value: u128, mask: u128| (name, Match::Ternary { value, mask });
+    let field = |name: &'static str, value: u128, mask: u128| (name, Match::ternary(value, mask));
     for (i, (size, worker, kind, flag, bitmap, action, into)) in all.into_iter().enumerate() {
         let mut key = vec![field("ig_md.switchml_md.packet_type", kind.into(), 0xf)];
         key.extend(size.map(|s| field("ig_md.switchml_md.packet_size", s as u128, 7)));

@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use p4lang::runtime::{
-    ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry,
+    ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value,
 };
 use pipeline::{
     CounterValue, GeneratorApp, Indirect, MatchKind, MeterConfig, MirrorSession, MulticastNode,
@@ -52,7 +52,7 @@ pub fn one(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Re
                 let index = index(input)?;
                 if let Ok(fields) = switch.register_read(&register.name, index) {
                     let written = fields.iter().map(|_| value(input, 32));
-                    let written = written.collect::<Result<Vec<u128>>>()?;
+                    let written = written.collect::<Result<Vec<Value>>>()?;
                     if switch
                         .register_write(&register.name, index, &written)
                         .is_ok()
@@ -211,48 +211,38 @@ fn action(input: &mut Unstructured<'_>, table: &TableSpec) -> Result<ActionCall>
 }
 
 fn matched(input: &mut Unstructured<'_>, kind: MatchKind, width: u32) -> Result<Match> {
-    let ones = |bits: u32| match bits {
-        128.. => u128::MAX,
-        bits => (1 << bits) - 1,
-    };
     let v = value(input, width)?;
     Ok(match kind {
         MatchKind::Exact => Match::Exact(v),
         MatchKind::Optional => Match::Optional(v),
         MatchKind::Lpm => {
             let prefix_len = input.int_in_range(0..=width + 1)?;
-            let mask = ones(width) & !ones(width.saturating_sub(prefix_len));
-            Match::Lpm {
-                value: v & mask,
-                prefix_len,
-            }
+            let mask = Value::prefix(width, prefix_len.min(width));
+            Match::lpm(&v & &mask, prefix_len)
         }
         MatchKind::Ternary => {
             let mask = value(input, width)?;
-            let value = if input.ratio(7, 8)? { v & mask } else { v };
+            let value = if input.ratio(7, 8)? { &v & &mask } else { v };
             Match::Ternary { value, mask }
         }
         MatchKind::Range => {
             let other = value(input, width)?;
-            Match::Range {
-                low: v.min(other),
-                high: v.max(other),
-            }
+            Match::range(v.clone().min(other.clone()), v.max(other))
         }
     })
 }
 
 /// Mostly within the width, and mostly small: so that packets meet it.
-fn value(input: &mut Unstructured<'_>, width: u32) -> Result<u128> {
-    let ones = match width {
-        128.. => u128::MAX,
-        bits => (1u128 << bits) - 1,
-    };
+fn value(input: &mut Unstructured<'_>, width: u32) -> Result<Value> {
+    let ones = Value::ones(width);
     Ok(match input.int_in_range(0..=7u8)? {
-        0..=4 => u128::from(input.arbitrary::<u8>()?) & ones,
+        0..=4 => &Value::from(u128::from(input.arbitrary::<u8>()?)) & &ones,
         5 => ones,
-        6 => input.arbitrary::<u128>()? & ones,
-        _ => input.arbitrary::<u64>()?.into(),
+        6 => {
+            let limbs = (0..width.div_ceil(64).max(2)).map(|_| input.arbitrary());
+            &Value::from_limbs(&limbs.collect::<Result<Vec<u64>>>()?) & &ones
+        }
+        _ => u128::from(input.arbitrary::<u64>()?).into(),
     })
 }
 

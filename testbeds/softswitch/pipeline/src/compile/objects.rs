@@ -155,9 +155,6 @@ impl Compiler<'_> {
             if layout.varbit.is_some() || scalars != layout.slots {
                 return self.unsupported("a register of this type");
             }
-            if widths.iter().any(|w| *w > 128) {
-                return self.unsupported("a register field beyond 128 bits");
-            }
             let words = layout.slots;
             let narrow = widths.iter().all(|w| *w <= 32);
             let bytes = words as usize * if narrow { 4 } else { 8 };

@@ -3,6 +3,7 @@
 use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::error::LoadError;
+use crate::exec::alu::MAX_BITS;
 use crate::externs::value_set::ValueSet;
 use crate::op::{Mark, Op, Slot, T3};
 use crate::table::key::{FieldSpec, Kind};
@@ -148,11 +149,11 @@ impl<'p> Compiler<'p> {
                     Some(FieldSpec {
                         name: name.clone(),
                         kind: Kind::named(kind)?,
-                        width: width(ty),
+                        width: Some(width(ty)).filter(|w| *w <= MAX_BITS)?,
                     })
                 };
                 let fields: Option<Vec<_>> = set.fields.iter().map(field).collect();
-                let Some(fields) = fields.filter(|f| f.iter().all(|f| f.width <= 128)) else {
+                let Some(fields) = fields else {
                     return Err(LoadError::Unsupported {
                         what: format!("the fields of value set {}", set.name),
                         span: self.span,

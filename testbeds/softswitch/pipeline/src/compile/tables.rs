@@ -4,6 +4,7 @@ use super::expr::const_limbs;
 use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
+use crate::exec::alu::{MAX_BITS, limbs};
 use crate::externs::counter::Kind as CounterKind;
 use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Target};
@@ -14,7 +15,7 @@ use p4lang::ir::{
     self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, TableId,
     Type, VarId,
 };
-use p4lang::runtime::Match;
+use p4lang::runtime::{Match, Value};
 
 /// Entries of a table that declares no size: p4c's default.
 const DEFAULT_SIZE: u64 = 1024;
@@ -82,7 +83,7 @@ impl Compiler<'_> {
                 return self.unsupported(format!("match kind {}", k.match_kind));
             };
             let width = width(&k.expr.ty);
-            if width > 128
+            if width > MAX_BITS
                 || !matches!(
                     k.expr.ty,
                     Type::Bool | Type::Bit(_) | Type::Int(_) | Type::Enum(_) | Type::Error
@@ -114,8 +115,7 @@ impl Compiler<'_> {
                 .filter(|p| p.direction == Direction::None)
             {
                 let var = &control.vars[param.var.index()];
-                if width(&var.ty) > 128 || self.size(&var.ty)? != width(&var.ty).div_ceil(64).max(1)
-                {
+                if self.size(&var.ty)? != limbs(width(&var.ty)) {
                     return self.unsupported(format!("parameter {} of this type", var.name));
                 }
                 params.push((param.name.clone(), width(&var.ty)));
@@ -360,11 +360,10 @@ fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, 
     let bad = || TableError::BadMatch(spec.name.clone());
     let value = |e: &Expr| match &e.kind {
         ExprKind::Const(c) => const_limbs(c, spec.width)
-            .map(|words| u128::from(words[0]) | words.get(1).map_or(0, |h| u128::from(*h) << 64))
+            .map(|words| Value::from_limbs(&words))
             .ok_or_else(bad),
         _ => Err(bad()),
     };
-    let full = spec.max();
     let given = match (set, spec.kind) {
         (Keyset::Any, Kind::Exact) => return Err(TableError::MissingField(spec.name.clone())),
         (Keyset::Any, _) => return key::dont_care(spec),
@@ -376,26 +375,24 @@ fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, 
         },
         (Keyset::Value(e), Kind::Ternary) => Match::Ternary {
             value: value(e)?,
-            mask: full,
+            mask: spec.max(),
         },
         (Keyset::Value(e), Kind::Range) => Match::Range {
             low: value(e)?,
             high: value(e)?,
         },
         (Keyset::Mask(v, m), Kind::Ternary) => Match::Ternary {
-            value: value(v)? & value(m)?,
+            value: &value(v)? & &value(m)?,
             mask: value(m)?,
         },
         (Keyset::Mask(v, m), Kind::Lpm) => {
             let mask = value(m)?;
             let prefix_len = mask.count_ones();
-            if prefix_len != 0
-                && mask != full >> (spec.width - prefix_len) << (spec.width - prefix_len)
-            {
+            if mask != Value::prefix(spec.width, prefix_len) {
                 return Err(bad());
             }
             Match::Lpm {
-                value: value(v)? & mask,
+                value: &value(v)? & &mask,
                 prefix_len,
             }
         }

@@ -7,7 +7,7 @@ use crate::externs::profile::{OldGroup, OldMember, OldOneShot};
 use crate::switch::Switch;
 use crate::table::key::FieldKey;
 use crate::table::{Note, Removed};
-use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
+use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry, Value};
 
 /// The inverse of a write that succeeded cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
@@ -27,7 +27,7 @@ pub(crate) enum Undo {
     Default(String, ActionCall, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
-    Register(String, u64, Vec<u128>),
+    Register(String, u64, Vec<Value>),
     Counter(usize, usize, CounterValue),
     DirectCounter(usize, Option<TableEntry>, CounterValue),
     Meter(usize, u64, Cell),

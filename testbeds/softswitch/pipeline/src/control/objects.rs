@@ -8,7 +8,7 @@ use crate::externs::register::Info;
 use crate::externs::value_set::ValueSet;
 use crate::switch::Switch;
 use crate::table::key::{FieldKey, FieldSpec};
-use p4lang::runtime::Match;
+use p4lang::runtime::{Match, Value};
 
 impl Switch {
     fn register(&self, name: &str) -> Result<&Info, ExternError> {
@@ -26,7 +26,7 @@ impl Switch {
     }
 
     /// The fields of a register's cell.
-    pub fn register_read(&self, name: &str, index: u64) -> Result<Vec<u128>, ExternError> {
+    pub fn register_read(&self, name: &str, index: u64) -> Result<Vec<Value>, ExternError> {
         let info = self.register(name)?;
         info.read(&self.core.state.banks[info.bank as usize], index)
     }
@@ -36,7 +36,7 @@ impl Switch {
         &mut self,
         name: &str,
         index: u64,
-        fields: &[u128],
+        fields: &[Value],
     ) -> Result<(), ExternError> {
         let info = self.register(name)?.clone();
         let bank = &mut self.core.state.banks[info.bank as usize];

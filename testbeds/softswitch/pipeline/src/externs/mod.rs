@@ -16,12 +16,14 @@ pub mod value_set;
 
 pub use tally::Tallies;
 
+use crate::exec::alu::limbs;
 use crate::exec::bits;
 use crate::externs::filter::{CELL_WORDS, Direct};
 use crate::held::Held;
 use crate::limits::LIMITS;
 use crate::op::Layout;
 use crate::table::{Index, Table};
+use p4lang::runtime::Value;
 use std::collections::VecDeque;
 
 /// Digest messages held for the control plane, fewer of long ones; more are counted and lost.
@@ -33,7 +35,7 @@ pub struct DigestMessage {
     /// Fully qualified name of the `Digest`.
     pub name: String,
     /// The fields of its data, in order.
-    pub fields: Vec<u128>,
+    pub fields: Vec<Value>,
 }
 
 /// Tables and externs of a loaded program.
@@ -117,21 +119,24 @@ impl State {
         given
     }
 
-    /// Whether there is room for a digest message of so many fields.
-    pub fn takes_digest(&self, fields: usize) -> bool {
-        self.digests.len() < DIGEST_LIMIT.min(LIMITS.digest_fields / fields.max(1))
+    /// Whether there is room for a digest message whose fields have these widths in bits.
+    pub fn takes_digest(&self, widths: impl Iterator<Item = u32>) -> bool {
+        let words: u32 = widths.map(limbs).sum();
+        self.digests.len() < DIGEST_LIMIT.min(LIMITS.digest_words / words.max(1) as usize)
     }
 
     /// Queues a digest message.
     pub fn digest(&mut self, instance: u32, frame: &[u64], layout: &Layout, at: u32) {
-        if !self.takes_digest(layout.fields.len()) {
+        if !self.takes_digest(layout.fields.iter().map(|f| f.width)) {
             self.digests_lost += 1;
             return;
         }
         let value = |slot: u32, width: u32| {
             let slot = (at + slot) as usize;
-            let high = if width > 64 { frame[slot + 1] } else { 0 };
-            u128::from(frame[slot] & bits::mask(width)) | u128::from(high) << 64
+            match limbs(width) as usize {
+                1 => u128::from(frame[slot] & bits::mask(width)).into(),
+                n => Value::from_limbs(&frame[slot..slot + n]),
+            }
         };
         self.digests.push_back(DigestMessage {
             name: self.digest_names[instance as usize].clone(),

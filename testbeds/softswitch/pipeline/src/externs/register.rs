@@ -4,7 +4,8 @@
 //! within one top-level control share a bank, and cell `i` of all of them is one row.
 
 use crate::error::ExternError;
-use crate::exec::bits::mask;
+use crate::exec::alu::limbs;
+use p4lang::runtime::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Words {
@@ -148,34 +149,27 @@ pub struct Info {
 impl Info {
     /// Words of a cell.
     pub fn words(&self) -> u32 {
-        self.widths
-            .iter()
-            .map(|w| crate::exec::alu::limbs(*w))
-            .sum()
+        self.widths.iter().map(|w| limbs(*w)).sum()
     }
 
     /// The fields of a cell.
-    pub fn read(&self, bank: &Bank, index: u64) -> Result<Vec<u128>, ExternError> {
+    pub fn read(&self, bank: &Bank, index: u64) -> Result<Vec<Value>, ExternError> {
         if index >= self.size {
             return Err(ExternError::OutOfRange);
         }
         let mut words = vec![0; self.words() as usize];
         bank.read(index, self.offset, &mut words);
-        let mut at = 0;
-        Ok(self
-            .widths
-            .iter()
-            .map(|w| {
-                let n = crate::exec::alu::limbs(*w) as usize;
-                let field = &words[at..at + n];
-                at += n;
-                u128::from(field[0]) | field.get(1).map_or(0, |h| u128::from(*h) << 64)
-            })
-            .collect())
+        let mut rest = &words[..];
+        let field = |w: &u32| {
+            let (field, after) = rest.split_at(limbs(*w) as usize);
+            rest = after;
+            Value::from_limbs(field)
+        };
+        Ok(self.widths.iter().map(field).collect())
     }
 
     /// Writes the fields of a cell.
-    pub fn write(&self, bank: &mut Bank, index: u64, fields: &[u128]) -> Result<(), ExternError> {
+    pub fn write(&self, bank: &mut Bank, index: u64, fields: &[Value]) -> Result<(), ExternError> {
         if index >= self.size {
             return Err(ExternError::OutOfRange);
         }
@@ -184,13 +178,10 @@ impl Info {
         }
         let mut words = Vec::with_capacity(self.words() as usize);
         for (value, w) in fields.iter().zip(&self.widths) {
-            if *w < 128 && value >> w != 0 {
+            if !value.fits(*w) {
                 return Err(ExternError::ValueTooWide);
             }
-            words.push(*value as u64 & mask(*w));
-            if *w > 64 {
-                words.push((value >> 64) as u64);
-            }
+            words.extend((0..limbs(*w) as usize).map(|i| value.limb(i)));
         }
         bank.write(index, self.offset, &words);
         Ok(())
@@ -212,19 +203,41 @@ mod tests {
             widths: widths.to_vec(),
         };
         let (a, pair) = (info(0, &[32]), info(1, &[16, 32]));
-        a.write(&mut bank, 3, &[7]).unwrap();
-        pair.write(&mut bank, 3, &[1, 2]).unwrap();
-        pair.write(&mut bank, 2, &[3, 4]).unwrap();
-        assert_eq!(a.read(&bank, 3), Ok(vec![7]));
-        assert_eq!(pair.read(&bank, 3), Ok(vec![1, 2]));
-        assert_eq!(pair.read(&bank, 2), Ok(vec![3, 4]));
-        assert_eq!(a.read(&bank, 2), Ok(vec![0]));
+        a.write(&mut bank, 3, &[7.into()]).unwrap();
+        pair.write(&mut bank, 3, &[1.into(), 2.into()]).unwrap();
+        pair.write(&mut bank, 2, &[3.into(), 4.into()]).unwrap();
+        assert_eq!(a.read(&bank, 3).unwrap(), [7]);
+        assert_eq!(pair.read(&bank, 3).unwrap(), [1, 2]);
+        assert_eq!(pair.read(&bank, 2).unwrap(), [3, 4]);
+        assert_eq!(a.read(&bank, 2).unwrap(), [0]);
         assert_eq!(a.read(&bank, 4), Err(ExternError::OutOfRange));
         assert_eq!(
-            pair.write(&mut bank, 0, &[0x10000, 0]),
+            pair.write(&mut bank, 0, &[0x10000.into(), Value::ZERO]),
             Err(ExternError::ValueTooWide)
         );
-        assert_eq!(pair.write(&mut bank, 0, &[0]), Err(ExternError::WrongShape));
+        assert_eq!(
+            pair.write(&mut bank, 0, &[Value::ZERO]),
+            Err(ExternError::WrongShape)
+        );
+    }
+
+    #[test]
+    fn a_field_takes_as_many_words_as_it_is_wide() {
+        let mut bank = Bank::new(2, 8, false);
+        let info = Info {
+            name: "r".into(),
+            size: 2,
+            bank: 0,
+            offset: 1,
+            widths: vec![1, 256, 65],
+        };
+        let cell = [Value::from(1), Value::ones(256), Value::from(1 << 64)];
+        info.write(&mut bank, 1, &cell).unwrap();
+        assert_eq!(info.read(&bank, 1).unwrap(), cell);
+        assert_eq!(info.read(&bank, 0).unwrap(), [0, 0, 0]);
+        let wide = [Value::ZERO, Value::ones(257), Value::ZERO];
+        let refused = info.write(&mut bank, 1, &wide);
+        assert_eq!(refused, Err(ExternError::ValueTooWide));
     }
 
     #[test]

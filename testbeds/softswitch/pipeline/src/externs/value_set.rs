@@ -1,6 +1,7 @@
 //! Value sets of parsers.
 
 use crate::error::ExternError;
+use crate::exec::alu::limbs;
 use crate::table::key::{self, FieldKey, FieldSpec};
 use p4lang::runtime::Match;
 
@@ -23,8 +24,7 @@ impl ValueSet {
         self.members.iter().any(|member| {
             member.iter().zip(keys).all(|(field, (slot, width))| {
                 let slot = *slot as usize;
-                let high = if *width > 64 { frame[slot + 1] } else { 0 };
-                field.matches(u128::from(frame[slot]) | u128::from(high) << 64)
+                field.matches(&frame[slot..slot + limbs(*width) as usize])
             })
         })
     }

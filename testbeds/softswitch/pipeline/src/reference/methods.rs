@@ -193,13 +193,14 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// A digest message, if there is room for it.
     pub(super) fn digest(&mut self, instance: u32, data: &Value) {
-        let mut fields = Vec::new();
-        list(data, &mut fields);
-        if !self.state.takes_digest(fields.len()) {
+        let mut scalars = Vec::new();
+        list(data, &mut scalars);
+        if !self.state.takes_digest(scalars.iter().map(|s| s.width)) {
             self.state.digests_lost += 1;
             return;
         }
         let name = self.state.digest_names[instance as usize].clone();
+        let fields = scalars.iter().map(|s| (&s.value).into()).collect();
         self.state.digests.push_back(DigestMessage { name, fields });
     }
 
@@ -243,14 +244,14 @@ impl<'p> Interpreter<'_, 'p> {
 }
 
 /// The scalars of a value as a control plane sees it: each header's validity before its fields.
-fn list(value: &Value, scalars: &mut Vec<u128>) {
+fn list(value: &Value, scalars: &mut Vec<Bits>) {
     match value {
         Value::Header { valid, fields } => {
-            scalars.push(u128::from(*valid));
+            scalars.push(Bits::bool(*valid));
             fields.iter().for_each(|field| list(field, scalars));
         }
         Value::Struct(fields) => fields.iter().for_each(|field| list(field, scalars)),
         Value::Stack { elements, .. } => elements.iter().for_each(|e| list(e, scalars)),
-        other => scalars.extend(other.scalars().iter().map(Bits::low128)),
+        other => scalars.extend(other.scalars()),
     }
 }

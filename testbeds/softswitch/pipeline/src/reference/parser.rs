@@ -1,6 +1,7 @@
 //! Parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
 
 use super::expr::is_signed;
+use super::frame::to_words;
 use super::place::{Place, Step};
 use super::value::{Bits, Value, field_types, width};
 use super::{Interpreter, Result, Scope, Stop, arith};
@@ -87,7 +88,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let is_member = set.is_some_and(|set| {
                     set.members.iter().any(|member| {
                         let mut fields = member.iter().zip(values);
-                        fields.all(|(field, key)| field.matches(key.bits().low128()))
+                        fields.all(|(field, key)| field.matches(&to_words(key)))
                     })
                 });
                 Bits::bool(is_member)

@@ -72,13 +72,6 @@ impl Bits {
         u64::try_from(&self.value).unwrap_or(u64::MAX)
     }
 
-    /// The number's lowest 128 bits.
-    pub fn low128(&self) -> u128 {
-        let mut words = self.value.iter_u64_digits();
-        let low = words.next().unwrap_or(0);
-        u128::from(low) | u128::from(words.next().unwrap_or(0)) << 64
-    }
-
     /// Bits `hi ..= lo` (P4_16 8.6).
     pub fn slice(&self, hi: u32, lo: u32) -> Bits {
         let width = hi - lo + 1;

@@ -2,7 +2,8 @@
 
 use super::spec::Spec;
 use crate::error::TableError;
-use p4lang::runtime::ActionCall;
+use crate::exec::alu::limbs;
+use p4lang::runtime::{ActionCall, Value};
 
 /// An action with its parameters as they lie in the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Spec {
         if kept_out {
             return Err(no_action());
         }
-        let unknown = |(name, _): &&(String, u128)| !action.params.iter().any(|(p, _)| p == name);
+        let unknown = |(name, _): &&(String, Value)| !action.params.iter().any(|(p, _)| p == name);
         if let Some((name, _)) = call.params.iter().find(unknown) {
             return Err(TableError::NoSuchParam(name.clone()));
         }
@@ -81,13 +82,10 @@ impl Spec {
                 .iter()
                 .find(|(n, _)| n == name)
                 .ok_or_else(|| TableError::MissingParam(name.clone()))?;
-            if *width < 128 && value >> width != 0 {
+            if !value.fits(*width) {
                 return Err(TableError::ValueTooWide(name.clone()));
             }
-            params.push(*value as u64);
-            if *width > 64 {
-                params.push((value >> 64) as u64);
-            }
+            params.extend((0..limbs(*width) as usize).map(|i| value.limb(i)));
         }
         Ok(Bound {
             index: Some(index as u32),
@@ -103,15 +101,10 @@ impl Spec {
                 params: Vec::new(),
             };
         };
-        let mut slots = bound.params.iter().copied();
+        let mut slots = bound.params;
         let mut value = |width: u32| {
-            let low = slots.next().unwrap_or(0);
-            let high = if width > 64 {
-                slots.next().unwrap_or(0)
-            } else {
-                0
-            };
-            u128::from(low) | u128::from(high) << 64
+            let own = slots.split_off(..(limbs(width) as usize).min(slots.len()));
+            Value::from_limbs(own.unwrap_or_default())
         };
         ActionCall {
             name: action.name.clone(),

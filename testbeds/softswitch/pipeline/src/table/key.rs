@@ -2,7 +2,8 @@
 
 use crate::error::TableError;
 use crate::exec::alu::limbs;
-use p4lang::runtime::Match;
+use p4lang::runtime::{Match, Value};
+use std::cmp::Ordering;
 
 /// `match_kind`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct FieldSpec {
     pub name: String,
     /// How it matches.
     pub kind: Kind,
-    /// Width in bits, at most 128.
+    /// Width in bits.
     pub width: u32,
 }
 
@@ -72,75 +73,81 @@ impl FieldSpec {
     }
 
     /// The largest value.
-    pub fn max(&self) -> u128 {
-        if self.width >= 128 {
-            u128::MAX
-        } else {
-            (1 << self.width) - 1
-        }
+    pub fn max(&self) -> Value {
+        Value::ones(self.width)
     }
 }
 
 /// A key field of an entry in canonical form: equal entries have equal keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldKey {
     /// Bits under the mask are equal; exact, LPM, ternary and optional fields.
     Masked {
         /// Bits outside the mask are 0.
-        value: u128,
+        value: Value,
         /// All ones for exact.
-        mask: u128,
+        mask: Value,
     },
     /// Within, inclusive.
     Range {
         /// Smallest.
-        low: u128,
+        low: Value,
         /// Largest.
-        high: u128,
+        high: Value,
     },
 }
 
 impl FieldKey {
-    /// Whether the value is meant.
-    pub fn matches(&self, v: u128) -> bool {
-        match *self {
-            FieldKey::Masked { value, mask } => v & mask == value,
-            FieldKey::Range { low, high } => (low..=high).contains(&v),
+    /// Whether the value in these slots, the lowest bits first, is meant.
+    pub fn matches(&self, slots: &[u64]) -> bool {
+        match self {
+            FieldKey::Masked { value, mask } => {
+                let mut slots = slots.iter().enumerate();
+                slots.all(|(i, slot)| slot & mask.limb(i) == value.limb(i))
+            }
+            FieldKey::Range { low, high } => {
+                let of = |bound: &Value| {
+                    let slots = slots.iter().enumerate().rev();
+                    let mut orders = slots.map(|(i, slot)| slot.cmp(&bound.limb(i)));
+                    orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+                };
+                of(low).is_ge() && of(high).is_le()
+            }
         }
     }
 }
 
 /// A field's match in canonical form.
 pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError> {
-    let max = spec.max();
-    let fits = |v: u128| {
-        if v <= max {
-            Ok(v)
+    let fits = |v: &Value| {
+        if v.fits(spec.width) {
+            Ok(v.clone())
         } else {
             Err(TableError::ValueTooWide(spec.name.clone()))
         }
     };
     let bad = || TableError::BadMatch(spec.name.clone());
-    let masked = |value: u128, mask: u128| {
-        if value & !mask == 0 {
+    let masked = |value: Value, mask: Value| {
+        if value.is_within(&mask) {
             Ok(FieldKey::Masked { value, mask })
         } else {
             Err(bad())
         }
     };
-    match (spec.kind, *given) {
+    match (spec.kind, given) {
         (Kind::Exact, Match::Exact(v)) | (Kind::Optional, Match::Optional(v)) => {
-            masked(fits(v)?, max)
+            masked(fits(v)?, spec.max())
         }
         (Kind::Lpm, Match::Lpm { value, prefix_len }) => {
-            if prefix_len > spec.width {
+            if *prefix_len > spec.width {
                 return Err(bad());
             }
-            masked(fits(value)?, prefix_mask(spec, prefix_len))
+            masked(fits(value)?, Value::prefix(spec.width, *prefix_len))
         }
         (Kind::Ternary, Match::Ternary { value, mask }) => masked(fits(value)?, fits(mask)?),
         (Kind::Range, Match::Range { low, high }) => {
-            if fits(low)? > fits(high)? {
+            let (low, high) = (fits(low)?, fits(high)?);
+            if low > high {
                 return Err(bad());
             }
             Ok(FieldKey::Range { low, high })
@@ -154,34 +161,28 @@ pub fn dont_care(spec: &FieldSpec) -> Result<FieldKey, TableError> {
     match spec.kind {
         Kind::Exact => Err(TableError::MissingField(spec.name.clone())),
         Kind::Range => Ok(FieldKey::Range {
-            low: 0,
+            low: Value::ZERO,
             high: spec.max(),
         }),
-        _ => Ok(FieldKey::Masked { value: 0, mask: 0 }),
-    }
-}
-
-fn prefix_mask(spec: &FieldSpec, prefix_len: u32) -> u128 {
-    let host = spec.width - prefix_len;
-    if host >= 128 {
-        0
-    } else {
-        spec.max() >> host << host
+        _ => Ok(FieldKey::Masked {
+            value: Value::ZERO,
+            mask: Value::ZERO,
+        }),
     }
 }
 
 /// Back to the control plane's form; `None` for a don't-care, which P4Runtime omits.
 pub fn to_match(spec: &FieldSpec, key: &FieldKey) -> Option<Match> {
-    match (*key, spec.kind) {
+    match (key.clone(), spec.kind) {
         (FieldKey::Masked { value, .. }, Kind::Exact) => Some(Match::Exact(value)),
-        (FieldKey::Masked { mask: 0, .. }, _) => None,
+        (FieldKey::Masked { mask, .. }, _) if mask.is_zero() => None,
         (FieldKey::Masked { value, .. }, Kind::Optional) => Some(Match::Optional(value)),
         (FieldKey::Masked { value, mask }, Kind::Lpm) => Some(Match::Lpm {
             value,
             prefix_len: mask.count_ones(),
         }),
         (FieldKey::Masked { value, mask }, _) => Some(Match::Ternary { value, mask }),
-        (FieldKey::Range { low, high }, _) if low == 0 && high == spec.max() => None,
+        (FieldKey::Range { low, high }, _) if low.is_zero() && high == spec.max() => None,
         (FieldKey::Range { low, high }, _) => Some(Match::Range { low, high }),
     }
 }

@@ -9,12 +9,10 @@ impl Table {
     /// wants no priority (P4_16 14.2.1.4, P4Runtime 9.1); among equals the first by key.
     pub fn lookup_one_by_one(&self, words: &[u64]) -> Option<Index> {
         let mut values = Vec::with_capacity(self.spec.fields.len());
-        let mut at = 0;
+        let mut rest = words;
         for field in &self.spec.fields {
-            let word = |i: usize| u128::from(words.get(i).copied().unwrap_or(0));
-            let high = if field.width > 64 { word(at + 1) } else { 0 };
-            values.push(word(at) | high << 64);
-            at += field.slots() as usize;
+            let own = rest.split_off(..(field.slots() as usize).min(rest.len()));
+            values.push(own.unwrap_or_default());
         }
         let rank_and_key = |row: Index| {
             let key = self.fields(row);
@@ -27,7 +25,7 @@ impl Table {
         };
         let all = self.rows.iter().map(|row| (rank_and_key(row), row));
         let matching =
-            all.filter(|((_, key), _)| key.iter().zip(&values).all(|(k, v)| k.matches(*v)));
+            all.filter(|((_, key), _)| key.iter().zip(&values).all(|(k, v)| k.matches(v)));
         let first = matching
             .min_by(|((a, a_key), _), ((b, b_key), _)| b.cmp(a).then_with(|| a_key.cmp(b_key)));
         first.map(|(_, row)| row)

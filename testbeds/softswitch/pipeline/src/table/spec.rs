@@ -1,6 +1,7 @@
 //! What a table is, apart from its entries.
 
 use super::key::FieldSpec;
+use crate::exec::alu::limbs;
 use crate::externs::counter::Kind as CounterKind;
 
 /// An action that a table offers.
@@ -19,13 +20,8 @@ pub struct ActionSpec {
 impl ActionSpec {
     /// Slots of all parameters.
     pub fn slots(&self) -> usize {
-        self.params.iter().map(|(_, w)| slots(*w)).sum()
+        self.params.iter().map(|(_, w)| limbs(*w) as usize).sum()
     }
-}
-
-/// Slots of a value of this width.
-fn slots(width: u32) -> usize {
-    if width > 64 { 2 } else { 1 }
 }
 
 /// A meter with a cell for each entry.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::externs::counter::{CounterValue, Kind as CounterKind};
-use p4lang::runtime::Match;
+use num_bigint::BigUint;
+use p4lang::runtime::{Match, Value};
 use proptest::prelude::*;
 
 fn table(fields: &[(&str, Kind, u32)], size: u64) -> Table {
@@ -52,13 +53,13 @@ fn entry(key: &[(&str, Match)], priority: i32, port: u128) -> TableEntry {
             .iter()
             .map(|(f, m)| FieldMatch {
                 field: (*f).into(),
-                value: *m,
+                value: m.clone(),
             })
             .collect(),
         priority,
         action: ActionCall {
             name: "go".into(),
-            params: vec![("port".into(), port)],
+            params: vec![("port".into(), port.into())],
         },
     }
 }
@@ -76,7 +77,7 @@ fn port(table: &mut Table, key: &[u64]) -> Option<u64> {
 #[test]
 fn exact_entries_are_inserted_modified_deleted() {
     let mut t = table(&[("a", Kind::Exact, 16), ("b", Kind::Exact, 128)], 2);
-    let key = |a, b| [("a", Match::Exact(a)), ("b", Match::Exact(b))];
+    let key = |a, b| [("a", Match::exact(a)), ("b", Match::exact(b))];
     t.insert(&entry(&key(1, 2), 0, 3)).unwrap();
     assert_eq!(
         t.insert(&entry(&key(1, 2), 0, 4)),
@@ -106,7 +107,7 @@ fn exact_entries_are_inserted_modified_deleted() {
 #[test]
 fn the_longest_prefix_wins_in_any_order() {
     let mut t = table(&[("ip", Kind::Lpm, 32)], 10);
-    let lpm = |value, prefix_len| [("ip", Match::Lpm { value, prefix_len })];
+    let lpm = |value, prefix_len| [("ip", Match::lpm(value, prefix_len))];
     t.insert(&entry(&lpm(0x0a000000, 8), 0, 8)).unwrap();
     t.insert(&entry(&lpm(0x0a010100, 24), 0, 24)).unwrap();
     t.insert(&entry(&[], 0, 1)).unwrap();
@@ -137,21 +138,11 @@ fn the_largest_priority_wins() {
         ],
         10,
     );
-    let any = [("r", Match::Range { low: 10, high: 20 })];
+    let any = [("r", Match::range(10, 20))];
     t.insert(&entry(&any, 5, 1)).unwrap();
-    t.insert(&entry(
-        &[(
-            "f",
-            Match::Ternary {
-                value: 0x10,
-                mask: 0xf0,
-            },
-        )],
-        7,
-        2,
-    ))
-    .unwrap();
-    t.insert(&entry(&[("o", Match::Optional(3))], 9, 3))
+    t.insert(&entry(&[("f", Match::ternary(0x10, 0xf0))], 7, 2))
+        .unwrap();
+    t.insert(&entry(&[("o", Match::optional(3))], 9, 3))
         .unwrap();
     assert_eq!(port(&mut t, &[0x1f, 15, 3]), Some(3));
     assert_eq!(port(&mut t, &[0x1f, 15, 0]), Some(2));
@@ -178,25 +169,25 @@ fn the_largest_priority_wins() {
 #[test]
 fn bad_writes_are_refused_by_name() {
     let mut t = table(&[("a", Kind::Exact, 8)], 1);
-    let a = [("a", Match::Exact(1))];
+    let a = [("a", Match::exact(1))];
     assert_eq!(
         t.insert(&entry(&[], 0, 1)),
         Err(TableError::MissingField("a".into()))
     );
     assert_eq!(
-        t.insert(&entry(&[("x", Match::Exact(1))], 0, 1)),
+        t.insert(&entry(&[("x", Match::exact(1))], 0, 1)),
         Err(TableError::NoSuchField("x".into()))
     );
     assert_eq!(
-        t.insert(&entry(&[a[0], a[0]], 0, 1)),
+        t.insert(&entry(&[a[0].clone(), a[0].clone()], 0, 1)),
         Err(TableError::FieldTwice("a".into()))
     );
     assert_eq!(
-        t.insert(&entry(&[("a", Match::Exact(256))], 0, 1)),
+        t.insert(&entry(&[("a", Match::exact(256))], 0, 1)),
         Err(TableError::ValueTooWide("a".into()))
     );
     assert_eq!(
-        t.insert(&entry(&[("a", Match::Optional(1))], 0, 1)),
+        t.insert(&entry(&[("a", Match::optional(1))], 0, 1)),
         Err(TableError::WrongMatchKind("a".into()))
     );
     assert_eq!(t.insert(&entry(&a, 3, 1)), Err(TableError::BadPriority(3)));
@@ -207,7 +198,7 @@ fn bad_writes_are_refused_by_name() {
     let mut e = entry(&a, 0, 1);
     e.action.params.clear();
     assert_eq!(t.insert(&e), Err(TableError::MissingParam("port".into())));
-    e.action.params = vec![("port".into(), 1), ("x".into(), 1)];
+    e.action.params = vec![("port".into(), 1.into()), ("x".into(), 1.into())];
     assert_eq!(t.insert(&e), Err(TableError::NoSuchParam("x".into())));
     e.action = ActionCall {
         name: "miss".into(),
@@ -234,7 +225,7 @@ fn bad_writes_are_refused_by_name() {
 #[test]
 fn direct_counters_belong_to_entries() {
     let mut t = table(&[("a", Kind::Exact, 8)], 4);
-    let e = entry(&[("a", Match::Exact(1))], 0, 1);
+    let e = entry(&[("a", Match::exact(1))], 0, 1);
     t.insert(&e).unwrap();
     t.count(look(&t, &[1]), 100);
     t.count(look(&t, &[2]), 60);
@@ -265,25 +256,26 @@ impl Model {
     }
 
     /// Of all entries that match, those of the largest priority, or else of the longest prefix.
-    fn best(&self, fields: &[(&str, Kind, u32)], key: &[u128]) -> Vec<&TableEntry> {
-        let value = |name: &str| key[fields.iter().position(|f| f.0 == name).unwrap()];
+    fn best(&self, fields: &[(&str, Kind, u32)], key: &[BigUint]) -> Vec<&TableEntry> {
+        let value = |name: &str| &key[fields.iter().position(|f| f.0 == name).unwrap()];
+        let number = |v: &Value| BigUint::from_bytes_be(&v.to_be_bytes());
         let wins = |e: &&TableEntry| {
             e.key.iter().all(|m| {
                 let v = value(&m.field);
-                match m.value {
-                    Match::Exact(x) | Match::Optional(x) => v == x,
-                    Match::Ternary { value, mask } => v & mask == value,
+                match &m.value {
+                    Match::Exact(x) | Match::Optional(x) => *v == number(x),
+                    Match::Ternary { value, mask } => v & number(mask) == number(value),
                     Match::Lpm { value, prefix_len } => {
                         let width = fields.iter().find(|f| f.0 == m.field).unwrap().2;
-                        (v ^ value) >> (width - prefix_len) == 0
+                        (v ^ number(value)) >> (width - prefix_len) == BigUint::ZERO
                     }
-                    Match::Range { low, high } => (low..=high).contains(&v),
+                    Match::Range { low, high } => (number(low)..=number(high)).contains(v),
                 }
             })
         };
         let rank = |e: &TableEntry| {
-            let prefix = e.key.iter().find_map(|m| match m.value {
-                Match::Lpm { prefix_len, .. } => Some(prefix_len),
+            let prefix = e.key.iter().find_map(|m| match &m.value {
+                Match::Lpm { prefix_len, .. } => Some(*prefix_len),
                 _ => None,
             });
             (e.priority, if e.priority == 0 { prefix } else { None })
@@ -304,7 +296,19 @@ const SHAPES: &[&[(&str, Kind, u32)]] = &[
     &[("a", Kind::Lpm, 128), ("b", Kind::Exact, 8)],
     &[("a", Kind::Ternary, 4), ("b", Kind::Range, 3)],
     &[("a", Kind::Optional, 2), ("b", Kind::Lpm, 5)],
+    &[("a", Kind::Exact, 256), ("b", Kind::Exact, 3)],
+    &[("a", Kind::Lpm, 160), ("b", Kind::Exact, 129)],
+    &[("a", Kind::Ternary, 200), ("b", Kind::Range, 192)],
+    &[("a", Kind::Range, 130), ("b", Kind::Optional, 2048)],
 ];
+
+/// A number of four bits, two of them at the upper end of the field and two at the lower: in the same order.
+fn spread(number: u128, width: u32) -> BigUint {
+    match width {
+        4.. => BigUint::from(number >> 2) << (width - 2) | BigUint::from(number & 3),
+        _ => (number & 0xf >> (4 - width)).into(),
+    }
+}
 
 proptest! {
     /// Inserted, modified, deleted and put back, a table does what the model does; inserted in another order, the same.
@@ -320,21 +324,26 @@ proptest! {
         let mut model = Model::default();
         for (i, (what, priority, a, b)) in steps.into_iter().enumerate() {
             let matches = fields.iter().zip(a.iter().zip(b)).filter_map(|((name, kind, width), (a, b))| {
-                let full = u128::MAX >> (128 - width);
-                let (a, b) = (a & full, b & full);
+                let full = (BigUint::from(1u8) << *width) - 1u8;
+                let number = b as u32;
+                let (a, b) = (spread(*a, *width), spread(b, *width));
                 Some((*name, match kind {
-                    Kind::Exact => Match::Exact(a),
-                    Kind::Optional if b & 1 == 0 => return None,
-                    Kind::Optional => Match::Optional(a),
+                    Kind::Exact => Match::exact(&a),
+                    Kind::Optional if !b.bit(0) => return None,
+                    Kind::Optional => Match::optional(&a),
                     Kind::Lpm => {
-                        let prefix_len = width - (b as u32).min(*width);
-                        if prefix_len == 0 { return None }
-                        Match::Lpm { value: a & full << (width - prefix_len), prefix_len }
+                        // Of wide fields long and short ones.
+                        let host = if number % 4 == 3 { *width - 1 } else { number.min(*width) };
+                        if host == *width { return None }
+                        Match::lpm(&(&a >> host << host), width - host)
                     }
-                    Kind::Ternary if b == 0 => return None,
-                    Kind::Ternary => Match::Ternary { value: a & b, mask: b },
-                    Kind::Range if a.min(b) == 0 && a.max(b) == full => return None,
-                    Kind::Range => Match::Range { low: a.min(b), high: a.max(b) },
+                    Kind::Ternary if b == BigUint::ZERO => return None,
+                    Kind::Ternary => Match::ternary(&(&a & &b), &b),
+                    Kind::Range => {
+                        let (low, high) = (a.clone().min(b.clone()), a.max(b));
+                        if low == BigUint::ZERO && high == full { return None }
+                        Match::range(&low, &high)
+                    }
                 }))
             });
             let matches: Vec<(&str, Match)> = matches.collect();
@@ -366,9 +375,10 @@ proptest! {
             let mut slots = Vec::new();
             let mut values = Vec::new();
             for ((_, _, width), v) in fields.iter().zip(key) {
-                values.push(v & u128::MAX >> (128 - width));
-                slots.push(values[values.len() - 1] as u64);
-                slots.extend((*width > 64).then_some(0));
+                values.push(spread(v, *width));
+                let mut limbs = values[values.len() - 1].to_u64_digits();
+                limbs.resize(width.div_ceil(64) as usize, 0);
+                slots.extend(limbs);
             }
             let found = port(&mut t, &slots);
             prop_assert_eq!(found, port(&mut other, &slots));

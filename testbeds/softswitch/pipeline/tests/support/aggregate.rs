@@ -67,13 +67,16 @@ pub fn switch_for(arch: parser_gen::Arch, config: Config) -> Switch {
                 .iter()
                 .map(|(f, v)| FieldMatch {
                     field: (*f).into(),
-                    value: Match::Exact(*v),
+                    value: Match::exact(*v),
                 })
                 .collect(),
             priority: 0,
             action: ActionCall {
                 name: format!("SwitchIngress.{action}"),
-                params: params.iter().map(|(n, v)| ((*n).into(), *v)).collect(),
+                params: params
+                    .iter()
+                    .map(|(n, v)| ((*n).into(), (*v).into()))
+                    .collect(),
             },
         };
         switch

@@ -2,7 +2,7 @@
 
 use super::{BoundAction, BoundParam, BoundTable, Form, Sdn};
 use p4lang::p4info::ActionScope;
-use p4lang::runtime::ActionCall;
+use p4lang::runtime::{ActionCall, Value};
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::translate::action::Place;
@@ -40,10 +40,7 @@ impl BoundTable {
         let (position, action) = self.offered(call.action_id, place)?;
         let mut params = Vec::with_capacity(action.params.len());
         action.values(call, sdn, |param, value| {
-            params.push(value as u64);
-            if param.width > 64 {
-                params.push((value >> 64) as u64);
-            }
+            params.extend((0..slots(param.width)).map(|i| value.limb(i)));
         })?;
         Ok(Bound {
             index: u32::try_from(position).ok(),
@@ -72,15 +69,10 @@ impl BoundTable {
     /// As the control plane sees it; none for an action that P4Info lacks.
     pub(super) fn action_to_proto(&self, bound: &Bound, sdn: &Sdn) -> Option<v1::Action> {
         let action = self.actions.get(bound.index? as usize)?;
-        let mut words = bound.params.iter().copied();
+        let mut words = &bound.params[..];
         let params = action.params.iter().map(|param| {
-            let low = words.next().unwrap_or(0);
-            let high = if param.width > 64 {
-                words.next().unwrap_or(0)
-            } else {
-                0
-            };
-            param.to_proto(u128::from(low) | u128::from(high) << 64, sdn)
+            let own = words.split_off(..slots(param.width).min(words.len()));
+            param.to_proto(&Value::from_limbs(own.unwrap_or_default()), sdn)
         });
         Some(v1::Action {
             action_id: action.id,
@@ -94,7 +86,7 @@ impl BoundTable {
         let action = self.actions.iter().find(|a| a.name == call.name)?;
         let params = action.params.iter().filter_map(|param| {
             let (_, value) = call.params.iter().find(|(name, _)| *name == param.name)?;
-            Some(param.to_proto(*value, sdn))
+            Some(param.to_proto(value, sdn))
         });
         Some(v1::Action {
             action_id: action.id,
@@ -109,7 +101,7 @@ impl BoundAction {
         &self,
         call: &v1::Action,
         sdn: &Sdn,
-        mut each: impl FnMut(&BoundParam, u128),
+        mut each: impl FnMut(&BoundParam, Value),
     ) -> Result<(), UpdateError> {
         for (at, param) in self.params.iter().enumerate() {
             // Usually in order.
@@ -157,8 +149,13 @@ impl BoundAction {
     }
 }
 
+/// Slots of a value of `width` bits.
+fn slots(width: u32) -> usize {
+    width.div_ceil(64).max(1) as usize
+}
+
 impl BoundParam {
-    fn value(&self, given: &[u8], sdn: &Sdn) -> Result<u128, UpdateError> {
+    fn value(&self, given: &[u8], sdn: &Sdn) -> Result<Value, UpdateError> {
         if let Form::Text(uri) = &self.form {
             return sdn.value(uri, given, self.width);
         }
@@ -173,11 +170,11 @@ impl BoundParam {
         })
     }
 
-    fn to_proto(&self, value: u128, sdn: &Sdn) -> v1::action::Param {
+    fn to_proto(&self, value: &Value, sdn: &Sdn) -> v1::action::Param {
         v1::action::Param {
             param_id: self.id,
             value: match &self.form {
-                Form::Number => bytes::encode(value),
+                Form::Number => value.to_be_bytes(),
                 Form::Text(uri) => sdn.text(uri, value),
             }
             .into(),

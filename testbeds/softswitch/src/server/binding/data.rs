@@ -2,6 +2,7 @@
 
 use super::{Binding, Sdn};
 use p4lang::p4info::{Digest, Register};
+use p4lang::runtime::Value;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
 use p4rt::translate::cells::{Element, index_from_proto, index_to_proto};
@@ -16,13 +17,13 @@ struct Strings<'a> {
 }
 
 impl Names for Strings<'_> {
-    fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<u128, TranslateError> {
+    fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<Value, TranslateError> {
         let width = self.widths.get(scalar).copied().unwrap_or(u128::BITS);
         let value = self.sdn.value(uri, text, width);
         value.map_err(TranslateError::Name)
     }
 
-    fn text(&self, uri: &str, value: u128) -> Result<Vec<u8>, TranslateError> {
+    fn text(&self, uri: &str, value: &Value) -> Result<Vec<u8>, TranslateError> {
         Ok(self.sdn.text(uri, value))
     }
 }
@@ -45,7 +46,7 @@ impl Binding {
     pub(in crate::server) fn register_write(
         &self,
         entry: &v1::RegisterEntry,
-    ) -> Result<(&Register, Option<u64>, Vec<u128>), UpdateError> {
+    ) -> Result<(&Register, Option<u64>, Vec<Value>), UpdateError> {
         let register = self.register(entry.register_id)?;
         let data = entry.data.as_ref();
         let data = data.ok_or(TranslateError::Unset { what: "data" })?;
@@ -60,7 +61,7 @@ impl Binding {
         &self,
         id: u32,
         cell: u64,
-        scalars: &[u128],
+        scalars: &[Value],
     ) -> Result<v1::RegisterEntry, UpdateError> {
         let register = self.register(id)?;
         let data =
@@ -76,7 +77,7 @@ impl Binding {
     pub(in crate::server) fn digest_to_proto(
         &self,
         digest: &Digest,
-        scalars: &[u128],
+        scalars: &[Value],
     ) -> Result<v1::P4Data, TranslateError> {
         // Of no digest is a string written.
         let names = Strings {

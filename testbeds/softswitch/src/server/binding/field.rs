@@ -2,7 +2,7 @@
 
 use super::{Sdn, invalid};
 use p4lang::p4info::{MatchField, MatchType};
-use p4lang::runtime::Match;
+use p4lang::runtime::{Match, Value};
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
@@ -57,7 +57,7 @@ impl Field {
                 self.narrowed(value)?
             }
             Form::Text(uri) => {
-                let (text, value): (_, fn(u128) -> Match) = match &given.field_match_type {
+                let (text, value): (_, fn(Value) -> Match) = match &given.field_match_type {
                     Some(FieldMatchType::Exact(exact)) => (&exact.value, Match::Exact),
                     Some(FieldMatchType::Optional(optional)) => (&optional.value, Match::Optional),
                     _ => return Err(self.untranslatable()),
@@ -94,14 +94,14 @@ impl Field {
             return Ok(None);
         };
         let Form::Text(uri) = &self.form else {
-            return match_to_proto(owner, &self.info, self.widened(value));
+            return match_to_proto(owner, &self.info, &self.widened(value));
         };
         let kind = match value {
             Match::Exact(value) => FieldMatchType::Exact(field_match::Exact {
-                value: sdn.text(uri, value).into(),
+                value: sdn.text(uri, &value).into(),
             }),
             Match::Optional(value) => FieldMatchType::Optional(field_match::Optional {
-                value: sdn.text(uri, value).into(),
+                value: sdn.text(uri, &value).into(),
             }),
             _ => {
                 let what = "masks and ranges of translated values".to_owned();
@@ -126,11 +126,10 @@ impl Field {
                 value,
                 prefix_len: ours,
             }),
-            Match::Ternary { value, mask } if mask == bytes::max(theirs) => Ok(Match::Ternary {
-                value,
-                mask: bytes::max(ours),
-            }),
-            Match::Range { low, high } if low == high => Ok(value),
+            Match::Ternary { value, mask } if mask == Value::ones(theirs) => {
+                Ok(Match::ternary(value, Value::ones(ours)))
+            }
+            Match::Range { ref low, ref high } if low == high => Ok(value),
             _ => Err(self.untranslatable()),
         }
     }
@@ -142,10 +141,9 @@ impl Field {
                 value,
                 prefix_len: theirs,
             },
-            Match::Ternary { value, mask } if mask == bytes::max(ours) => Match::Ternary {
-                value,
-                mask: bytes::max(theirs),
-            },
+            Match::Ternary { value, mask } if mask == Value::ones(ours) => {
+                Match::ternary(value, Value::ones(theirs))
+            }
             value => value,
         }
     }

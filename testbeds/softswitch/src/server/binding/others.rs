@@ -2,6 +2,7 @@
 
 use super::{Binding, Form, HeaderField, invalid};
 use p4lang::p4info::{ControllerPacketMetadata, SdnType, ValueSet};
+use p4lang::runtime::Value;
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::v1;
@@ -26,13 +27,13 @@ impl Binding {
                 }
             })?,
         };
-        Ok(u32::try_from(value).unwrap_or(u32::MAX))
+        Ok(value.to().unwrap_or(u32::MAX))
     }
 
     /// The control plane's number or name for a port.
     pub(in crate::server) fn port_to_proto(&self, port: u32) -> Vec<u8> {
         match self.port_names() {
-            Some(uri) => self.sdn.text(uri, port.into()),
+            Some(uri) => self.sdn.text(uri, &u128::from(port).into()),
             None => p4rt::bytes::encode(port.into()),
         }
     }
@@ -100,7 +101,7 @@ impl Binding {
         &self,
         header: &ControllerPacketMetadata,
         metadata: &[v1::PacketMetadata],
-    ) -> Result<Vec<(u32, u128)>, UpdateError> {
+    ) -> Result<Vec<(u32, Value)>, UpdateError> {
         let layout = self.header_layout(header);
         // As numbers, what is a string being none: that is looked at apart.
         let mut numbers = metadata.to_vec();
@@ -125,7 +126,7 @@ impl Binding {
         let values = p4rt::translate::packet_fields(header, &numbers)?;
         let value = |field: &HeaderField| {
             let Some(at) = field.metadata else {
-                return Ok((field.width, 0));
+                return Ok((field.width, Value::ZERO));
             };
             let declared = &header.metadata[at];
             if let Form::Text(uri) = &field.form {
@@ -133,11 +134,11 @@ impl Binding {
                 let text = given.next().map_or(&[][..], |m| &m.value);
                 return Ok((field.width, self.sdn.value(uri, text, field.width)?));
             }
-            if !p4rt::bytes::fits(values[at], field.width) {
+            if !values[at].fits(field.width) {
                 let message = format!("`{}` does not fit into {} bits", declared.name, field.width);
                 return Err(UpdateError::new(Code::OutOfRange, message));
             }
-            Ok((field.width, values[at]))
+            Ok((field.width, values[at].clone()))
         };
         layout.iter().map(value).collect()
     }
@@ -151,15 +152,15 @@ impl Binding {
     pub(in crate::server) fn header_to_proto(
         &self,
         header: &ControllerPacketMetadata,
-        values: &[u128],
+        values: &[Value],
     ) -> Vec<v1::PacketMetadata> {
         let fields = self.header_layout(header).iter().zip(values);
-        let metadata = |(field, value): (&HeaderField, &u128)| {
+        let metadata = |(field, value): (&HeaderField, &Value)| {
             Some(v1::PacketMetadata {
                 metadata_id: header.metadata[field.metadata?].id,
                 value: match &field.form {
-                    Form::Number => p4rt::bytes::encode(*value),
-                    Form::Text(uri) => self.sdn.text(uri, *value),
+                    Form::Number => value.to_be_bytes(),
+                    Form::Text(uri) => self.sdn.text(uri, value),
                 },
             })
         };

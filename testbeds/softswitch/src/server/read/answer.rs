@@ -3,6 +3,7 @@
 use super::super::binding::{self, Binding, DefaultState, ReadFlags};
 use super::super::profiles;
 use p4lang::p4info::ActionProfile;
+use p4lang::runtime::Value;
 use p4rt::status::UpdateError;
 use p4rt::translate::Item;
 use p4rt::translate::cells::index_to_proto;
@@ -26,7 +27,7 @@ pub(super) enum Answer {
     Member(u32, u32, p4lang::runtime::ActionCall),
     Group(u32, u32, ProfileGroup),
     Meter(u32, u64, Box<MeterCell>, bool),
-    Register(u32, u64, Vec<u128>),
+    Register(u32, u64, Vec<Value>),
     Item(Item),
     Ready(Box<v1::Entity>),
 }

@@ -9,7 +9,7 @@ use crate::error::{ExternError, ReplicationError};
 use crate::externs::counter::CounterValue;
 use crate::externs::filter::{FilterConfig, cell_words};
 use crate::switch::{Ports, Switch};
-use p4lang::runtime::TableEntry;
+use p4lang::runtime::{TableEntry, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Port of the CPU on the PCIe bus, of a Tofino 1 and of a Tofino 2.
@@ -293,7 +293,7 @@ impl Switch {
         pipe: u32,
         name: &str,
         index: u64,
-    ) -> Result<Vec<u128>, ExternError> {
+    ) -> Result<Vec<Value>, ExternError> {
         if pipe == 0 {
             return self.register_read(name, index);
         }

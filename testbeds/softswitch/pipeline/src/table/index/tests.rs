@@ -2,6 +2,7 @@ use super::*;
 use crate::table::key::FieldKey;
 use crate::table::packing::{MAX_WORDS, Packing};
 use crate::table::rows::Head;
+use num_bigint::BigUint;
 use proptest::prelude::*;
 
 /// The definition: of all rows that fit, the first in the rows' order.
@@ -19,15 +20,21 @@ fn field(kind: Kind, width: u32) -> FieldSpec {
 }
 
 /// A change, from numbers: of `rank`, of fields, or of a row to take out.
-type Change = (i32, [u128; 3], [u128; 3], bool);
+type Change = (i32, [BigUint; 3], [BigUint; 3], bool);
+
+/// Bits of the numbers that fields are made from.
+const BITS: u32 = 256;
 
 /// Few different values in few different places, so that entries overlap, nest and coincide; at the upper end, the lower
 /// end and across words.
-fn value() -> impl Strategy<Value = u128> {
+fn value() -> impl Strategy<Value = BigUint> {
     prop_oneof![
-        (0u128..16, 0u32..128).prop_map(|(v, at)| v << at),
-        (0u128..4, 0u128..4).prop_map(|(a, b)| a << 126 | b << 60 | b),
-        any::<u128>(),
+        (0u8..16, 0u32..BITS - 3).prop_map(|(v, at)| BigUint::from(v) << at),
+        (0u8..4, 0u8..4).prop_map(|(a, b)| {
+            let (a, b) = (BigUint::from(a), BigUint::from(b));
+            a << (BITS - 2) | &b << (BITS - 68) | b << 60
+        }),
+        any::<[u8; BITS as usize / 8]>().prop_map(|bytes| BigUint::from_bytes_be(&bytes)),
     ]
 }
 
@@ -56,28 +63,32 @@ impl Both {
         }
     }
 
-    fn key(&self, rank: i32, a: &[u128], b: &[u128]) -> (i32, Vec<FieldKey>) {
+    fn key(&self, rank: i32, a: &[BigUint], b: &[BigUint]) -> (i32, Vec<FieldKey>) {
         let mut prefix_len = 0;
-        let field = |(spec, (a, b)): (&FieldSpec, (&u128, &u128))| {
+        let field = |(spec, (a, b)): (&FieldSpec, (&BigUint, &BigUint))| {
             // The upper bits, so that wide fields differ in front and narrow ones differ at all.
-            let (a, b) = (a >> (128 - spec.width), b >> (128 - spec.width));
-            let full = spec.max();
+            let (a, b) = (a >> (BITS - spec.width), b >> (BITS - spec.width));
+            let full = (BigUint::from(1u8) << spec.width) - 1u8;
             let mask = match spec.kind {
                 Kind::Exact => full,
-                Kind::Optional => full * (b & 1),
+                Kind::Optional => full * u8::from(b.bit(0)),
                 Kind::Ternary => b,
                 Kind::Lpm => {
-                    prefix_len = (b % u128::from(spec.width + 1)) as u32;
-                    full & !full.checked_shr(prefix_len).unwrap_or(0)
+                    let len = b % (spec.width + 1);
+                    prefix_len = u32::try_from(len).unwrap_or(0);
+                    &full ^ (&full >> prefix_len)
                 }
                 Kind::Range => {
-                    let (low, high) = (a.min(b), a.max(b));
-                    return FieldKey::Range { low, high };
+                    let (low, high) = (a.clone().min(b.clone()), a.max(b));
+                    return FieldKey::Range {
+                        low: (&low).into(),
+                        high: (&high).into(),
+                    };
                 }
             };
             FieldKey::Masked {
-                value: a & mask,
-                mask,
+                value: (&(a & &mask)).into(),
+                mask: (&mask).into(),
             }
         };
         let pairs = self.fields.iter().zip(a.iter().zip(b));
@@ -121,14 +132,12 @@ impl Both {
         self.rows.take(row);
     }
 
-    fn check(&self, values: &[u128]) -> Result<(), TestCaseError> {
+    fn check(&self, values: &[BigUint]) -> Result<(), TestCaseError> {
         let mut slots = Vec::new();
         for (spec, value) in self.fields.iter().zip(values) {
-            let value = value >> (128 - spec.width);
-            slots.push(value as u64);
-            if spec.width > 64 {
-                slots.push((value >> 64) as u64);
-            }
+            let mut limbs = (value >> (BITS - spec.width)).to_u64_digits();
+            limbs.resize(spec.slots() as usize, 0);
+            slots.extend(limbs);
         }
         let in_order: Vec<u32> = (0..slots.len() as u32).collect();
         let key = self.rows.packing.plan(&in_order).pack::<MAX_WORDS>(&slots);
@@ -162,6 +171,10 @@ fn shapes() -> impl Strategy<Value = Vec<FieldSpec>> {
             field(Range, 70),
             field(Ternary, 1)
         ]),
+        Just(vec![field(Lpm, 160)]),
+        Just(vec![field(Exact, 256), field(Lpm, 129)]),
+        Just(vec![field(Range, 192), field(Ternary, 200)]),
+        Just(vec![field(Ternary, 3), field(Range, 256)]),
     ]
 }
 
@@ -179,7 +192,7 @@ proptest! {
         for (i, (rank, a, b, remove)) in changes.iter().enumerate() {
             let n = both.rows.len();
             if *remove && n > 0 {
-                let row = both.rows.iter().nth(a[0] as usize % n).unwrap();
+                let row = both.rows.iter().nth(a[0].count_ones() as usize % n).unwrap();
                 both.remove(row);
             } else {
                 both.insert(both.key(*rank, a, b));
@@ -212,8 +225,9 @@ fn structures_take_over_from_each_other() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         u128::from(seed) << 64 | u128::from(seed.rotate_left(32))
     };
+    let upper = |number: u128| BigUint::from(number) << (BITS - 128);
     let mut kinds = Vec::new();
-    let mut step = |both: &mut Both, key: &[u128]| {
+    let mut step = |both: &mut Both, key: &[BigUint]| {
         let kind = match both.structures[0] {
             Structure::Linear(_) => 'l',
             Structure::BitVectors(_) => 'b',
@@ -230,15 +244,16 @@ fn structures_take_over_from_each_other() {
         let (a, b) = (number(), number());
         // Masks of 0, 4, … 28 bits.
         let mask = !(u128::MAX >> (b % 8 * 4));
-        let key = both.key((a % 1000) as i32 + 1, &[a & mask, b], &[mask, b ^ a >> 7]);
+        let (values, masks) = ([a & mask, b].map(upper), [mask, b ^ a >> 7].map(upper));
+        let key = both.key((a % 1000) as i32 + 1, &values, &masks);
         both.insert(key);
-        step(&mut both, &[a, b]);
+        step(&mut both, &[a, b].map(upper));
     }
     while both.rows.len() > 3 {
         let at = number() as usize % both.rows.len();
         let row = both.rows.iter().nth(at).unwrap();
         both.remove(row);
-        step(&mut both, &[number(), number()]);
+        step(&mut both, &[number(), number()].map(upper));
     }
     assert_eq!(kinds, ['l', 'b', 't', 'b', 'l']);
 }
