@@ -45,6 +45,11 @@ impl CableFrames {
     }
 }
 
+/// Whether sending or receiving notices it first.
+fn unplugged() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the cable was unplugged")
+}
+
 impl Frames for CableFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         loop {
@@ -53,6 +58,7 @@ impl Frames for CableFrames {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => return Ok(()),
+                Err(Errno::EPIPE | Errno::ECONNRESET) => return Err(unplugged()),
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -65,12 +71,7 @@ impl Frames for CableFrames {
                 &mut self.buffer,
                 MsgFlags::MSG_DONTWAIT,
             ) {
-                Ok(0) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the cable was unplugged",
-                    ));
-                }
+                Ok(0) | Err(Errno::ECONNRESET) => return Err(unplugged()),
                 Ok(length) => return Ok(self.buffer.get(..length)),
                 Err(Errno::EAGAIN) if !waited && !timeout.is_zero() => {
                     if !wait_readable(self.socket.as_fd(), timeout)? {
@@ -110,10 +111,12 @@ mod tests {
         assert_eq!(b.receive(Duration::ZERO).unwrap(), Some(&b"two!"[..]));
         assert_eq!(b.receive(Duration::from_millis(1)).unwrap(), None);
         drop(a);
-        assert_eq!(
-            b.receive(Duration::from_secs(1)).unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
+        for error in [
+            b.receive(Duration::from_secs(1)).unwrap_err(),
+            b.send(b"three").unwrap_err(),
+        ] {
+            assert_eq!(error.to_string(), "the cable was unplugged");
+        }
     }
 
     #[test]
