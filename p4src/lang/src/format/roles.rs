@@ -63,6 +63,13 @@ fn shifts(tokens: &[Token], roles: &mut [Role]) {
         if first.kind != Tok::Gt || first.span.end != second.span.start || roles[n] != Role::Plain {
             continue;
         }
+        // Three in a row are no operator.
+        let touch = |a: Token, b: Token| {
+            a.kind == Tok::Gt && matches!(b.kind, Tok::Gt | Tok::Ge) && a.span.end == b.span.start
+        };
+        if touch(tokens[n - 1], first) || touch(second, tokens[n + 2]) {
+            continue;
+        }
         let number = tokens[n - 1].kind == Tok::Int || tokens[n + 2].kind == Tok::Int;
         if second.kind == Tok::Ge {
             roles[n] = Role::ShiftStart;
