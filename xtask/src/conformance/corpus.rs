@@ -107,12 +107,16 @@ pub fn name_of(path: &Path) -> String {
 pub fn compile(
     path: &Path,
 ) -> std::result::Result<p4lang::Compiled, p4lang::diagnostics::Diagnostics> {
+    compile_with(path, &p4lang::Options::default())
+}
+
+/// The same with macros or folders set from outside.
+pub fn compile_with(
+    path: &Path,
+    options: &p4lang::Options,
+) -> std::result::Result<p4lang::Compiled, p4lang::diagnostics::Diagnostics> {
     let loader = |path: &str| std::fs::read_to_string(path).ok();
-    p4lang::compile(
-        &loader,
-        &path.to_string_lossy(),
-        &p4lang::Options::default(),
-    )
+    p4lang::compile(&loader, &path.to_string_lossy(), options)
 }
 
 /// Runs `test` over all items, on every core; a panic is a miss like any other. Cases come back in the items' order.

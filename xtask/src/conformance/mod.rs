@@ -39,6 +39,9 @@ pub struct Args {
     /// A checkout of Fangjin98/distributed-training-INA, for tna_programs
     #[arg(long, value_name = "DIR")]
     nga: Option<PathBuf>,
+    /// The folder p4-tests/p4_16 in a checkout of p4lang/bf-p4c, for stf_tna
+    #[arg(long, value_name = "DIR")]
+    tofino: Option<PathBuf>,
 }
 
 /// See [`pipeline::Executor`].
@@ -83,14 +86,24 @@ pub fn run(args: &Args) -> Result<bool> {
         let dirs = [&args.switchml, &args.nga].map(|dir| dir.as_deref());
         let programs = tna::run(dirs, &args.case, corpus.executor);
         suites.extend(programs.suite);
-        skipped = programs.skipped;
+        skipped.extend(programs.skipped.into_iter().map(|what| (tna::NAME, what)));
+    }
+    if wanted(&stf::tofino::NAME) {
+        let found = stf::tofino::run(args.tofino.as_deref(), &args.case, corpus.executor);
+        suites.extend(found.suite);
+        skipped.extend(
+            found
+                .skipped
+                .into_iter()
+                .map(|what| (stf::tofino::NAME, what)),
+        );
     }
     if suites.is_empty() && skipped.is_empty() {
         bail!("no suite is called {}", args.suite);
     }
     print!("{}", suite::report(&corpus.commit, &suites));
-    for what in skipped {
-        println!("{}: skipped: {what}", tna::NAME);
+    for (name, what) in skipped {
+        println!("{name}: skipped: {what}");
     }
     if args.json {
         println!("{}", suite::json(&suites));

@@ -2,8 +2,10 @@
 
 mod bench;
 mod entries;
+mod expand;
 mod replication;
 mod script;
+pub mod tofino;
 
 use super::corpus::{self, Corpus};
 use super::suite::{Reach, Suite};

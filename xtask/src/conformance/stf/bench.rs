@@ -7,7 +7,7 @@ use super::entries;
 use super::replication::Replication;
 use super::script::{Command, Condition, number, wide_number};
 use p4lang::runtime::Value;
-use pipeline::{MeterConfig, Switch};
+use pipeline::{MeterConfig, Switch, TableError};
 use std::collections::BTreeMap;
 
 /// Between packets, and for `wait`.
@@ -18,6 +18,9 @@ const ROUNDS: u32 = 10_000;
 
 pub struct Bench {
     switch: Switch,
+    /// As the harness of Tofino's compiler: an entry written again replaces the first, every port is watched, and a
+    /// counter is named by the end of its name.
+    tofino: bool,
     replication: Replication,
     now_ns: u64,
     expected: BTreeMap<u32, Vec<Option<String>>>,
@@ -28,10 +31,19 @@ impl Bench {
     pub fn new(switch: Switch) -> Bench {
         Bench {
             switch,
+            tofino: false,
             replication: Replication::default(),
             now_ns: 0,
             expected: BTreeMap::new(),
             sent: BTreeMap::new(),
+        }
+    }
+
+    /// As `new`, with the habits of the harness that Tofino's compiler is tested with.
+    pub fn tofino(switch: Switch) -> Bench {
+        Bench {
+            tofino: true,
+            ..Bench::new(switch)
         }
     }
 
@@ -59,9 +71,13 @@ impl Bench {
             } => {
                 let spec = entries::table(&self.switch, table)?;
                 let entry = entries::entry(spec, *priority, keys, call)?;
-                self.switch
-                    .insert_entry(&entry)
-                    .map_err(|e| format!("add {table}: {e}"))
+                let written = match self.switch.insert_entry(&entry) {
+                    Err(TableError::DuplicateEntry) if self.tofino => {
+                        self.switch.modify_entry(&entry)
+                    }
+                    written => written,
+                };
+                written.map_err(|e| format!("add {table}: {e}"))
             }
             Command::SetDefault { table, call } => {
                 let spec = entries::table(&self.switch, table)?;
@@ -75,6 +91,12 @@ impl Bench {
                 index,
                 condition,
             } => self.check_counter(counter, *index, condition.as_ref()),
+            Command::CheckRegister {
+                register,
+                index,
+                high,
+                value,
+            } => self.check_register(register, *index, *high, *value),
             Command::Wait => {
                 self.now_ns += WAIT_NS;
                 self.collect();
@@ -115,9 +137,15 @@ impl Bench {
         condition: Option<&Condition>,
     ) -> Result<(), String> {
         let index = u64::try_from(index).map_err(|e| e.to_string())?;
+        let program = self.switch.program();
+        let counters = program.externs.iter().filter(|e| e.type_name == "Counter");
+        let full = match entries::one(counters, name, |e| &e.name) {
+            Ok(counter) if self.tofino => counter.name.as_str(),
+            _ => name,
+        };
         let value = self
             .switch
-            .counter_read(name, index)
+            .counter_read(full, index)
             .map_err(|e| format!("counter {name}: {e}"))?;
         let Some(condition) = condition else {
             return Ok(());
@@ -128,7 +156,7 @@ impl Bench {
             value.packets
         });
         let holds = match condition.operator.as_str() {
-            "==" => found == condition.value,
+            "==" | "=" => found == condition.value,
             "!=" => found != condition.value,
             "<" => found < condition.value,
             "<=" => found <= condition.value,
@@ -146,6 +174,30 @@ impl Bench {
                 "counter {name}({index}) is {found}, not {operator} {value}"
             ))
         }
+    }
+
+    fn check_register(
+        &self,
+        name: &str,
+        index: u128,
+        high: bool,
+        value: u128,
+    ) -> Result<(), String> {
+        let index = u64::try_from(index).map_err(|e| e.to_string())?;
+        let register = entries::one(self.switch.registers().iter(), name, |r| &r.name)
+            .map_err(|what| format!("{what} register {name}"))?;
+        let cell = self
+            .switch
+            .register_read(&register.name, index)
+            .map_err(|e| format!("register {name}: {e}"))?;
+        let half = cell.get(usize::from(high)).ok_or("it is no pair")?;
+        if half.to_u128() == Some(value) {
+            return Ok(());
+        }
+        let which = if high { "hi" } else { "lo" };
+        Err(format!(
+            "register {name}({index}) {which} is {half}, not {value}"
+        ))
     }
 
     fn shell(&mut self, words: &[&str]) -> Result<(), String> {
@@ -220,6 +272,11 @@ impl Bench {
     pub fn finish(mut self) -> Result<(), String> {
         if let Some(difference) = self.switch.take_differences().into_iter().next() {
             return Err(format!("the executors differ: {difference}"));
+        }
+        if self.tofino {
+            for port in self.sent.keys() {
+                self.expected.entry(*port).or_default();
+            }
         }
         for (port, expected) in &self.expected {
             let sent = self.sent.get(port).map_or(&[][..], Vec::as_slice);

@@ -10,7 +10,7 @@ pub fn table<'s>(switch: &'s Switch, name: &str) -> Result<&'s TableSpec, String
 }
 
 /// The one of exactly this name, else the only one whose name ends with it.
-fn one<'a, T>(
+pub fn one<'a, T: 'a>(
     all: impl Iterator<Item = &'a T>,
     name: &str,
     name_of: impl Fn(&T) -> &str,
@@ -111,7 +111,11 @@ fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
         MatchKind::Exact => Ok(Match::exact(wide_number(text)?)),
         MatchKind::Optional => Ok(Match::optional(wide_number(text)?)),
         MatchKind::Ternary => {
-            let (value, mask) = masked(text)?;
+            let (value, mask) = match digits(text) {
+                // A decimal number has no digits that could be left out.
+                (_, 10) => (wide_number(text)?, spec.max()),
+                _ => masked(text)?,
+            };
             let mask = &mask & &spec.max();
             Ok(Match::ternary(&value & &mask, mask))
         }
@@ -188,7 +192,8 @@ mod tests {
         assert_eq!(matched(&field, "0x****0202"), ternary(0x0202, 0xffff));
         assert_eq!(matched(&field, "0x25**"), ternary(0x2500, 0xff00));
         assert_eq!(matched(&field, "0b1*0"), ternary(0b100, 0b101));
-        assert!(matched(&field, "12").is_err());
+        assert_eq!(matched(&field, "12"), ternary(12, 0xffff_ffff));
+        assert!(matched(&field, "1*").is_err());
         let field = spec("f", MatchKind::Lpm, 32);
         let lpm = |value, prefix_len| Ok(Match::lpm(value, prefix_len));
         assert_eq!(matched(&field, "0x0a010065"), lpm(0x0a01_0065, 32));

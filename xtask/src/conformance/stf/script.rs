@@ -61,6 +61,14 @@ pub enum Command {
         index: u128,
         condition: Option<Condition>,
     },
+    /// A cell of a register, or of one half of a pair.
+    CheckRegister {
+        register: String,
+        index: u128,
+        /// The second field of a pair, else the first.
+        high: bool,
+        value: u128,
+    },
     Wait,
     NoPacket,
     /// A command of BMv2's run-time shell: its words.
@@ -110,6 +118,7 @@ fn command(line: &str) -> Result<Command, String> {
             })
         }
         "check_counter" => check_counter(rest),
+        "check_register" => check_register(rest),
         "wait" => Ok(Command::Wait),
         "no_packet" => Ok(Command::NoPacket),
         "mirroring_add"
@@ -152,10 +161,12 @@ fn bytes(hex: &str) -> Result<Vec<u8>, String> {
 }
 
 fn add(rest: &str) -> Result<Command, String> {
-    let open = rest.find('(').ok_or("an action is missing")?;
+    // Brackets may be left out where there are no arguments.
+    let open = rest.find('(').unwrap_or(rest.len());
     let head = joined(&rest[..open]);
     let mut words: Vec<&str> = head.split_whitespace().collect();
-    let action = words.pop().ok_or("an action is missing")?;
+    let action = words.pop().filter(|word| !word.contains(':'));
+    let action = action.ok_or("an action is missing")?;
     let mut words = words.into_iter().peekable();
     let table = words.next().ok_or("a table is missing")?.to_owned();
     let priority = match words.peek() {
@@ -174,7 +185,10 @@ fn add(rest: &str) -> Result<Command, String> {
         table,
         priority,
         keys: words.map(key).collect::<Result<_, _>>()?,
-        call: call(action, &rest[open..])?,
+        call: match &rest[open..] {
+            "" => call(action, "()")?,
+            args => call(action, args)?,
+        },
     })
 }
 
@@ -192,12 +206,14 @@ fn call(name: &str, text: &str) -> Result<Call, String> {
         .filter(|c| *c > open)
         .ok_or("a bracket is missing")?;
     let arg = |arg: &str| match arg.split_once(':') {
-        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("not an argument: {arg}")),
     };
-    let args = text[open + 1..close]
-        .split(',')
-        .filter(|a| !a.trim().is_empty());
+    // A comma between two arguments may be left out.
+    let inside = joined(&text[open + 1..close]);
+    let args = inside
+        .split(|c: char| c == ',' || c.is_whitespace())
+        .filter(|a| !a.is_empty());
     Ok(Call {
         action: name.split('(').next().unwrap_or(name).trim().to_owned(),
         args: args.map(arg).collect::<Result<_, _>>()?,
@@ -223,6 +239,22 @@ fn check_counter(rest: &str) -> Result<Command, String> {
         index: number(index.trim())?,
         condition,
     })
+}
+
+/// `name(index) lo = value`, or `hi`.
+fn check_register(rest: &str) -> Result<Command, String> {
+    let (register, rest) = rest.split_once('(').ok_or("an index is missing")?;
+    let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    match words[..] {
+        [half @ ("lo" | "hi"), "=" | "==", value] => Ok(Command::CheckRegister {
+            register: register.trim().to_owned(),
+            index: number(index.trim())?,
+            high: half == "hi",
+            value: number(value)?,
+        }),
+        _ => Err(format!("not a condition: {}", rest.trim())),
+    }
 }
 
 /// Decimal, `0x`, `0b` or `0o`.
@@ -313,6 +345,27 @@ mod tests {
             }
         );
         assert!(parse("add t a:1").is_err());
+    }
+
+    #[test]
+    fn brackets_and_commas_may_be_left_out() {
+        assert_eq!(one("add t k:1 act"), one("add t k:1 act()"));
+        assert_eq!(one("add t k:1 a(x:1 y : 2)"), one("add t k:1 a(x:1, y:2)"));
+        assert!(parse("add t").is_err());
+    }
+
+    #[test]
+    fn registers_are_compared() {
+        assert_eq!(
+            one("check_register a.r(3) hi = 0x10"),
+            Command::CheckRegister {
+                register: "a.r".into(),
+                index: 3,
+                high: true,
+                value: 16
+            }
+        );
+        assert!(parse("check_register r(3) mid = 1").is_err());
     }
 
     #[test]

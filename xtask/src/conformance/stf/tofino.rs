@@ -1,0 +1,216 @@
+//! `stf_tna`: the packet tests of Tofino's own compiler, of a checkout that the user names, on the embedded switch.
+//!
+//! A program runs for the Tofino that it is written for: for both if it asks `__TARGET_TOFINO__`, as the compiler's driver
+//! sets it. Programs of architectures that are not here are named, not counted.
+
+use super::bench::Bench;
+use super::{expand, script};
+use crate::conformance::corpus;
+use crate::conformance::suite::{Case, Reach, Suite};
+use p4lang::ir::Arch;
+use pipeline::{Config, Executor, Switch};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The suite.
+pub const NAME: &str = "stf_tna";
+
+/// Cases that pass today: fewer is a step back.
+const REACH: usize = 155;
+
+/// A port of pipe 0 that no test names.
+const UNUSED_PORT: u32 = 63;
+
+/// What was run, and what was not.
+#[derive(Default)]
+pub struct Found {
+    pub suite: Option<Suite>,
+    pub skipped: Vec<String>,
+}
+
+/// A test for one generation of Tofino.
+struct Test {
+    name: String,
+    stf: PathBuf,
+    generation: &'static str,
+}
+
+/// Runs the tests of the folder `p4-tests/p4_16` of Tofino's compiler.
+pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> Found {
+    let Some(dir) = dir else {
+        return Found {
+            suite: None,
+            skipped: vec!["--tofino DIR names no checkout".to_owned()],
+        };
+    };
+    let mut found = Found::default();
+    let xfail = expected_failures(dir);
+    let (mut counted, mut apart) = (Vec::new(), Vec::new());
+    for folder in ["stf", "jbay"] {
+        for stf in files(&dir.join(folder)) {
+            let name = format!("{folder}/{}", corpus::name_of(&stf));
+            if !name.contains(filter) {
+                continue;
+            }
+            let generations = match generations(&stf, folder) {
+                Ok(generations) => generations,
+                Err(why) => {
+                    found.skipped.push(format!("{name}: {why}"));
+                    continue;
+                }
+            };
+            let several = generations.len() > 1;
+            for generation in generations {
+                let name = match several {
+                    true => format!("{name} (Tofino {generation})"),
+                    false => name.clone(),
+                };
+                let program = corpus::name_of(&stf.with_extension("p4"));
+                let expected = xfail.contains(&format!("{generation} {folder}/{program}"));
+                let list = if expected { &mut apart } else { &mut counted };
+                list.push(Test {
+                    name,
+                    stf: stf.clone(),
+                    generation,
+                });
+            }
+        }
+    }
+    let include = dir.join("includes").to_string_lossy().into_owned();
+    let cases = |tests: &[Test]| -> Vec<Case> {
+        corpus::each(tests, |t| t.name.clone(), |t| case(t, &include, executor))
+    };
+    if !counted.is_empty() || !apart.is_empty() {
+        found.suite = Some(Suite {
+            name: NAME,
+            reach: Reach::Cases(REACH),
+            cases: cases(&counted),
+            apart: cases(&apart),
+        });
+    } else if found.skipped.is_empty() {
+        let at = dir.display();
+        found.skipped.push(format!("{at} has no such stf/*.stf"));
+    }
+    found
+}
+
+/// The tests in a folder, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "stf"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The generations of Tofino that a test's program is for (those that are none of TNA's run once); or why it is not run.
+fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
+    let Ok(text) = std::fs::read_to_string(stf.with_extension("p4")) else {
+        return Err("there is no program of that name".into());
+    };
+    let includes = |file: &str| {
+        let mut lines = text.lines().map(str::trim);
+        lines.any(|l| l.starts_with("#include") && l.contains(file))
+    };
+    if includes("<tofino/") {
+        return Err(
+            "v1model with the externs of a former compiler (tofino/stateful_alu.p4)".into(),
+        );
+    }
+    if includes("\"tofino.h\"") {
+        return Err("an architecture of its own (tofino.h)".into());
+    }
+    match (
+        includes("tna.p4>") || includes("\"tna.p4"),
+        includes("t2na.p4"),
+    ) {
+        _ if folder == "jbay" => Ok(vec!["2"]),
+        (true, true) => Ok(vec!["1", "2"]),
+        (false, true) => Ok(vec!["2"]),
+        _ => Ok(vec!["1"]),
+    }
+}
+
+/// Generation, folder and program of the tests that the project's build files expect to fail, or to be refused by the
+/// compiler. They lie beside the checkout's folder.
+fn expected_failures(dir: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (file, generation) in [
+        ("TofinoXfail.cmake", "1"),
+        ("TofinoErrors.cmake", "1"),
+        ("JBayXfail.cmake", "2"),
+        ("JBayErrors.cmake", "2"),
+    ] {
+        let text = std::fs::read_to_string(dir.join("..").join(file)).unwrap_or_default();
+        for line in text.lines() {
+            let path = line.split('#').next().unwrap_or("").trim();
+            if let Some((_, path)) = path.split_once("/p4_16/") {
+                found.insert(format!("{generation} {path}"));
+            }
+        }
+    }
+    found
+}
+
+fn case(test: &Test, include: &str, executor: Executor) -> Result<(), String> {
+    let text = std::fs::read_to_string(&test.stf).map_err(|e| e.to_string())?;
+    let script = script::parse(&expand::expand(&text)?).map_err(|e| e.to_string())?;
+    let options = p4lang::Options {
+        defines: vec![("__TARGET_TOFINO__".to_owned(), test.generation.to_owned())],
+        include_dirs: vec![include.to_owned()],
+    };
+    let program = test.stf.with_extension("p4");
+    let compiled = corpus::compile_with(&program, &options).map_err(|d| d.short())?;
+    let config = Config {
+        executor,
+        // No port of a test: Tofino 2 has it at 0 unless it is set, where the tests have a port like any other.
+        cpu_port: match compiled.program.arch {
+            Arch::Tna | Arch::T2na => UNUSED_PORT,
+            _ => Config::default().cpu_port,
+        },
+        ..Config::default()
+    };
+    let switch = Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())?;
+    let mut bench = Bench::tofino(switch);
+    for command in &script {
+        bench.execute(command)?;
+    }
+    bench.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_say_which_tofino_they_are_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |text: &str, folder: &str| {
+            std::fs::write(dir.path().join("x.p4"), text).unwrap();
+            generations(&dir.path().join("x.stf"), folder)
+        };
+        let both =
+            "#if __TARGET_TOFINO__ == 2\n#include <t2na.p4>\n#else\n#include <tna.p4>\n#endif\n";
+        assert_eq!(of(both, "stf").unwrap(), ["1", "2"]);
+        assert_eq!(of("#include <tna.p4>\n", "stf").unwrap(), ["1"]);
+        assert_eq!(of("#include \"t2na.p4\"\n", "stf").unwrap(), ["2"]);
+        assert_eq!(of(both, "jbay").unwrap(), ["2"]);
+        assert_eq!(of("#include <v1model.p4>\n", "stf").unwrap(), ["1"]);
+        assert!(of("#include <tofino/stateful_alu.p4>\n", "stf").is_err());
+        assert!(generations(&dir.path().join("y.stf"), "stf").is_err());
+    }
+
+    #[test]
+    fn a_build_file_names_what_it_expects_to_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = "macro(\"tofino\"\n  \"reason\"\n  extensions/p4_tests/p4_16/stf/a.p4 # why\n  # x/p4_16/stf/b.p4\n)\n";
+        std::fs::write(dir.path().join("TofinoXfail.cmake"), list).unwrap();
+        let programs = dir.path().join("p4_16");
+        std::fs::create_dir(&programs).unwrap();
+        let found = expected_failures(&programs);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["1 stf/a.p4"]);
+    }
+}
