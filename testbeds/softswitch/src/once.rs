@@ -4,7 +4,7 @@ use crate::dataplane::warn_of_cuts;
 use crate::trace::{Form, render};
 use p4lang::runtime::{self, ActionCall, FieldMatch, Match, TableEntry};
 pub use pipeline::Executor;
-use pipeline::{Config, Switch};
+use pipeline::{Config, Switch, TableError};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -76,8 +76,15 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
     pipeline::check_port(&program.arch, options.port)
         .map_err(|error| Error::Port(error.to_string()))?;
     for (i, entry) in options.entries.iter().enumerate() {
-        let failed = |error| Error::Entry(format!("entry {} of {}: {error}", i + 1, entry.table));
-        switch.insert_entry(entry).map_err(failed)?;
+        switch.insert_entry(entry).map_err(|error| {
+            let tables: Vec<&str> = switch.tables().map(|spec| spec.name.as_str()).collect();
+            let hint = match error {
+                TableError::NoSuchTable if tables.is_empty() => "; the program has none".to_owned(),
+                TableError::NoSuchTable => format!("; the program has {}", tables.join(", ")),
+                _ => String::new(),
+            };
+            Error::Entry(format!("entry {} of {}: {error}{hint}", i + 1, entry.table))
+        })?;
     }
     if options.trace.is_some() {
         switch.set_tracing(true);
@@ -178,14 +185,15 @@ fn entry(value: &Value) -> Result<TableEntry, String> {
         let found = object.get(name).and_then(Value::as_str);
         found
             .map(str::to_owned)
-            .ok_or(format!("`{name}` is missing"))
+            .ok_or(format!("`{name}` is missing, or no string"))
     };
-    let pairs = |name: &str| {
-        let found = object.get(name).and_then(Value::as_object);
-        found.into_iter().flatten()
+    let pairs = |name: &str| match object.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(found)) => Ok(found.iter().collect()),
+        Some(_) => Err(format!("`{name}` is not an object of names and numbers")),
     };
     let mut key = Vec::new();
-    for (field, value) in pairs("key") {
+    for (field, value) in pairs("key")? {
         let value = matched(value).map_err(|error| format!("key `{field}`: {error}"))?;
         key.push(FieldMatch {
             field: field.clone(),
@@ -193,13 +201,15 @@ fn entry(value: &Value) -> Result<TableEntry, String> {
         });
     }
     let mut params = Vec::new();
-    for (name, value) in pairs("params") {
+    for (name, value) in pairs("params")? {
         let value = number(value).map_err(|error| format!("parameter `{name}`: {error}"))?;
         params.push((name.clone(), value));
     }
     let priority = match object.get("priority") {
         None => 0,
-        Some(n) => number(n)?.to().ok_or("`priority` is out of range")?,
+        Some(n) => number(n)
+            .and_then(|n| n.to().ok_or("out of range, at most 2147483647".to_owned()))
+            .map_err(|error| format!("`priority`: {error}"))?,
     };
     Ok(TableEntry {
         table: text("table")?,
@@ -234,7 +244,7 @@ fn matched(value: &Value) -> Result<Match, String> {
         (None, None, None, Some(low), Some(high), None) => Ok(Match::Range { low, high }),
         (None, None, None, None, None, Some(value)) => Ok(Match::Optional(value)),
         _ => Err(
-            "expected a number, value and prefix, value and mask, low and high, or optional".into(),
+            "expected a number, {value, prefix}, {value, mask}, {low, high} or {optional}".into(),
         ),
     }
 }
@@ -248,7 +258,15 @@ fn number(value: &Value) -> Result<runtime::Value, String> {
         },
         _ => None,
     };
-    parsed.ok_or_else(|| format!("{value} is not a number"))
+    parsed.ok_or_else(|| {
+        let hint = match value {
+            Value::Number(_) => {
+                "numbers are whole and not negative; beyond 64 bits they are strings"
+            }
+            _ => "numbers are whole and not negative, in strings decimal or 0x hexadecimal",
+        };
+        format!("{value} is none of the program's values: {hint}")
+    })
 }
 
 #[cfg(test)]
@@ -279,7 +297,10 @@ pub(crate) mod tests {
     fn what_is_wrong_is_named() {
         for (text, names) in [
             ("{}", "a list"),
-            (r#"[{"table": "t"}]"#, "entry 1: `action` is missing"),
+            (
+                r#"[{"table": "t"}]"#,
+                "entry 1: `action` is missing, or no string",
+            ),
             (r#"[{"tabel": "t"}]"#, "unknown key `tabel`"),
             (
                 r#"[{"table": "t", "action": "a", "key": {"f": {"value": 1}}}]"#,
@@ -288,6 +309,18 @@ pub(crate) mod tests {
             (
                 r#"[{"table": "t", "action": "a", "params": {"p": "0xg"}}]"#,
                 "parameter `p`",
+            ),
+            (
+                r#"[{"table": "t", "action": "a", "params": {"p": -1}}]"#,
+                "parameter `p`: -1 is none of the program's values: numbers are whole and not negative",
+            ),
+            (
+                r#"[{"table": "t", "action": "a", "key": 1}]"#,
+                "`key` is not an object",
+            ),
+            (
+                r#"[{"table": "t", "action": "a", "priority": 2147483648}]"#,
+                "`priority`: out of range",
             ),
         ] {
             let message = entries(text).unwrap_err();

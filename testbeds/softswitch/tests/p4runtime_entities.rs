@@ -317,6 +317,23 @@ async fn a_value_set_is_written_whole() {
             Code::ResourceExhausted
         ]
     );
+    let one = |r#match| {
+        Kind::ValueSetEntry(v1::ValueSetEntry {
+            value_set_id,
+            members: vec![v1::ValueSetMember { r#match }],
+        })
+    };
+    let told = raw.refusal(Modify, one(vec![])).await;
+    assert!(
+        told.ends_with("tagged: a member without its value"),
+        "{told}"
+    );
+    let stray = v1::FieldMatch {
+        field_id: 9,
+        field_match_type: None,
+    };
+    let told = raw.refusal(Modify, one(vec![stray])).await;
+    assert!(told.ends_with("tagged has no field with id 9"), "{told}");
     raw.put(Modify, set(&[])).await;
     assert_eq!(raw.read(all).await, [set(&[])]);
 }

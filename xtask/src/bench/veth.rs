@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
 /// Frames under way; less than the switch's receive queue.
-const WINDOW: u64 = 1792;
+const WINDOW: u64 = 1152;
 /// What is tried for simple_switch; its queues hold 1,024 frames before ingress and 64 before each egress thread.
 const BMV2_WINDOWS: [u64; 6] = [16, 32, 64, 128, 256, 512];
 const ROUNDS: usize = 5;

@@ -82,7 +82,7 @@ pub fn action_from_proto(
         .iter()
         .find(|p| action.params.iter().all(|param| param.id != p.param_id))
     {
-        return Err(unknown_param(owner, stray.param_id.to_string()));
+        return Err(unknown_param(owner, format!("with id {}", stray.param_id)));
     }
     let mut params = Vec::new();
     for param in &action.params {

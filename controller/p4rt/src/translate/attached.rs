@@ -188,7 +188,7 @@ pub(super) fn value_set_from_proto(entry: &v1::ValueSetEntry, index: &Index) -> 
     let name = &set.preamble.name;
     let field = |given: &v1::FieldMatch| {
         let field = set.match_fields.iter().find(|f| f.id == given.field_id);
-        let field = field.ok_or_else(|| unknown(name, given.field_id.to_string()))?;
+        let field = field.ok_or_else(|| unknown(name, format!("with id {}", given.field_id)))?;
         Ok(FieldMatch {
             field: field.name.clone(),
             value: match_from_proto(name, field, given)?,

@@ -31,7 +31,7 @@ pub enum TranslateError {
         owner: String,
         /// `key field`, `parameter`, `field`.
         kind: &'static str,
-        /// Name or number.
+        /// Its name in backquotes, or `with id` and the number.
         field: String,
     },
     /// A field given twice.

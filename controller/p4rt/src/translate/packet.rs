@@ -41,7 +41,7 @@ pub fn packet_fields(
             .iter()
             .all(|field| field.id != m.metadata_id)
     }) {
-        let field = stray.metadata_id.to_string();
+        let field = format!("with id {}", stray.metadata_id);
         return Err(TranslateError::UnknownField {
             owner: owner(),
             kind: "field",

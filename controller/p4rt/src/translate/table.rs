@@ -189,7 +189,7 @@ fn key_from_proto(table: &Table, entry: &v1::TableEntry) -> Result<Vec<FieldMatc
         .iter()
         .find(|m| table.match_fields.iter().all(|f| f.id != m.field_id))
     {
-        return Err(unknown_key(table, stray.field_id.to_string()));
+        return Err(unknown_key(table, format!("with id {}", stray.field_id)));
     }
     let mut key = Vec::new();
     for field in &table.match_fields {

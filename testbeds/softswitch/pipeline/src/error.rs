@@ -1,6 +1,7 @@
 //! What can go wrong, one small enum per operation.
 
 use crate::port_numbers::PortError;
+use crate::table::key::Kind;
 use p4lang::source::Span;
 use thiserror::Error;
 
@@ -53,15 +54,23 @@ impl LoadError {
     }
 }
 
+/// Names, or that there are none.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
 /// A table refuses a write or read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TableError {
     /// No table of that name.
     #[error("no such table")]
     NoSuchTable,
-    /// No key field of that name.
-    #[error("no such key field: {0}")]
-    NoSuchField(String),
+    /// No key field of that name; there are those.
+    #[error("no such key field: {0} (the key has {list})", list = listed(.1))]
+    NoSuchField(String, Vec<String>),
     /// A key field is given twice.
     #[error("key field given twice: {0}")]
     FieldTwice(String),
@@ -69,23 +78,26 @@ pub enum TableError {
     #[error("missing key field: {0}")]
     MissingField(String),
     /// The kind of match differs from the field's.
-    #[error("wrong kind of match for field {0}")]
-    WrongMatchKind(String),
-    /// The value does not fit the field or parameter.
-    #[error("value too wide: {0}")]
-    ValueTooWide(String),
-    /// Value bits outside mask or prefix, an empty range, a prefix longer than the field.
-    #[error("bad match for field {0}")]
-    BadMatch(String),
+    #[error("wrong kind of match: key field {0} is matched `{kind}`", kind = .1.name())]
+    WrongMatchKind(String, Kind),
+    /// The value does not fit the field or parameter, which has so many bits.
+    #[error("value too wide: {0} has {1} bits")]
+    ValueTooWide(String, u32),
+    /// The match of a field is none, for that reason: value bits outside mask or prefix, an empty range, a prefix longer than
+    /// the field.
+    #[error("key field {0}: {1}")]
+    BadMatch(String, &'static str),
     /// Priority must be > 0 where entries may overlap, else 0.
-    #[error("bad priority {0}")]
+    #[error(
+        "bad priority {0}: where a key field is ternary, range or optional it is above 0, elsewhere 0"
+    )]
     BadPriority(i32),
-    /// The table does not offer that action (or only as default, or only in entries).
-    #[error("the table does not offer action {0}")]
-    NoSuchAction(String),
-    /// The action has no such parameter.
-    #[error("no such action parameter: {0}")]
-    NoSuchParam(String),
+    /// The table does not offer that action (or only as default, or only in entries); it offers those.
+    #[error("the table does not offer action {0} here (it offers {list})", list = listed(.1))]
+    NoSuchAction(String, Vec<String>),
+    /// The action has no such parameter, but those.
+    #[error("no such action parameter: {0} (the action has {list})", list = listed(.1))]
+    NoSuchParam(String, Vec<String>),
     /// A parameter of the action is left out.
     #[error("missing action parameter: {0}")]
     MissingParam(String),

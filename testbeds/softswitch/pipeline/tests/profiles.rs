@@ -122,7 +122,12 @@ fn what_is_in_use_stays_and_what_is_not_there_is_not_named() {
     assert_eq!(
         switch.insert_member("ingress.ap", 2, &call("ingress.other", &[])),
         Err(ProfileError::Action(TableError::NoSuchAction(
-            "ingress.other".into()
+            "ingress.other".into(),
+            vec![
+                "ingress.forward".into(),
+                "ingress.mark".into(),
+                "NoAction".into()
+            ]
         )))
     );
     assert_eq!(

@@ -99,10 +99,10 @@ fn exact_keys_and_parameters() {
 
         e.action.params[0].1 = Value::ones(257);
         let refused = switch.insert_entry(&e);
-        assert_eq!(refused, Err(TableError::ValueTooWide("v".into())));
+        assert_eq!(refused, Err(TableError::ValueTooWide("v".into(), 256)));
         e.key[0].value = Match::Exact(Value::ones(257));
         let refused = switch.insert_entry(&e);
-        assert_eq!(refused, Err(TableError::ValueTooWide("a".into())));
+        assert_eq!(refused, Err(TableError::ValueTooWide("a".into(), 256)));
     }
 }
 
@@ -122,7 +122,8 @@ fn masks() {
         assert_eq!(marks(&mut switch, &[(T, &bit(64))]), 0);
         let outside = Match::ternary(&bit(3), &mask);
         let refused = switch.insert_entry(&marking("by_ternary", "t", outside, 2));
-        assert_eq!(refused, Err(TableError::BadMatch("t".into())));
+        let bits = "the value has bits outside its mask";
+        assert_eq!(refused, Err(TableError::BadMatch("t".into(), bits)));
         // So many that they are in bit vectors, and then in hash tables.
         for n in 1..=5000u32 {
             let value = (BigUint::from(n) << 150u32) + 1u8;
@@ -158,10 +159,12 @@ fn prefixes() {
         assert_eq!(marks(&mut switch, &[(L, &(&long + bit(150)))]), 0);
         let beyond = Match::lpm(&long, 130);
         let refused = switch.insert_entry(&marking("by_prefix", "l", beyond, 1));
-        assert_eq!(refused, Err(TableError::BadMatch("l".into())));
+        let behind = "the value has bits behind its prefix";
+        assert_eq!(refused, Err(TableError::BadMatch("l".into(), behind)));
         let too_long = Match::lpm(&long, 161);
         let refused = switch.insert_entry(&marking("by_prefix", "l", too_long, 1));
-        assert_eq!(refused, Err(TableError::BadMatch("l".into())));
+        let longer = "the prefix is longer than the field";
+        assert_eq!(refused, Err(TableError::BadMatch("l".into(), longer)));
     }
 }
 
@@ -184,7 +187,8 @@ fn ranges_and_optional_values() {
         }
         let backwards = marking("by_range", "r", Match::range(&high, &low), 1);
         let refused = switch.insert_entry(&backwards);
-        assert_eq!(refused, Err(TableError::BadMatch("r".into())));
+        let empty = "no value is in this range";
+        assert_eq!(refused, Err(TableError::BadMatch("r".into(), empty)));
 
         let value = bit(135) + 1u8;
         let e = marking("by_value", "o", Match::optional(&value), 2);

@@ -10,7 +10,7 @@ pub(super) fn of_table(error: &TableError) -> Code {
         TableError::DuplicateEntry => Code::AlreadyExists,
         TableError::Full(_) => Code::ResourceExhausted,
         TableError::ConstTable => Code::PermissionDenied,
-        TableError::ValueTooWide(_) => Code::OutOfRange,
+        TableError::ValueTooWide(..) => Code::OutOfRange,
         _ => Code::InvalidArgument,
     }
 }

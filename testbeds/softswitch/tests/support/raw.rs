@@ -99,6 +99,26 @@ impl Raw {
         updates: Vec<(v1::update::Type, Kind)>,
         atomicity: Atomicity,
     ) -> Vec<Code> {
+        let code = |result: p4rt::status::UpdateResult| match result {
+            Ok(()) => Code::Ok,
+            Err(error) => error.code,
+        };
+        let results = self.results(updates, atomicity).await;
+        results.into_iter().map(code).collect()
+    }
+
+    /// What is said of an update, which has to be refused.
+    pub async fn refusal(&mut self, kind: v1::update::Type, entity: Kind) -> String {
+        let updates = vec![(kind, entity)];
+        let mut results = self.results(updates, Atomicity::ContinueOnError).await;
+        results.remove(0).unwrap_err().message
+    }
+
+    async fn results(
+        &mut self,
+        updates: Vec<(v1::update::Type, Kind)>,
+        atomicity: Atomicity,
+    ) -> Vec<p4rt::status::UpdateResult> {
         let count = updates.len();
         let update = |(kind, entity): (v1::update::Type, Kind)| v1::Update {
             r#type: kind.into(),
@@ -115,15 +135,10 @@ impl Raw {
             ..Default::default()
         };
         match self.grpc.write(request).await {
-            Ok(_) => vec![Code::Ok; count],
+            Ok(_) => vec![Ok(()); count],
             Err(status) => {
                 let results = p4rt::status::results(&status, count);
-                let results = results.unwrap_or_else(|| panic!("{status}"));
-                let code = |result: p4rt::status::UpdateResult| match result {
-                    Ok(()) => Code::Ok,
-                    Err(error) => error.code,
-                };
-                results.into_iter().map(code).collect()
+                results.unwrap_or_else(|| panic!("{status}"))
             }
         }
     }

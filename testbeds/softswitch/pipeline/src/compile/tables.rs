@@ -357,12 +357,12 @@ fn matched_keys<'e>(
 
 /// An entry's field as the source writes it.
 fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, TableError> {
-    let bad = || TableError::BadMatch(spec.name.clone());
+    let bad = |why| TableError::BadMatch(spec.name.clone(), why);
     let value = |e: &Expr| match &e.kind {
         ExprKind::Const(c) => const_limbs(c, spec.width)
             .map(|words| Value::from_limbs(&words))
-            .ok_or_else(bad),
-        _ => Err(bad()),
+            .ok_or_else(|| bad("the value does not fit")),
+        _ => Err(bad("the value is not known when the program is compiled")),
     };
     let given = match (set, spec.kind) {
         (Keyset::Any, Kind::Exact) => return Err(TableError::MissingField(spec.name.clone())),
@@ -389,7 +389,7 @@ fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, 
             let mask = value(m)?;
             let prefix_len = mask.count_ones();
             if mask != Value::prefix(spec.width, prefix_len) {
-                return Err(bad());
+                return Err(bad("the mask is no prefix"));
             }
             Match::Lpm {
                 value: &value(v)? & &mask,
@@ -400,7 +400,7 @@ fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, 
             low: value(low)?,
             high: value(high)?,
         },
-        _ => return Err(TableError::WrongMatchKind(spec.name.clone())),
+        _ => return Err(TableError::WrongMatchKind(spec.name.clone(), spec.kind)),
     };
     key::field_key(spec, &given)
 }

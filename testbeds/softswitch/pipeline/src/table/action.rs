@@ -1,6 +1,6 @@
 //! Actions bound to parameters: the control plane's by name, the data plane's as slots.
 
-use super::spec::Spec;
+use super::spec::{ActionSpec, Spec};
 use crate::error::TableError;
 use crate::exec::alu::limbs;
 use p4lang::runtime::{ActionCall, Value};
@@ -54,7 +54,18 @@ impl From<Action<'_>> for Bound {
 impl Spec {
     /// An action with its parameters as slots.
     pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
-        let no_action = || TableError::NoSuchAction(call.name.clone());
+        let kept_out = |action: &ActionSpec| {
+            if as_default {
+                action.table_only
+            } else {
+                action.default_only
+            }
+        };
+        let no_action = || {
+            let offered = self.actions.iter().filter(|action| !kept_out(action));
+            let offered = offered.map(|action| action.name.clone()).collect();
+            TableError::NoSuchAction(call.name.clone(), offered)
+        };
         let Some(index) = self.actions.iter().position(|a| a.name == call.name) else {
             // Every table may do nothing on a miss.
             if as_default && call.name == "NoAction" && call.params.is_empty() {
@@ -63,17 +74,13 @@ impl Spec {
             return Err(no_action());
         };
         let action = &self.actions[index];
-        let kept_out = if as_default {
-            action.table_only
-        } else {
-            action.default_only
-        };
-        if kept_out {
+        if kept_out(action) {
             return Err(no_action());
         }
         let unknown = |(name, _): &&(String, Value)| !action.params.iter().any(|(p, _)| p == name);
         if let Some((name, _)) = call.params.iter().find(unknown) {
-            return Err(TableError::NoSuchParam(name.clone()));
+            let known = action.params.iter().map(|(name, _)| name.clone());
+            return Err(TableError::NoSuchParam(name.clone(), known.collect()));
         }
         let mut params = Vec::with_capacity(action.slots());
         for (name, width) in &action.params {
@@ -83,7 +90,7 @@ impl Spec {
                 .find(|(n, _)| n == name)
                 .ok_or_else(|| TableError::MissingParam(name.clone()))?;
             if !value.fits(*width) {
-                return Err(TableError::ValueTooWide(name.clone()));
+                return Err(TableError::ValueTooWide(name.clone(), *width));
             }
             params.extend((0..limbs(*width) as usize).map(|i| value.limb(i)));
         }

@@ -34,6 +34,17 @@ impl Kind {
         })
     }
 
+    /// Its P4 name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Exact => "exact",
+            Kind::Lpm => "lpm",
+            Kind::Ternary => "ternary",
+            Kind::Range => "range",
+            Kind::Optional => "optional",
+        }
+    }
+
     /// Entries may overlap, so that they want a priority.
     pub fn wants_priority(self) -> bool {
         matches!(self, Kind::Ternary | Kind::Range | Kind::Optional)
@@ -123,36 +134,42 @@ pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError
         if v.fits(spec.width) {
             Ok(v.clone())
         } else {
-            Err(TableError::ValueTooWide(spec.name.clone()))
+            Err(TableError::ValueTooWide(spec.name.clone(), spec.width))
         }
     };
-    let bad = || TableError::BadMatch(spec.name.clone());
-    let masked = |value: Value, mask: Value| {
+    let bad = |why| TableError::BadMatch(spec.name.clone(), why);
+    let masked = |value: Value, mask: Value, outside| {
         if value.is_within(&mask) {
             Ok(FieldKey::Masked { value, mask })
         } else {
-            Err(bad())
+            Err(bad(outside))
         }
     };
     match (spec.kind, given) {
         (Kind::Exact, Match::Exact(v)) | (Kind::Optional, Match::Optional(v)) => {
-            masked(fits(v)?, spec.max())
+            let (value, mask) = (fits(v)?, spec.max());
+            Ok(FieldKey::Masked { value, mask })
         }
         (Kind::Lpm, Match::Lpm { value, prefix_len }) => {
             if *prefix_len > spec.width {
-                return Err(bad());
+                return Err(bad("the prefix is longer than the field"));
             }
-            masked(fits(value)?, Value::prefix(spec.width, *prefix_len))
+            let mask = Value::prefix(spec.width, *prefix_len);
+            masked(fits(value)?, mask, "the value has bits behind its prefix")
         }
-        (Kind::Ternary, Match::Ternary { value, mask }) => masked(fits(value)?, fits(mask)?),
+        (Kind::Ternary, Match::Ternary { value, mask }) => masked(
+            fits(value)?,
+            fits(mask)?,
+            "the value has bits outside its mask",
+        ),
         (Kind::Range, Match::Range { low, high }) => {
             let (low, high) = (fits(low)?, fits(high)?);
             if low > high {
-                return Err(bad());
+                return Err(bad("no value is in this range"));
             }
             Ok(FieldKey::Range { low, high })
         }
-        _ => Err(TableError::WrongMatchKind(spec.name.clone())),
+        _ => Err(TableError::WrongMatchKind(spec.name.clone(), spec.kind)),
     }
 }
 

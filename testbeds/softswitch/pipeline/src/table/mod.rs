@@ -340,7 +340,11 @@ impl Table {
         }
         for (i, field) in entry.key.iter().enumerate() {
             if !self.spec.fields.iter().any(|spec| spec.name == field.field) {
-                return Err(TableError::NoSuchField(field.field.clone()));
+                let known = self.spec.fields.iter().map(|spec| spec.name.clone());
+                return Err(TableError::NoSuchField(
+                    field.field.clone(),
+                    known.collect(),
+                ));
             }
             if entry.key[..i]
                 .iter()

@@ -30,8 +30,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            // 3 MiB, resident from the start.
-            slots: 1920,
+            // 2 MiB, resident from the start.
+            slots: 1280,
             qdisc_bypass: false,
         }
     }

@@ -129,7 +129,7 @@ impl BoundAction {
                 return Err(TranslateError::UnknownField {
                     owner,
                     kind: "parameter",
-                    field: given.param_id.to_string(),
+                    field: format!("with id {}", given.param_id),
                 }
                 .into());
             };

@@ -67,7 +67,7 @@ impl BoundTable {
         for (at, given) in entry.r#match.iter().enumerate() {
             let owner = self.name().to_owned();
             let Some(field) = self.fields.iter().find(|f| f.info.id == given.field_id) else {
-                let field = given.field_id.to_string();
+                let field = format!("with id {}", given.field_id);
                 let kind = "key field";
                 return Err(TranslateError::UnknownField { owner, kind, field }.into());
             };

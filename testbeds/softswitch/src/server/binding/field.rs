@@ -74,6 +74,10 @@ impl Field {
     /// What is meant where the field is left out.
     pub(super) fn left_out(&self, owner: &str) -> Result<FieldKey, UpdateError> {
         self.spec.dont_care().map_err(|_| {
+            // The only field of a value set of numbers has no name.
+            if self.info.name.is_empty() {
+                return invalid(format!("{owner}: a member without its value"));
+            }
             let missing = TranslateError::Missing {
                 owner: owner.to_owned(),
                 kind: "key field",

@@ -53,7 +53,10 @@ impl Binding {
         for member in &entry.members {
             let stray = |m: &&v1::FieldMatch| fields.iter().all(|f| f.info.id != m.field_id);
             if let Some(stray) = member.r#match.iter().find(stray) {
-                return Err(invalid(format!("{owner} has no field {}", stray.field_id)));
+                return Err(invalid(format!(
+                    "{owner} has no field with id {}",
+                    stray.field_id
+                )));
             }
             let mut keys = Vec::new();
             for field in fields {
@@ -64,7 +67,9 @@ impl Binding {
                 keys.push(match (given.next(), given.next()) {
                     (Some(_), Some(_)) => {
                         let id = field.info.id;
-                        return Err(invalid(format!("{owner}: field {id} is given twice")));
+                        return Err(invalid(format!(
+                            "{owner}: the field with id {id} is given twice"
+                        )));
                     }
                     (Some(given), None) => field.key(owner, given, &self.sdn)?,
                     (None, _) => field.left_out(owner)?,
