@@ -205,11 +205,12 @@ fn counters_count_without_metadata_and_with_adjustment() {
     through(&mut switch, &[1; 10]);
     through(&mut switch, &[2; 10]);
     let counts = |i| switch.counter_read("I.c", i).map(|c| (c.packets, c.bytes));
-    assert_eq!(counts(1), Ok((2, 20)));
-    assert_eq!(counts(2), Ok((2, 12)));
+    // A frame is counted with the four bytes of its check sequence.
+    assert_eq!(counts(1), Ok((2, 28)));
+    assert_eq!(counts(2), Ok((2, 20)));
     assert_eq!(counts(3), Ok((2, 0)));
     let direct = switch.direct_counter_read("I.t", Some(&e)).unwrap();
-    assert_eq!(direct.bytes, 8);
+    assert_eq!(direct.bytes, 12);
     let default = switch.direct_counter_read("I.t", None).unwrap();
     assert_eq!(default.bytes, 0, "counted by the action only");
 }
@@ -238,7 +239,7 @@ fn meters_have_colours_of_their_own() {
 }
 
 #[test]
-fn an_unconfigured_meter_is_green_and_yellow_has_two_numbers() {
+fn an_unconfigured_meter_leaves_the_colour_and_yellow_has_two_numbers() {
     let mut switch = running(
         "Meter<bit<8>>(1, MeterType_t.PACKETS) m; Meter<bit<8>>(1, MeterType_t.PACKETS) aware;",
         "hdr.o.x = (bit<32>) m.execute(0, MeterColor_t.RED);
@@ -254,8 +255,8 @@ fn an_unconfigured_meter_is_green_and_yellow_has_two_numbers() {
     switch
         .meter_configure("I.aware", 0, Some(config), 0)
         .unwrap();
-    assert_eq!(out(&mut switch, &[2]), (0, 1));
-    assert_eq!(out(&mut switch, &[1]), (0, 1));
+    assert_eq!(out(&mut switch, &[2]), (3, 1));
+    assert_eq!(out(&mut switch, &[1]), (3, 1));
 }
 
 #[test]
@@ -375,6 +376,43 @@ fn parser_counters_count_headers() {
         [],
         "beyond the range"
     );
+}
+
+#[test]
+fn a_parser_counter_is_loaded_with_the_fields_byte() {
+    // The length in words lies in the left half of its byte: rotated by 2 it is in bytes, as is the header's own word.
+    let mut switch = Tna {
+        decls: "header list_h { bit<4> words; bit<4> kind; bit<24> rest; }",
+        headers: "list_h l; byte_h[8] items; byte_h left;",
+        parser_locals: "ParserCounter() todo;",
+        parser: "state go {
+                     pkt.extract(hdr.l);
+                     todo.set(hdr.l.words, 0xf0, 2, 5, 252);
+                     transition next;
+                 }
+                 state next { transition select(todo.is_zero()) { true: accept; false: item; } }
+                 state item { pkt.extract(hdr.items.next); todo.decrement(1); transition next; }",
+        ingress: "hdr.left.setValid(); hdr.left.v = 0xee; tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    }
+    .load();
+    let mut packet = vec![0x23, 0, 0, 0, 1, 2, 3, 4, 5];
+    assert_eq!(one(&mut switch, &packet)[8..], [0xee, 5]);
+    packet[0] = 0x13;
+    assert_eq!(one(&mut switch, &packet)[4..], [0xee, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_hash_wider_than_its_algorithm_repeats_it() {
+    let locals =
+        "Hash<bit<32>>(HashAlgorithm_t.CRC16) wide; Hash<bit<16>>(HashAlgorithm_t.CRC16) fits;";
+    let mut switch = running(
+        locals,
+        "hdr.o.x = wide.get({ hdr.b.v }); hdr.o.y = (bit<32>) fits.get({ hdr.b.v });",
+    );
+    let (wide, fits) = out(&mut switch, &[0x31]);
+    // CRC-16/ARC of "1".
+    assert_eq!((wide, fits), (0xd4c1_d4c1, 0xd4c1));
 }
 
 #[test]

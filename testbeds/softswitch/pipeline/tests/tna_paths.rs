@@ -3,10 +3,11 @@
 mod support;
 
 use pipeline::{
-    Config, DropReason, GeneratorApp, MirrorSession, MulticastNode, MulticastTree, Switch, Trigger,
+    Config, DropReason, Executor, GeneratorApp, MirrorSession, MulticastNode, MulticastTree,
+    Switch, Trigger,
 };
 use support::tna::{Tna, settled};
-use support::{sent, through};
+use support::{one, sent, through};
 
 /// A byte that says what ingress does, and the payload.
 const BYTE: &str = "state go { pkt.extract(hdr.b); transition accept; }";
@@ -87,8 +88,8 @@ fn ingress_drops_what_it_cannot_parse_unless_somebody_looks() {
     .load();
     assert_eq!(
         through(&mut switch, &[1]),
-        [(1, vec![1, 2])],
-        "partial header"
+        [(1, vec![1, 0x22])],
+        "partial header, and no source to extract from"
     );
     assert_eq!(through(&mut switch, &[2]), [(1, vec![2, 0])], "reject");
     assert_eq!(through(&mut switch, &[3]), [], "no match");
@@ -103,7 +104,7 @@ fn egress_drops_nothing_for_its_parser() {
     }
     .load();
     assert_eq!(through(&mut switch, &[7, 8]), [(1, vec![1, 8])], "no match");
-    assert_eq!(through(&mut switch, &[]), [(1, vec![2])], "too short");
+    assert_eq!(through(&mut switch, &[]), [(1, vec![0x22])], "too short");
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn two_levels_of_multicast_are_pruned() {
         packet.push(0xaa);
         let sent = through(&mut switch, &packet);
         let copy = |(port, b): (u32, Vec<u8>)| {
-            assert_eq!(b[3..], [0, 1, 0xaa], "one byte was in the packet");
+            assert_eq!(b[3..], [0, 5, 0xaa], "one byte, and a check sequence");
             (port, u16::from_be_bytes([b[0], b[1]]), b[2])
         };
         sent.into_iter().map(copy).collect::<Vec<_>>()
@@ -614,4 +615,50 @@ fn a_ghost_is_refused_rather_than_left_out() {
     let refused = Switch::new(support::compile(&text), Config::default());
     let refused = refused.expect_err("nothing would run it").to_string();
     assert!(refused.contains("ghost"), "{refused}");
+}
+
+#[test]
+fn intrinsic_metadata_do_not_leave() {
+    let program = Tna {
+        egress: "hdr.b.setValid(); hdr.b.v = 0xbb;",
+        ..Tna::default()
+    };
+    let text = program.text();
+    for skipped in ["pkt.extract(eg); ", "pkt.advance(PORT_METADATA_SIZE); "] {
+        assert!(text.contains(skipped));
+        let mut switch = support::load(&text.replace(skipped, ""), pipeline::Config::default());
+        assert_eq!(through(&mut switch, &[1, 2, 3]), [(1, vec![0xbb, 1, 2, 3])]);
+    }
+}
+
+#[test]
+fn fields_hold_what_was_written_before_their_header_was_valid() {
+    for executor in [Executor::Fast, Executor::Both] {
+        let config = pipeline::Config {
+            executor,
+            ..Default::default()
+        };
+        let mut switch = Tna {
+            decls: "header note_h { bit<8> seen; bit<8> twice; }",
+            headers: "byte_h b; note_h late; note_h never; byte_h[2] list;",
+            meta: "note_h note; bit<8> same;",
+            parser: "state go {
+                         pkt.extract(hdr.b);
+                         meta.note.seen = hdr.b.v;
+                         hdr.late.seen = hdr.b.v;
+                         hdr.late.setValid();
+                         transition accept;
+                     }",
+            ingress: "tm.ucast_egress_port = 1;
+                      hdr.never.seen = 9;
+                      hdr.late.twice = meta.note.seen + hdr.never.seen;
+                      // Two invalid headers are equal, whatever they hold.
+                      if (hdr.never == meta.note) { hdr.list[1].v = 0x77; }
+                      hdr.list[1].setValid();",
+            ..Tna::default()
+        }
+        .load_with(config);
+        assert_eq!(one(&mut switch, &[4, 0xaa]), [4, 4, 13, 0x77, 0xaa]);
+        assert_eq!(switch.take_differences(), Vec::<String>::new());
+    }
 }

@@ -108,7 +108,8 @@ fn indexed(name: &str) -> String {
 
 fn matched(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     match spec.kind {
-        MatchKind::Exact => Ok(Match::exact(wide_number(text)?)),
+        // Bits beyond the field do not count, as in a mask.
+        MatchKind::Exact => Ok(Match::exact(&wide_number(text)? & &spec.max())),
         MatchKind::Optional => Ok(Match::optional(wide_number(text)?)),
         MatchKind::Ternary => {
             let (value, mask) = match digits(text) {

@@ -39,6 +39,9 @@ use p4lang::ir::{Arch, Package, PackageArg, Program};
 pub(crate) const PIPES: u32 = crate::table::cells::PIPES as u32;
 /// Device ports: beyond the last pipe's.
 pub(crate) const PORTS: u32 = PIPES << 7;
+/// A frame's check sequence, which neither comes in here nor leaves, but is counted. There are more bytes than these in
+/// front of a packet.
+const FCS_BYTES: usize = 4;
 /// Bits of `parser_err`: nothing matched in a `select`.
 const NO_MATCH: u64 = 0x0001;
 
@@ -108,7 +111,11 @@ impl Tna {
         let bit = |name: &String| match name.as_str() {
             "NoError" => 0,
             "NoMatch" => NO_MATCH,
-            "PacketTooShort" | "HeaderTooShort" => 0x0002,
+            "PacketTooShort" | "HeaderTooShort" => match program.arch {
+                // Its extractors also say that they had no source.
+                Arch::Tna => 0x0022,
+                _ => 0x0002,
+            },
             "CounterRange" => 0x0004,
             "ParserTimeout" => 0x0010,
             _ => 0x0020,
@@ -224,7 +231,8 @@ impl Tna {
             x.parsed.parser_err.set(&mut core.frame, error);
             self.block(core, now_ns, x.control, &packet, cursor, &mut out);
             self.block(core, now_ns, x.deparser, &packet, cursor, &mut out);
-            let payload = cursor.div_ceil(8).min(packet.len());
+            // The intrinsic metadata do not leave, even if the parser did not skip them.
+            let payload = cursor.div_ceil(8).max(front).min(packet.len());
             out.extend_from_slice(&packet[payload..]);
         }
         core.tofino.pipes.leave(&mut core.state, port >> 7);
@@ -374,7 +382,8 @@ impl Tna {
         for unit in &mut state.checksums {
             unit.clear();
         }
-        (state.pipe, state.front, state.adjust) = (pipe, front, 0);
+        // Counters and meters see the frame with its check sequence.
+        (state.pipe, state.front, state.adjust) = (pipe, front - FCS_BYTES, 0);
         state.pass += 1;
         state.captures = Default::default();
         core.tofino.pipes.enter(state, pipe);

@@ -291,11 +291,16 @@ impl Compiler<'_> {
         self.op(op)
     }
 
-    /// `==` and `!=` of headers, structs, stacks, tuples, varbits. Invalid headers are all zeroes, so slots tell.
+    /// `==` and `!=` of headers, structs, stacks, tuples, varbits. Invalid headers are all zeroes, so slots tell; on a
+    /// Tofino copies are made so.
     fn compare(&mut self, op: BinOp, ty: &Type, a: Slot, b: Slot, d: Slot) -> Result<()> {
         if !matches!(op, BinOp::Eq | BinOp::Ne) {
             return self.unsupported("this operation on these types");
         }
+        let (a, b) = match self.tofino.is_tofino {
+            true => (self.without_invalid(ty, a)?, self.without_invalid(ty, b)?),
+            false => (a, b),
+        };
         let mut ranges = Vec::new();
         self.compared(ty, 0, &mut ranges)?;
         let (one, part, all) = (self.constant(1)?, self.alloc(1)?, self.alloc(1)?);
@@ -319,6 +324,28 @@ impl Compiler<'_> {
         } else {
             self.op(Op::Mov { d, s: all })
         }
+    }
+
+    /// A copy in which invalid headers are all zeroes; the value itself where there are none in it.
+    fn without_invalid(&mut self, ty: &Type, s: Slot) -> Result<Slot> {
+        let mut headers = Vec::new();
+        self.headers_in(ty, 0, &mut headers)?;
+        if headers.is_empty() {
+            return Ok(s);
+        }
+        let n = self.size(ty)?;
+        let d = self.alloc(n)?;
+        self.copy(d, s, n)?;
+        for (at, n) in headers {
+            let valid = self.label();
+            self.op(Op::JumpIf {
+                c: d + at,
+                to: valid,
+            })?;
+            self.op(Op::Zero { d: d + at, n })?;
+            self.place(valid);
+        }
+        Ok(d)
     }
 
     fn cast(&mut self, a: &Expr, to: &Type, d: Slot) -> Result<()> {

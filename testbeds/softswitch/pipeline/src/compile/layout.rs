@@ -236,6 +236,44 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// First slots and sizes of the headers in a value.
+    pub(super) fn headers_in(
+        &mut self,
+        ty: &Type,
+        slot: u32,
+        headers: &mut Vec<(u32, u32)>,
+    ) -> Result<()> {
+        match ty {
+            Type::Struct(_) if self.is_header(ty) => {
+                let n = self.size(ty)?;
+                headers.push((slot, n));
+            }
+            Type::Struct(id) => {
+                let program = self.program;
+                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
+                    let at = slot + self.field_offset(*id, i as u32)?;
+                    self.headers_in(&field.ty, at, headers)?;
+                }
+            }
+            Type::Stack(id, count) => {
+                let element = Type::Struct(*id);
+                let stride = self.size(&element)?;
+                for i in 0..*count {
+                    self.headers_in(&element, slot + 1 + i * stride, headers)?;
+                }
+            }
+            Type::Tuple(types) => {
+                let mut at = slot;
+                for ty in types {
+                    self.headers_in(ty, at, headers)?;
+                    at += self.size(ty)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Ranges of slots that make two values of this type equal: everything but the `nextIndex` of stacks.
     pub(super) fn compared(
         &mut self,

@@ -284,7 +284,9 @@ impl Compiler<'_> {
                 d
             }
         };
-        match place.guard.map(|g| base + g) {
+        // A Tofino writes a container, whatever the header's validity.
+        let guard = place.guard.filter(|_| !self.tofino.is_tofino);
+        match guard.map(|g| base + g) {
             None => self.copy(slot, s, n)?,
             Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,
             Some(g) => self.op(Op::CopyIf { g, d: slot, s, n })?,

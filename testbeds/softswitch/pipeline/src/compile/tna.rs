@@ -1,8 +1,11 @@
 //! What TNA adds to the language: fields with a validity of their own, and objects that only a Tofino has.
 
+use super::layout::width;
 use crate::op::Slot;
 use hashbrown::{HashMap, HashSet};
-use p4lang::ir::{Arch, ExternId, FieldType, Program, StructType};
+use p4lang::ir::{
+    Access, Arch, Expr, ExprKind, ExternId, FieldType, Program, StructType, Type, Var,
+};
 
 /// Fields of the intrinsic metadata that are invalid until they are assigned; invalid is not 0.
 const OWN_VALIDITY: &[(&str, &[&str])] = &[
@@ -27,6 +30,36 @@ pub fn own_validity(program: &Program, owner: &StructType, field: &FieldType) ->
     let mut owners = OWN_VALIDITY.iter();
     is_tofino(program)
         && owners.any(|(name, fields)| *name == owner.name && fields.contains(&&*field.name))
+}
+
+/// Bits of its byte that follow a header's field, if that has one byte: a parser counter is loaded with the byte.
+pub fn bits_behind(program: &Program, vars: &[Var], field: &Expr) -> u32 {
+    let ExprKind::Read(lvalue) = &field.kind else {
+        return 0;
+    };
+    let (mut ty, mut end) = (vars[lvalue.var.index()].ty.clone(), 0);
+    for access in &lvalue.path {
+        ty = match (access, &ty) {
+            (Access::Field(i), Type::Struct(id)) => {
+                let fields = &program.types[id.index()].fields;
+                let up_to = fields.iter().take(*i as usize + 1);
+                end = up_to.map(|f| width(&f.ty)).sum();
+                fields[*i as usize].ty.clone()
+            }
+            (Access::Slice(_, lo), _) => {
+                end -= lo;
+                ty
+            }
+            (_, Type::Stack(id, _)) => Type::Struct(*id),
+            _ => return 0,
+        };
+    }
+    let behind = (8 - end % 8) % 8;
+    if width(&field.ty) + behind <= 8 {
+        behind
+    } else {
+        0
+    }
 }
 
 /// An extern object of TNA that no other architecture has.

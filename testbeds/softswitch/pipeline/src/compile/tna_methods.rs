@@ -403,7 +403,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// ((field >> rotate) & mask) + add, rotated; the parser fails with `CounterRange` if the field is beyond `max`.
+    /// ((field's byte >> rotate) & mask) + add, rotated; the parser fails with `CounterRange` if the field is beyond `max`.
     fn load_counter(
         &mut self,
         slot: Slot,
@@ -422,7 +422,14 @@ impl Compiler<'_> {
             mask
         };
         // The field lies in 8 bits, which are rotated.
-        let value = self.index(field)?;
+        let mut value = self.index(field)?;
+        let behind = tna::bits_behind(self.program, self.scope.vars, field);
+        if behind > 0 {
+            let (d, b) = (self.alloc(1)?, self.constant(behind.into())?);
+            let a = value;
+            self.op(Op::Shl(T3 { w: 8, d, a, b }))?;
+            value = d;
+        }
         let (low, high, by, back) = (
             self.alloc(1)?,
             self.alloc(1)?,

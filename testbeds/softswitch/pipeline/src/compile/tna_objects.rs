@@ -257,7 +257,15 @@ impl Compiler<'_> {
             _ => None,
         });
         match algorithm {
-            Some(algorithm) => Ok(algorithm),
+            // Only where it is wanted: the tables of the usual widths are faster.
+            Some(algorithm) => Ok(
+                match (algorithm.table_width(), instance.type_args.first()) {
+                    (Some(width), Some(Type::Bit(wanted))) if *wanted > width => {
+                        algorithm.extended()
+                    }
+                    _ => algorithm,
+                },
+            ),
             None => self.unsupported("this hash algorithm"),
         }
     }

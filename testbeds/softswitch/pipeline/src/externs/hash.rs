@@ -119,7 +119,7 @@ impl Algorithm {
             xor: 0,
             reflected: false,
             top: false,
-            extended: false,
+            extended: true,
         };
         Some(match name {
             "IDENTITY" => Algorithm::Identity,
@@ -136,6 +136,37 @@ impl Algorithm {
             "CRC64" => Algorithm::Crc(crc(64, 0x42f0_e1eb_a9ea_3693)),
             _ => return None,
         })
+    }
+}
+
+impl Algorithm {
+    /// TNA: a result wider than the algorithm's repeats its bits, from the right.
+    pub fn extended(self) -> Algorithm {
+        let crc = |width, polynomial, ones| {
+            Algorithm::Crc(Crc {
+                width,
+                polynomial,
+                init: ones,
+                xor: ones,
+                reflected: true,
+                top: false,
+                extended: true,
+            })
+        };
+        match self {
+            Algorithm::Crc16 => crc(16, 0x8005, 0),
+            Algorithm::Crc32 => crc(32, 0x04c1_1db7, 0xffff_ffff),
+            other => other,
+        }
+    }
+
+    /// Bits of the result of CRC-16 and CRC-32.
+    pub fn table_width(self) -> Option<u32> {
+        match self {
+            Algorithm::Crc16 => Some(16),
+            Algorithm::Crc32 => Some(32),
+            _ => None,
+        }
     }
 }
 
@@ -238,6 +269,20 @@ mod tests {
         assert_eq!(crc(32, 0x04c1_1db7, ones, ones, true), 0xcbf4_3926);
         let ecma = crc(64, 0x42f0_e1eb_a9ea_3693, 0, 0, false);
         assert_eq!(ecma, 0x6c40_df5f_0b49_7347);
+    }
+
+    #[test]
+    fn a_wider_result_of_tna_repeats_the_bits() {
+        let data = b"123456789";
+        let wide = |name: &str, w| {
+            let algorithm = Algorithm::of_tofino(name).unwrap().extended();
+            compute(algorithm, data, w, 72) & bits::mask(w)
+        };
+        assert_eq!(wide("CRC16", 32), 0xbb3d_bb3d);
+        assert_eq!(wide("CRC16", 24), 0x3d_bb3d);
+        assert_eq!(wide("CRC8", 16), 0xf4f4);
+        assert_eq!(wide("CRC32", 64), 0xcbf4_3926_cbf4_3926);
+        assert_eq!(wide("CRC32", 16), 0x3926);
     }
 
     #[test]

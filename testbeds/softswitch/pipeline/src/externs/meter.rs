@@ -1,4 +1,4 @@
-//! Two-rate three-colour markers (RFC 2698). A cell that was never configured paints green.
+//! Two-rate three-colour markers (RFC 2698). A cell that was never configured leaves the colour as it is.
 
 use super::counter::CounterValue;
 
@@ -144,9 +144,9 @@ impl Cell {
     }
 
     fn colour(&mut self, before: u64, now_ns: u64, units: u64) -> u64 {
-        // As P4Runtime says of what is not configured.
+        // What is not configured limits nothing (P4Runtime): a packet keeps the colour that it came with, or is green.
         let Some(config) = self.config else {
-            return GREEN;
+            return before;
         };
         let elapsed = u128::from(now_ns.saturating_sub(self.updated_ns));
         self.updated_ns = now_ns.max(self.updated_ns);
@@ -192,6 +192,11 @@ mod tests {
     fn a_burst_turns_yellow_then_red_and_recovers() {
         let mut meter = Meter::new("m".into(), false, [GREEN, YELLOW, RED], 1);
         assert_eq!(meter.execute(0, GREEN, 0, 64), GREEN, "unconfigured");
+        let mut unlimited = Cell::new(None, 0);
+        assert_eq!(
+            [GREEN, YELLOW, RED].map(|c| unlimited.mark(c, 0, 1, 1)),
+            [GREEN, YELLOW, RED]
+        );
         let config = MeterConfig {
             cir: 1,
             cburst: 2,

@@ -2,7 +2,7 @@
 //!
 //! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
 //! then its fields; a stack its `nextIndex`, then its elements; a field with a validity of its own has it behind it. Fields
-//! of invalid headers and invalid fields are 0 in the frame.
+//! of invalid headers (but a Tofino's) and invalid fields are 0 in the frame.
 
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
@@ -38,10 +38,10 @@ impl Shadow {
         reader.value(ty)
     }
 
-    /// Writes the value there.
-    pub fn write(&mut self, frame: &mut [u64], slot: Slot, value: &Value) {
+    /// Writes the value there, with what the fields of invalid headers hold or without.
+    pub fn write(&mut self, frame: &mut [u64], slot: Slot, value: &Value, keeps_invalid: bool) {
         let (mut words, mut undefined) = (Vec::new(), Vec::new());
-        slots(value, &mut words, &mut undefined);
+        slots(value, keeps_invalid, &mut words, &mut undefined);
         for (i, (word, undefined)) in words.into_iter().zip(undefined).enumerate() {
             let at = slot as usize + i;
             frame[at] = word;
@@ -56,7 +56,7 @@ impl Shadow {
 /// A value as slots, for registers, keys and action parameters.
 pub fn to_words(value: &Value) -> Vec<u64> {
     let mut words = Vec::new();
-    slots(value, &mut words, &mut Vec::new());
+    slots(value, false, &mut words, &mut Vec::new());
     words
 }
 
@@ -150,7 +150,9 @@ impl Reader<'_> {
                     StructKind::Struct => Value::Struct(fields),
                     StructKind::Union => Value::Union(fields),
                     // The frame does not keep what an invalid header's fields are.
-                    StructKind::Header if !valid => Value::undefined(program, ty, self.fill),
+                    StructKind::Header if !valid && !self.fill.keeps_invalid => {
+                        Value::undefined(program, ty, self.fill)
+                    }
                     StructKind::Header => Value::Header { valid, fields },
                 }
             }
@@ -169,7 +171,7 @@ impl Reader<'_> {
 }
 
 /// Appends the slots of a value and their undefined bits.
-fn slots(value: &Value, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
+fn slots(value: &Value, keeps_invalid: bool, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
     let mut push = |bits: &Bits, n: u32| {
         for (to, from) in [
             (&mut *words, &bits.value),
@@ -198,22 +200,22 @@ fn slots(value: &Value, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
             push(&Bits::bool(*valid), 1);
             let start = words.len();
             for field in fields {
-                slots(field, words, undefined);
+                slots(field, keeps_invalid, words, undefined);
             }
-            if !*valid {
+            if !*valid && !keeps_invalid {
                 words[start..].fill(0);
                 undefined[start..].fill(0);
             }
         }
         Value::Struct(fields) | Value::Union(fields) => {
             for field in fields {
-                slots(field, words, undefined);
+                slots(field, keeps_invalid, words, undefined);
             }
         }
         Value::Stack { next, elements } => {
             push(&Bits::new(64, *next), 1);
             for element in elements {
-                slots(element, words, undefined);
+                slots(element, keeps_invalid, words, undefined);
             }
         }
         Value::Nothing => {}

@@ -21,7 +21,17 @@ impl<'p> Interpreter<'_, 'p> {
         {
             return self.register_action(id, method, args, result);
         }
-        let (values, out) = self.extern_args(args)?;
+        let (mut values, out) = self.extern_args(args)?;
+        if let (Object::Tofino(tna::Object::ParserCounter(_)), "set", [Arg::In(field), _, ..]) =
+            (self.code.bindings.objects[id.index()], method, args)
+        {
+            let behind = tna::bits_behind(self.program, self.env().declared, field);
+            let bits = values[0].bits();
+            values[0] = Value::Bits(Bits {
+                undefined: bits.undefined << behind,
+                ..Bits::new(bits.width + behind, bits.value << behind)
+            });
+        }
         let result = match result {
             Some(lvalue) => Some(self.resolve(lvalue)?),
             None => None,

@@ -134,9 +134,11 @@ struct Interpreter<'a, 'p> {
 impl Reference {
     /// For a program; `poison`: marks undefined values, filled by this seed.
     pub(crate) fn new(program: Arc<Program>, poison: Option<u64>) -> Reference {
+        let mut fill = poison.map_or_else(Fill::default, Fill::poison);
+        fill.keeps_invalid = crate::compile::tna::is_tofino(&program);
         Reference {
             program,
-            watch: Watch::new(poison.map_or_else(Fill::default, Fill::poison)),
+            watch: Watch::new(fill),
             shadow: frame::Shadow::default(),
             colours: BTreeMap::new(),
         }
@@ -172,6 +174,7 @@ impl Reference {
                 *value = Value::undefined(&program, &var.ty, &mut self.watch.fill);
             }
         }
+        let keeps_invalid = self.watch.fill.keeps_invalid;
         let mut interpreter = Interpreter {
             program: &program,
             code,
@@ -212,7 +215,7 @@ impl Reference {
             let written = matches!(param.direction, Direction::Out | Direction::InOut);
             if let (Some(slot), true, Some(env)) = (slot, written, envs.first()) {
                 let value = &env.vars[param.var.index()];
-                self.shadow.write(frame, *slot, value);
+                self.shadow.write(frame, *slot, value, keeps_invalid);
             }
         }
         if let Some(left) = bound.left {

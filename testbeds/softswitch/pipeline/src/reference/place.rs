@@ -128,7 +128,7 @@ fn store(
     };
     match (to, step) {
         // A write to a field of an invalid header changes no state that is defined (8.17).
-        (Value::Header { valid: false, .. }, _) => {}
+        (Value::Header { valid: false, .. }, _) if !fill.keeps_invalid => {}
         (Value::Struct(fields) | Value::Header { fields, .. }, Step::Field(i)) => {
             store(&mut fields[*i as usize], rest, fill, change);
         }

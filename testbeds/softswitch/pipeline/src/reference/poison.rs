@@ -8,6 +8,8 @@ use num_bigint::BigUint;
 pub struct Fill {
     /// State of the pattern's generator (SplitMix64); `None`: zeroes that count as defined.
     pattern: Option<u64>,
+    /// The fields of an invalid header can be written, and hold what was: so it is on a Tofino.
+    pub keeps_invalid: bool,
 }
 
 impl Fill {
@@ -15,6 +17,7 @@ impl Fill {
     pub fn poison(seed: u64) -> Fill {
         Fill {
             pattern: Some(seed),
+            keeps_invalid: false,
         }
     }
 

@@ -435,7 +435,7 @@ impl EgressHeader {
                 "egress_rid_first" => copy.rid_first.into(),
                 "egress_qid" => copy.qid,
                 "egress_cos" => copy.cos,
-                "pkt_length" => length as u64,
+                "pkt_length" => (length + super::FCS_BYTES) as u64,
                 _ => continue,
             };
             bits::write(to, *at, *width, value & bits::mask(*width));
