@@ -295,11 +295,12 @@ impl<'p> Walk<'p> {
             }
             StmtKind::CallMethod {
                 object,
+                method,
                 args,
                 result,
                 ..
             } => {
-                self.method(cx, *object, args, result.as_ref());
+                self.method(cx, (*object, method), args, result.as_ref());
             }
             StmtKind::CallExtern { args, result, .. } => {
                 let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);

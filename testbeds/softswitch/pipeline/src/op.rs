@@ -6,6 +6,7 @@
 
 mod code;
 
+use crate::externs::log::Turn;
 pub use code::{
     Apply, Coalesced, Code, Element, Field, HashPlan, Layout, Mark, ProfilePlan, Reached,
     RegisterPlan, WideOp, WidePlan,
@@ -341,11 +342,11 @@ pub enum Op {
     RegisterOnce {
         unit: u32,
     },
-    /// The index that follows the last one: a register action's log, `size` cells long.
-    NextLog {
+    /// The next cell of a register that is a log, a queue or a stack; in the slot after it, whether there is one.
+    TurnLog {
         log: u32,
+        turn: Turn,
         d: Slot,
-        size: Slot,
     },
     /// Cell of a direct register at the entry found last, `words` long from word `offset`.
     DirectRead {

@@ -38,7 +38,7 @@ impl Walk<'_> {
     pub(super) fn method(
         &mut self,
         cx: Cx,
-        object: ExternId,
+        (object, method): (ExternId, &str),
         args: &[Arg],
         result: Option<&LValue>,
     ) {
@@ -81,7 +81,14 @@ impl Walk<'_> {
                 self.index(cx, args);
                 self.op(Node::Statistics(object), inputs, least);
             }
-            _ if kind.starts_with("RegisterAction")
+            // Of the execution before it.
+            _ if method == "address" => {
+                let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);
+                self.results(cx, args, result, inputs);
+            }
+            _ if ["RegisterAction", "LearnAction", "MinMaxAction"]
+                .iter()
+                .any(|of| kind.starts_with(of))
                 || matches!(kind, "Register" | "Meter" | "Lpf" | "Wred")
                 || kind.starts_with("Direct") =>
             {

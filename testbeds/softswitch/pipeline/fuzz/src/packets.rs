@@ -95,6 +95,7 @@ fn images(arch: Arch) -> &'static [Images] {
         Arch::Tna => TNA.get_or_init(|| {
             all(&[
                 include_str!("../programs/tna.p4"),
+                include_str!("../programs/t2na.p4"),
                 include_str!("../../../../../p4src/lang/tests/corpus/pass/tna.p4"),
                 include_str!("../../../../../p4src/lang/tests/corpus/pass/t2na.p4"),
             ])

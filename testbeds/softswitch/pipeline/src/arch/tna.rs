@@ -106,7 +106,7 @@ impl Tna {
             _ => {}
         }
         compiler.state.executed = vec![0; compiler.tofino.executed_twice.len()];
-        let counters = compiler.tofino.parser_counters.iter().copied();
+        let counters = compiler.tofino.cleared.iter().copied();
         let cleared = counters.chain(kept..kept + layout::KEPT).collect();
         let bit = |name: &String| match name.as_str() {
             "NoError" => 0,

@@ -22,9 +22,10 @@ mod tables;
 mod tidy;
 pub mod tna;
 mod tna_functions;
+pub mod tna_logs;
 mod tna_methods;
 pub mod tna_objects;
-mod tna_salu;
+pub mod tna_salu;
 pub mod v1model_functions;
 mod values;
 

@@ -1,6 +1,7 @@
 //! What TNA adds to the language: fields with a validity of their own, and objects that only a Tofino has.
 
 use super::layout::width;
+use crate::externs::log::Purpose;
 use crate::op::Slot;
 use hashbrown::{HashMap, HashSet};
 use p4lang::ir::{
@@ -123,14 +124,18 @@ pub struct Surroundings {
     pub gates: Gates,
     /// Registers that a path may execute twice, and their units in [`crate::externs::State::executed`].
     pub executed_twice: HashMap<ExternId, u32>,
-    /// Slots of parser counters, to be cleared for each packet.
-    pub parser_counters: HashSet<Slot>,
-    /// Index of the cell that the register action being compiled works on.
-    pub(super) cell_index: Option<Slot>,
+    /// Slots to be cleared for each packet.
+    pub cleared: HashSet<Slot>,
+    /// Index of the cell that the register action being compiled works on, and the logarithm of the cell's bits.
+    pub(super) cell: Option<(Slot, u32)>,
+    /// Where a chained action leaves the index that it executes.
+    pub(super) executed_at: HashMap<ExternId, Slot>,
     /// Words of a direct register: table, first word, words.
     pub(super) direct_registers: HashMap<ExternId, (u32, u32, u32)>,
-    /// Logs of `execute_log`, `enqueue`, `push`.
+    /// Counters of registers that are logs, queues or stacks.
     pub(super) logs: HashMap<ExternId, u32>,
+    /// What the counters of a register are for.
+    pub(super) purposes: HashMap<ExternId, Purpose>,
     pub(super) residuals: Vec<Residual>,
     /// Slots that are cleared before each parser, not yet given away.
     pub kept: Vec<Slot>,

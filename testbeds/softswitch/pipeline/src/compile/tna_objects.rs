@@ -2,6 +2,7 @@
 
 use super::objects::{Object, initial_words};
 use super::tna;
+use super::tna_logs::is_chained;
 use super::{Compiler, Result, const_u64};
 use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
@@ -86,7 +87,7 @@ impl Compiler<'_> {
             "Checksum" => Object::Tofino(tna::Object::Checksum(self.checksum_unit())),
             "ParserCounter" => {
                 let slot = self.alloc(1)?;
-                self.tofino.parser_counters.insert(slot);
+                self.tofino.cleared.insert(slot);
                 Object::Tofino(tna::Object::ParserCounter(slot))
             }
             "Random" => {
@@ -127,6 +128,11 @@ impl Compiler<'_> {
                     .iter()
                     .any(|kind| other.contains(kind)) =>
             {
+                if is_chained(self.program, id) {
+                    let slot = self.alloc(1)?;
+                    self.tofino.cleared.insert(slot);
+                    self.tofino.executed_at.insert(id, slot);
+                }
                 Object::Tofino(tna::Object::RegisterAction)
             }
             other if other.starts_with("LearnAction") => {

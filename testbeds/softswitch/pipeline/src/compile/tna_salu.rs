@@ -5,9 +5,11 @@ use super::objects::Object;
 use super::tna;
 use super::v1model_functions::written;
 use super::{Compiler, Result, Unit};
+use crate::externs::log::Turn;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
-    ActionId, Arg, Block, Const, Expr, ExternId, LValue, Stmt, StmtKind, Type, VarId,
+    ActionId, Arg, Block, Const, Expr, ExternId, ExternInstance, LValue, Stmt, StmtKind, Type,
+    VarId,
 };
 
 /// Where an action's cell is.
@@ -32,12 +34,7 @@ impl<'p> Compiler<'p> {
     ) -> Result<()> {
         match method {
             "predicate" => self.predicate(args, result),
-            "address" => {
-                let Some(index) = self.tofino.cell_index else {
-                    return self.unsupported("an address outside a register action");
-                };
-                self.write_result(result, |c, d| c.op(Op::Mov { d, s: index }))
-            }
+            "address" => self.address(object, args, result),
             "min8" | "max8" => self.extreme(method == "min8", 8, args, result),
             "min16" | "max16" => self.extreme(method == "min16", 16, args, result),
             "execute" => {
@@ -52,38 +49,23 @@ impl<'p> Compiler<'p> {
                     }
                     outs => (self.constant(0)?, outs),
                 };
-                self.execute(object, index, outs, result)
+                self.keep_index(object, index)?;
+                self.execute(object, "apply", index, (outs, result))
             }
-            "execute_log" => {
-                let size = self
-                    .register_of(object)
-                    .map(|r| self.registers[r as usize].size);
-                let Some(size) = size else {
-                    return self.unsupported("a log in a direct register");
-                };
-                let next = self.state.logs.len() as u32;
-                let log = *self.tofino.logs.entry(object).or_insert(next);
-                if log == next {
-                    self.state.logs.push(0);
-                }
-                let (d, size) = (self.alloc(1)?, self.constant(size)?);
-                self.op(Op::NextLog { log, d, size })?;
-                self.execute(object, d, args, result)
-            }
-            _ => self.unsupported(format!("method {method} of a register action")),
+            "sweep" => self.sweep(object),
+            _ => match Turn::of(method) {
+                Some(turn) => self.turn(object, turn, args, result),
+                None => self.unsupported(format!("method {method} of a register action")),
+            },
         }
     }
 
     /// The extern that a register action executes.
-    fn target(&self, object: ExternId) -> Option<ExternId> {
-        let instance = &self.program.externs[object.index()];
-        match instance.args.first() {
-            Some((_, Const::Extern(id))) => Some(*id),
-            _ => None,
-        }
+    pub(super) fn target(&self, object: ExternId) -> Option<ExternId> {
+        executes(&self.program.externs[object.index()])
     }
 
-    fn register_of(&self, object: ExternId) -> Option<u32> {
+    pub(super) fn register_of(&self, object: ExternId) -> Option<u32> {
         match self.objects.get(self.target(object)?.index())? {
             Object::Register(r) => Some(*r),
             _ => None,
@@ -99,12 +81,27 @@ impl<'p> Compiler<'p> {
         self.register_of(object).is_some()
     }
 
-    fn execute(
+    /// Executes a method's body on a cell, once per packet and register.
+    pub(super) fn execute(
         &mut self,
         object: ExternId,
+        method: &str,
         index: Slot,
-        outs: &[Arg],
-        result: Option<&LValue>,
+        to: (&[Arg], Option<&LValue>),
+    ) -> Result<()> {
+        if let Some(target) = self.target(object) {
+            self.once(target)?;
+        }
+        self.execute_again(object, method, index, to)
+    }
+
+    /// The same, not counted.
+    pub(super) fn execute_again(
+        &mut self,
+        object: ExternId,
+        method: &str,
+        index: Slot,
+        (outs, result): (&[Arg], Option<&LValue>),
     ) -> Result<()> {
         let Some(target) = self.target(object) else {
             return self.unsupported("a register action without a register");
@@ -129,8 +126,7 @@ impl<'p> Compiler<'p> {
                 None => return self.unsupported("a register action of this object"),
             },
         };
-        self.once(target)?;
-        let (control, id) = self.body_of(object, "apply")?;
+        let (control, id) = self.body_of(object, method)?;
         let action = &control.actions[id.index()];
         let value_ty = match action.params.first() {
             Some(param) => &control.vars[param.var.index()].ty,
@@ -166,9 +162,12 @@ impl<'p> Compiler<'p> {
             self.op(Op::Zero { d: slot, n })?;
             slots.push(slot);
         }
-        let outer = self.tofino.cell_index.replace(index);
+        let layout = self.layout(value_ty)?;
+        let bits = self.code.layouts[layout as usize].bits;
+        let shift = bits.next_power_of_two().trailing_zeros();
+        let outer = self.tofino.cell.replace((index, shift));
         self.method_body(id, &slots)?;
-        self.tofino.cell_index = outer;
+        self.tofino.cell = outer;
         if action
             .params
             .first()
@@ -354,6 +353,7 @@ impl<'p> Compiler<'p> {
                 self.op(Op::RegisterWrite { r, index, s })?;
                 self.returned(result, value, s)
             }
+            ("clear", [Arg::In(value), ..]) => self.clear(object, r, value),
             _ => self.unsupported(format!("method {method} of a register")),
         }
     }
@@ -403,6 +403,14 @@ impl<'p> Compiler<'p> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The extern that an action executes.
+pub fn executes(action: &ExternInstance) -> Option<ExternId> {
+    match action.args.first() {
+        Some((_, Const::Extern(id))) => Some(*id),
+        _ => None,
     }
 }
 

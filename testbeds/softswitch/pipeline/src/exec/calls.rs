@@ -198,10 +198,11 @@ impl Machine<'_> {
             }
             Op::AdjustBytes { s } => self.state.adjust = f!(s),
             Op::RegisterOnce { unit } => self.state.executed(unit),
-            Op::NextLog { log, d, size } => {
-                let next = &mut self.state.logs[log as usize];
-                f!(d) = *next;
-                *next = (*next + 1).checked_rem(f!(size)).unwrap_or(0);
+            Op::TurnLog { log, turn, d } => {
+                let log = &mut self.state.logs[log as usize];
+                let cell = log.turn(turn);
+                f!(d) = cell.unwrap_or(log.size());
+                f!(d + 1) = u64::from(cell.is_some());
             }
             Op::DirectRead {
                 table,

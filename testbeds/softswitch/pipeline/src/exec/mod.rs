@@ -240,7 +240,7 @@ impl Machine<'_> {
                 | Op::RandomRange { .. }
                 | Op::AdjustBytes { .. }
                 | Op::RegisterOnce { .. }
-                | Op::NextLog { .. }
+                | Op::TurnLog { .. }
                 | Op::DirectRead { .. }
                 | Op::DirectWrite { .. }
                 | Op::Capture { .. }

@@ -124,8 +124,10 @@ struct Interpreter<'a, 'p> {
     gates: Gates,
     /// TNA: checksums that wait for the parser's end.
     residuals: Vec<tna::Residual>,
-    /// TNA: of the cell that a register action works on.
-    cell_index: u64,
+    /// TNA: index and bits of the cell that a register action works on.
+    cell: Option<(u64, u64)>,
+    /// TNA: the index that each register action executed last.
+    executed_at: BTreeMap<ExternId, u64>,
     /// The units that run, innermost last.
     envs: Vec<Env<'p>>,
     span: Span,
@@ -192,7 +194,8 @@ impl Reference {
             counts: Counts::default(),
             gates: bound.gates,
             residuals: Vec::new(),
-            cell_index: 0,
+            cell: None,
+            executed_at: BTreeMap::new(),
             envs: vec![Env {
                 scope,
                 declared,

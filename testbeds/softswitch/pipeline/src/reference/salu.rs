@@ -1,11 +1,15 @@
 //! Stateful ALUs (TNA 7.13): a cell is read, the body of `apply` runs on it, the cell is written, the outputs are given.
 
 use super::frame::{of_words, to_words};
+use super::poison::Fill;
 use super::value::{Bits, Value, width};
 use super::{Interpreter, Result, Scope, Stop};
 use crate::compile::Object;
 use crate::compile::tna;
-use p4lang::ir::{Action, Arg, Const, Control, ExternId, LValue, Type};
+use crate::compile::tna_logs::other_body;
+use crate::compile::tna_salu::executes;
+use crate::externs::log::Turn;
+use p4lang::ir::{Action, Arg, Control, ExternId, LValue, Type};
 
 /// Where an action's cell is.
 #[derive(Clone, Copy)]
@@ -34,26 +38,87 @@ impl<'p> Interpreter<'_, 'p> {
                     [Arg::Ignore, outs @ ..] if self.register_of(id).is_some() => (0, outs),
                     outs => (0, outs),
                 };
-                self.execute(id, method, index, (outs, result))
+                self.executed_at.insert(id, index);
+                self.execute(id, "apply", index, (outs, result))
             }
-            "execute_log" => {
-                let Some(size) = self.register_of(id).map(|r| self.rows(r)) else {
-                    return Ok(());
-                };
-                let log = self.code.bindings.logs.get(&id).copied().unwrap_or(0);
-                let next = &mut self.state.logs[log as usize];
-                let index = *next;
-                *next = (index + 1).checked_rem(size).unwrap_or(0);
-                self.execute(id, method, index, (args, result))
-            }
-            "address" => {
-                let index = self.cell_index;
-                self.returned(result, |ty| Value::Bits(Bits::new(width(ty), index)))
-            }
+            "sweep" => self.sweep(id),
+            "address" => self.address(id, args, result),
             "predicate" => self.predicate(args, result),
             "min8" | "max8" | "min16" | "max16" => self.extreme(method, args, result),
-            _ => Ok(()),
+            _ => match Turn::of(method) {
+                Some(turn) => self.turn(id, turn, args, result),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// `execute_log`, and a queue's or stack's methods: where that is full or empty, the method for it, or nothing.
+    fn turn(
+        &mut self,
+        id: ExternId,
+        turn: Turn,
+        outs: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
+        let Some(register) = self.target(id) else {
+            return Ok(());
+        };
+        let Some(log) = self.code.bindings.logs.get(&register) else {
+            return Ok(());
+        };
+        let log = &mut self.state.logs[*log as usize];
+        let (cell, beyond) = (log.turn(turn), log.size());
+        self.executed_at.insert(id, cell.unwrap_or(beyond));
+        if let Some(cell) = cell {
+            return self.execute(id, "apply", cell, (outs, result));
+        }
+        if let Some(other) = other_body(self.program, register, turn) {
+            return self.execute(other, turn.otherwise(), beyond, (outs, result));
+        }
+        // Nothing is executed: the outputs are 0.
+        let outs = outs.iter().filter_map(|out| match out {
+            Arg::Out(to) | Arg::InOut(to) => Some(to),
+            _ => None,
+        });
+        for to in result.into_iter().chain(outs) {
+            let place = self.resolve(to)?;
+            let zero = Value::undefined(self.program, &place.ty, &mut Fill::default());
+            self.write(&place, zero);
+        }
+        Ok(())
+    }
+
+    /// The action on all cells, one after the other.
+    fn sweep(&mut self, id: ExternId) -> Result<()> {
+        let (Some(register), Some(r)) = (self.target(id), self.register_of(id)) else {
+            return Ok(());
+        };
+        self.executed(register);
+        for cell in 0..self.rows(r) {
+            self.execute_again(id, "apply", cell, (&[], None))?;
+        }
+        Ok(())
+    }
+
+    /// In a method: where its cell is, in bits, or one half of it. Elsewhere: the index of the cell executed last, as the
+    /// next register of a chain counts it.
+    fn address(&mut self, id: ExternId, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
+        let at = match self.cell {
+            Some((index, bits)) => {
+                let bits = bits.next_power_of_two();
+                let half = match args {
+                    [Arg::In(half), ..] => self.expr(half)?.bits().u64(),
+                    _ => 0,
+                };
+                index.wrapping_mul(bits) | (half * bits / 2)
+            }
+            None => {
+                let size = self.register_of(id).map_or(0, |r| self.rows(r));
+                let index = self.executed_at.get(&id).copied().unwrap_or(0);
+                index.wrapping_sub(size)
+            }
+        };
+        self.returned(result, |ty| Value::Bits(Bits::new(width(ty), at)))
     }
 
     /// `Register.read` and `write`, `DirectRegister.read` and `write`; a write gives what was written.
@@ -79,6 +144,14 @@ impl<'p> Interpreter<'_, 'p> {
             let cell_type = self.program.externs[id.index()].type_args.first()?;
             return Some(self.load(cell, cell_type));
         }
+        if method == "clear" {
+            // Its value is the first argument.
+            let (value, r) = (values.first()?, self.register_itself(id)?);
+            for row in 0..self.rows(r) {
+                self.keep(Cell::Indexed(r, row), value);
+            }
+            return None;
+        }
         let written = written?;
         self.keep(cell, written);
         (!matches!(ty, Type::Void)).then(|| written.clone())
@@ -94,14 +167,15 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// The extern that an action executes.
     fn target(&self, id: ExternId) -> Option<ExternId> {
-        match self.program.externs[id.index()].args.first() {
-            Some((_, Const::Extern(id))) => Some(*id),
-            _ => None,
-        }
+        executes(&self.program.externs[id.index()])
     }
 
     fn register_of(&self, id: ExternId) -> Option<u32> {
-        match self.code.bindings.objects[self.target(id)?.index()] {
+        self.register_itself(self.target(id)?)
+    }
+
+    fn register_itself(&self, register: ExternId) -> Option<u32> {
+        match self.code.bindings.objects[register.index()] {
             Object::Register(r) => Some(r),
             _ => None,
         }
@@ -113,7 +187,22 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.banks[plan.bank as usize].rows()
     }
 
+    /// Executes a method's body on a cell, once per packet and register.
     fn execute(
+        &mut self,
+        id: ExternId,
+        method: &str,
+        index: u64,
+        to: (&'p [Arg], Option<&'p LValue>),
+    ) -> Result<()> {
+        if let Some(target) = self.target(id) {
+            self.executed(target);
+        }
+        self.execute_again(id, method, index, to)
+    }
+
+    /// The same, not counted.
+    fn execute_again(
         &mut self,
         id: ExternId,
         method: &str,
@@ -136,12 +225,12 @@ impl<'p> Interpreter<'_, 'p> {
                 None => return Ok(()),
             },
         };
-        let Some((control, action)) = self.body_of(id, "apply") else {
+        let Some((control, action)) = self.body_of(id, method) else {
             return Ok(());
         };
-        self.executed(target);
         let ty_of = |i: usize| &control.vars[action.params[i].var.index()].ty;
         let value = self.load(cell, ty_of(0));
+        let bits = u64::from(value.flat().width);
         // L-values are resolved before the body runs (P4_16 6.8).
         let mut places = vec![match result {
             Some(lvalue) => Some(self.resolve(lvalue)?),
@@ -159,9 +248,9 @@ impl<'p> Interpreter<'_, 'p> {
             let nothing = self.undefined(ty);
             self.env().vars[param.var.index()] = nothing;
         }
-        let outer = std::mem::replace(&mut self.cell_index, index);
+        let outer = self.cell.replace((index, bits));
         let ended = self.block(&action.body);
-        self.cell_index = outer;
+        self.cell = outer;
         match ended {
             Err(Stop::Return) => {}
             other => other?,

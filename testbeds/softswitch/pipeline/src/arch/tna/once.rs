@@ -98,7 +98,7 @@ impl<'p> Walk<'p> {
                 self.block(control, &control.actions[id.index()].body, depth)
             }
             StmtKind::ApplyControl(id, _) => self.control(*id, depth + 1),
-            StmtKind::CallMethod { object, .. } => {
+            StmtKind::CallMethod { object, method, .. } if method != "address" => {
                 let mut met = Met::default();
                 met.once.extend(self.register(*object));
                 met

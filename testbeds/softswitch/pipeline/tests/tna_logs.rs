@@ -1,0 +1,262 @@
+//! Registers of Tofino 2 as logs, queues and stacks; clearing, sweeping, addresses.
+#![allow(missing_docs)]
+
+mod support;
+
+use pipeline::Switch;
+use std::collections::VecDeque;
+use support::one;
+use support::program::Dice;
+use support::tna::Tna;
+
+/// An operation and its data in, the same byte and 16 bytes out.
+const IN_OUT: Tna<'static> = Tna {
+    include: "t2na.p4",
+    decls: "header in_h { bit<8> op; bit<32> v; } header out_h { bit<32> x; bit<32> y; }
+            struct pair_t { bit<32> a; bit<32> b; } struct wide_t { bit<64> a; bit<64> b; }",
+    headers: "in_h i; out_h o;",
+    meta: "bit<32> at;",
+    parser_locals: "",
+    parser: "state go { pkt.extract(hdr.i); hdr.o.setValid(); meta.at = 0; transition accept; }",
+    port_metadata: "pkt.advance(PORT_METADATA_SIZE);",
+    locals: "",
+    ingress: "",
+    deparser_locals: "",
+    deparser: "pkt.emit(hdr.o);",
+    egress_parser: "state go { transition accept; }",
+    egress_locals: "",
+    egress: "",
+    egress_deparser_locals: "",
+    egress_deparser: "pkt.emit(hdr);",
+};
+
+fn running(locals: &str, ingress: &str) -> Switch {
+    let ingress = format!("{ingress} tm.ucast_egress_port = 1;");
+    Tna {
+        locals,
+        ingress: &ingress,
+        ..IN_OUT
+    }
+    .load()
+}
+
+fn refused(locals: &str, ingress: &str) -> String {
+    let program = Tna {
+        locals,
+        ingress,
+        ..IN_OUT
+    };
+    program.refused().to_string()
+}
+
+/// x and y of what leaves.
+fn out(switch: &mut Switch, op: u8, v: u32) -> (u32, u32) {
+    let mut packet = vec![op];
+    packet.extend(v.to_be_bytes());
+    let b = one(switch, &packet);
+    let word = |at: usize| u32::from_be_bytes(b[at..at + 4].try_into().expect("four bytes"));
+    (word(0), word(4))
+}
+
+/// Two actions on five cells; what is put in answers with its double.
+const LINE: &str = "
+    Register<bit<32>, _>(5) r;
+    RegisterAction<bit<32>, _, bit<32>>(r) put = {
+        void apply(inout bit<32> cell, out bit<32> rv) { cell = hdr.i.v; rv = hdr.i.v + hdr.i.v; }
+    };
+    RegisterAction<bit<32>, _, bit<32>>(r) take = {
+        void apply(inout bit<32> cell, out bit<32> rv, out bit<32> rv2) { rv = cell; rv2 = 1; }
+    };";
+
+/// The same with what is executed at the ends, which other actions of the register may bring.
+const LINE_WITH_ENDS: &str = "
+    Register<bit<32>, _>(5) r;
+    RegisterAction<bit<32>, _, bit<32>>(r) put = {
+        void apply(inout bit<32> cell, out bit<32> rv) { cell = hdr.i.v; rv = hdr.i.v + hdr.i.v; }
+        void underflow(inout bit<32> cell, out bit<32> rv, out bit<32> rv2) { rv = 0xeeee; rv2 = cell; }
+    };
+    RegisterAction<bit<32>, _, bit<32>>(r) take = {
+        void apply(inout bit<32> cell, out bit<32> rv, out bit<32> rv2) { rv = cell; rv2 = 1; }
+        void overflow(inout bit<32> cell, out bit<32> rv) { cell = 99; rv = 0xffff; }
+    };";
+
+/// Random operations beside a deque.
+fn beside_a_deque(locals: &str, stack: bool, (full, empty): (u32, (u32, u32))) {
+    let (put, take) = if stack {
+        ("push", "pop")
+    } else {
+        ("enqueue", "dequeue")
+    };
+    let ingress = format!(
+        "hdr.o.x = 7; hdr.o.y = 7;
+         if (hdr.i.op == 0) {{ hdr.o.x = put.{put}(); }} else {{ hdr.o.x = take.{take}(hdr.o.y); }}"
+    );
+    let mut switch = running(locals, &ingress);
+    let mut held = VecDeque::new();
+    let mut dice = Dice::new(5);
+    for n in 0..300u32 {
+        // Now mostly in, now mostly out.
+        let takes = dice.below(4) < if n / 30 % 2 == 0 { 1 } else { 3 };
+        let expected = if takes {
+            let taken = if stack {
+                held.pop_back()
+            } else {
+                held.pop_front()
+            };
+            taken.map_or(empty, |v| (v, 1))
+        } else if held.len() == 5 {
+            (full, 7)
+        } else {
+            held.push_back(n);
+            (2 * n, 7)
+        };
+        assert_eq!(out(&mut switch, takes.into(), n), expected, "packet {n}");
+    }
+    assert_eq!(switch.stats().register_conflicts, 0);
+}
+
+#[test]
+fn a_queue_gives_what_came_first() {
+    beside_a_deque(LINE, false, (0, (0, 0)));
+    beside_a_deque(LINE_WITH_ENDS, false, (0xffff, (0xeeee, 0)));
+}
+
+#[test]
+fn a_stack_gives_what_came_last() {
+    beside_a_deque(LINE, true, (0, (0, 0)));
+    beside_a_deque(LINE_WITH_ENDS, true, (0xffff, (0xeeee, 0)));
+}
+
+#[test]
+fn a_log_is_the_registers() {
+    let mut switch = running(
+        LINE,
+        "if (hdr.i.op == 0) { hdr.o.x = put.execute_log(); } else { hdr.o.x = take.execute_log(hdr.o.y); }",
+    );
+    for v in 1..=4 {
+        assert_eq!(out(&mut switch, 0, v), (2 * v, 0));
+    }
+    assert_eq!(out(&mut switch, 1, 0), (0, 1), "the fifth cell");
+    assert_eq!(out(&mut switch, 1, 0), (1, 1), "round");
+    assert_eq!(out(&mut switch, 0, 50), (100, 0), "over the second");
+    let cells = [1u128, 50, 3, 4, 0];
+    for (i, cell) in (0..).zip(cells) {
+        assert_eq!(switch.register_read("I.r", i), Ok(vec![cell.into()]));
+    }
+}
+
+#[test]
+fn counters_are_each_pipes_own() {
+    let mut switch = running(
+        LINE,
+        "if (hdr.i.op == 0) { hdr.o.x = put.enqueue(); } else { hdr.o.x = take.dequeue(hdr.o.y); }",
+    );
+    let mut at = |port: u32, op: u8, v: u8| {
+        switch.handle_packet(0, port, &[op, 0, 0, 0, v]);
+        let sent = support::sent(&mut switch);
+        u32::from_be_bytes(sent[0].1[..4].try_into().expect("four bytes"))
+    };
+    assert_eq!(at(0, 0, 10), 20);
+    assert_eq!(at(128, 1, 0), 0, "nothing in pipe 1");
+    assert_eq!(at(130, 0, 11), 22);
+    assert_eq!(at(1, 1, 0), 10);
+    assert_eq!(at(129, 1, 0), 11);
+}
+
+#[test]
+fn registers_in_a_chain_are_one_queue() {
+    let link = |i: u32| {
+        format!(
+            "Register<bit<32>, bit<32>>(4) r{i};
+             @chain_address RegisterAction<bit<32>, bit<32>, bit<32>>(r{i}) put{i} = {{
+                 void apply(inout bit<32> cell) {{ cell = hdr.i.v; }}
+             }};
+             @chain_address RegisterAction<bit<32>, bit<32>, bit<32>>(r{i}) take{i} = {{
+                 void apply(inout bit<32> cell, out bit<32> rv) {{ rv = cell; }}
+             }};"
+        )
+    };
+    let locals = format!("@chain_total_size(12) {} {} {}", link(0), link(1), link(2));
+    let mut switch = running(
+        &locals,
+        "if (hdr.i.op == 0) {
+             put0.enqueue(); meta.at = put0.address();
+             put1.execute(meta.at); meta.at = put1.address();
+             put2.execute(meta.at);
+         } else {
+             hdr.o.x = take0.dequeue(); meta.at = take0.address();
+             hdr.o.x = hdr.o.x | take1.execute(meta.at); meta.at = take1.address();
+             hdr.o.x = hdr.o.x | take2.execute(meta.at);
+         }",
+    );
+    for v in 1..=13 {
+        out(&mut switch, 0, v);
+    }
+    for (register, first) in [("I.r0", 1u128), ("I.r1", 5), ("I.r2", 9)] {
+        for i in 0..4 {
+            let cell = switch.register_read(register, i.into());
+            assert_eq!(cell, Ok(vec![(first + u128::from(i)).into()]), "{register}");
+        }
+    }
+    let taken: Vec<u32> = (0..13).map(|_| out(&mut switch, 1, 0).0).collect();
+    assert_eq!(taken, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0]);
+}
+
+#[test]
+fn clearing_and_sweeping_reach_every_cell() {
+    let locals = "
+        Register<pair_t, bit<32>>(6, {1, 2}) r;
+        RegisterAction<pair_t, bit<32>, bit<32>>(r) add = {
+            void apply(inout pair_t p, out bit<32> rv, out bit<32> rv2) { p.a = p.a + hdr.i.v; rv = p.a; rv2 = p.b; }
+        };
+        RegisterAction<pair_t, bit<32>, bit<32>>(r) age = {
+            void apply(inout pair_t p) { if (p.a > 20) { p.a = p.a - 20; } else { p = {7, 8}; } }
+        };";
+    let ingress = "
+        if (hdr.i.op < 6) { hdr.o.x = add.execute((bit<32>) hdr.i.op, hdr.o.y); }
+        else if (hdr.i.op == 6) { age.sweep(); }
+        else { r.clear({hdr.i.v, 5}); }";
+    let mut switch = running(locals, ingress);
+    let all = |switch: &Switch| -> Vec<u128> {
+        let cell = |i| switch.register_read("I.r", i).expect("a cell");
+        let words = (0..6).flat_map(cell);
+        words.map(|w| u128::try_from(&w).expect("small")).collect()
+    };
+    assert_eq!(out(&mut switch, 0, 19), (20, 2));
+    assert_eq!(out(&mut switch, 5, 20), (21, 2));
+    assert_eq!(out(&mut switch, 6, 0), (0, 0));
+    assert_eq!(all(&switch), [7, 8, 7, 8, 7, 8, 7, 8, 7, 8, 1, 2]);
+    assert_eq!(out(&mut switch, 7, 1000), (0, 0));
+    assert_eq!(all(&switch), [1000, 5].repeat(6));
+    assert_eq!(out(&mut switch, 3, 1), (1001, 5));
+    assert_eq!(switch.stats().register_conflicts, 0);
+}
+
+#[test]
+fn an_address_counts_bits_and_names_a_half() {
+    let locals = "
+        Register<wide_t, bit<32>>(64) w;
+        RegisterAction<wide_t, bit<32>, bit<32>>(w) of_wide = {
+            void apply(inout wide_t p, out bit<32> rv, out bit<32> rv2) { rv = this.address(0); rv2 = this.address(1); }
+        };
+        Register<bit<16>, bit<32>>(64) s;
+        RegisterAction<bit<16>, bit<32>, bit<32>>(s) of_short = {
+            void apply(inout bit<16> cell, out bit<32> rv) { rv = this.address(); }
+        };";
+    let ingress = "
+        if (hdr.i.op == 0) { hdr.o.x = of_wide.execute(hdr.i.v, hdr.o.y); }
+        else { hdr.o.x = of_short.execute(hdr.i.v); }";
+    let mut switch = running(locals, ingress);
+    assert_eq!(out(&mut switch, 0, 5), (5 * 128, 5 * 128 + 64));
+    assert_eq!(out(&mut switch, 1, 5), (5 * 16, 0));
+}
+
+#[test]
+fn what_a_registers_counters_cannot_do_is_refused() {
+    let both = refused(LINE, "hdr.o.x = put.enqueue(); hdr.o.x = take.pop();");
+    assert!(both.contains("I.r as a queue and as a stack"), "{both}");
+    let both = refused(LINE, "r.clear(0); hdr.o.x = take.dequeue();");
+    assert!(both.contains("swept or cleared and as a queue"), "{both}");
+    let where_ = refused(LINE, "hdr.o.x = take.address();");
+    assert!(where_.contains("@chain_address"), "{where_}");
+}
