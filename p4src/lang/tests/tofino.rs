@@ -454,3 +454,24 @@ fn other_architectures_are_refused() {
         NotTofino::Architecture
     );
 }
+
+#[test]
+fn a_queue_is_executed_once_and_its_address_is_no_execution() {
+    let text = |apply: &str| {
+        let queue = "Register<bit<32>, _>(64) r;
+            @chain_address RegisterAction<bit<32>, _, bit<32>>(r) take = {
+                void apply(inout bit<32> v, out bit<32> rv) { rv = v; }
+            };";
+        program(queue, apply, "transition accept;").replace("tna.p4", "t2na.p4")
+    };
+    let faults = |apply: &str| report_of(&text(apply), Chip::Tofino2).1;
+    assert_eq!(
+        faults("meta.x = take.dequeue(); meta.y = take.address();"),
+        [""; 0]
+    );
+    let twice = faults("meta.x = take.dequeue(); meta.y = take.dequeue();");
+    assert!(
+        twice.iter().any(|f| f.contains("a second time")),
+        "{twice:?}"
+    );
+}

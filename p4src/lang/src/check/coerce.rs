@@ -92,6 +92,8 @@ impl<'a> Checker<'a, '_> {
             Ty::Integer => Some(fold::constant(Const::Integer(n.clone()), ir::Type::Bit(32))),
             // A type parameter of a declaration that is checked on its own.
             Ty::Var(_) => Some(fold::bits(n, &ir::Type::Bit(1))),
+            // A type argument left open.
+            Ty::DontCare => Some(fold::bits(n, &ir::Type::Bit(32))),
             Ty::Poison => None,
             _ => {
                 self.mismatch(span, ty, &Ty::Integer);

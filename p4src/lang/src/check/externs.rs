@@ -245,6 +245,7 @@ impl<'a> Checker<'a, '_> {
         if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
             return Val::Poison;
         }
+        infer.leave_open(types, &targs);
         let Some(targs) = self.settled(&targs, &mut infer, true, made.span) else {
             return Val::Poison;
         };

@@ -19,6 +19,17 @@ impl Infer {
     fn slot(&self, var: u32) -> Option<usize> {
         self.vars.iter().position(|(v, _)| *v == var)
     }
+
+    /// A type argument written `_` that nothing binds stays open: an extern's method takes anything there.
+    pub(crate) fn leave_open(&mut self, given: &[Ty], args: &[Ty]) {
+        for (given, arg) in given.iter().zip(args) {
+            if let (Ty::DontCare, Ty::Var(var)) = (given, arg)
+                && let Some((_, bound @ None)) = self.vars.iter_mut().find(|(v, _)| v == var)
+            {
+                *bound = Some(Ty::DontCare);
+            }
+        }
+    }
 }
 
 /// Parameter types and result of something callable.

@@ -311,7 +311,7 @@ impl Builder<'_> {
         let ids = field_ids(&given);
         key.iter()
             .zip(ids)
-            .filter(|(k, _)| k.match_kind != "selector")
+            .filter(|(k, _)| !matches!(k.match_kind.as_str(), "selector" | "dleft_hash"))
             .map(|(k, id)| MatchField {
                 id,
                 name: k.name.clone(),

@@ -354,7 +354,7 @@ impl<'p> Walk<'p> {
         let exact = table
             .key
             .iter()
-            .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
+            .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector" | "dleft_hash"));
         let mut inputs = cx.ctl;
         for key in &table.key {
             inputs = inputs.max(self.eval(cx, &key.expr, Reader::Match));

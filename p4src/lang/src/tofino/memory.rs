@@ -47,7 +47,7 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
     let exact = table
         .key
         .iter()
-        .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector"));
+        .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector" | "dleft_hash"));
     if exact {
         let beside = if data > IMMEDIATE_BITS { 0 } else { data };
         let bits = key.saturating_sub(GHOST_BITS) + VERSION_BITS + choice + beside;

@@ -1,8 +1,9 @@
-//! Registers of Tofino 2 as logs, queues and stacks; clearing, sweeping, addresses.
+//! Registers of Tofino 2 as logs, queues and stacks; clearing, sweeping, addresses; learning.
 #![allow(missing_docs)]
 
 mod support;
 
+use p4lang::runtime::Value;
 use pipeline::Switch;
 use std::collections::VecDeque;
 use support::one;
@@ -193,9 +194,10 @@ fn registers_in_a_chain_are_one_queue() {
         out(&mut switch, 0, v);
     }
     for (register, first) in [("I.r0", 1u128), ("I.r1", 5), ("I.r2", 9)] {
-        for i in 0..4 {
-            let cell = switch.register_read(register, i.into());
-            assert_eq!(cell, Ok(vec![(first + u128::from(i)).into()]), "{register}");
+        for i in 0..4u64 {
+            let cell = switch.register_read(register, i);
+            let expected = first + u128::from(i);
+            assert_eq!(cell, Ok(vec![expected.into()]), "{register}");
         }
     }
     let taken: Vec<u32> = (0..13).map(|_| out(&mut switch, 1, 0).0).collect();
@@ -217,17 +219,17 @@ fn clearing_and_sweeping_reach_every_cell() {
         else if (hdr.i.op == 6) { age.sweep(); }
         else { r.clear({hdr.i.v, 5}); }";
     let mut switch = running(locals, ingress);
-    let all = |switch: &Switch| -> Vec<u128> {
+    let all = |switch: &Switch| -> Vec<Value> {
         let cell = |i| switch.register_read("I.r", i).expect("a cell");
-        let words = (0..6).flat_map(cell);
-        words.map(|w| u128::try_from(&w).expect("small")).collect()
+        (0..6).flat_map(cell).collect()
     };
+    let values = |words: &[u128]| -> Vec<Value> { words.iter().map(|w| (*w).into()).collect() };
     assert_eq!(out(&mut switch, 0, 19), (20, 2));
     assert_eq!(out(&mut switch, 5, 20), (21, 2));
     assert_eq!(out(&mut switch, 6, 0), (0, 0));
-    assert_eq!(all(&switch), [7, 8, 7, 8, 7, 8, 7, 8, 7, 8, 1, 2]);
+    assert_eq!(all(&switch), values(&[7, 8, 7, 8, 7, 8, 7, 8, 7, 8, 1, 2]));
     assert_eq!(out(&mut switch, 7, 1000), (0, 0));
-    assert_eq!(all(&switch), [1000, 5].repeat(6));
+    assert_eq!(all(&switch), values(&[1000, 5].repeat(6)));
     assert_eq!(out(&mut switch, 3, 1), (1001, 5));
     assert_eq!(switch.stats().register_conflicts, 0);
 }
@@ -259,4 +261,112 @@ fn what_a_registers_counters_cannot_do_is_refused() {
     assert!(both.contains("swept or cleared and as a queue"), "{both}");
     let where_ = refused(LINE, "hdr.o.x = take.address();");
     assert!(where_.contains("@chain_address"), "{where_}");
+}
+
+/// Learns `hdr.i.v` at the index `hdr.i.op`: x is where, y what the comparators say. From 0x40 on it is forgotten.
+fn learning(ways: &str) -> String {
+    format!(
+        "Register<wide_t, bit<32>>(8) known;
+         LearnAction2<wide_t, bit<32>, bit<64>, bit<32>, bit<32>>(known) look = {{
+             void apply(inout wide_t cell, in bit<64> digest, in bool learn, out bit<32> rv, out bit<32> rv2) {{
+                 if (cell.a & ~64w3 == digest) {{ rv = this.address<bit<32>>(0); }}
+                 else if (cell.b & ~64w3 == digest) {{ rv = this.address<bit<32>>(1); }}
+                 else if (!learn && cell.a == 0) {{ cell.a = digest | 3; rv = this.address<bit<32>>(0); }}
+                 else if (!learn && cell.b == 0) {{ cell.b = digest | 3; rv = this.address<bit<32>>(1); }}
+                 else {{ rv = 0xffff; }}
+                 rv2 = this.predicate<bit<32>>();
+             }}
+         }};
+         LearnAction2<wide_t, bit<32>, bit<64>, bit<32>, bit<32>>(known) forget = {{
+             void apply(inout wide_t cell, in bit<64> digest, in bool learn, out bit<32> rv, out bit<32> rv2) {{
+                 if (cell.a & ~64w3 == digest) {{ cell.a = 0; rv = 7; }}
+                 else if (cell.b & ~64w3 == digest) {{ cell.b = 0; rv = 7; }}
+             }}
+         }};
+         action find() {{ hdr.o.x = look.execute((bit<32>) hdr.i.op, hdr.o.y); }}
+         action lose() {{ hdr.o.x = forget.execute((bit<32>) hdr.i.op, hdr.o.y); }}
+         {ways} table learned {{
+             key = {{ hdr.i.v : dleft_hash; hdr.i.op : ternary; }}
+             actions = {{ find; lose; }}
+             const entries = {{ (_, 0x40 &&& 0x40) : lose(); (_, _) : find(); }}
+         }}"
+    )
+}
+
+/// Beside a list of what each index has, in the order of the places.
+fn learns(annotation: &str, ways: usize) {
+    let mut switch = running(&learning(annotation), "learned.apply();");
+    let mut dice = Dice::new(9);
+    let cells = 8 / ways;
+    let mut known = vec![vec![None; 2 * ways]; cells];
+    for n in 0..400 {
+        let (index, v) = (dice.below(8), 1 + dice.below(9) as u32);
+        let here = &mut known[index % cells];
+        let found = here.iter().position(|k| *k == Some(v));
+        if dice.below(4) == 0 {
+            let (x, _) = out(&mut switch, 0x40 | index as u8, v);
+            assert_eq!(x, if found.is_some() { 7 } else { 0 }, "packet {n}");
+            if let Some(at) = found {
+                here[at] = None;
+            }
+            continue;
+        }
+        let place = found.or_else(|| here.iter().position(Option::is_none));
+        let (x, y) = out(&mut switch, index as u8, v);
+        match place {
+            Some(at) => {
+                here[at] = Some(v);
+                let (way, half) = (at / 2, at % 2);
+                let missed = if ways > 1 { 0xffff } else { 0 };
+                let address = (way << 23 | (index % cells) << 7 | half << 6) as u32 | missed;
+                assert_eq!(x, address, "packet {n}");
+            }
+            None => assert_eq!(x, 0xffff, "packet {n}"),
+        }
+        // Bits whose number says that one of the first two comparisons is true, or only one of the others.
+        assert_eq!(y & 0xeeee != 0, found.is_some(), "packet {n}: {y:#x}");
+        if found.is_none() {
+            assert_eq!(y & 0x1110 != 0, place.is_some(), "packet {n}: {y:#x}");
+        }
+    }
+    assert_eq!(switch.stats().register_conflicts, 0);
+}
+
+#[test]
+fn a_digest_is_learned_where_there_is_room() {
+    learns("", 1);
+}
+
+#[test]
+fn ways_learn_one_after_the_other() {
+    learns("@ways(2)", 2);
+    learns("@ways(4)", 4);
+}
+
+#[test]
+fn learning_needs_a_table_with_a_digest() {
+    let why = refused(
+        &learning("").replace("dleft_hash", "ternary"),
+        "learned.apply();",
+    );
+    assert!(why.contains("dleft_hash"), "{why}");
+}
+
+#[test]
+fn a_predicate_is_of_the_cell_as_it_was_read() {
+    let mut switch = running(
+        "Register<bit<32>, bit<32>>(1) r;
+         RegisterAction<bit<32>, bit<32>, bit<32>>(r) both = {
+             void apply(inout bit<32> cell, out bit<32> rv, out bit<32> rv2) {
+                 if (cell == 5 || !(cell < hdr.i.v)) { cell = 6; } else if (cell == 5) { cell = 7; } else { cell = 5; }
+                 rv = this.predicate();
+                 rv2 = this.predicate(cell == 6, cell == 5);
+             }
+         };",
+        "hdr.o.x = both.execute(0, hdr.o.y);",
+    );
+    assert_eq!(out(&mut switch, 0, 1), (1 << 2, 1), "0 < 1");
+    assert_eq!(out(&mut switch, 0, 1), (1 << 1, 1 << 2), "5");
+    assert_eq!(out(&mut switch, 0, 7), (1 << 2, 1 << 1), "6 < 7");
+    assert_eq!(out(&mut switch, 0, 5), (1 << 1, 1 << 2), "5");
 }

@@ -22,6 +22,7 @@ mod tables;
 mod tidy;
 pub mod tna;
 mod tna_functions;
+pub mod tna_learn;
 pub mod tna_logs;
 mod tna_methods;
 pub mod tna_objects;

@@ -2,6 +2,7 @@
 
 use super::expr::const_limbs;
 use super::layout::width;
+use super::tna_learn::is_learned;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
 use crate::exec::alu::{MAX_BITS, limbs};
@@ -78,7 +79,7 @@ impl Compiler<'_> {
 
     fn build_table(&mut self, control: &Control, table: &ir::Table) -> Result<Table> {
         let mut fields = Vec::new();
-        for k in table.key.iter().filter(|k| !selects(k)) {
+        for k in table.key.iter().filter(|k| is_matched(k)) {
             let Some(kind) = Kind::named(&k.match_kind) else {
                 return self.unsupported(format!("match kind {}", k.match_kind));
             };
@@ -283,11 +284,12 @@ impl Compiler<'_> {
         let top = self.top;
         self.mark(|| Mark::Table(table.name.clone()))?;
         let mut key = Vec::new();
-        for k in table.key.iter().filter(|k| !selects(k)) {
+        for k in table.key.iter().filter(|k| is_matched(k)) {
             let slot = self.expr(&k.expr)?;
             key.extend(slot..slot + self.size(&k.expr.ty)?);
         }
         let profile = self.profile_plan(table, index)?;
+        let digest = self.digest_of(table)?;
         let (mut blocks, mut actions) = (Vec::new(), Vec::new());
         for action in &table.actions {
             let mut n = 0;
@@ -331,18 +333,25 @@ impl Compiler<'_> {
             notes: idles || counts || colour.is_some(),
         });
         self.op(Op::Apply((self.code.applies.len() - 1) as u32))?;
+        let outer = std::mem::replace(&mut self.tofino.digest, digest);
         for ((action, target), block) in table.actions.iter().zip(targets).zip(blocks) {
             self.place(target);
             self.action(action.action, &action.args, Some(block))?;
             self.op(Op::Jump(end))?;
         }
+        self.tofino.digest = outer;
         self.place(end);
         self.top = top;
         Ok(())
     }
 }
 
-/// A field that a selector hashes; entries do not match it.
+/// A field that entries match: none that a selector or a digest hashes.
+fn is_matched(key: &ir::Key) -> bool {
+    !selects(key) && !is_learned(key)
+}
+
+/// A field that a selector hashes.
 fn selects(key: &ir::Key) -> bool {
     key.match_kind == "selector"
 }
@@ -352,7 +361,7 @@ fn matched_keys<'e>(
     entry: &'e ir::Entry,
 ) -> impl Iterator<Item = &'e Keyset> {
     let keys = table.key.iter().zip(&entry.keys);
-    keys.filter(|(key, _)| !selects(key)).map(|(_, set)| set)
+    keys.filter(|(key, _)| is_matched(key)).map(|(_, set)| set)
 }
 
 /// An entry's field as the source writes it.

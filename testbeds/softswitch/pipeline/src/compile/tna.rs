@@ -69,6 +69,8 @@ pub enum Object {
     /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: its register, or selector, is its first
     /// argument.
     RegisterAction,
+    /// `LearnAction…`
+    LearnAction,
     /// Of the table that names it: words of each entry's cell.
     DirectRegister,
     /// Index into the code's registers: one cell.
@@ -126,8 +128,10 @@ pub struct Surroundings {
     pub executed_twice: HashMap<ExternId, u32>,
     /// Slots to be cleared for each packet.
     pub cleared: HashSet<Slot>,
-    /// Index of the cell that the register action being compiled works on, and the logarithm of the cell's bits.
-    pub(super) cell: Option<(Slot, u32)>,
+    /// The method of a register action that is being compiled.
+    pub(super) method: Option<super::tna_learn::InMethod>,
+    /// What the actions being compiled may learn.
+    pub(super) digest: Option<super::tna_learn::Digest>,
     /// Where a chained action leaves the index that it executes.
     pub(super) executed_at: HashMap<ExternId, Slot>,
     /// Words of a direct register: table, first word, words.

@@ -175,18 +175,23 @@ impl Compiler<'_> {
             w @ 0..=64 => w as u8,
             _ => return self.unsupported("an address beyond 64 bits"),
         };
-        if let Some((index, shift)) = self.tofino.cell {
+        if let Some(method) = self.tofino.method {
             let half = match args {
                 [Arg::In(e), ..] => literal(e).unwrap_or(0),
                 _ => 0,
             };
-            let half = half.checked_shl(shift.saturating_sub(1)).unwrap_or(0);
-            let (by, half) = (self.constant(shift.into())?, self.constant(half)?);
+            let half = half
+                .checked_shl(method.shift.saturating_sub(1))
+                .unwrap_or(0);
+            let (by, half) = (
+                self.constant(method.shift.into())?,
+                self.constant(method.base | half)?,
+            );
             let at = self.alloc(1)?;
             self.op(Op::Shl(T3 {
                 w,
                 d: at,
-                a: index,
+                a: method.index,
                 b: by,
             }))?;
             return self.write_result(result, |c, d| {

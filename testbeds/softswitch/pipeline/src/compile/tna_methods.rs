@@ -84,7 +84,11 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let gates = self.tofino.gates;
         match (special, method, args) {
-            (tna::Object::RegisterAction, _, _) => {
+            (tna::Object::LearnAction, "execute", [Arg::In(index), outs @ ..]) => {
+                let index = self.index(index)?;
+                self.learn(object, index, (outs, result))
+            }
+            (tna::Object::RegisterAction | tna::Object::LearnAction, _, _) => {
                 self.register_action(object, method, args, result)
             }
             (tna::Object::DirectRegister, _, _) => {

@@ -135,11 +135,7 @@ impl Compiler<'_> {
                 }
                 Object::Tofino(tna::Object::RegisterAction)
             }
-            other if other.starts_with("LearnAction") => {
-                return self.unsupported(format!(
-                    "extern {other} (its digest is a hash that only the vendor's compiler chooses)"
-                ));
-            }
+            other if other.starts_with("LearnAction") => Object::Tofino(tna::Object::LearnAction),
             other => return self.unsupported(format!("extern {other}")),
         })
     }

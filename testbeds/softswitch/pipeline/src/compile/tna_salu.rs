@@ -3,6 +3,7 @@
 use super::layout::width;
 use super::objects::Object;
 use super::tna;
+use super::tna_learn::InMethod;
 use super::v1model_functions::written;
 use super::{Compiler, Result, Unit};
 use crate::externs::log::Turn;
@@ -165,9 +166,16 @@ impl<'p> Compiler<'p> {
         let layout = self.layout(value_ty)?;
         let bits = self.code.layouts[layout as usize].bits;
         let shift = bits.next_power_of_two().trailing_zeros();
-        let outer = self.tofino.cell.replace((index, shift));
+        let method = InMethod {
+            action: id,
+            index,
+            shift,
+            base: 0,
+            original: self.original(action, value, words)?,
+        };
+        let outer = self.tofino.method.replace(method);
         self.method_body(id, &slots)?;
-        self.tofino.cell = outer;
+        self.tofino.method = outer;
         if action
             .params
             .first()
@@ -210,7 +218,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    fn body_of(
+    pub(super) fn body_of(
         &self,
         object: ExternId,
         method: &str,
@@ -236,7 +244,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// An implemented method's body on the given places.
-    fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
+    pub(super) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
         let Unit::Control(_, control) = self.scope.unit else {
             return self.unsupported("a method outside a control");
         };
@@ -253,33 +261,6 @@ impl<'p> Compiler<'p> {
         done?;
         self.place(end);
         Ok(())
-    }
-
-    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place.
-    fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
-        let Some(lvalue) = result else { return Ok(()) };
-        let n = self.alloc(1)?;
-        self.op(Op::Zero { d: n, n: 1 })?;
-        for (i, arg) in args.iter().enumerate() {
-            let Arg::In(e) = arg else { continue };
-            let (bit, shift) = (self.expr(e)?, self.constant(i as u64)?);
-            let moved = self.alloc(1)?;
-            self.op(Op::Shl(T3 {
-                w: 8,
-                d: moved,
-                a: bit,
-                b: shift,
-            }))?;
-            self.op(Op::Or(T3 {
-                w: 8,
-                d: n,
-                a: n,
-                b: moved,
-            }))?;
-        }
-        let w = width(&lvalue.ty).min(64) as u8;
-        let one = self.constant(1)?;
-        self.write_result(result, |c, d| c.op(Op::Shl(T3 { w, d, a: one, b: n })))
     }
 
     /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.

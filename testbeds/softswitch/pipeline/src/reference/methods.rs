@@ -13,13 +13,19 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn call_method(
         &mut self,
         id: ExternId,
-        method: &str,
+        method: &'p str,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        if let Object::Tofino(tna::Object::RegisterAction) = self.code.bindings.objects[id.index()]
-        {
-            return self.register_action(id, method, args, result);
+        match (self.code.bindings.objects[id.index()], method, args) {
+            (Object::Tofino(tna::Object::LearnAction), "execute", [Arg::In(index), outs @ ..]) => {
+                let index = self.index_of(id, index)?;
+                return self.learn(id, index, (outs, result));
+            }
+            (Object::Tofino(tna::Object::RegisterAction | tna::Object::LearnAction), ..) => {
+                return self.register_action(id, method, args, result);
+            }
+            _ => {}
         }
         let (mut values, out) = self.extern_args(args)?;
         if let (Object::Tofino(tna::Object::ParserCounter(_)), "set", [Arg::In(field), _, ..]) =

@@ -8,7 +8,7 @@
 //! ```text
 //! value, arith     values, operations      place, expr      l-values, expressions
 //! stmt, call       statements, calls       parser           states, packet_in, packet_out
-//! table            lookup and action       methods, salu         extern objects
+//! table            lookup and action       methods, salu, learn  extern objects
 //! psa, v1model, tna   what only these have
 //! frame            parameters of blocks    event, watch     what a trace tells
 //! ```
@@ -18,6 +18,7 @@ mod call;
 pub mod event;
 mod expr;
 mod frame;
+mod learn;
 mod methods;
 mod parser;
 mod place;
@@ -124,8 +125,12 @@ struct Interpreter<'a, 'p> {
     gates: Gates,
     /// TNA: checksums that wait for the parser's end.
     residuals: Vec<tna::Residual>,
-    /// TNA: index and bits of the cell that a register action works on.
-    cell: Option<(u64, u64)>,
+    /// TNA: the register action's method that runs.
+    method: Option<learn::InMethod<'p>>,
+    /// TNA: the digest that a table's actions may learn, and the ways that it says.
+    digest: Option<(u64, Option<u64>)>,
+    /// TNA: the method of a register action that was called last.
+    executing: &'p str,
     /// TNA: the index that each register action executed last.
     executed_at: BTreeMap<ExternId, u64>,
     /// The units that run, innermost last.
@@ -194,7 +199,9 @@ impl Reference {
             counts: Counts::default(),
             gates: bound.gates,
             residuals: Vec::new(),
-            cell: None,
+            method: None,
+            digest: None,
+            executing: "",
             executed_at: BTreeMap::new(),
             envs: vec![Env {
                 scope,

@@ -1,6 +1,7 @@
 //! Stateful ALUs (TNA 7.13): a cell is read, the body of `apply` runs on it, the cell is written, the outputs are given.
 
 use super::frame::{of_words, to_words};
+use super::learn::InMethod;
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
 use super::{Interpreter, Result, Scope, Stop};
@@ -13,7 +14,7 @@ use p4lang::ir::{Action, Arg, Control, ExternId, LValue, Type};
 
 /// Where an action's cell is.
 #[derive(Clone, Copy)]
-enum Cell {
+pub(super) enum Cell {
     /// Register and index.
     Indexed(u32, u64),
     /// Table, first word, words.
@@ -27,10 +28,13 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn register_action(
         &mut self,
         id: ExternId,
-        method: &str,
+        method: &'p str,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
+        if Turn::of(method).is_some() || matches!(method, "execute" | "sweep") {
+            self.executing = method;
+        }
         match method {
             "execute" => {
                 let (index, outs) = match args {
@@ -103,14 +107,15 @@ impl<'p> Interpreter<'_, 'p> {
     /// In a method: where its cell is, in bits, or one half of it. Elsewhere: the index of the cell executed last, as the
     /// next register of a chain counts it.
     fn address(&mut self, id: ExternId, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
-        let at = match self.cell {
-            Some((index, bits)) => {
-                let bits = bits.next_power_of_two();
+        let at = match &self.method {
+            Some(method) => {
+                let (index, base) = (method.index, method.base);
+                let bits = method.bits.next_power_of_two();
                 let half = match args {
                     [Arg::In(half), ..] => self.expr(half)?.bits().u64(),
                     _ => 0,
                 };
-                index.wrapping_mul(bits) | (half * bits / 2)
+                index.wrapping_mul(bits) | base | (half * bits / 2)
             }
             None => {
                 let size = self.register_of(id).map_or(0, |r| self.rows(r));
@@ -158,7 +163,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The index of an execution; undefined bits of it choose a cell.
-    fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
+    pub(super) fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
         let bits = self.expr(index)?.bits();
         let name = &self.program.externs[id.index()].name;
         self.influences(&bits, || format!("the index of {name}"));
@@ -166,11 +171,11 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The extern that an action executes.
-    fn target(&self, id: ExternId) -> Option<ExternId> {
+    pub(super) fn target(&self, id: ExternId) -> Option<ExternId> {
         executes(&self.program.externs[id.index()])
     }
 
-    fn register_of(&self, id: ExternId) -> Option<u32> {
+    pub(super) fn register_of(&self, id: ExternId) -> Option<u32> {
         self.register_itself(self.target(id)?)
     }
 
@@ -182,7 +187,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Cells of a register.
-    fn rows(&self, r: u32) -> u64 {
+    pub(super) fn rows(&self, r: u32) -> u64 {
         let plan = &self.code.bindings.registers[r as usize];
         self.state.banks[plan.bank as usize].rows()
     }
@@ -242,15 +247,22 @@ impl<'p> Interpreter<'_, 'p> {
                 _ => None,
             });
         }
-        self.env().vars[action.params[0].var.index()] = value;
+        self.env().vars[action.params[0].var.index()] = value.clone();
         for param in &action.params[1..] {
             let ty = &control.vars[param.var.index()].ty;
             let nothing = self.undefined(ty);
             self.env().vars[param.var.index()] = nothing;
         }
-        let outer = self.cell.replace((index, bits));
+        let method_here = InMethod {
+            action,
+            index,
+            bits,
+            base: 0,
+            original: value,
+        };
+        let outer = self.method.replace(method_here);
         let ended = self.block(&action.body);
-        self.cell = outer;
+        self.method = outer;
         match ended {
             Err(Stop::Return) => {}
             other => other?,
@@ -259,7 +271,8 @@ impl<'p> Interpreter<'_, 'p> {
         let object = &self.program.externs[id.index()].name;
         self.influences_all(&after, || format!("what {object} writes"));
         self.keep(cell, &after);
-        self.trace_execution((object, method), index, &after, &action.params[1..]);
+        let called = (object.as_str(), self.executing);
+        self.trace_execution(called, index, &after, &action.params[1..]);
         for (param, place) in action.params[1..].iter().zip(places) {
             if let Some(place) = place {
                 let value = self.env().vars[param.var.index()].clone();
@@ -270,7 +283,11 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// An implemented method.
-    fn body_of(&mut self, id: ExternId, method: &str) -> Option<(&'p Control, &'p Action)> {
+    pub(super) fn body_of(
+        &mut self,
+        id: ExternId,
+        method: &str,
+    ) -> Option<(&'p Control, &'p Action)> {
         let instance = &self.program.externs[id.index()];
         let Scope::Control(of, control) = self.env().scope else {
             return None;
@@ -304,7 +321,7 @@ impl<'p> Interpreter<'_, 'p> {
         of_words(self.program, ty, &words, 0).0
     }
 
-    fn keep(&mut self, cell: Cell, value: &Value) {
+    pub(super) fn keep(&mut self, cell: Cell, value: &Value) {
         let words = to_words(value);
         match cell {
             Cell::Indexed(r, index) => {
@@ -323,13 +340,13 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Counts where a packet executes a register twice.
-    fn executed(&mut self, register: ExternId) {
+    pub(super) fn executed(&mut self, register: ExternId) {
         if let Some(unit) = self.code.bindings.executed_twice.get(&register) {
             self.state.executed(*unit);
         }
     }
 
-    fn returned(
+    pub(super) fn returned(
         &mut self,
         result: Option<&'p LValue>,
         value: impl FnOnce(&Type) -> Value,
@@ -340,17 +357,6 @@ impl<'p> Interpreter<'_, 'p> {
             self.write(&place, value);
         }
         Ok(())
-    }
-
-    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place.
-    fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
-        let mut n = 0;
-        for (i, arg) in args.iter().enumerate() {
-            if let Arg::In(e) = arg {
-                n |= u32::from(self.truth(e, "a comparison")?) << i;
-            }
-        }
-        self.returned(result, |ty| Value::Bits(Bits::new(width(ty), 1u64 << n)))
     }
 
     /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.

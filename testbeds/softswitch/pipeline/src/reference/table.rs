@@ -4,6 +4,7 @@ use super::frame::{of_words, to_words};
 use super::value::{Bits, Value, ones};
 use super::{Interpreter, Result, Scope};
 use crate::compile::Object;
+use crate::compile::tna_learn::is_learned;
 use crate::externs::hash;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
@@ -26,13 +27,14 @@ impl<'p> Interpreter<'_, 'p> {
         let index = self.code.bindings.tables[&(control_id, id.0)] as usize;
         self.mark(&Mark::Table(table.name.clone()));
         let mut keys = Vec::new();
-        for key in table.key.iter().filter(|k| !is_selected(k)) {
+        for key in table.key.iter().filter(|k| is_matched(k)) {
             let value = self.expr(&key.expr)?;
             self.influences(&value.bits(), || {
                 format!("key field {} of table {}", key.name, table.name)
             });
             keys.push(value);
         }
+        let digest = self.digest_of(table)?;
         let words: Vec<u64> = keys.iter().flat_map(to_words).collect();
         let found = self.state.tables[index].lookup_one_by_one(&words);
         self.state.found[index] = found;
@@ -77,10 +79,13 @@ impl<'p> Interpreter<'_, 'p> {
             let colour = table.mark(found, meter::GREEN, self.now_ns, length);
             self.colours.insert(id, colour);
         }
-        match bound.index.and_then(|i| table.actions.get(i as usize)) {
+        let outer = std::mem::replace(&mut self.digest, digest);
+        let ended = match bound.index.and_then(|i| table.actions.get(i as usize)) {
             Some(offered) => self.call_action(offered.action, &offered.args, Some(params)),
             None => Ok(()),
-        }
+        };
+        self.digest = outer;
+        ended
     }
 
     /// What the member or group that the found entry names does; `None` if the entry has an action of its own.
@@ -119,8 +124,13 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// A field that a selector hashes; entries do not match it.
-pub(super) fn is_selected(key: &Key) -> bool {
+/// A field that entries match: none that a selector or a digest hashes.
+pub(super) fn is_matched(key: &Key) -> bool {
+    !is_selected(key) && !is_learned(key)
+}
+
+/// A field that a selector hashes.
+fn is_selected(key: &Key) -> bool {
     key.match_kind == "selector"
 }
 

@@ -3,7 +3,7 @@
 use super::event::{Event, EventKind, Field, Ran};
 use super::place::{Place, Step};
 use super::poison::Fill;
-use super::table::is_selected;
+use super::table::is_matched;
 use super::value::{Bits, Value, field_types};
 use super::{Interpreter, Scope};
 use crate::table::Bound;
@@ -154,7 +154,7 @@ impl<'p> Interpreter<'_, 'p> {
         if !self.watch.steps {
             return;
         }
-        let declared = table.key.iter().filter(|k| !is_selected(k)).zip(keys);
+        let declared = table.key.iter().filter(|k| is_matched(k)).zip(keys);
         let keys = declared
             .flat_map(|(key, value)| fields_of(self.program, &key.expr.ty, &key.name, value))
             .collect();
