@@ -214,6 +214,14 @@ impl Switch {
         }
     }
 
+    /// The traffic manager reports to the ghost controls of a T2NA program that a queue of a pipe holds so many cells, as it
+    /// does by itself when a packet joins a queue or leaves it; `queue` is the number in the pipe. Nothing for other programs.
+    pub fn report_queue(&mut self, now_ns: u64, pipe: u32, queue: u64, cells: u64) {
+        self.core.start_event(now_ns);
+        self.arch
+            .report_queue(&mut self.core, now_ns, (pipe, queue), cells);
+    }
+
     /// When [`Switch::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<u64> {
         let times = [

@@ -601,23 +601,6 @@ fn the_generator_answers_events() {
 }
 
 #[test]
-fn a_ghost_is_refused_rather_than_left_out() {
-    let text = Tna {
-        include: "t2na.p4",
-        ..Tna::default()
-    }
-    .text()
-    .replace(
-        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) pipe;",
-        "control G(in ghost_intrinsic_metadata_t gh) { apply { } }
-         Pipeline(IP(), I(), ID(), EP(), E(), ED(), G()) pipe;",
-    );
-    let refused = Switch::new(support::compile(&text), Config::default());
-    let refused = refused.expect_err("nothing would run it").to_string();
-    assert!(refused.contains("ghost"), "{refused}");
-}
-
-#[test]
 fn intrinsic_metadata_do_not_leave() {
     let program = Tna {
         egress: "hdr.b.setValid(); hdr.b.v = 0xbb;",

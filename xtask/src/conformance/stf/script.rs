@@ -69,6 +69,11 @@ pub enum Command {
         high: bool,
         value: u128,
     },
+    /// A Tofino 2's traffic manager reports what a queue of pipe 0 holds.
+    Ghost {
+        queue: u64,
+        cells: u64,
+    },
     Wait,
     NoPacket,
     /// A command of BMv2's run-time shell: its words.
@@ -119,6 +124,7 @@ fn command(line: &str) -> Result<Command, String> {
         }
         "check_counter" => check_counter(rest),
         "check_register" => check_register(rest),
+        "ghost" => ghost(rest),
         "wait" => Ok(Command::Wait),
         "no_packet" => Ok(Command::NoPacket),
         "mirroring_add"
@@ -141,6 +147,18 @@ fn command(line: &str) -> Result<Command, String> {
         )),
         other => Err(format!("no such command: {other}")),
     }
+}
+
+/// `run QUEUE:CELLS`
+fn ghost(rest: &str) -> Result<Command, String> {
+    let report = rest.strip_prefix("run").map(str::trim);
+    let report = report.and_then(|r| r.split_once(':'));
+    let (queue, cells) = report.ok_or("`run QUEUE:CELLS` is missing")?;
+    let small = |text: &str| u64::try_from(number(text.trim())?).map_err(|e| e.to_string());
+    Ok(Command::Ghost {
+        queue: small(queue)?,
+        cells: small(cells)?,
+    })
 }
 
 /// The port, and the rest without white space.
@@ -251,9 +269,19 @@ fn check_register(rest: &str) -> Result<Command, String> {
             register: register.trim().to_owned(),
             index: number(index.trim())?,
             high: half == "hi",
-            value: number(value)?,
+            value: cell(value)?,
         }),
         _ => Err(format!("not a condition: {}", rest.trim())),
+    }
+}
+
+/// A cell's value: as C writes numbers, octal behind a 0.
+fn cell(text: &str) -> Result<u128, String> {
+    match text.strip_prefix('0') {
+        Some(octal) if !octal.is_empty() && octal.bytes().all(|b| b.is_ascii_digit()) => {
+            u128::from_str_radix(octal, 8).map_err(|_| format!("not a number: {text}"))
+        }
+        _ => number(text),
     }
 }
 
@@ -366,6 +394,26 @@ mod tests {
             }
         );
         assert!(parse("check_register r(3) mid = 1").is_err());
+        for (text, value) in [("010", 8), ("10", 10), ("0", 0), ("0b10", 2)] {
+            let Command::CheckRegister { value: read, .. } =
+                one(&format!("check_register r(1) lo = {text}"))
+            else {
+                panic!("{text}")
+            };
+            assert_eq!(read, value, "{text}");
+        }
+        assert!(parse("check_register r(3) lo = 08").is_err());
+    }
+
+    #[test]
+    fn queues_are_reported() {
+        let report = Command::Ghost {
+            queue: 0x333,
+            cells: 11_000,
+        };
+        assert_eq!(one("ghost run 0x333:11000"), report);
+        assert!(parse("ghost run 5").is_err());
+        assert!(parse("ghost stop").is_err());
     }
 
     #[test]

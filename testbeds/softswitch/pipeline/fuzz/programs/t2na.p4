@@ -1,4 +1,5 @@
-// What only a Tofino 2 has: registers as queues, stacks and logs, swept and cleared, chosen by a packet's first bytes.
+// What only a Tofino 2 has: registers as queues, stacks and logs, swept and cleared, and digests learned; chosen by a packet's
+// first bytes.
 #include <core.p4>
 #include <t2na.p4>
 
@@ -6,6 +7,7 @@ header x_h { bit<8> op; bit<8> n; bit<16> port; bit<32> data; }
 struct headers_t { x_h x; }
 struct meta_t { bit<32> at; }
 struct pair_t { bit<64> a; bit<64> b; }
+Register<bit<32>, bit<8>>(256) lengths;
 
 parser IP(packet_in pkt, out headers_t hdr, out meta_t meta, out ingress_intrinsic_metadata_t ig) {
     state start {
@@ -19,7 +21,10 @@ parser IP(packet_in pkt, out headers_t hdr, out meta_t meta, out ingress_intrins
 
 control I(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_t ig,
           in ingress_intrinsic_metadata_from_parser_t prsr, inout ingress_intrinsic_metadata_for_deparser_t dprsr,
-          inout ingress_intrinsic_metadata_for_tm_t tm) {
+          inout ingress_intrinsic_metadata_for_tm_t tm, in ghost_intrinsic_metadata_t gh) {
+    RegisterAction<bit<32>, bit<8>, bit<32>>(lengths) length = {
+        void apply(inout bit<32> cell, out bit<32> rv) { rv = cell + (bit<32>) gh.qlength; }
+    };
     Register<bit<16>, _>(3) line;
     RegisterAction<bit<16>, _, bit<32>>(line) come = {
         void apply(inout bit<16> cell, out bit<32> rv) { rv = (bit<32>) cell; cell = hdr.x.port; }
@@ -73,8 +78,28 @@ control I(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_
     RegisterAction<bit<32>, bit<8>, bit<32>>(said) say = {
         void apply(inout bit<32> cell, out bit<32> rv) { rv = cell; cell = hdr.x.data; }
     };
+    Register<pair_t, bit<8>>(16) known;
+    LearnAction2<pair_t, bit<8>, bit<64>, bit<32>, bit<16>>(known) look = {
+        void apply(inout pair_t p, in bit<64> digest, in bool learn, out bit<32> rv, out bit<16> rv2) {
+            if (p.a == digest) { rv = this.address<bit<32>>(0); }
+            else if (p.b == digest) { rv = this.address<bit<32>>(1); }
+            else if (!learn && p.a == 0) { p.a = digest; rv = this.address<bit<32>>(0); }
+            else if (!learn && p.b == 0) { p.b = digest; rv = this.address<bit<32>>(1); }
+            else { rv = 0; }
+            rv2 = this.predicate<bit<16>>();
+        }
+    };
+    action learn() { hdr.x.data = look.execute(hdr.x.n, hdr.x.port); }
+    @ways(3) table learned {
+        key = { hdr.x.data: dleft_hash; hdr.x.port: dleft_hash; hdr.x.n: ternary; }
+        actions = { learn; @defaultonly NoAction; }
+        const entries = { (_, _, 0 &&& 0x80): learn(); }
+        const default_action = NoAction();
+    }
 
     apply {
+        if (hdr.x.op == 0x80) { learned.apply(); }
+        if (hdr.x.op == 0x82) { hdr.x.data = length.execute(hdr.x.n); }
         if (hdr.x.op[0:0] == 1) { hdr.x.data = come.enqueue(); }
         else if (hdr.x.op[1:1] == 1) { hdr.x.data = go.dequeue(); }
         if (hdr.x.op[2:2] == 1) {
@@ -119,5 +144,20 @@ control ED(packet_out pkt, inout headers_t hdr, in meta_t meta, in egress_intrin
     apply { pkt.emit(hdr); }
 }
 
-Pipeline(IP(), I(), ID(), EP(), E(), ED()) pipe;
+control G(in ghost_intrinsic_metadata_t gh) {
+    RegisterAction<bit<32>, bit<8>, bit<32>>(lengths) told = {
+        void apply(inout bit<32> cell) { cell = cell + 1; if (gh.ping_pong == 1) { cell = (bit<32>) gh.qlength; } }
+    };
+    action tell(bit<8> i) { told.execute(i); }
+    action say() { told.execute(gh.qid[7:0]); }
+    table which {
+        key = { gh.qid: ternary; gh.pipe_id: exact; }
+        actions = { tell; say; }
+        default_action = say();
+        size = 8;
+    }
+    apply { which.apply(); }
+}
+
+Pipeline(IP(), I(), ID(), EP(), E(), ED(), G()) pipe;
 Switch(pipe) main;

@@ -102,6 +102,13 @@ impl Loaded {
         }
     }
 
+    /// A queue of a pipe holds so many cells: see [`crate::Switch::report_queue`].
+    pub(crate) fn report_queue(&self, core: &mut Core, now_ns: u64, queue: (u32, u64), cells: u64) {
+        if let Loaded::Tna(tna) = self {
+            tna.reported(core, now_ns, queue, cells);
+        }
+    }
+
     /// A packet of the work queue.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         match self {

@@ -16,6 +16,7 @@
 
 mod admission;
 pub(crate) mod fixed;
+mod ghost;
 mod layout;
 pub(crate) mod multicast;
 pub mod once;
@@ -31,6 +32,7 @@ use crate::externs::capture;
 use crate::op::{Code, Slot};
 use crate::stats::DropReason;
 pub(crate) use fixed::{Fixed, cpu_port, recirculates};
+use ghost::Report;
 use layout::{EgressHeader, Half, Pipeline};
 use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
@@ -219,6 +221,9 @@ impl Tna {
         for region in &x.regions {
             region.zero(&mut core.frame);
         }
+        if let Some(slot) = x.ghost {
+            core.frame[slot as usize] = 1;
+        }
         self.begin(core, port >> 7, front);
         let mut out = core.buffer();
         let parser = x.parser(core.tofino.port_parser(port));
@@ -370,6 +375,22 @@ impl Tna {
         } else {
             let port = core.tofino.outside(port, core.config.cpu_port);
             core.transmit(port, bytes);
+        }
+    }
+
+    /// The traffic manager tells the ghosts of all pipes how long a queue is.
+    fn report(&self, core: &mut Core, now_ns: u64, report: Report) {
+        for (pipe, of_pipe) in (0..).zip(&self.of_pipe) {
+            let pipeline = of_pipe.and_then(|i| self.pipelines.get(i));
+            let Some(ghost) = pipeline.and_then(|p| p.ghost.as_ref()) else {
+                continue;
+            };
+            self.begin(core, pipe, FCS_BYTES);
+            ghost.told(&mut core.frame, report);
+            let mut out = core.buffer();
+            self.block(core, now_ns, ghost.control, &[], 0, &mut out);
+            core.tofino.pipes.leave(&mut core.state, pipe);
+            core.recycle(out);
         }
     }
 

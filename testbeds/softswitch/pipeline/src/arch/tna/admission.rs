@@ -4,10 +4,14 @@
 //! packet that asks for it then goes where deflected packets go, once.
 
 use super::Tna;
+use super::ghost::Report;
 use super::multicast::Copied;
 use crate::core::{Core, Job, Path};
-use crate::queues::{Admission, Waited};
+use crate::queues::{Admission, CLASSES, Waited};
 use crate::stats::DropReason;
+
+/// Bits of a queue's number in its port, as ghosts are told it: the port's number in its pipe comes before them.
+const QUEUE_BITS: u32 = 4;
 
 impl Tna {
     /// A copy on its way to its port.
@@ -49,11 +53,40 @@ impl Tna {
             copy.waited = Waited::not(now_ns);
             copy.congestion.1 = copy.congestion.0;
             self.egress(core, now_ns, copy, bytes);
+        } else {
+            self.changed(core, now_ns, to);
         }
+    }
+
+    /// A queue's length has changed.
+    fn changed(&self, core: &mut Core, now_ns: u64, (port, qid): (u32, u64)) {
+        if self.pipelines.iter().all(|p| p.ghost.is_none()) {
+            return;
+        }
+        let class = qid.min(CLASSES as u64 - 1);
+        let report = Report {
+            pipe: port >> 7,
+            queue: u64::from(port & 0x7f) << QUEUE_BITS | class,
+            cells: core.queues.cells(port, class),
+        };
+        self.report(core, now_ns, report);
+    }
+
+    /// The same, said from outside.
+    pub(crate) fn reported(
+        &self,
+        core: &mut Core,
+        now_ns: u64,
+        (pipe, queue): (u32, u64),
+        cells: u64,
+    ) {
+        let report = Report { pipe, queue, cells };
+        self.report(core, now_ns, report);
     }
 
     /// A copy that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
+        self.changed(core, now_ns, (job.port, job.class));
         let mut copy = unpacked(job);
         copy.waited = *waited;
         copy.congestion.1 = core.tofino.congestion(waited.dequeue_cells);

@@ -1,5 +1,6 @@
 //! Where the parameters of TNA's blocks lie in the frame: intrinsic metadata are known by the names of their types.
 
+use super::ghost::Ghost;
 use super::multicast::{Copied, Request};
 use super::{NO_MATCH, argument};
 use crate::arch::region::{Binder, Field, Region};
@@ -19,6 +20,7 @@ pub(super) const KEPT: u32 = 32;
 pub(super) struct Pipeline {
     pub(super) ingress: Ingress,
     pub(super) egress: Half,
+    pub(super) ghost: Option<Ghost>,
 }
 
 /// What the parser tells the control.
@@ -40,6 +42,8 @@ pub(super) struct Half {
     /// Parser errors that drop the packet.
     pub(super) fatal: u64,
     pub(super) drop_ctl: Field,
+    /// The validity of the ghost's metadata, if the control looks at them.
+    pub(super) ghost: Option<Slot>,
 }
 
 impl Half {
@@ -295,17 +299,10 @@ impl Pipeline {
         compiler: &mut Compiler<'p>,
         package: &'p Package,
     ) -> Result<Pipeline, LoadError> {
-        if let Some((_, PackageArg::Control(ghost))) =
-            package.args.iter().find(|(name, _)| name == "ghost")
-        {
-            return Err(LoadError::Unsupported {
-                what: "a ghost control, which no packet runs".into(),
-                span: compiler.program.controls[ghost.index()].span,
-            });
-        }
         Ok(Pipeline {
             ingress: ingress(compiler, package)?,
             egress: egress(compiler, package)?,
+            ghost: Ghost::load(compiler, package)?,
         })
     }
 }
@@ -333,6 +330,11 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
         yid: tm(compiler, "level2_exclusion_id")?,
         rid: tm(compiler, "rid")?,
     };
+    let ghosts_metadata = gress.of("ghost_intrinsic_metadata_t");
+    let ghosts_metadata = ghosts_metadata.map(|(region, _)| region.slot);
+    compiler
+        .pinned
+        .extend(ghosts_metadata.map(|slot| (slot, 1)));
     let parsers = gress.compile_parsers(compiler)?;
     compiler.tofino.reads_parser_error = false;
     let control = gress.compile_control(compiler, gress.control, false)?;
@@ -360,6 +362,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
             },
             parsed: gress.parsed(compiler, "ingress_intrinsic_metadata_from_parser_t")?,
             drop_ctl: asked(compiler, "drop_ctl")?,
+            ghost: ghosts_metadata,
             regions: gress.regions,
         },
     })
@@ -384,6 +387,7 @@ fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half,
         fatal: 0,
         parsed: gress.parsed(compiler, "egress_intrinsic_metadata_from_parser_t")?,
         drop_ctl: gress.field(compiler, asked, "drop_ctl")?,
+        ghost: None,
         regions: gress.regions,
     })
 }
