@@ -370,3 +370,72 @@ fn a_predicate_is_of_the_cell_as_it_was_read() {
     assert_eq!(out(&mut switch, 0, 7), (1 << 2, 1 << 1), "6 < 7");
     assert_eq!(out(&mut switch, 0, 5), (1 << 1, 1 << 2), "5");
 }
+
+/// A row of narrow cells: the greatest or least is told, where it is, and changed.
+fn extremes(width: u32, method: &str, mask: u64, change: i64) {
+    let cells = 128 / width;
+    let index_bits = if width == 8 { 4 } else { 3 };
+    let locals = format!(
+        "Register<bit<{width}>, bit<32>>({}) r;
+         RegisterAction<bit<{width}>, bit<32>, bit<32>>(r) put = {{
+             void apply(inout bit<{width}> cell) {{ cell = hdr.i.v[{}:0]; }}
+         }};
+         MinMaxAction2<bit<{width}>, bit<32>, bit<{width}>, bit<{index_bits}>>(r) found = {{
+             void apply(inout bit<128> row, out bit<{width}> rv, out bit<{index_bits}> rv2) {{
+                 rv2 = 0;
+                 rv = this.{method}(row, {mask}, rv2, {change});
+             }}
+         }};",
+        2 * cells,
+        width - 1,
+    );
+    let ingress = format!(
+        "if (hdr.i.op < 32) {{ put.execute((bit<32>) hdr.i.op); }}
+         else {{
+             bit<{width}> x; bit<{index_bits}> y;
+             x = found.execute((bit<32>) hdr.i.op[0:0], y);
+             hdr.o.x = (bit<32>) x; hdr.o.y = (bit<32>) y;
+         }}"
+    );
+    let mut switch = running(&locals, &ingress);
+    let mut dice = Dice::new(width.into());
+    let mut row = vec![0u32; 2 * cells as usize];
+    for n in 0..300 {
+        if dice.below(3) > 0 {
+            let (at, v) = (
+                dice.below(row.len()),
+                dice.word() as u32 & ((1 << width) - 1),
+            );
+            row[at] = v;
+            out(&mut switch, at as u8, v);
+            continue;
+        }
+        let which = dice.below(2);
+        let here = &mut row[which * cells as usize..][..cells as usize];
+        let named = (0..here.len()).filter(|i| mask >> i & 1 == 1);
+        let best = match method.starts_with("min") {
+            true => named.min_by_key(|i| (here[*i], *i)),
+            false => named.max_by_key(|i| (here[*i], here.len() - i)),
+        };
+        let best = best.expect("a mask");
+        let expected = (here[best], best as u32);
+        here[best] = (i64::from(here[best]) + change) as u32 & ((1 << width) - 1);
+        assert_eq!(
+            out(&mut switch, 32 | which as u8, 0),
+            expected,
+            "packet {n}"
+        );
+    }
+    for (i, cell) in (0..).zip(row) {
+        let read = switch.register_read("I.r", i);
+        assert_eq!(read, Ok(vec![u128::from(cell).into()]));
+    }
+}
+
+#[test]
+fn a_row_of_narrow_cells_has_an_extreme() {
+    extremes(16, "max16", 0xff, -8);
+    extremes(16, "min16", 0x5a, 9);
+    extremes(8, "min8", 0xff7f, 3);
+    extremes(8, "max8", 0xffff, -1);
+}

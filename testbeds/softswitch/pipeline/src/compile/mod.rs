@@ -26,6 +26,7 @@ pub mod tna_learn;
 pub mod tna_logs;
 mod tna_methods;
 pub mod tna_objects;
+pub mod tna_rows;
 pub mod tna_salu;
 pub mod v1model_functions;
 mod values;

@@ -1,9 +1,9 @@
 //! Stateful ALUs: the bodies of register actions, run between a cell's reading and its writing back.
 
-use super::layout::width;
 use super::objects::Object;
 use super::tna;
 use super::tna_learn::InMethod;
+use super::tna_rows::{ROW, row_of};
 use super::v1model_functions::written;
 use super::{Compiler, Result, Unit};
 use crate::externs::log::Turn;
@@ -22,6 +22,8 @@ enum Cell {
     Direct(u32, u32, u32),
     /// Profile, and place among its groups' members.
     Member(u32, Slot),
+    /// Register, index of the first of the cells that fill a row, and their width.
+    Row(u32, Slot, u32),
 }
 
 impl<'p> Compiler<'p> {
@@ -133,7 +135,21 @@ impl<'p> Compiler<'p> {
             Some(param) => &control.vars[param.var.index()].ty,
             None => return self.unsupported("a register action without a value"),
         };
+        let cell = match (cell, row_of(self.program, target, value_ty)) {
+            (Cell::Indexed(r, index), Some(w)) => {
+                let (first, n) = (self.alloc(1)?, self.constant((ROW / w).into())?);
+                self.op(Op::Mul(T3 {
+                    w: 64,
+                    d: first,
+                    a: index,
+                    b: n,
+                }))?;
+                Cell::Row(r, first, w)
+            }
+            (cell, _) => cell,
+        };
         let words = match cell {
+            Cell::Row(..) => ROW / 64,
             Cell::Indexed(r, _) => self.code.registers[r as usize].words,
             Cell::Direct(_, _, words) => words,
             Cell::Member(..) => 1,
@@ -142,20 +158,21 @@ impl<'p> Compiler<'p> {
             return self.unsupported("a register action of another type than its register");
         }
         let value = self.alloc(words)?;
-        self.op(match cell {
-            Cell::Indexed(r, index) => Op::RegisterRead { r, d: value, index },
-            Cell::Direct(table, offset, words) => Op::DirectRead {
+        match cell {
+            Cell::Row(r, first, w) => self.read_row(value, r, first, w)?,
+            Cell::Indexed(r, index) => self.op(Op::RegisterRead { r, d: value, index })?,
+            Cell::Direct(table, offset, words) => self.op(Op::DirectRead {
                 table,
                 offset,
                 words,
                 d: value,
-            },
-            Cell::Member(profile, index) => Op::MemberRead {
+            })?,
+            Cell::Member(profile, index) => self.op(Op::MemberRead {
                 profile,
                 index,
                 d: value,
-            },
-        })?;
+            })?,
+        }
         let mut slots = vec![value];
         for param in &action.params[1..] {
             let n = self.size(&control.vars[param.var.index()].ty)?;
@@ -181,20 +198,21 @@ impl<'p> Compiler<'p> {
             .first()
             .is_some_and(|p| changes(&action.body, p.var))
         {
-            self.op(match cell {
-                Cell::Indexed(r, index) => Op::RegisterWrite { r, index, s: value },
-                Cell::Direct(table, offset, words) => Op::DirectWrite {
+            match cell {
+                Cell::Row(r, first, w) => self.write_row(value, r, first, w)?,
+                Cell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s: value })?,
+                Cell::Direct(table, offset, words) => self.op(Op::DirectWrite {
                     table,
                     offset,
                     words,
                     s: value,
-                },
-                Cell::Member(profile, index) => Op::MemberWrite {
+                })?,
+                Cell::Member(profile, index) => self.op(Op::MemberWrite {
                     profile,
                     index,
                     s: value,
-                },
-            })?;
+                })?,
+            }
         }
         let mut results = slots[1..].iter();
         if let (Some(lvalue), Some(s)) = (result, results.next()) {
@@ -261,56 +279,6 @@ impl<'p> Compiler<'p> {
         done?;
         self.place(end);
         Ok(())
-    }
-
-    /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
-    fn extreme(
-        &mut self,
-        least: bool,
-        part: u32,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        let [Arg::In(value), Arg::In(mask), rest @ ..] = args else {
-            return self.unsupported("this use of a minimum or maximum");
-        };
-        if rest.get(1).is_some_and(|a| !matches!(a, Arg::Ignore)) {
-            return self.unsupported("a minimum or maximum that changes the value");
-        }
-        let bits = width(&value.ty);
-        let (s, mask) = (self.expr(value)?, self.expr(mask)?);
-        let (best, at, any) = (self.alloc(1)?, self.alloc(1)?, self.alloc(1)?);
-        self.op(Op::Zero { d: best, n: 1 })?;
-        self.op(Op::Zero { d: at, n: 1 })?;
-        self.op(Op::Zero { d: any, n: 1 })?;
-        let one = self.constant(1)?;
-        for i in 0..bits / part {
-            let (skip, take) = (self.label(), self.label());
-            let (named, x) = (self.alloc(1)?, self.alloc(1)?);
-            self.slice(named, mask, 16, i, i)?;
-            self.op(Op::JumpIfNot { c: named, to: skip })?;
-            self.slice(x, s, bits, (i + 1) * part - 1, i * part)?;
-            self.op(Op::JumpIfNot { c: any, to: take })?;
-            let (a, b) = if least { (x, best) } else { (best, x) };
-            self.op(Op::Lt(T3 {
-                w: 64,
-                d: named,
-                a,
-                b,
-            }))?;
-            self.op(Op::JumpIfNot { c: named, to: skip })?;
-            self.place(take);
-            let i = self.constant(i.into())?;
-            self.op(Op::Mov { d: best, s: x })?;
-            self.op(Op::Mov { d: at, s: i })?;
-            self.op(Op::Mov { d: any, s: one })?;
-            self.place(skip);
-        }
-        if let Some(index) = rest.first().and_then(written) {
-            let place = self.locate(index)?;
-            self.store(&place, at)?;
-        }
-        self.write_result(result, |c, d| c.op(Op::Mov { d, s: best }))
     }
 
     /// `Register.read`, `Register.write` outside of an action; a write gives what was written.
@@ -408,7 +376,9 @@ fn changes(block: &Block, var: VarId) -> bool {
         StmtKind::Atomic(body) => changes(body, var),
         StmtKind::Return | StmtKind::Exit => false,
         StmtKind::CallMethod { args, result, .. } | StmtKind::CallExtern { args, result, .. } => {
-            args.iter().any(arg) || result.as_ref().is_some_and(place)
+            args.iter().any(arg)
+                || result.as_ref().is_some_and(place)
+                || super::tna_rows::is_modified(args, var)
         }
         _ => true,
     })

@@ -8,9 +8,10 @@ use super::{Interpreter, Result, Scope, Stop};
 use crate::compile::Object;
 use crate::compile::tna;
 use crate::compile::tna_logs::other_body;
+use crate::compile::tna_rows::{ROW, row_of};
 use crate::compile::tna_salu::executes;
 use crate::externs::log::Turn;
-use p4lang::ir::{Action, Arg, Control, ExternId, LValue, Type};
+use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Type};
 
 /// Where an action's cell is.
 #[derive(Clone, Copy)]
@@ -21,6 +22,8 @@ pub(super) enum Cell {
     Direct(u32, u32, u32),
     /// Profile, and place among its groups' members.
     Member(u32, u64),
+    /// Register, index of a row, and the width of the cells that fill it.
+    Row(u32, u64, u32),
 }
 
 impl<'p> Interpreter<'_, 'p> {
@@ -234,6 +237,10 @@ impl<'p> Interpreter<'_, 'p> {
             return Ok(());
         };
         let ty_of = |i: usize| &control.vars[action.params[i].var.index()].ty;
+        let cell = match (cell, row_of(self.program, target, ty_of(0))) {
+            (Cell::Indexed(r, index), Some(w)) => Cell::Row(r, index, w),
+            (cell, _) => cell,
+        };
         let value = self.load(cell, ty_of(0));
         let bits = u64::from(value.flat().width);
         // L-values are resolved before the body runs (P4_16 6.8).
@@ -306,6 +313,15 @@ impl<'p> Interpreter<'_, 'p> {
                 self.state.tables[table as usize].read_cell(found, offset, pipe, &mut cell);
                 of_words(self.program, ty, &cell, 0).0
             }
+            Cell::Row(r, row, w) => {
+                let cells = u64::from(ROW / w);
+                let cell = |i| {
+                    let at = row.wrapping_mul(cells).wrapping_add(i);
+                    self.cell_of(r, at, &Type::Bit(w)).bits()
+                };
+                let high_first = (0..cells).rev().map(cell);
+                Value::Bits(high_first.fold(Bits::new(0, 0u8), |row, cell| row.concat(&cell)))
+            }
             Cell::Member(profile, index) => {
                 let is_in = self.state.profiles[profile as usize].is_in(index);
                 Value::Bits(Bits::new(1, u64::from(is_in)))
@@ -331,6 +347,14 @@ impl<'p> Interpreter<'_, 'p> {
             Cell::Direct(table, offset, _) => {
                 let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
                 self.state.tables[table as usize].write_cell(found, offset, pipe, &words);
+            }
+            Cell::Row(r, row, w) => {
+                let (plan, row_bits) = (&self.code.bindings.registers[r as usize], value.bits());
+                for i in 0..ROW / w {
+                    let at = row.wrapping_mul((ROW / w).into()).wrapping_add(i.into());
+                    let cell = row_bits.slice((i + 1) * w - 1, i * w).u64();
+                    self.state.banks[plan.bank as usize].write(at, plan.offset, &[cell]);
+                }
             }
             Cell::Member(profile, index) => {
                 let is_in = words.first().is_some_and(|w| *w != 0);
@@ -361,10 +385,10 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
     fn extreme(&mut self, method: &str, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
-        let [Arg::In(value), Arg::In(mask), rest @ ..] = args else {
+        let [Arg::In(of), Arg::In(mask), rest @ ..] = args else {
             return Ok(());
         };
-        let (value, mask) = (self.expr(value)?.bits(), self.expr(mask)?.bits());
+        let (value, mask) = (self.expr(of)?.bits(), self.expr(mask)?.bits());
         let part = if method.ends_with('8') { 8 } else { 16 };
         let parts = (0..value.width / part).filter(|i| mask.value.bit(u64::from(*i)));
         let parts = parts.map(|i| (value.slice((i + 1) * part - 1, i * part).u64(), i));
@@ -374,11 +398,20 @@ impl<'p> Interpreter<'_, 'p> {
             // Of equal ones `max_by_key` takes the last.
             parts.rev().max_by_key(|(x, _)| *x)
         };
-        let (best, at) = best.unwrap_or((0, 0));
+        let any = best.is_some();
+        let (best, found) = best.unwrap_or((0, 0));
         if let Some(Arg::Out(index) | Arg::InOut(index)) = rest.first() {
             let place = self.resolve(index)?;
-            let at = Bits::new(width(&place.ty), at);
+            let at = Bits::new(width(&place.ty), found);
             self.write(&place, Value::Bits(at));
+        }
+        // What the part found becomes.
+        if let (Some(Arg::In(change)), ExprKind::Read(lvalue), true) = (rest.get(1), &of.kind, any)
+        {
+            let by = self.expr(change)?.bits().int(true);
+            let new = Bits::of_int(part, &(by + best));
+            let place = self.resolve(lvalue)?;
+            self.write(&place, Value::Bits(value.insert(found * part, &new)));
         }
         self.returned(result, |ty| Value::Bits(Bits::new(width(ty), best)))
     }
