@@ -33,6 +33,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// Programs may be larger than tonic's default of 4 MiB.
 const MESSAGE_LIMIT: usize = 64 << 20;
+/// Bytes from which on a response, digest list or notification goes out, and the rest in another: a client that was told
+/// nothing takes 4 MiB, and ends the stream at more.
+const MESSAGE_BYTES: usize = 1 << 20;
 
 /// How long answers in flight may take once the switch ends.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);

@@ -7,6 +7,7 @@ use p4rt::v1;
 use p4rt::v1::entity::Entity as Kind;
 use p4rt::v1::p4_data::Data;
 use p4rt::v1::stream_message_response::Update as Told;
+use p4rt::v1::write_request::Atomicity;
 use support::raw::*;
 use support::*;
 
@@ -26,6 +27,109 @@ fn of(members: Vec<v1::P4Data>) -> v1::P4Data {
 
 fn inner(a: u8, b: u8) -> v1::P4Data {
     of(vec![bits(&[a]), bits(&[b])])
+}
+
+/// 5,000 cells each: more than a turn of the driver, and than a response.
+const ARRAYS: &str = "#include <core.p4>
+#include <psa.p4>
+header b_h { bit<8> v; }
+struct headers_t { b_h b; }
+struct meta_t {}
+struct empty_t {}
+parser IP(packet_in p, out headers_t h, inout meta_t m, in psa_ingress_parser_input_metadata_t i, in empty_t a, in empty_t b) {
+    state start { p.extract(h.b); transition accept; }
+}
+control I(inout headers_t h, inout meta_t m, in psa_ingress_input_metadata_t i, inout psa_ingress_output_metadata_t o) {
+    Register<bit<200>, bit<32>>(5000) cells;
+    Counter<bit<32>, bit<32>>(5000, PSA_CounterType_t.PACKETS) counters;
+    Meter<bit<32>>(5000, PSA_MeterType_t.PACKETS) meters;
+    apply {
+        bit<32> at = (bit<32>)h.b.v;
+        cells.write(at, 1);
+        counters.count(at);
+        meters.execute(at);
+        send_to_port(o, (PortId_t)2);
+    }
+}
+control ID(packet_out p, out empty_t a, out empty_t b, out empty_t c, inout headers_t h, in meta_t m, in psa_ingress_output_metadata_t o) {
+    apply { p.emit(h.b); }
+}
+parser EP(packet_in p, out headers_t h, inout meta_t m, in psa_egress_parser_input_metadata_t i, in empty_t a, in empty_t b, in empty_t c) {
+    state start { p.extract(h.b); transition accept; }
+}
+control E(inout headers_t h, inout meta_t m, in psa_egress_input_metadata_t i, inout psa_egress_output_metadata_t o) { apply {} }
+control ED(packet_out p, out empty_t a, out empty_t b, inout headers_t h, in meta_t m, in psa_egress_output_metadata_t o, in psa_egress_deparser_input_metadata_t d) {
+    apply { p.emit(h.b); }
+}
+PSA_Switch(IngressPipeline(IP(), I(), ID()), PacketReplicationEngine(), EgressPipeline(EP(), E(), ED()), BufferingQueueingEngine()) main;
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_array_is_written_and_read_whole() {
+    let (instance, ..) = switch_running(ARRAYS.as_bytes());
+    let mut raw = Raw::primary_of(&instance, ARRAYS.as_bytes()).await;
+    let register_id = id(&raw.index.registers, "I.cells");
+    let counter_id = id(&raw.index.counters, "I.counters");
+    let meter_id = id(&raw.index.meters, "I.meters");
+    let at = |index: Option<i64>| index.map(|index| v1::Index { index });
+    let cell = |index, value: Option<&[u8]>| {
+        Kind::RegisterEntry(v1::RegisterEntry {
+            register_id,
+            index: at(index),
+            data: value.map(bits),
+        })
+    };
+    let count = |index, packets: Option<i64>| {
+        Kind::CounterEntry(v1::CounterEntry {
+            counter_id,
+            index: at(index),
+            data: packets.map(|packet_count| v1::CounterData {
+                packet_count,
+                byte_count: 0,
+            }),
+        })
+    };
+    let config = v1::MeterConfig {
+        cir: 10,
+        cburst: 10,
+        pir: 20,
+        pburst: 20,
+        ..Default::default()
+    };
+    let meter = |index, config| {
+        Kind::MeterEntry(v1::MeterEntry {
+            meter_id,
+            index: at(index),
+            config,
+            counter_data: None,
+        })
+    };
+    let wide = [0x80; 25];
+    raw.put(Modify, cell(None, Some(&wide))).await;
+    raw.put(Modify, cell(Some(4000), Some(&[7]))).await;
+    raw.put(Modify, count(None, Some(5))).await;
+    raw.put(Modify, count(Some(4000), Some(6))).await;
+    raw.put(Modify, meter(None, Some(config.clone()))).await;
+    raw.put(Modify, meter(Some(4000), None)).await;
+    // Both are taken back: the second is no register's value.
+    let batch = vec![
+        (Modify, cell(None, Some(&[1]))),
+        (Modify, count(None, Some(1))),
+        (Modify, meter(None, None)),
+        (Modify, cell(Some(5000), Some(&[1]))),
+    ];
+    let results = raw.write_as(batch, Atomicity::RollbackOnError).await;
+    assert_eq!(results[3], Code::OutOfRange);
+
+    let all = raw.read(cell(None, None)).await;
+    let due = |n: i64| cell(Some(n), Some(if n == 4000 { &[7] } else { &wide }));
+    assert!(all.into_iter().eq((0..5000).map(due)));
+    let all = raw.read(count(None, None)).await;
+    let due = |n: i64| count(Some(n), Some(if n == 4000 { 6 } else { 5 }));
+    assert!(all.into_iter().eq((0..5000).map(due)));
+    let all = raw.read(meter(None, None)).await;
+    let due = |n: i64| meter(Some(n), (n != 4000).then(|| config.clone()));
+    assert!(all.into_iter().eq((0..5000).map(due)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -6,6 +6,7 @@
 //! where the object of that name has the same shape, and begin anew elsewhere.
 
 use crate::error::{ExternError, ProfileError, ReplicationError, TableError};
+use crate::externs::register::Info;
 use crate::switch::Switch;
 use thiserror::Error;
 
@@ -122,14 +123,18 @@ impl Switch {
 
     fn take_cells(&mut self, old: &Switch) {
         for info in old.registers.iter() {
-            let mine = self.registers.iter().find(|r| r.name == info.name);
-            if mine.is_none_or(|r| r.size != info.size || r.widths != info.widths) {
+            let same =
+                |r: &&Info| r.name == info.name && r.size == info.size && r.widths == info.widths;
+            let Some(mine) = self.registers.iter().find(same) else {
                 continue;
-            }
-            for cell in 0..info.size {
-                if let Ok(fields) = old.register_read(&info.name, cell) {
-                    // Of the same shape, so it fits.
-                    let _ = self.register_write(&info.name, cell, &fields);
+            };
+            let (to, to_offset) = (mine.bank as usize, mine.offset);
+            let from = &old.core.state.banks[info.bank as usize];
+            let mut cell = vec![0; info.words() as usize];
+            for banks in self.banks() {
+                for row in 0..info.size {
+                    from.read(row, info.offset, &mut cell);
+                    banks[to].write(row, to_offset, &cell);
                 }
             }
         }

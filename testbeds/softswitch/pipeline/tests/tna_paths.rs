@@ -3,8 +3,8 @@
 mod support;
 
 use pipeline::{
-    Config, DropReason, Executor, GeneratorApp, MirrorSession, MulticastNode, MulticastTree,
-    Switch, Trigger,
+    Config, CounterValue, DropReason, Executor, GeneratorApp, MirrorSession, MulticastNode,
+    MulticastTree, Switch, Trigger,
 };
 use support::tna::{Tna, settled};
 use support::{one, sent, through};
@@ -478,6 +478,50 @@ fn each_pipe_has_registers_of_its_own() {
     switch.register_write(name, 1, &[7.into()]).unwrap();
     let mut written = (0..4).map(|p| switch.register_read_pipe(p, name, 1).unwrap());
     assert!(written.all(|cell| cell == [7]), "a write goes to all");
+}
+
+#[test]
+fn a_batch_is_taken_back_in_every_pipe() {
+    let mut switch = counting();
+    for port in [68u16, 128 + 68, 384 + 70] {
+        let [a, b] = port.to_be_bytes();
+        switch.handle_packet(0, 0, &[a, b, 0]);
+        settled(&mut switch);
+    }
+    let pipes = |switch: &Switch| {
+        let cells = |p| {
+            let passes = switch.register_read_pipe(p, "I.passes", 1).unwrap();
+            let met = switch.counter_read_pipe(p, "I.met", 1).unwrap();
+            (passes, met.packets)
+        };
+        (0..4).map(cells).collect::<Vec<_>>()
+    };
+    let before = pipes(&switch);
+    assert!(before.iter().any(|cells| *cells != before[0]), "{before:?}");
+    let nine = CounterValue {
+        packets: 9,
+        bytes: 9,
+    };
+    switch.begin();
+    switch.register_write("I.passes", 1, &[7.into()]).unwrap();
+    switch.counter_write("I.met", 1, nine).unwrap();
+    switch.rollback();
+    assert_eq!(pipes(&switch), before, "one cell");
+    switch.begin();
+    switch.register_write("I.passes", 1, &[7.into()]).unwrap();
+    switch.register_fill("I.passes", &[8.into()]).unwrap();
+    switch.register_fill("I.passes", &[9.into()]).unwrap();
+    switch.counter_fill("I.met", nine).unwrap();
+    switch
+        .counter_write("I.met", 1, CounterValue::default())
+        .unwrap();
+    let changed = pipes(&switch);
+    assert!(
+        changed.iter().all(|cells| *cells == (vec![9.into()], 0)),
+        "{changed:?}"
+    );
+    switch.rollback();
+    assert_eq!(pipes(&switch), before, "all cells");
 }
 
 #[test]

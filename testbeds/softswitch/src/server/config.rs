@@ -178,15 +178,16 @@ impl Service {
             .as_ref()
             .ok_or_else(|| Status::invalid_argument("the config has no P4Info"))?;
         let given = from_proto(p4info)
-            .map_err(|error| Status::invalid_argument(format!("P4Info: {error}")))?;
+            .map_err(|error| errors::invalid_argument(&format!("P4Info: {error}")))?;
         let (loader, device_config) = (Arc::clone(&self.loader), config.p4_device_config.clone());
         let loaded = tokio::task::spawn_blocking(move || loader.load(&device_config)).await;
         let program = loaded
             .map_err(|error| Status::internal(format!("the compiler failed: {error}")))?
-            .map_err(|error| Status::invalid_argument(error.to_string()))?;
-        check_same_program(&given, &program.p4info).map_err(Status::invalid_argument)?;
+            .map_err(|error| errors::invalid_argument(&error.to_string()))?;
+        check_same_program(&given, &program.p4info)
+            .map_err(|error| errors::invalid_argument(&error))?;
         let index = Index::new(given)
-            .map_err(|error| Status::invalid_argument(format!("P4Info: {error}")))?;
+            .map_err(|error| errors::invalid_argument(&format!("P4Info: {error}")))?;
         let dataplane = program.dataplane;
         let loaded = Loaded::new(index, &dataplane, config, self.sdn.clone());
         Ok((loaded, dataplane))

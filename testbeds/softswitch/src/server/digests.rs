@@ -1,17 +1,21 @@
 //! Digest lists (P4Runtime 1.4, section 9.8): what is gathered, when it is sent, and what is not sent twice. Pure: time is
 //! an argument, lists come out as values.
 
+use super::MESSAGE_BYTES;
 use p4lang::runtime::Value;
 use p4rt::rpc::Code;
 use p4rt::status::{UpdateError, UpdateResult};
 use p4rt::v1;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use v1::update::Type;
 
 /// Messages in a list where the client sets no limit.
 const LIST_LIMIT: usize = 1024;
 /// Messages remembered until they are acknowledged; beyond, the oldest list is forgotten and may be sent again.
 const UNACKNOWLEDGED: usize = 65_536;
+/// Bytes of them.
+const UNACKNOWLEDGED_BYTES: usize = 32 << 20;
 
 /// How messages are gathered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,7 +80,7 @@ pub(super) struct List {
     pub(super) digest: u32,
     pub(super) id: u64,
     /// The messages' fields.
-    pub(super) messages: Vec<Vec<Value>>,
+    pub(super) messages: Vec<Message>,
 }
 
 /// All digests of a program.
@@ -87,16 +91,35 @@ pub(super) struct Digests {
     next_list: u64,
 }
 
+/// A message's fields.
+type Message = Arc<[Value]>;
+
 #[derive(Debug, Default)]
 struct Buffer {
     /// In order of arrival.
-    messages: Vec<Vec<Value>>,
+    messages: Vec<Message>,
+    bytes: usize,
     first_ns: u64,
     /// What is in `messages` or in a list that is not acknowledged.
-    known: BTreeSet<Vec<Value>>,
-    /// Number, time, messages.
-    sent: VecDeque<(u64, u64, Vec<Vec<Value>>)>,
+    known: BTreeSet<Message>,
+    sent: VecDeque<Sent>,
     remembered: usize,
+    remembered_bytes: usize,
+}
+
+/// A list that is not acknowledged.
+#[derive(Debug)]
+struct Sent {
+    id: u64,
+    at_ns: u64,
+    messages: Vec<Message>,
+    bytes: usize,
+}
+
+/// What a message takes, in memory and on the wire, in about as many bytes.
+fn size(message: &[Value]) -> usize {
+    let bytes = message.iter().map(|value| value.bits() as usize / 8);
+    bytes.sum::<usize>() + message.len() * size_of::<Value>()
 }
 
 impl Digests {
@@ -115,14 +138,16 @@ impl Digests {
         let config = *self.configs.get(&digest)?;
         let buffer = self.buffers.entry(digest).or_default();
         buffer.forget(now_ns, config.ack_timeout_ns);
-        if !buffer.known.insert(fields.clone()) {
+        let message = Message::from(fields);
+        if !buffer.known.insert(Arc::clone(&message)) {
             return None;
         }
         if buffer.messages.is_empty() {
             buffer.first_ns = now_ns;
         }
-        buffer.messages.push(fields);
-        if buffer.messages.len() < config.list_size() {
+        buffer.bytes += size(&message);
+        buffer.messages.push(message);
+        if buffer.messages.len() < config.list_size() && buffer.bytes < MESSAGE_BYTES {
             return None;
         }
         self.list(now_ns, digest)
@@ -131,7 +156,7 @@ impl Digests {
     /// The client has acted on a list.
     pub(super) fn acknowledge(&mut self, digest: u32, list: u64) {
         if let Some(buffer) = self.buffers.get_mut(&digest)
-            && let Some(at) = buffer.sent.iter().position(|(id, ..)| *id == list)
+            && let Some(at) = buffer.sent.iter().position(|sent| sent.id == list)
         {
             buffer.remove(at);
         }
@@ -165,10 +190,17 @@ impl Digests {
         self.next_list += 1;
         let id = self.next_list;
         let messages = std::mem::take(&mut buffer.messages);
+        let bytes = std::mem::take(&mut buffer.bytes);
         buffer.remembered += messages.len();
-        buffer.sent.push_back((id, now_ns, messages.clone()));
+        buffer.remembered_bytes += bytes;
+        buffer.sent.push_back(Sent {
+            id,
+            at_ns: now_ns,
+            messages: messages.clone(),
+            bytes,
+        });
         buffer.forget(now_ns, config.ack_timeout_ns);
-        while buffer.remembered > UNACKNOWLEDGED {
+        while buffer.remembered > UNACKNOWLEDGED || buffer.remembered_bytes > UNACKNOWLEDGED_BYTES {
             buffer.remove(0);
         }
         Some(List {
@@ -182,17 +214,18 @@ impl Digests {
 impl Buffer {
     /// Forgets lists that are older than a client may take.
     fn forget(&mut self, now_ns: u64, ack_timeout_ns: u64) {
-        while let Some((_, sent_ns, _)) = self.sent.front()
-            && now_ns.saturating_sub(*sent_ns) >= ack_timeout_ns
+        while let Some(sent) = self.sent.front()
+            && now_ns.saturating_sub(sent.at_ns) >= ack_timeout_ns
         {
             self.remove(0);
         }
     }
 
     fn remove(&mut self, at: usize) {
-        if let Some((.., messages)) = self.sent.remove(at) {
-            self.remembered -= messages.len();
-            for message in &messages {
+        if let Some(sent) = self.sent.remove(at) {
+            self.remembered -= sent.messages.len();
+            self.remembered_bytes -= sent.bytes;
+            for message in &sent.messages {
                 self.known.remove(message);
             }
         }
@@ -285,5 +318,32 @@ mod tests {
             digests.message(0, 1, vec![0.into()]).is_some(),
             "the oldest is not"
         );
+    }
+
+    fn wide(tag: u128) -> Vec<Value> {
+        let mut fields = vec![Value::ones(2048); 40];
+        fields.push(tag.into());
+        fields
+    }
+
+    #[test]
+    fn wide_messages_are_sent_in_short_lists() {
+        let mut digests = digests(u64::MAX, 0, 0);
+        let lists = (0..300).filter_map(|tag| digests.message(0, 1, wide(tag)));
+        let sizes: Vec<usize> = lists.map(|list| list.messages.len()).collect();
+        assert_eq!(sizes, [94, 94, 94], "of 40 × 280 + 24 bytes");
+    }
+
+    #[test]
+    fn memory_of_unacknowledged_wide_messages_is_bounded() {
+        let mut digests = digests(0, 1, u64::MAX);
+        for tag in 0..4000 {
+            assert!(digests.message(0, 1, wide(tag)).is_some());
+        }
+        let buffer = &digests.buffers[&1];
+        assert!(buffer.remembered < 3500, "{}", buffer.remembered);
+        assert_eq!(buffer.known.len(), buffer.remembered);
+        assert!(digests.message(0, 1, wide(0)).is_some(), "forgotten");
+        assert_eq!(digests.message(0, 1, wide(3999)), None, "remembered");
     }
 }

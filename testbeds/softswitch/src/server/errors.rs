@@ -3,6 +3,22 @@
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use pipeline::{ExternError, ProfileError, ReplicationError, TableError};
+use tonic::Status;
+
+/// Bytes that a status says at most. It travels in a header, which gRPC clients take up to 8 KiB of, each byte that is no
+/// printable ASCII as three.
+const STATUS_BYTES: usize = 2500;
+
+/// A status with a text that comes from outside, cut where it is long: at the end of a line if there is one.
+pub(super) fn invalid_argument(text: &str) -> Status {
+    if text.len() <= STATUS_BYTES {
+        return Status::invalid_argument(text);
+    }
+    let room = &text[..text.floor_char_boundary(STATUS_BYTES)];
+    let kept = room.rfind('\n').map_or(room, |end| &room[..end]);
+    let more = text[kept.len()..].lines().filter(|line| !line.is_empty());
+    Status::invalid_argument(format!("{kept}\n… {} more lines", more.count()))
+}
 
 pub(super) fn of_table(error: &TableError) -> Code {
     match error {
@@ -49,4 +65,23 @@ pub(super) fn object(error: ExternError) -> UpdateError {
         ExternError::Duplicate => Code::AlreadyExists,
     };
     UpdateError::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_fits_a_header() {
+        assert_eq!(invalid_argument("short").message(), "short");
+        let lines: String = (0..1000).map(|n| format!("error {n}: «é»\n")).collect();
+        let status = invalid_argument(&lines);
+        let (kept, cut) = status.message().rsplit_once('\n').unwrap();
+        assert!(lines.starts_with(kept) && kept.ends_with('»'), "{kept}");
+        assert_eq!(cut, format!("… {} more lines", 1000 - kept.lines().count()));
+        assert!(status.message().len() < STATUS_BYTES + 40);
+        let one = "é".repeat(STATUS_BYTES);
+        let status = invalid_argument(&one);
+        assert!(status.message().starts_with("éé") && status.message().ends_with("… 1 more lines"));
+    }
 }

@@ -35,9 +35,9 @@ pub(super) enum Op {
     Member(Type, String, u32, Option<ActionCall>),
     Group(Type, String, u32, Option<ProfileGroup>),
     /// Name, cells, configuration, whether counts begin anew.
-    Meter(String, std::ops::Range<u64>, Option<MeterConfig>, bool),
-    Counter(String, std::ops::Range<u64>, CounterValue),
-    Register(String, std::ops::Range<u64>, Vec<Value>),
+    Meter(String, Cells, Option<MeterConfig>, bool),
+    Counter(String, Cells, CounterValue),
+    Register(String, Cells, Vec<Value>),
     ValueSet(String, Vec<Vec<FieldKey>>),
     /// Groups and sessions.
     Replication(Type, Item, Note),
@@ -133,7 +133,7 @@ impl Op {
                 let clears = binding::clears(entry.counter_data.as_ref())?;
                 Ok(Op::Meter(
                     name.clone(),
-                    cells(index, meter.size),
+                    Cells::of(index, meter.size),
                     config,
                     clears,
                 ))
@@ -150,13 +150,17 @@ impl Op {
                     return Ok(Op::Nothing);
                 };
                 let value = binding::counter_value(data)?;
-                Ok(Op::Counter(name.clone(), cells(index, counter.size), value))
+                Ok(Op::Counter(
+                    name.clone(),
+                    Cells::of(index, counter.size),
+                    value,
+                ))
             }
             Kind::RegisterEntry(entry) => {
                 modify_only(kind, "a register")?;
                 let (register, cell, scalars) = binding.register_write(entry)?;
                 let name = register.preamble.name.clone();
-                Ok(Op::Register(name, cells(cell, register.size), scalars))
+                Ok(Op::Register(name, Cells::of(cell, register.size), scalars))
             }
             Kind::ValueSetEntry(entry) => {
                 modify_only(kind, "a value set")?;
@@ -190,6 +194,17 @@ impl Op {
                 Ok(Op::Digest(kind, id, config))
             }
             Kind::ExternEntry(_) => Err(extern_entries()),
+        }
+    }
+
+    /// How long it takes, in updates of one entry.
+    pub(super) fn weight(&self) -> u64 {
+        const CELLS: u64 = 64;
+        match self {
+            Op::Meter(_, Cells::All(cells), ..)
+            | Op::Counter(_, Cells::All(cells), _)
+            | Op::Register(_, Cells::All(cells), _) => 1 + cells / CELLS,
+            _ => 1,
         }
     }
 
@@ -228,23 +243,22 @@ impl Op {
                 None => switch.delete_group(&profile, id),
             }
             .map_err(errors::profile),
-            Op::Meter(name, mut cells, config, clears) => cells
-                .try_for_each(|cell| {
-                    if switch.meter_config(&name, cell)? != config {
-                        switch.meter_configure(&name, cell, config, now_ns)?;
-                    }
-                    if clears {
-                        switch.meter_clear_counts(&name, cell)?;
-                    }
-                    Ok(())
-                })
+            Op::Meter(name, Cells::All(_), config, clears) => switch
+                .meter_fill(&name, config, clears, now_ns)
                 .map_err(errors::object),
-            Op::Counter(name, mut cells, value) => cells
-                .try_for_each(|cell| switch.counter_write(&name, cell, value))
-                .map_err(errors::object),
-            Op::Register(name, mut cells, fields) => cells
-                .try_for_each(|cell| switch.register_write(&name, cell, &fields))
-                .map_err(errors::object),
+            Op::Meter(name, Cells::One(cell), config, clears) => {
+                meter(switch, &name, cell, config, clears, now_ns).map_err(errors::object)
+            }
+            Op::Counter(name, cells, value) => match cells {
+                Cells::One(cell) => switch.counter_write(&name, cell, value),
+                Cells::All(_) => switch.counter_fill(&name, value),
+            }
+            .map_err(errors::object),
+            Op::Register(name, cells, fields) => match cells {
+                Cells::One(cell) => switch.register_write(&name, cell, &fields),
+                Cells::All(_) => switch.register_fill(&name, &fields),
+            }
+            .map_err(errors::object),
             Op::ValueSet(name, members) => switch
                 .value_set_assign(&name, &members)
                 .map_err(errors::object),
@@ -342,12 +356,42 @@ pub(super) fn direct<'a>(
     Ok((table, table.entry_ref(entry, binding)?))
 }
 
-/// One cell, or all.
-pub(super) fn cells(cell: Option<u64>, size: i64) -> std::ops::Range<u64> {
-    match cell {
-        Some(cell) => cell..cell.saturating_add(1),
-        None => 0..u64::try_from(size).unwrap_or(0),
+/// One cell, or all of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cells {
+    One(u64),
+    All(u64),
+}
+
+impl Cells {
+    pub(super) fn of(cell: Option<u64>, size: i64) -> Cells {
+        let all = Cells::All(u64::try_from(size).unwrap_or(0));
+        cell.map_or(all, Cells::One)
     }
+
+    pub(super) fn range(self) -> std::ops::Range<u64> {
+        match self {
+            Cells::One(cell) => cell..cell.saturating_add(1),
+            Cells::All(size) => 0..size,
+        }
+    }
+}
+
+fn meter(
+    switch: &mut Switch,
+    name: &str,
+    cell: u64,
+    config: Option<MeterConfig>,
+    clears: bool,
+    now_ns: u64,
+) -> std::result::Result<(), pipeline::ExternError> {
+    if switch.meter_config(name, cell)? != config {
+        switch.meter_configure(name, cell, config, now_ns)?;
+    }
+    if clears {
+        switch.meter_clear_counts(name, cell)?;
+    }
+    Ok(())
 }
 
 fn replicate(switch: &mut Switch, kind: Type, item: &Item, note: Note) -> UpdateResult {

@@ -15,6 +15,7 @@ use p4rt::status::{self, UpdateError};
 use p4rt::translate::Item;
 use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Note, Noted, Switch};
 use select::{Array, Filter, Wanted, arrays, direct_tables, wanted_tables, which};
+use std::ops::Range;
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 
@@ -55,6 +56,7 @@ impl Service {
         let responses = Responses {
             binding: Arc::clone(&loaded.binding),
             answers: answers.into_iter(),
+            taken: 0,
             end: status::of_batch(&results, "reads"),
             _permit: permit,
         };
@@ -147,25 +149,20 @@ impl Service {
                 let size = |meter: &Meter| meter.size;
                 let arrays = arrays(&index.meters, entry.meter_id, entry.index, size, access);
                 let counts = entry.counter_data.is_some();
-                self.each_cell(wanted!(arrays), move |switch, id, name, cell| {
-                    let meter = switch.meter_cell(name, cell)?;
-                    Ok(Answer::Meter(id, cell, Box::new(meter), counts))
+                self.each_cell(wanted!(arrays), move |switch, id, name, cells| {
+                    let first = cells.start;
+                    let meters = switch.meter_cells(name, cells)?;
+                    Ok(Answer::Meters(id, first, meters, counts))
                 })
                 .await
             }
             Kind::CounterEntry(entry) => {
                 let size = |counter: &Counter| counter.size;
                 let arrays = arrays(&index.counters, entry.counter_id, entry.index, size, access);
-                self.each_cell(wanted!(arrays), |switch, _, name, cell| {
-                    let value = switch.counter_read(name, cell)?;
-                    Ok(Answer::Item(Item::Counter {
-                        name: name.to_owned(),
-                        index: Some(cell),
-                        value: Some(p4rt::translate::CounterValue {
-                            packets: value.packets,
-                            bytes: value.bytes,
-                        }),
-                    }))
+                self.each_cell(wanted!(arrays), |switch, id, name, cells| {
+                    let first = cells.start;
+                    let counters = switch.counter_cells(name, cells)?;
+                    Ok(Answer::Counters(id, first, counters))
                 })
                 .await
             }
@@ -178,9 +175,10 @@ impl Service {
                     size,
                     access,
                 );
-                self.each_cell(wanted!(arrays), |switch, id, name, cell| {
-                    let scalars = switch.register_read(name, cell)?;
-                    Ok(Answer::Register(id, cell, scalars))
+                self.each_cell(wanted!(arrays), |switch, id, name, cells| {
+                    let first = cells.start;
+                    let cells = switch.register_cells(name, cells)?;
+                    Ok(Answer::Registers(id, first, cells))
                 })
                 .await
             }
@@ -400,7 +398,7 @@ impl Service {
     async fn each_cell(
         &self,
         arrays: Vec<Array>,
-        read: impl Fn(&Switch, u32, &str, u64) -> Result<Answer, pipeline::ExternError>
+        read: impl Fn(&Switch, u32, &str, Range<u64>) -> Result<Answer, pipeline::ExternError>
         + Copy
         + Send
         + 'static,
@@ -412,12 +410,9 @@ impl Service {
             while start < cells.end {
                 let end = cells.end.min(start.saturating_add(PER_TURN));
                 let name = Arc::clone(&name);
-                let turn = move |_, switch: &mut Switch| {
-                    let cells = (start..end).map(|cell| read(switch, id, &name, cell));
-                    cells.collect::<Result<Vec<_>, _>>()
-                };
+                let turn = move |_, switch: &mut Switch| read(switch, id, &name, start..end);
                 match self.control(turn).await? {
-                    Ok(cells) => found.extend(cells),
+                    Ok(cells) => found.push(cells),
                     Err(error) => return Ok(Err(errors::object(error))),
                 }
                 start = end;

@@ -7,6 +7,7 @@ use super::digests::List;
 use super::packet::{pack, unpack};
 use super::*;
 use p4rt::rpc::Code;
+use prost::Message as _;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_stream::wrappers::ReceiverStream;
@@ -124,8 +125,7 @@ impl Service {
             let mut frame = match binding.index.controller_headers.named("packet_out") {
                 Some(header) => {
                     let values = binding.header_values(header, &packet.metadata);
-                    // Whatever is wrong with the metadata has this code (section 16.7).
-                    pack(&values.map_err(|error| (Code::InvalidArgument, error.message))?)
+                    pack(&values.map_err(|error| (error.code, error.message))?)
                 }
                 None if packet.metadata.is_empty() => Vec::new(),
                 None => {
@@ -323,13 +323,18 @@ impl Service {
 
     fn tell_idle(&self, idle: Idle) {
         for (table, entries) in idle {
-            let holders = self.arbitration().holders(table);
-            for client in holders {
+            let holders: Vec<ClientId> = self.arbitration().holders(table);
+            for table_entry in in_pieces(entries) {
                 let notification = v1::IdleTimeoutNotification {
-                    table_entry: entries.clone(),
+                    table_entry,
                     timestamp: epoch_ns(),
                 };
-                self.send(client, Outgoing::IdleTimeoutNotification(notification));
+                for client in &holders {
+                    self.send(
+                        *client,
+                        Outgoing::IdleTimeoutNotification(notification.clone()),
+                    );
+                }
             }
         }
     }
@@ -355,8 +360,47 @@ impl Service {
     }
 }
 
+/// Entries in messages of a size that clients take.
+fn in_pieces(entries: Vec<v1::TableEntry>) -> Vec<Vec<v1::TableEntry>> {
+    let mut pieces = Vec::new();
+    let mut bytes = MESSAGE_BYTES;
+    for entry in entries {
+        if bytes >= MESSAGE_BYTES {
+            pieces.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += entry.encoded_len();
+        if let Some(last) = pieces.last_mut() {
+            last.push(entry);
+        }
+    }
+    pieces
+}
+
 /// The server's clock, as notifications carry it.
 fn epoch_ns() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_are_no_longer_than_clients_take() {
+        let entry = |metadata: usize| v1::TableEntry {
+            metadata: vec![1; metadata],
+            ..Default::default()
+        };
+        assert!(in_pieces(Vec::new()).is_empty());
+        let pieces = in_pieces(vec![
+            entry(600_000),
+            entry(600_000),
+            entry(2_000_000),
+            entry(1),
+        ]);
+        let sizes: Vec<usize> = pieces.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1, 1]);
+    }
 }

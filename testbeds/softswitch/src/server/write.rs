@@ -8,7 +8,7 @@ use p4rt::status::{self, UpdateResult};
 use v1::write_request::Atomicity;
 
 /// Updates applied between two frames where the batch need not be atomic.
-const UPDATES_PER_TURN: usize = 256;
+const UPDATES_PER_TURN: u64 = 256;
 
 impl Service {
     pub(super) async fn write_batch(&self, request: v1::WriteRequest) -> Result<(), Status> {
@@ -78,8 +78,13 @@ impl Service {
             let Some((now, switch)) = core.control() else {
                 return Some(None);
             };
-            let turn = checked.by_ref().take(UPDATES_PER_TURN);
-            results.extend(turn.map(|update| update.and_then(|op| op.apply(now, switch))));
+            let mut weight = 0;
+            while weight < UPDATES_PER_TURN
+                && let Some(update) = checked.next()
+            {
+                weight += update.as_ref().map_or(1, Op::weight);
+                results.push(update.and_then(|op| op.apply(now, switch)));
+            }
             (checked.len() == 0).then(|| Some(std::mem::take(&mut results)))
         };
         let results = self.driver.run_steps(step).await.map_err(stopped)?;

@@ -1,13 +1,13 @@
 //! Batches that are undone as a whole.
 
-use super::Noted;
+use super::{Noted, cells};
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::Cell;
 use crate::externs::profile::{OldGroup, OldMember, OldOneShot};
 use crate::switch::Switch;
 use crate::table::key::FieldKey;
 use crate::table::{Note, Removed};
-use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry, Value};
+use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
 
 /// The inverse of a write that succeeded cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
@@ -27,10 +27,8 @@ pub(crate) enum Undo {
     Default(String, ActionCall, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
-    Register(String, u64, Vec<Value>),
-    Counter(usize, usize, CounterValue),
+    Cells(cells::Old),
     DirectCounter(usize, Option<TableEntry>, CounterValue),
-    Meter(usize, u64, Cell),
     DirectMeter(usize, Option<TableEntry>, Cell),
     ValueSet(usize, Vec<Vec<FieldKey>>),
     Member(usize, u32, OldMember),
@@ -76,20 +74,10 @@ impl Switch {
                 Undo::Group(_, Some(group)) => discard(self.set_multicast_group(&group)),
                 Undo::Session(id, None) => discard(self.delete_clone_session(id)),
                 Undo::Session(_, Some(session)) => discard(self.set_clone_session(&session)),
-                Undo::Register(name, index, fields) => {
-                    discard(self.register_write(&name, index, &fields))
-                }
-                Undo::Counter(counter, index, value) => {
-                    self.core.state.counters[counter].cells[index] = value;
-                }
+                Undo::Cells(old) => self.restore_cells(old),
                 Undo::DirectCounter(table, entry, value) => {
                     if let Ok(cell) = self.core.state.tables[table].counter(entry.as_ref()) {
                         *cell = value;
-                    }
-                }
-                Undo::Meter(meter, index, old) => {
-                    if let Some(cell) = self.core.state.meters[meter].cell_mut(index) {
-                        *cell = old;
                     }
                 }
                 Undo::DirectMeter(table, entry, old) => {

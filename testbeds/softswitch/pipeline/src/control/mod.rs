@@ -6,21 +6,24 @@
 //! tables       entries, default actions, direct counters and meters by name
 //! profiles     members and groups of action profiles
 //! notes        what clients attach to default entries, groups and sessions
-//! objects      registers, counters, meters, value sets
+//! cells        registers, indexed counters and meters
+//! value_sets   parsers' value sets
 //! replication  multicast groups and clone sessions
 //! ```
 //!
 //! What a Tofino has beside these is in [`crate::arch::tna`].
 
 mod batch;
+mod cells;
 mod entries;
 mod notes;
-mod objects;
 mod profiles;
 mod replication;
 mod tables;
+mod value_sets;
 
 pub(crate) use batch::Undo;
+pub use cells::RegisterCells;
 pub use entries::{DirectChange, EntryRef};
 pub use notes::Noted;
 

@@ -71,6 +71,11 @@ impl Meter {
         self.cells.get_mut(usize::try_from(index).ok()?)
     }
 
+    /// All cells, to be changed.
+    pub fn cells_mut(&mut self) -> &mut [Cell] {
+        &mut self.cells
+    }
+
     /// Makes its cells as another's, of the same size.
     pub fn take_cells(&mut self, other: &Meter) {
         self.cells.clone_from(&other.cells);

@@ -87,6 +87,29 @@ impl Bank {
 }
 
 impl Bank {
+    /// Writes the same to a register's cells in all rows.
+    pub fn fill(&mut self, offset: u32, from: &[u64]) {
+        let (offset, stride) = (offset as usize, self.stride as usize);
+        match &mut self.words {
+            Words::Narrow(words) => {
+                for row in words.chunks_exact_mut(stride) {
+                    for (to, from) in row[offset..].iter_mut().zip(from) {
+                        *to = *from as u32;
+                    }
+                }
+            }
+            Words::Wide(words) => {
+                for row in words.chunks_exact_mut(stride) {
+                    for (to, from) in row[offset..].iter_mut().zip(from) {
+                        *to = *from;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Bank {
     /// Cell = `f(value, cell)` for cells side by side, and if `keep`, the value too. Beyond the size as reads and writes.
     #[inline(always)]
     pub fn update(
@@ -159,20 +182,22 @@ impl Info {
         }
         let mut words = vec![0; self.words() as usize];
         bank.read(index, self.offset, &mut words);
-        let mut rest = &words[..];
+        Ok(self.fields(&words))
+    }
+
+    /// The fields in a cell's words.
+    pub fn fields(&self, words: &[u64]) -> Vec<Value> {
+        let mut rest = words;
         let field = |w: &u32| {
             let (field, after) = rest.split_at(limbs(*w) as usize);
             rest = after;
             Value::from_limbs(field)
         };
-        Ok(self.widths.iter().map(field).collect())
+        self.widths.iter().map(field).collect()
     }
 
-    /// Writes the fields of a cell.
-    pub fn write(&self, bank: &mut Bank, index: u64, fields: &[Value]) -> Result<(), ExternError> {
-        if index >= self.size {
-            return Err(ExternError::OutOfRange);
-        }
+    /// The words of a cell with these fields.
+    pub fn cell(&self, fields: &[Value]) -> Result<Vec<u64>, ExternError> {
         if fields.len() != self.widths.len() {
             return Err(ExternError::WrongShape);
         }
@@ -183,14 +208,18 @@ impl Info {
             }
             words.extend((0..limbs(*w) as usize).map(|i| value.limb(i)));
         }
-        bank.write(index, self.offset, &words);
-        Ok(())
+        Ok(words)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write(info: &Info, bank: &mut Bank, row: u64, fields: &[Value]) -> Result<(), ExternError> {
+        bank.write(row, info.offset, &info.cell(fields)?);
+        Ok(())
+    }
 
     #[test]
     fn cells_of_one_bank_do_not_touch_each_other() {
@@ -203,20 +232,20 @@ mod tests {
             widths: widths.to_vec(),
         };
         let (a, pair) = (info(0, &[32]), info(1, &[16, 32]));
-        a.write(&mut bank, 3, &[7.into()]).unwrap();
-        pair.write(&mut bank, 3, &[1.into(), 2.into()]).unwrap();
-        pair.write(&mut bank, 2, &[3.into(), 4.into()]).unwrap();
+        write(&a, &mut bank, 3, &[7.into()]).unwrap();
+        write(&pair, &mut bank, 3, &[1.into(), 2.into()]).unwrap();
+        write(&pair, &mut bank, 2, &[3.into(), 4.into()]).unwrap();
         assert_eq!(a.read(&bank, 3).unwrap(), [7]);
         assert_eq!(pair.read(&bank, 3).unwrap(), [1, 2]);
         assert_eq!(pair.read(&bank, 2).unwrap(), [3, 4]);
         assert_eq!(a.read(&bank, 2).unwrap(), [0]);
         assert_eq!(a.read(&bank, 4), Err(ExternError::OutOfRange));
         assert_eq!(
-            pair.write(&mut bank, 0, &[0x10000.into(), Value::ZERO]),
+            write(&pair, &mut bank, 0, &[0x10000.into(), Value::ZERO]),
             Err(ExternError::ValueTooWide)
         );
         assert_eq!(
-            pair.write(&mut bank, 0, &[Value::ZERO]),
+            write(&pair, &mut bank, 0, &[Value::ZERO]),
             Err(ExternError::WrongShape)
         );
     }
@@ -232,11 +261,11 @@ mod tests {
             widths: vec![1, 256, 65],
         };
         let cell = [Value::from(1), Value::ones(256), Value::from(1 << 64)];
-        info.write(&mut bank, 1, &cell).unwrap();
+        write(&info, &mut bank, 1, &cell).unwrap();
         assert_eq!(info.read(&bank, 1).unwrap(), cell);
         assert_eq!(info.read(&bank, 0).unwrap(), [0, 0, 0]);
         let wide = [Value::ZERO, Value::ones(257), Value::ZERO];
-        let refused = info.write(&mut bank, 1, &wide);
+        let refused = write(&info, &mut bank, 1, &wide);
         assert_eq!(refused, Err(ExternError::ValueTooWide));
     }
 

@@ -1,21 +1,17 @@
 //! What queries have selected, made into messages as the client takes them.
 
 use super::super::binding::{self, Binding, DefaultState, ReadFlags};
-use super::super::profiles;
+use super::super::{MESSAGE_BYTES, profiles};
 use p4lang::p4info::ActionProfile;
-use p4lang::runtime::Value;
+use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
-use p4rt::translate::Item;
 use p4rt::translate::cells::index_to_proto;
 use p4rt::v1;
-use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, ProfileGroup};
+use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, ProfileGroup, RegisterCells};
 use prost::Message as _;
 use std::sync::Arc;
 use tonic::Status;
 use v1::entity::Entity as Kind;
-
-/// Bytes of one response: clients accept 4 MiB.
-const BYTES_PER_RESPONSE: usize = 1 << 20;
 
 /// Something that a query selects.
 pub(super) enum Answer {
@@ -26,9 +22,10 @@ pub(super) enum Answer {
     DirectMeter(u32, EntryRef, Box<MeterCell>, bool),
     Member(u32, u32, p4lang::runtime::ActionCall),
     Group(u32, u32, ProfileGroup),
-    Meter(u32, u64, Box<MeterCell>, bool),
-    Register(u32, u64, Vec<Value>),
-    Item(Item),
+    /// Cells from that one on, and whether their counts are asked for.
+    Meters(u32, u64, Vec<MeterCell>, bool),
+    Counters(u32, u64, Vec<CounterValue>),
+    Registers(u32, u64, RegisterCells),
     Ready(Box<v1::Entity>),
 }
 
@@ -36,6 +33,8 @@ pub(super) enum Answer {
 pub(super) struct Responses {
     pub(super) binding: Arc<Binding>,
     pub(super) answers: std::vec::IntoIter<Answer>,
+    /// Cells of the first answer that are taken.
+    pub(super) taken: usize,
     pub(super) end: Option<Status>,
     pub(super) _permit: tokio::sync::OwnedSemaphorePermit,
 }
@@ -45,11 +44,11 @@ impl Iterator for Responses {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (mut entities, mut bytes) = (Vec::new(), 0);
-        while bytes < BYTES_PER_RESPONSE {
-            let Some(answer) = self.answers.next() else {
+        while bytes < MESSAGE_BYTES {
+            let Some(entity) = self.next_entity() else {
                 break;
             };
-            match answer.entity(&self.binding) {
+            match entity {
                 Ok(entity) => {
                     bytes += entity.encoded_len();
                     entities.push(entity);
@@ -67,11 +66,67 @@ impl Iterator for Responses {
     }
 }
 
+impl Responses {
+    /// Cells become messages one by one: as messages they take many times their room.
+    fn next_entity(&mut self) -> Option<Result<v1::Entity, UpdateError>> {
+        while let Some(answer) = self.answers.as_slice().first() {
+            let cell = match answer {
+                Answer::Meters(id, first, cells, counts) => {
+                    let cell = cells.get(self.taken);
+                    cell.map(|meter| {
+                        Ok(meter_entity(*id, first + self.taken as u64, meter, *counts))
+                    })
+                }
+                Answer::Counters(id, first, cells) => {
+                    let cell = cells.get(self.taken);
+                    cell.map(|value| Ok(counter_entity(*id, first + self.taken as u64, *value)))
+                }
+                Answer::Registers(id, first, cells) => cells.fields(self.taken).map(|fields| {
+                    let cell = first + self.taken as u64;
+                    let entry = self.binding.register_to_proto(*id, cell, &fields)?;
+                    Ok(Kind::RegisterEntry(entry))
+                }),
+                _ => {
+                    let answer = self.answers.next()?;
+                    return Some(answer.entity(&self.binding));
+                }
+            };
+            match cell {
+                Some(kind) => {
+                    self.taken += 1;
+                    return Some(kind.map(|kind| v1::Entity { entity: Some(kind) }));
+                }
+                None => {
+                    self.taken = 0;
+                    self.answers.next();
+                }
+            }
+        }
+        None
+    }
+}
+
+fn meter_entity(meter_id: u32, cell: u64, meter: &MeterCell, counts: bool) -> Kind {
+    Kind::MeterEntry(v1::MeterEntry {
+        meter_id,
+        index: Some(index_to_proto(cell)),
+        config: meter.config().map(binding::config_to_proto),
+        counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
+    })
+}
+
+fn counter_entity(counter_id: u32, cell: u64, value: CounterValue) -> Kind {
+    Kind::CounterEntry(v1::CounterEntry {
+        counter_id,
+        index: Some(index_to_proto(cell)),
+        data: Some(binding::counter_to_proto(value)),
+    })
+}
+
 impl Answer {
     fn entity(self, binding: &Binding) -> Result<v1::Entity, UpdateError> {
         let kind = match self {
             Answer::Ready(entity) => return Ok(*entity),
-            Answer::Item(item) => return Ok(item.to_entity(&binding.index)?),
             Answer::Entry(id, state, flags) => {
                 Kind::TableEntry(binding.table(id)?.entry_to_proto(&state, flags, binding)?)
             }
@@ -91,14 +146,9 @@ impl Answer {
                     counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
                 }))
             }
-            Answer::Meter(id, cell, meter, counts) => Kind::MeterEntry(v1::MeterEntry {
-                meter_id: id,
-                index: Some(index_to_proto(cell)),
-                config: meter.config().map(binding::config_to_proto),
-                counter_data: counts.then(|| binding::counts_to_proto(&meter.counts())),
-            }),
-            Answer::Register(id, cell, scalars) => {
-                Kind::RegisterEntry(binding.register_to_proto(id, cell, &scalars)?)
+            // These are taken cell by cell.
+            Answer::Meters(..) | Answer::Counters(..) | Answer::Registers(..) => {
+                return Err(UpdateError::new(Code::Internal, "cells are no entity"));
             }
             Answer::Member(profile, id, call) => {
                 let profile: &ActionProfile = profiles::profile(profile, binding)?;

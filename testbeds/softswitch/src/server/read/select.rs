@@ -2,7 +2,7 @@
 
 use super::super::arbitration::Access;
 use super::super::binding::Binding;
-use super::super::op::cells;
+use super::super::op::Cells;
 use p4rt::p4info::{Object, Section};
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
@@ -145,7 +145,7 @@ pub(super) fn arrays<T: Object>(
     for (id, name) in which(section, id, access)? {
         let size = section.with_id(id).map_or(0, &size);
         let cell = index_from_proto(&name, index, size)?;
-        arrays.push((id, name, cells(cell, size)));
+        arrays.push((id, name, Cells::of(cell, size).range()));
     }
     Ok(arrays)
 }
