@@ -119,7 +119,7 @@ struct Sent {
 /// What a message takes, in memory and on the wire, in about as many bytes.
 fn size(message: &[Value]) -> usize {
     let bytes = message.iter().map(|value| value.bits() as usize / 8);
-    bytes.sum::<usize>() + message.len() * size_of::<Value>()
+    bytes.sum::<usize>() + size_of_val(message)
 }
 
 impl Digests {
