@@ -109,7 +109,7 @@ async fn an_array_is_written_and_read_whole() {
     raw.put(Modify, cell(Some(4000), Some(&[7]))).await;
     raw.put(Modify, count(None, Some(5))).await;
     raw.put(Modify, count(Some(4000), Some(6))).await;
-    raw.put(Modify, meter(None, Some(config.clone()))).await;
+    raw.put(Modify, meter(None, Some(config))).await;
     raw.put(Modify, meter(Some(4000), None)).await;
     // Both are taken back: the second is no register's value.
     let batch = vec![
@@ -128,7 +128,7 @@ async fn an_array_is_written_and_read_whole() {
     let due = |n: i64| count(Some(n), Some(if n == 4000 { 6 } else { 5 }));
     assert!(all.into_iter().eq((0..5000).map(due)));
     let all = raw.read(meter(None, None)).await;
-    let due = |n: i64| meter(Some(n), (n != 4000).then(|| config.clone()));
+    let due = |n: i64| meter(Some(n), (n != 4000).then_some(config));
     assert!(all.into_iter().eq((0..5000).map(due)));
 }
 
