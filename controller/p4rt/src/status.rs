@@ -4,8 +4,11 @@
 use crate::rpc::{self, Code};
 use crate::v1;
 use prost::Message as _;
+use std::borrow::Cow;
 
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
+/// Characters of an [`excerpt`].
+const EXCERPT: usize = 40;
 
 /// Why one update of a batch was not applied, or one query of a read not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +31,15 @@ impl UpdateError {
             code,
             message: message.into(),
         }
+    }
+}
+
+/// The beginning of what somebody else has written, for a message: metadata that is too long fails in transit.
+#[must_use]
+pub fn excerpt(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(EXCERPT) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
     }
 }
 
@@ -103,6 +115,14 @@ mod tests {
         let status = of_batch(&batch, "updates").unwrap();
         assert_eq!(status.code(), tonic::Code::Unknown);
         assert_eq!(results(&status, 3), Some(batch));
+    }
+
+    #[test]
+    fn what_others_write_is_quoted_up_to_a_character() {
+        let whole = "ä".repeat(40);
+        assert_eq!(excerpt(&whole), whole);
+        assert_eq!(excerpt(&(whole.clone() + "b")), whole + "…");
+        assert_eq!(excerpt(""), "");
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod replication;
 pub mod table;
 
 pub use attached::{DigestConfig, MeterConfig};
-pub use error::TranslateError;
+pub use error::{TranslateError, key_field};
 pub use packet::{packet_fields, packet_metadata};
 pub use profile::{Choice, GroupMember, WeightedAction};
 pub use table::EntryAt;

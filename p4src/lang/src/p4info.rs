@@ -7,6 +7,7 @@ mod annotations;
 mod build;
 mod externs;
 mod package;
+pub(crate) mod translation;
 mod types;
 mod typing;
 mod walk;

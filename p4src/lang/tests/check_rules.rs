@@ -100,6 +100,32 @@ fn of_casts_between_new_types() {
 }
 
 #[test]
+fn of_translations() {
+    let program = |ty: &str| {
+        let annotation = format!("@p4runtime_translation({ty})");
+        control("", "").replace(
+            "control C(",
+            &format!("{annotation} type bit<32> t;\ncontrol C("),
+        )
+    };
+    for ty in ["1", "2048", "8w32", "bit<32>", "bit < 0x20 >", "string"] {
+        let found = errors(&program(&format!("\"a,b\", {ty}")));
+        assert!(found.is_empty(), "{ty}: {found:?}");
+    }
+    // As they are in a P4Info, 4294967295 and 4294967296 were others.
+    for width in ["0", "-1", "2049", "2000000000", "4294967295", "4294967296"] {
+        let message = "the width of a translation must be 1 to 2048";
+        refused(&program(&format!("\"u\", {width}")), message);
+        if !width.starts_with('-') {
+            refused(&program(&format!("\"u\", bit<{width}>")), message);
+        }
+    }
+    for wrong in ["", "\"u\"", "32", "\"u\", int<32>", "\"u\", bit<W>"] {
+        refused(&program(wrong), "takes a URI and a type");
+    }
+}
+
+#[test]
 fn of_inferred_parameters() {
     let text = control("", "say(\"x\");")
         .replace("control C(", "extern void say<T>(in T what); control C(");

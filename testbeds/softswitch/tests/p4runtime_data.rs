@@ -211,3 +211,162 @@ async fn a_digest_of_headers() {
     ]);
     assert_eq!(list.data, [expected], "the tag is not there");
 }
+
+/// The error of a read's only query.
+fn error_of(status: &tonic::Status) -> p4rt::status::UpdateError {
+    let results = p4rt::status::results(status, 1).unwrap_or_else(|| panic!("{status}"));
+    results[0].clone().unwrap_err()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_value_beyond_the_control_planes_type_is_not_told() {
+    let (instance, one, two) = switch_running(TYPED);
+    let mut raw = Raw::primary_of(&instance, TYPED).await;
+    let register_id = id(&raw.index.registers, "far");
+    let cells = |index| {
+        Kind::RegisterEntry(v1::RegisterEntry {
+            register_id,
+            index,
+            data: None,
+        })
+    };
+    let frame = vec![9; 60];
+    assert!(one.send(&frame));
+    assert_eq!(two.receive(TIMEOUT), Some(frame));
+    let at = |index| cells(Some(v1::Index { index }));
+    let read = raw.try_read(at(1)).await.unwrap_err();
+    assert_eq!(read.code(), tonic::Code::OutOfRange);
+    assert!(
+        read.message().ends_with("does not fit into 32 bits"),
+        "{read}"
+    );
+    // Of all cells, the others are.
+    let request = v1::ReadRequest {
+        device_id: DEVICE,
+        entities: vec![v1::Entity {
+            entity: Some(cells(None)),
+        }],
+        ..Default::default()
+    };
+    let mut responses = raw.grpc.read(request).await.unwrap().into_inner();
+    let told = responses.message().await.unwrap().unwrap().entities;
+    assert_eq!(told.len(), 1);
+    assert_eq!(Some(raw.read(at(0)).await.remove(0)), told[0].entity);
+    let end = responses.message().await.unwrap_err();
+    assert_eq!(end.code(), tonic::Code::OutOfRange);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn only_what_is_inserted_or_set_gives_names() {
+    let (instance, ..) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let unknown = raw.entry("vrfs", b"never written", "set_vrf", b"0");
+    assert_eq!(raw.read(Kind::TableEntry(unknown.clone())).await, []);
+    let counter = Kind::DirectCounterEntry(Box::new(v1::DirectCounterEntry {
+        table_entry: Some(unknown.clone()),
+        data: None,
+    }));
+    let read = raw.try_read(counter).await.unwrap_err();
+    assert_eq!(error_of(&read).code, Code::NotFound);
+    let unknown = Kind::TableEntry(unknown);
+    let written = vec![(Modify, unknown.clone()), (Delete, unknown)];
+    assert_eq!(raw.write(written).await, [Code::NotFound; 2]);
+    // The number that a name would have.
+    let number = Kind::TableEntry(raw.entry("vrfs", b"1023", "set_vrf", b"0"));
+    raw.put(Insert, number.clone()).await;
+    assert_eq!(raw.read(number.clone()).await, [number]);
+    let named = Kind::TableEntry(raw.entry("vrfs", b"red", "set_vrf", b"blue"));
+    raw.put(Insert, named.clone()).await;
+    assert_eq!(raw.read(named.clone()).await, [named]);
+}
+
+/// Longer metadata than a client takes would be an error of the transport.
+const BRIEF: usize = 200;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_a_client_sends_is_not_echoed_whole() {
+    let (instance, ..) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    for (name, says) in [
+        ("9".repeat(1_000_000), "has no value of 10 bits"),
+        ("n".repeat(2000), "has 2000 bytes: 1024 is the most"),
+    ] {
+        let key = raw.entry("vrfs", name.as_bytes(), "set_vrf", b"0");
+        let param = raw.entry("vrfs", b"0", "set_vrf", name.as_bytes());
+        for entry in [key, param] {
+            let told = raw.refusal(Insert, Kind::TableEntry(entry)).await;
+            assert!(told.contains(says) && told.len() < BRIEF, "{told}");
+        }
+    }
+    let request = v1::WriteRequest {
+        device_id: DEVICE,
+        role: "r".repeat(100_000),
+        ..Default::default()
+    };
+    let told = raw.grpc.write(request).await.unwrap_err();
+    assert_eq!(told.code(), tonic::Code::NotFound);
+    assert!(told.message().len() < BRIEF, "{told}");
+
+    let with_info = |change: fn(&mut p4rt::config::P4Info)| {
+        let mut info = p4rt::p4info::to_proto(&p4info());
+        change(&mut info);
+        let config = v1::ForwardingPipelineConfig {
+            p4info: Some(info),
+            p4_device_config: PROGRAM.to_vec(),
+            cookie: None,
+        };
+        v1::SetForwardingPipelineConfigRequest {
+            device_id: DEVICE,
+            election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+            action: v1::set_forwarding_pipeline_config_request::Action::Verify.into(),
+            config: Some(config),
+            ..Default::default()
+        }
+    };
+    let type_width = with_info(|info| {
+        use p4rt::config::{p4_new_type_spec::Representation, p4_new_type_translation::SdnType};
+        let types = info.type_info.get_or_insert_default();
+        let vrf = types.new_types.get_mut("vrf_t").expect("a new type");
+        if let Some(Representation::TranslatedType(translated)) = &mut vrf.representation {
+            translated.sdn_type = Some(SdnType::SdnBitwidth(2_000_000_000));
+        }
+    });
+    let set_width = with_info(|info| info.value_sets[0].r#match[0].bitwidth = 2_000_000_000);
+    for (request, says) in [
+        (
+            type_width,
+            "`vrf_t` has bit width 2000000000: 2048 is the most",
+        ),
+        (set_width, "has bit width 2000000000: 2048 is the most"),
+    ] {
+        let told = raw.grpc.set_forwarding_pipeline_config(request).await;
+        let told = told.unwrap_err();
+        assert_eq!(told.code(), tonic::Code::InvalidArgument, "{told}");
+        let message = told.message();
+        assert!(message.contains(says) && message.len() < BRIEF, "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_field_without_a_name_is_the_members_value() {
+    let (instance, ..) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let exact = v1::field_match::Exact {
+        value: vec![1, 0, 0].into(),
+    };
+    let member = v1::FieldMatch {
+        field_id: 1,
+        field_match_type: Some(v1::field_match::FieldMatchType::Exact(exact)),
+    };
+    let entry = v1::ValueSetEntry {
+        value_set_id: id(&raw.index.value_sets, "tagged"),
+        members: vec![v1::ValueSetMember {
+            r#match: vec![member],
+        }],
+    };
+    let told = raw.refusal(Modify, Kind::ValueSetEntry(entry)).await;
+    assert_eq!(
+        told,
+        "the member's value: the value does not fit into 16 bits"
+    );
+}

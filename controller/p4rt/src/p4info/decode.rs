@@ -3,7 +3,8 @@
 mod types;
 
 use crate::config;
-use p4lang::p4info as model;
+use crate::status::excerpt;
+use p4lang::{LIMITS, p4info as model};
 
 /// Why a P4Info message makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,8 +17,8 @@ pub enum DecodeError {
         /// Position in its section, from 0.
         position: usize,
     },
-    /// A width is negative.
-    #[error("`{name}` has bit width {bitwidth}")]
+    /// A width that no value has.
+    #[error("`{}` has bit width {bitwidth}: {} is the most", excerpt(name), LIMITS.width)]
     Width {
         /// The field, parameter or object.
         name: String,
@@ -25,13 +26,13 @@ pub enum DecodeError {
         bitwidth: i32,
     },
     /// A key field does not say how it matches.
-    #[error("key field `{field}` has no match type")]
+    #[error("key field `{}` has no match type", excerpt(field))]
     NoMatchType {
         /// The field.
         field: String,
     },
     /// Two objects of one kind have the same id or name.
-    #[error("{section} `{name}` (id {id}) is declared twice")]
+    #[error("{section} `{}` (id {id}) is declared twice", excerpt(name))]
     Duplicate {
         /// `table`, `action`, …
         section: &'static str,
@@ -49,7 +50,7 @@ pub enum DecodeError {
 pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
     let package = info.pkg_info.clone().unwrap_or_default();
     let program = self::package(&package);
-    let types = info.type_info.as_ref().map(types::type_info);
+    let types = info.type_info.as_ref().map(types::type_info).transpose()?;
     let types = types.unwrap_or_default();
     Ok(model::P4Info {
         arch: package.arch,
@@ -409,8 +410,11 @@ fn meter_unit(spec: Option<&config::MeterSpec>) -> model::Unit {
     }
 }
 
+/// Values and masks are made of as many bits as it says: no more than a program may have.
 fn width(name: &str, bitwidth: i32) -> Result<u32, DecodeError> {
-    u32::try_from(bitwidth).map_err(|_| DecodeError::Width {
+    let width = u32::try_from(bitwidth).ok();
+    let width = width.filter(|width| *width <= LIMITS.width);
+    width.ok_or_else(|| DecodeError::Width {
         name: name.to_owned(),
         bitwidth,
     })

@@ -1,4 +1,5 @@
 use super::*;
+use crate::config;
 use p4lang::p4info::*;
 
 fn preamble(id: u32, name: &str, alias: &str) -> Preamble {
@@ -210,6 +211,38 @@ fn broken_messages_are_refused() {
         from_proto(&negative),
         Err(DecodeError::Width { bitwidth: -1, .. })
     ));
+
+    // Values of so many bits would be made, for each match.
+    let mut wide = to_proto(&sample());
+    wide.tables[0].match_fields[0].bitwidth = 2049;
+    let error = from_proto(&wide).unwrap_err().to_string();
+    assert!(
+        error.ends_with("has bit width 2049: 2048 is the most"),
+        "{error}"
+    );
+    wide.tables[0].match_fields[0].bitwidth = 2048;
+    assert!(from_proto(&wide).is_ok());
+    let mut translated = |bitwidth| {
+        use config::p4_new_type_spec::Representation;
+        use config::p4_new_type_translation::SdnType;
+        let translation = config::P4NewTypeTranslation {
+            uri: "u".into(),
+            sdn_type: Some(SdnType::SdnBitwidth(bitwidth)),
+        };
+        let spec = config::P4NewTypeSpec {
+            representation: Some(Representation::TranslatedType(translation)),
+            ..Default::default()
+        };
+        let types = wide.type_info.get_or_insert_default();
+        types.new_types.insert("n".repeat(100_000), spec);
+        from_proto(&wide)
+    };
+    assert!(translated(2048).is_ok());
+    for bitwidth in [2049, 2_000_000_000, -1] {
+        let error = translated(bitwidth).unwrap_err();
+        assert!(matches!(error, DecodeError::Width { .. }), "{error}");
+        assert!(error.to_string().len() < 100, "{error}");
+    }
 
     let mut matchless = to_proto(&sample());
     matchless.tables[0].match_fields[0].r#match = None;

@@ -6,6 +6,7 @@
 use super::TranslateError;
 use super::matches::check_width;
 use crate::bytes;
+use crate::status::excerpt;
 use crate::v1;
 use crate::v1::p4_data::Data;
 use p4lang::p4info::{DataType, Meaning, Members, SdnType, TypeInfo};
@@ -205,7 +206,11 @@ impl<'a> Writer<'a> {
                     Meaning::Translated { uri, sdn } => {
                         let value = self.next()?;
                         Data::Bitstring(match sdn {
-                            SdnType::Bits(_) => value.to_be_bytes(),
+                            // Of what the data plane alone can hold, the control plane has no value.
+                            SdnType::Bits(width) => {
+                                check_width(typed.owner, value, *width)?;
+                                value.to_be_bytes()
+                            }
                             SdnType::String => self.names.text(uri, value)?,
                         })
                     }
@@ -365,7 +370,8 @@ impl Reader<'_> {
     fn member(&mut self, members: &[String], name: &str) -> Result<()> {
         let position = members.iter().position(|member| member == name);
         let position = position.ok_or_else(|| {
-            TranslateError::Malformed(format!("{}: there is no member `{name}`", self.typed.owner))
+            let (owner, name) = (self.typed.owner, excerpt(name));
+            TranslateError::Malformed(format!("{owner}: there is no member `{name}`"))
         })?;
         self.scalars.push((position as u128).into());
         Ok(())
@@ -480,6 +486,50 @@ mod tests {
         );
         assert!(typed.from_proto(&of(vec![bits(1)]), &NoNames).is_err());
         assert!(typed.from_proto(&bits(1), &NoNames).is_err());
+    }
+
+    /// Else it was written back as it had been read, and refused.
+    #[test]
+    fn what_the_control_plane_has_no_value_for_is_not_sent() {
+        let mut types = types();
+        let meaning = Meaning::Translated {
+            uri: "u".into(),
+            sdn: SdnType::Bits(32),
+        };
+        let declared = p4lang::p4info::NewType {
+            meaning,
+            annotations: vec![],
+            structured: vec![],
+        };
+        types.new_types.insert("far_t".into(), declared);
+        let ty = DataType::NewType("far_t".into());
+        let typed = typed(&ty, &types);
+        let most = Value::ones(32);
+        let data = typed
+            .to_proto(std::slice::from_ref(&most), &NoNames)
+            .unwrap();
+        assert_eq!(typed.from_proto(&data, &NoNames), Ok(vec![most]));
+        let error = typed
+            .to_proto(&[Value::prefix(129, 1)], &NoNames)
+            .unwrap_err();
+        assert_eq!(error.code(), crate::rpc::Code::OutOfRange);
+        assert_eq!(
+            error.to_string(),
+            "`r`: the value does not fit into 32 bits"
+        );
+    }
+
+    #[test]
+    fn a_member_that_is_not_there_is_quoted_briefly() {
+        let (types, ty) = (types(), DataType::Enum("kind_t".into()));
+        let member = |name: &str| v1::P4Data {
+            data: Some(Data::Enum(name.into())),
+        };
+        let typed = typed(&ty, &types);
+        assert_eq!(typed.from_proto(&member("B"), &NoNames), Ok(vec![1.into()]));
+        let error = typed.from_proto(&member(&"c".repeat(100_000)), &NoNames);
+        let expected = format!("r: there is no member `{}…`", "c".repeat(40));
+        assert_eq!(error.unwrap_err().to_string(), expected);
     }
 
     #[test]

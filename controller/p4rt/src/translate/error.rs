@@ -55,19 +55,19 @@ pub enum TranslateError {
         field: String,
     },
     /// A value that does not fit.
-    #[error("`{field}`: {source}")]
+    #[error("{}: {source}", value_of(field))]
     Value {
-        /// The field.
+        /// The field; a member of a value set may have one without a name.
         field: String,
         /// Why.
         source: BytesError,
     },
     /// A match of another kind than the key field's.
-    #[error("{table}: key field `{field}` is matched {declared}, not {given}")]
+    #[error("{table}: {} is matched {declared}, not {given}", key_field(field))]
     MatchKind {
-        /// The table.
+        /// The table or value set.
         table: String,
-        /// The key field.
+        /// The key field, or nothing as in [`Value`](Self::Value).
         field: String,
         /// In the program.
         declared: &'static str,
@@ -75,11 +75,11 @@ pub enum TranslateError {
         given: &'static str,
     },
     /// A don't-care that is spelt out, masked-out bits that are set, an empty range.
-    #[error("{table}: key field `{field}`: {reason}")]
+    #[error("{table}: {}: {reason}", key_field(field))]
     Match {
-        /// The table.
+        /// The table or value set.
         table: String,
-        /// The key field.
+        /// The key field, or nothing as in [`Value`](Self::Value).
         field: String,
         /// What is wrong.
         reason: String,
@@ -169,6 +169,25 @@ impl TranslateError {
     #[must_use]
     pub fn unknown_id<T: Object>(id: u32) -> Self {
         Self::UnknownId { kind: T::KIND, id }
+    }
+}
+
+/// Only the field of a value set of numbers has no name.
+const MEMBER: &str = "the member's value";
+
+fn value_of(field: &str) -> String {
+    match field {
+        "" => MEMBER.to_owned(),
+        field => format!("`{field}`"),
+    }
+}
+
+/// A key field for a message, by its name if it has one.
+#[must_use]
+pub fn key_field(field: &str) -> String {
+    match field {
+        "" => MEMBER.to_owned(),
+        field => format!("key field `{field}`"),
     }
 }
 

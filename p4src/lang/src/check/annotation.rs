@@ -6,6 +6,8 @@ use super::value::Val;
 use crate::ast::{self, AnnotationBody, Literal};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{self, Structured};
+use crate::limits::LIMITS;
+use crate::p4info::translation::{Mistake, TRANSLATION, translated};
 
 impl<'a> Checker<'a, '_> {
     /// Annotations as the IR carries them.
@@ -38,6 +40,32 @@ impl<'a> Checker<'a, '_> {
             }
         }
         list.iter().map(|a| self.annotation(a)).collect()
+    }
+
+    /// Whether a new type's translations for the control plane can be read: `list` is their source.
+    pub(crate) fn check_translations(
+        &mut self,
+        list: &'a [ast::Annotation],
+        annotations: &[ir::Annotation],
+    ) {
+        let both = list.iter().zip(annotations);
+        for (a, annotation) in both.filter(|(_, a)| a.name == TRANSLATION) {
+            let (code, message) = match translated(annotation) {
+                Ok(_) => continue,
+                Err(Mistake::Form) => (
+                    Code::Type,
+                    format!("`@{TRANSLATION}` takes a URI and a type"),
+                ),
+                Err(Mistake::Width) => (
+                    Code::Constant,
+                    format!("the width of a translation must be 1 to {}", LIMITS.width),
+                ),
+            };
+            let d = Diagnostic::error(code, a.span, message);
+            self.push(d.hint(format!(
+                "`@{TRANSLATION}(\"uri\", bit<32>)` or `@{TRANSLATION}(\"uri\", string)`"
+            )));
+        }
     }
 
     fn annotation(&mut self, a: &'a ast::Annotation) -> ir::Annotation {

@@ -205,6 +205,7 @@ impl<'a> Checker<'a, '_> {
                 }
                 self.types.newtypes.push((name.name.clone(), under));
                 let annotations = self.annotations(&decl.annotations);
+                self.check_translations(&decl.annotations, &annotations);
                 self.newtype_annotations.push(annotations);
                 let ty = Ty::New(self.types.newtypes.len() as u32 - 1);
                 self.declare_from(name, Val::Type(ty), end);

@@ -2,11 +2,11 @@
 
 use super::annotations::{annotation_texts, given_name, structured};
 use super::build::Builder;
+use super::translation::{TRANSLATION, translated};
 use super::types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
-use crate::ast::{Literal, StructKind};
+use crate::ast::StructKind;
 use crate::ir::{Annotation, Declared, Type};
 use num_bigint::BigUint;
-use num_traits::ToPrimitive;
 
 impl Builder<'_> {
     /// The type; whatever it names is added to `info`.
@@ -190,23 +190,10 @@ impl Builder<'_> {
     }
 }
 
-/// `@p4runtime_translation("uri", 32)`, `(…, bit<32>)` or `(…, string)`.
 fn translation(annotations: &[Annotation]) -> Option<(&str, SdnType)> {
-    let annotation = annotations
-        .iter()
-        .find(|a| a.name == "p4runtime_translation")?;
-    if let [Literal::Str(uri), Literal::Int(width)] = annotation.literals.as_slice() {
-        return Some((uri, SdnType::Bits(width.to_u32()?)));
-    }
-    let (uri, ty) = annotation.text.rsplit_once(',')?;
-    let uri = uri.trim().strip_prefix('"')?.strip_suffix('"')?;
-    let ty: String = ty.split_whitespace().collect();
-    let sdn = match ty.strip_prefix("bit<").and_then(|w| w.strip_suffix('>')) {
-        Some(width) => SdnType::Bits(width.parse().ok()?),
-        None if ty == "string" => SdnType::String,
-        None => return None,
-    };
-    Some((uri, sdn))
+    let annotation = annotations.iter().find(|a| a.name == TRANSLATION)?;
+    // What cannot be read is an error of the program.
+    translated(annotation).ok()
 }
 
 /// A value's bytes, as many as the width takes.

@@ -181,16 +181,20 @@ impl Value {
         Value::from_limbs(&limbs)
     }
 
-    /// From digits, without a prefix that names the radix; `None` if they are not all digits of it.
+    /// From digits, without a sign or a prefix that names the radix; `None` if they are not all digits of it.
+    ///
+    /// Takes the square of their number: who reads what others wrote bounds it first.
     #[must_use]
     pub fn from_str_radix(digits: &str, radix: u32) -> Option<Value> {
+        // Stricter than what follows, which takes a sign, or skips underscores.
+        if !digits.chars().all(|c| c.is_digit(radix)) {
+            return None;
+        }
         match u128::from_str_radix(digits, radix) {
             Ok(number) => Some(number.into()),
             Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => {
-                // Stricter than what follows, which skips underscores.
-                let plain = digits.chars().all(|c| c.is_digit(radix));
-                let number = BigUint::parse_bytes(digits.as_bytes(), radix);
-                number.filter(|_| plain).map(|number| (&number).into())
+                let number = BigUint::parse_bytes(digits.as_bytes(), radix)?;
+                Some((&number).into())
             }
             Err(_) => None,
         }
@@ -321,7 +325,19 @@ mod tests {
         assert_eq!(format!("{wide:#x}"), format!("0x{}", "f".repeat(64)));
         assert_eq!(Value::from_str_radix(&wide.to_string(), 10), Some(wide));
         let with = |end: &str| "9".repeat(60) + end;
-        for wrong in ["", "g", "1_0", &with("_0"), &with("x"), &with("-")] {
+        let signed = "+".to_owned() + &with("");
+        for wrong in [
+            "",
+            "g",
+            "1_0",
+            "+5",
+            "-5",
+            "+",
+            &signed,
+            &with("_0"),
+            &with("x"),
+            &with("-"),
+        ] {
             assert_eq!(Value::from_str_radix(wrong, 10), None, "{wrong}");
         }
     }

@@ -9,6 +9,7 @@ mod role;
 pub use role::Access;
 
 use p4rt::rpc::{self, Code};
+use p4rt::status::excerpt;
 use p4rt::v1;
 use role::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +180,7 @@ impl Arbitration {
         let state = self
             .roles
             .get(role)
-            .ok_or_else(|| Status::not_found(format!("no role `{role}`")))?;
+            .ok_or_else(|| Status::not_found(format!("no role `{}`", excerpt(role))))?;
         let election_id = election_id.map(|id| u128::from(id.high) << 64 | u128::from(id.low));
         let primary = state.primary.and_then(|id| self.clients.get(&id));
         match primary {
@@ -226,7 +227,8 @@ impl Arbitration {
         let config = self.roles.get(role).and_then(|role| role.config.as_ref());
         match config {
             Some(config) if !config.can_push_pipeline => Err(Status::permission_denied(format!(
-                "role `{role}` may not set the pipeline"
+                "role `{}` may not set the pipeline",
+                excerpt(role)
             ))),
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ pub(super) use cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
 pub(super) use entry::{DefaultState, ReadFlags, no_entry};
-pub(super) use sdn::Sdn;
+pub(super) use sdn::{NewName, Sdn};
 
 use field::{Field, Form};
 use p4lang::ast::Literal;

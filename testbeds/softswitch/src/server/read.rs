@@ -237,6 +237,7 @@ impl Service {
         let flags = ReadFlags::of(query);
         let tables = match wanted_tables(query, binding, access) {
             Ok(tables) => tables,
+            Err(error) if error == binding::no_entry() => return Ok(Ok(Vec::new())),
             Err(error) => return Ok(Err(error)),
         };
         let filter = Filter::of(query);

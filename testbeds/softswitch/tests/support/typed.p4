@@ -6,6 +6,8 @@
 type bit<10> vrf_t;
 @p4runtime_translation("example/wide", bit<32>)
 type bit<9> wide_t;
+@p4runtime_translation("example/far", 32)
+type bit<129> far_t;
 
 header ethernet_h { bit<48> dst; bit<48> src; bit<16> type; }
 header tag_h { bit<16> tag; }
@@ -21,7 +23,9 @@ parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_met
 control V(inout headers_t hdr, inout meta_t meta) { apply {} }
 control MyIngress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
     register<cell_t>(2) cells;
+    register<far_t>(2) far;
     apply {
+        far.write(1, (far_t) (129w1 << 128));
         cell_t cell;
         cells.read(cell, 1);
         cell.inner.a = cell.inner.a + 1;

@@ -1,5 +1,6 @@
 //! Types of registers, digests and newtypes.
 
+use super::DecodeError;
 use crate::config::{self, p4_data_type_spec::TypeSpec};
 use p4lang::p4info as model;
 use p4lang::p4info::{DataType, ElementField, Meaning, TypeInfo};
@@ -8,9 +9,13 @@ use p4lang::p4info::{DataType, ElementField, Meaning, TypeInfo};
 const DEPTH: usize = 32;
 
 /// Every named type. What makes no sense is left out: nothing that refers to it can be read or written then.
-pub(super) fn type_info(types: &config::P4TypeInfo) -> TypeInfo {
+pub(super) fn type_info(types: &config::P4TypeInfo) -> Result<TypeInfo, DecodeError> {
     let named = |name: &String| name.clone();
-    TypeInfo {
+    let new_types = types.new_types.iter().filter_map(|(name, spec)| {
+        let declared = new_type(name, spec).transpose()?;
+        Some(declared.map(|declared| (named(name), declared)))
+    });
+    Ok(TypeInfo {
         structs: types
             .structs
             .iter()
@@ -68,32 +73,36 @@ pub(super) fn type_info(types: &config::P4TypeInfo) -> TypeInfo {
             .as_ref()
             .map(|error| error.members.clone())
             .unwrap_or_default(),
-        new_types: types
-            .new_types
-            .iter()
-            .filter_map(|(name, spec)| Some((named(name), new_type(spec)?)))
-            .collect(),
-    }
+        new_types: new_types.collect::<Result<_, _>>()?,
+    })
 }
 
-fn new_type(spec: &config::P4NewTypeSpec) -> Option<model::NewType> {
+fn new_type(
+    name: &str,
+    spec: &config::P4NewTypeSpec,
+) -> Result<Option<model::NewType>, DecodeError> {
     use config::p4_new_type_spec::Representation;
     use config::p4_new_type_translation::SdnType;
-    let meaning = match spec.representation.as_ref()? {
-        Representation::OriginalType(original) => Meaning::Original(data_type(original)?),
-        Representation::TranslatedType(translated) => Meaning::Translated {
-            uri: translated.uri.clone(),
-            sdn: match translated.sdn_type.as_ref()? {
-                SdnType::SdnBitwidth(width) => model::SdnType::Bits(u32::try_from(*width).ok()?),
-                SdnType::SdnString(_) => model::SdnType::String,
-            },
-        },
+    let meaning = match &spec.representation {
+        Some(Representation::OriginalType(original)) => data_type(original).map(Meaning::Original),
+        Some(Representation::TranslatedType(translated)) => {
+            let sdn = match &translated.sdn_type {
+                Some(SdnType::SdnBitwidth(width)) => {
+                    Some(model::SdnType::Bits(super::width(name, *width)?))
+                }
+                Some(SdnType::SdnString(_)) => Some(model::SdnType::String),
+                None => None,
+            };
+            let uri = translated.uri.clone();
+            sdn.map(|sdn| Meaning::Translated { uri, sdn })
+        }
+        None => None,
     };
-    Some(model::NewType {
+    Ok(meaning.map(|meaning| model::NewType {
         meaning,
         annotations: spec.annotations.clone(),
         structured: super::structured(&spec.structured_annotations),
-    })
+    }))
 }
 
 /// A type; none if the message does not say which.

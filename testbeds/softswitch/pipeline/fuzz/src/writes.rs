@@ -50,8 +50,8 @@ pub fn one(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Re
             if !registers.is_empty() {
                 let register = input.choose(&registers)?;
                 let index = index(input)?;
-                if let Ok(fields) = switch.register_read(&register.name, index) {
-                    let written = fields.iter().map(|_| value(input, 32));
+                if switch.register_read(&register.name, index).is_ok() {
+                    let written = register.widths.iter().map(|width| value(input, *width));
                     let written = written.collect::<Result<Vec<Value>>>()?;
                     if switch
                         .register_write(&register.name, index, &written)

@@ -1,6 +1,6 @@
 //! Actions and their parameters: ids and byte strings ↔ positions and words.
 
-use super::{BoundAction, BoundParam, BoundTable, Form, Sdn};
+use super::{BoundAction, BoundParam, BoundTable, Form, NewName, Sdn};
 use p4lang::p4info::ActionScope;
 use p4lang::runtime::{ActionCall, Value};
 use p4rt::status::UpdateError;
@@ -157,7 +157,7 @@ fn slots(width: u32) -> usize {
 impl BoundParam {
     fn value(&self, given: &[u8], sdn: &Sdn) -> Result<Value, UpdateError> {
         if let Form::Text(uri) = &self.form {
-            return sdn.value(uri, given, self.width);
+            return sdn.value(uri, given, self.width, NewName::Named);
         }
         // A translated value is a number of the control plane's width that has to fit the program's as well.
         let value = bytes::decode(given, self.bitwidth.min(self.width));

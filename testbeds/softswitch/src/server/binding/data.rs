@@ -1,6 +1,6 @@
 //! Elements of registers and digests: the protocol's form ↔ the program's scalars.
 
-use super::{Binding, Sdn};
+use super::{Binding, NewName, Sdn};
 use p4lang::p4info::{Digest, Register};
 use p4lang::runtime::Value;
 use p4rt::status::UpdateError;
@@ -19,7 +19,7 @@ struct Strings<'a> {
 impl Names for Strings<'_> {
     fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<Value, TranslateError> {
         let width = self.widths.get(scalar).copied().unwrap_or(u128::BITS);
-        let value = self.sdn.value(uri, text, width);
+        let value = self.sdn.value(uri, text, width, NewName::Named);
         value.map_err(TranslateError::Name)
     }
 

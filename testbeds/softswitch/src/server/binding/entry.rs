@@ -3,7 +3,7 @@
 use super::cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
-use super::{Binding, BoundTable, Sdn, invalid};
+use super::{Binding, BoundTable, NewName, Sdn, invalid};
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
@@ -44,7 +44,7 @@ impl BoundTable {
         &self.info.preamble.name
     }
 
-    fn key(&self, entry: &v1::TableEntry, sdn: &Sdn) -> Result<Vec<FieldKey>> {
+    fn key(&self, entry: &v1::TableEntry, sdn: &Sdn, new: NewName) -> Result<Vec<FieldKey>> {
         let mut key = Vec::with_capacity(self.fields.len());
         let mut used = 0;
         for (at, field) in self.fields.iter().enumerate() {
@@ -56,7 +56,7 @@ impl BoundTable {
             key.push(match given {
                 Some(given) => {
                     used += 1;
-                    field.key(self.name(), given, sdn)?
+                    field.key(self.name(), given, sdn, new)?
                 }
                 None => field.left_out(self.name())?,
             });
@@ -83,7 +83,7 @@ impl BoundTable {
         Ok(key)
     }
 
-    /// Which entry is meant.
+    /// Which entry is meant, of those that may be there: [`no_entry`] if a name in its key was never given a value.
     pub(in crate::server) fn entry_ref(
         &self,
         entry: &v1::TableEntry,
@@ -96,7 +96,7 @@ impl BoundTable {
         check_priority(&self.info, entry.priority)?;
         Ok(EntryRef::Entry(
             entry.priority,
-            self.key(entry, &binding.sdn)?,
+            self.key(entry, &binding.sdn, NewName::Unknown)?,
         ))
     }
 
@@ -122,7 +122,11 @@ impl BoundTable {
         binding: &Binding,
     ) -> Result<EntryWrite> {
         check_priority(&self.info, entry.priority)?;
-        let key = self.key(entry, &binding.sdn)?;
+        let new = match kind {
+            Type::Insert => NewName::Named,
+            _ => NewName::Unknown,
+        };
+        let key = self.key(entry, &binding.sdn, new)?;
         if self.fields.is_empty() {
             return Err(invalid(
                 "a table without a key has no entries but the default one",

@@ -1,12 +1,12 @@
 //! Key fields: the control plane's matches ↔ the program's.
 
-use super::{Sdn, invalid};
+use super::{NewName, Sdn, invalid};
 use p4lang::p4info::{MatchField, MatchType};
 use p4lang::runtime::{Match, Value};
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
-use p4rt::translate::TranslateError;
 use p4rt::translate::matches::{match_from_proto, match_to_proto};
+use p4rt::translate::{TranslateError, key_field};
 use p4rt::{bytes, v1};
 use pipeline::{FieldKey, FieldSpec, MatchKind};
 use v1::field_match::{self, FieldMatchType};
@@ -42,6 +42,7 @@ impl Field {
         owner: &str,
         given: &v1::FieldMatch,
         sdn: &Sdn,
+        new: NewName,
     ) -> Result<FieldKey, UpdateError> {
         // Most fields of most entries; what is wrong with a value is said below.
         if let (Some(FieldMatchType::Exact(exact)), MatchKind::Exact, Form::Number) =
@@ -62,7 +63,7 @@ impl Field {
                     Some(FieldMatchType::Optional(optional)) => (&optional.value, Match::Optional),
                     _ => return Err(self.untranslatable()),
                 };
-                value(sdn.value(uri, text, self.spec.width)?)
+                value(sdn.value(uri, text, self.spec.width, new)?)
             }
         };
         let key = self.spec.key(&value);
@@ -153,15 +154,12 @@ impl Field {
     }
 
     fn untranslatable(&self) -> UpdateError {
+        let field = key_field(&self.info.name);
         if matches!(self.info.match_type, MatchType::Exact | MatchType::Optional) {
-            return invalid(format!(
-                "key field `{}` is matched in another way",
-                self.info.name
-            ));
+            return invalid(format!("{field} is matched in another way"));
         }
         let message = format!(
-            "key field `{}` is translated: masks and ranges that mean more than one value are not",
-            self.info.name
+            "{field} is translated: masks and ranges that mean more than one value are not"
         );
         UpdateError::new(Code::Unimplemented, message)
     }

@@ -1,6 +1,6 @@
 //! Ports, value sets and controller headers: the protocol's form ↔ the program's.
 
-use super::{Binding, Form, HeaderField, invalid};
+use super::{Binding, Form, HeaderField, NewName, invalid};
 use p4lang::p4info::{ControllerPacketMetadata, SdnType, ValueSet};
 use p4lang::runtime::Value;
 use p4rt::rpc::Code;
@@ -19,7 +19,7 @@ impl Binding {
     /// A port, by the control plane's number or name for it.
     pub(in crate::server) fn port(&self, port: &[u8]) -> Result<u32, UpdateError> {
         let value = match self.port_names() {
-            Some(uri) => self.sdn.value(uri, port, u32::BITS)?,
+            Some(uri) => self.sdn.value(uri, port, u32::BITS, NewName::Named)?,
             None => p4rt::bytes::decode(port, u32::BITS).map_err(|source| {
                 p4rt::translate::TranslateError::Value {
                     field: "port".to_owned(),
@@ -71,7 +71,7 @@ impl Binding {
                             "{owner}: the field with id {id} is given twice"
                         )));
                     }
-                    (Some(given), None) => field.key(owner, given, &self.sdn)?,
+                    (Some(given), None) => field.key(owner, given, &self.sdn, NewName::Named)?,
                     (None, _) => field.left_out(owner)?,
                 });
             }
@@ -137,7 +137,10 @@ impl Binding {
             if let Form::Text(uri) = &field.form {
                 let mut given = metadata.iter().filter(|m| m.metadata_id == declared.id);
                 let text = given.next().map_or(&[][..], |m| &m.value);
-                return Ok((field.width, self.sdn.value(uri, text, field.width)?));
+                return Ok((
+                    field.width,
+                    self.sdn.value(uri, text, field.width, NewName::Named)?,
+                ));
             }
             if !values[at].fits(field.width) {
                 let message = format!("`{}` does not fit into {} bits", declared.name, field.width);

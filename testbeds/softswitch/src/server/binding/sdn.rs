@@ -1,28 +1,41 @@
 //! `@p4runtime_translation` with strings: which value a client's name stands for (P4Runtime 1.4, sections 8.5.5 and 18.1).
 //!
 //! A name that the switch was started with (a port's) has its number; a decimal number stands for itself; any other name is
-//! given the highest value that is free when it is first written, and keeps it.
+//! given the highest value that is free when it is first written, and keeps it. Who reads or deletes gives no names.
 
 use p4lang::runtime::Value;
 use p4rt::rpc::Code;
-use p4rt::status::UpdateError;
+use p4rt::status::{UpdateError, excerpt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names of one translation.
 const NAMES: usize = 65_536;
+/// Bytes of a name: each is kept for as long as the switch runs.
+const NAME_BYTES: usize = 1024;
+
+/// What becomes of a name that has no value yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum NewName {
+    /// It is given one.
+    Named,
+    /// What it names is not there.
+    Unknown,
+}
 
 /// All translations by URI. Clones share them: names keep their values when the program changes.
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Sdn {
-    ports: Arc<BTreeMap<String, Value>>,
+    ports: Arc<BTreeMap<Arc<str>, Value>>,
     by_uri: Arc<Mutex<BTreeMap<String, Names>>>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Names {
-    values: BTreeMap<String, Value>,
-    names: BTreeMap<Value, String>,
+    values: BTreeMap<Arc<str>, Value>,
+    names: BTreeMap<Value, Arc<str>>,
+    /// By width: so many of its values, from the highest downwards, have names. None is ever given up.
+    named: BTreeMap<u32, usize>,
 }
 
 impl Sdn {
@@ -30,7 +43,7 @@ impl Sdn {
     pub(in crate::server) fn new(ports: impl IntoIterator<Item = (String, u32)>) -> Self {
         let ports = ports
             .into_iter()
-            .map(|(name, port)| (name, u128::from(port).into()));
+            .map(|(name, port)| (name.into(), u128::from(port).into()));
         Self {
             ports: Arc::new(ports.collect()),
             by_uri: Arc::default(),
@@ -48,74 +61,113 @@ impl Sdn {
             Names {
                 names: ports.iter().map(|(n, v)| (v.clone(), n.clone())).collect(),
                 values: ports,
+                named: BTreeMap::new(),
             }
         });
         work(names)
     }
 
     /// The value of a client's string in a field of `width` bits.
-    pub(super) fn value(&self, uri: &str, text: &[u8], width: u32) -> Result<Value, UpdateError> {
+    pub(super) fn value(
+        &self,
+        uri: &str,
+        text: &[u8],
+        width: u32,
+        new: NewName,
+    ) -> Result<Value, UpdateError> {
         let text = match std::str::from_utf8(text) {
             Ok("") => return Err(UpdateError::new(Code::OutOfRange, "the string is empty")),
             Ok(text) => text,
             Err(_) => return Err(super::invalid("the string is not UTF-8")),
         };
-        self.with(uri, |names| names.value(text, width))
+        self.with(uri, |names| names.value(text, width, new))
     }
 
     /// What a client calls the value.
     pub(super) fn text(&self, uri: &str, value: &Value) -> Vec<u8> {
         let name = self.with(uri, |names| names.names.get(value).cloned());
-        name.unwrap_or_else(|| value.to_string()).into_bytes()
+        name.map_or_else(|| value.to_string(), |name| name.to_string())
+            .into_bytes()
     }
 }
 
 impl Names {
-    fn value(&mut self, text: &str, width: u32) -> Result<Value, UpdateError> {
+    fn value(&mut self, text: &str, width: u32, new: NewName) -> Result<Value, UpdateError> {
         let too_wide = || {
-            let message = format!("`{text}` has no value of {width} bits");
+            let message = format!("`{}` has no value of {width} bits", excerpt(text));
             UpdateError::new(Code::OutOfRange, message)
         };
         if let Some(value) = self.values.get(text) {
             let fits = value.fits(width);
             return fits.then(|| value.clone()).ok_or_else(too_wide);
         }
+        let number = match is_number(text) {
+            // Before it is made a value of, which takes the square of its digits.
+            true if text.len() > digits(width) => return Err(too_wide()),
+            true => Value::from_str_radix(text, 10),
+            false if text.len() > NAME_BYTES => {
+                let (name, bytes) = (excerpt(text), text.len());
+                return Err(super::invalid(format!(
+                    "the name `{name}` has {bytes} bytes: {NAME_BYTES} is the most"
+                )));
+            }
+            false => None,
+        };
+        if let Some(number) = &number {
+            if !number.fits(width) {
+                return Err(too_wide());
+            }
+            if let Some(name) = self.names.get(number) {
+                let name = excerpt(name);
+                return Err(super::invalid(format!("{number} is called `{name}`")));
+            }
+        }
+        if new == NewName::Unknown {
+            return number.ok_or_else(super::no_entry);
+        }
         if self.values.len() >= NAMES {
             let message = format!("{NAMES} names are in use");
             return Err(UpdateError::new(Code::ResourceExhausted, message));
         }
-        let number = Value::from_str_radix(text, 10).filter(|n| n.to_string() == text);
         let value = match number {
-            Some(number) if !number.fits(width) => return Err(too_wide()),
-            Some(number) if self.names.contains_key(&number) => {
-                let name = &self.names[&number];
-                return Err(super::invalid(format!("{number} is called `{name}`")));
-            }
             Some(number) => number,
-            None => {
-                let mut highest = highest(width);
-                let free = highest.find(|v| !self.names.contains_key(v));
-                free.ok_or_else(|| {
-                    let message = format!("all values of {width} bits have names");
-                    UpdateError::new(Code::ResourceExhausted, message)
-                })?
-            }
+            None => self.highest_free(width).ok_or_else(|| {
+                let message = format!("all values of {width} bits have names");
+                UpdateError::new(Code::ResourceExhausted, message)
+            })?,
         };
-        self.values.insert(text.to_owned(), value.clone());
-        self.names.insert(value.clone(), text.to_owned());
+        let name: Arc<str> = text.into();
+        self.values.insert(Arc::clone(&name), value.clone());
+        self.names.insert(value.clone(), name);
         Ok(value)
+    }
+
+    /// The highest value of `width` bits that has no name; `None`: all have.
+    fn highest_free(&mut self, width: u32) -> Option<Value> {
+        let named = self.named.entry(width).or_default();
+        let highest = Value::ones(width);
+        loop {
+            let mut limbs = highest.limbs().to_vec();
+            // All its bits are set, so that nothing is borrowed from the next word: there are fewer names than its values.
+            limbs[0] = limbs[0].checked_sub(*named as u64)?;
+            let value = Value::from_limbs(&limbs);
+            if !self.names.contains_key(&value) {
+                return Some(value);
+            }
+            *named += 1;
+        }
     }
 }
 
-/// Values of `width` bits, the highest first: as many as there can be names.
-fn highest(width: u32) -> impl Iterator<Item = Value> {
-    let most = Value::ones(width);
-    (0..=NAMES as u64).map_while(move |less| {
-        let mut limbs = most.limbs().to_vec();
-        // All its bits are set, so that nothing is borrowed from the next word.
-        limbs[0] = limbs[0].checked_sub(less)?;
-        Some(Value::from_limbs(&limbs))
-    })
+/// It is a number as we write it: without zeros before it.
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
+}
+
+/// Decimal digits of the highest value of `width` bits, or one more.
+fn digits(width: u32) -> usize {
+    // log₁₀ 2 = 0.30102…
+    (u64::from(width) * 30_103 / 100_000) as usize + 1
 }
 
 #[cfg(test)]
@@ -126,7 +178,7 @@ mod tests {
     fn names_keep_their_values_and_numbers_are_themselves() {
         let sdn = Sdn::new([("eth0".to_owned(), 4)]);
         let port = |text: &str| {
-            sdn.value("a/PortId_t", text.as_bytes(), 9)
+            sdn.value("a/PortId_t", text.as_bytes(), 9, NewName::Named)
                 .map_err(|e| e.code)
         };
         assert_eq!(port("eth0"), Ok(4.into()));
@@ -144,14 +196,86 @@ mod tests {
         assert_eq!(port(""), Err(Code::OutOfRange));
         assert_eq!(sdn.text("a/PortId_t", &511.into()), b"uplink");
         assert_eq!(sdn.text("a/PortId_t", &3.into()), b"3");
-        assert_eq!(sdn.value("vrf", b"eth0", 1), Ok(1.into()), "not a port");
-        assert_eq!(sdn.value("vrf", b"x", 1), Ok(0.into()));
-        let full = sdn.value("vrf", b"y", 1).unwrap_err();
-        assert_eq!(full.code, Code::ResourceExhausted);
-        let wide = |text: &str| sdn.value("tunnel", text.as_bytes(), 200);
+        let vrf = |text: &str| sdn.value("vrf", text.as_bytes(), 1, NewName::Named);
+        assert_eq!(vrf("eth0"), Ok(1.into()), "not a port");
+        assert_eq!(vrf("x"), Ok(0.into()));
+        assert_eq!(vrf("y").unwrap_err().code, Code::ResourceExhausted);
+        let wide = |text: &str| sdn.value("tunnel", text.as_bytes(), 200, NewName::Named);
         assert_eq!(wide("x"), Ok(Value::ones(200)));
         assert_eq!(wide("y").map(|v| v.to_be_bytes()[24]), Ok(0xfe));
         let number = Value::prefix(200, 3);
         assert_eq!(wide(&number.to_string()), Ok(number));
+    }
+
+    fn named(width: u32) -> impl Fn(&str) -> Result<Value, UpdateError> {
+        let sdn = Sdn::default();
+        move |text| sdn.value("u", text.as_bytes(), width, NewName::Named)
+    }
+
+    #[test]
+    fn what_only_looks_a_name_up_gives_none() {
+        let sdn = Sdn::default();
+        let look = |text: &str| sdn.value("u", text.as_bytes(), 8, NewName::Unknown);
+        assert_eq!(look("x").unwrap_err(), super::super::no_entry());
+        assert_eq!(look("255"), Ok(255.into()), "nor is it a name now");
+        let name = |text: &str| sdn.value("u", text.as_bytes(), 8, NewName::Named);
+        assert_eq!(name("y"), Ok(255.into()));
+        assert_eq!(look("y"), Ok(255.into()));
+        assert_eq!(look("255").unwrap_err().code, Code::InvalidArgument);
+        assert_eq!(look("256").unwrap_err().code, Code::OutOfRange);
+    }
+
+    #[test]
+    fn the_highest_number_of_each_width_is_one_and_the_next_is_not() {
+        for width in 1..=2048 {
+            let value = named(width);
+            let highest = Value::ones(width);
+            assert_eq!(value(&highest.to_string()), Ok(highest), "{width}");
+            let beyond = Value::prefix(width + 1, 1).to_string();
+            assert_eq!(beyond.len(), digits(width), "{width}");
+            assert_eq!(value(&beyond).unwrap_err().code, Code::OutOfRange);
+        }
+        // With zeros before it, it is a name.
+        assert_eq!(named(8)("007"), Ok(255.into()));
+    }
+
+    /// Nobody waits for the square of what a client sends.
+    #[test]
+    fn numbers_that_cannot_fit_are_refused_unread_and_unechoed() {
+        let value = named(100);
+        for bytes in [32, 1_000_000] {
+            let error = value(&"9".repeat(bytes)).unwrap_err();
+            assert_eq!(error.code, Code::OutOfRange);
+            assert!(error.message.len() < 100, "{}", error.message);
+        }
+        // Ten million digits would take minutes.
+        assert!(value(&"9".repeat(10_000_000)).is_err());
+        let error = value(&"ä".repeat(513)).unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument);
+        assert_eq!(
+            error.message,
+            format!(
+                "the name `{}…` has 1026 bytes: 1024 is the most",
+                "ä".repeat(40)
+            )
+        );
+        assert_eq!(value(&"ä".repeat(512)), Ok(Value::ones(100)));
+    }
+
+    /// Were each looked for from the top, this would take hours.
+    #[test]
+    fn all_names_are_given_values_one_below_the_other() {
+        let value = named(200);
+        for n in 0..NAMES as u64 {
+            let given = value(&format!("name {n}")).unwrap();
+            assert_eq!(given.limb(0), u64::MAX - n);
+        }
+        let full = value("one more").unwrap_err();
+        assert_eq!(full.code, Code::ResourceExhausted);
+        assert_eq!(
+            value("name 7").unwrap().limb(0),
+            u64::MAX - 7,
+            "the others stay"
+        );
     }
 }

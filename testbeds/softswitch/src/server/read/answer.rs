@@ -53,9 +53,11 @@ impl Iterator for Responses {
                     bytes += entity.encoded_len();
                     entities.push(entity);
                 }
+                // What the data plane alone can hold cannot be told of; all else is.
                 Err(error) => {
-                    self.answers = Vec::new().into_iter();
-                    return Some(Err(Status::internal(error.to_string())));
+                    let code = tonic::Code::from_i32(error.code.into());
+                    let status = || Status::new(code, error.message);
+                    self.end.get_or_insert_with(status);
                 }
             }
         }
