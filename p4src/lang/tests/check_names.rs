@@ -5,6 +5,7 @@ mod check_support;
 use check_support::{Text, control, lower, named};
 use p4lang::ir::{Arch, Const, PackageArg, Program, Type};
 use p4lang::{Files, Options};
+use std::collections::BTreeSet;
 
 fn with(decls: &str, locals: &str, apply: &str) -> Program {
     lower(&control(locals, apply).replace("control C(", &format!("{decls}\ncontrol C(")))
@@ -141,12 +142,16 @@ fn enums_errors_and_new_types() {
 }
 
 fn compile_arch(include: &str, rest: &str) -> Program {
+    compiled_arch(include, rest).program
+}
+
+fn compiled_arch(include: &str, rest: &str) -> p4lang::Compiled {
     let files = Files::new().with(
         "test.p4",
         format!("#include <core.p4>\n#include <{include}>\n{rest}"),
     );
     match p4lang::compile(&files, "test.p4", &Options::default()) {
-        Ok(c) => c.program,
+        Ok(compiled) => compiled,
         Err(d) => panic!("{d}"),
     }
 }
@@ -239,6 +244,64 @@ fn tna() {
         .expect("clear");
     let i = named(&p, "I");
     assert_eq!(i.actions[clear.methods[0].action.index()].params.len(), 1);
+}
+
+#[test]
+fn pipelines_with_one_control_have_tables_and_objects_of_their_own() {
+    let program = |pipes: &str| {
+        compiled_arch(
+            "tna.p4",
+            &format!(
+                "struct h_t {{ }} struct m_t {{ bit<8> p; }}
+                 parser IP(packet_in k, out h_t h, out m_t m, out ingress_intrinsic_metadata_t i) {{ state start {{ k.extract(i); k.advance(PORT_METADATA_SIZE); transition accept; }} }}
+                 control I(inout h_t h, inout m_t m, in ingress_intrinsic_metadata_t i, in ingress_intrinsic_metadata_from_parser_t fp, inout ingress_intrinsic_metadata_for_deparser_t fd, inout ingress_intrinsic_metadata_for_tm_t tm) {{
+                     DirectMeter(MeterType_t.BYTES) rate;
+                     action mark() {{ m.p = rate.execute(); }}
+                     table t {{ key = {{ i.ingress_port : exact; }} actions = {{ mark; NoAction; }} meters = rate; }}
+                     apply {{ t.apply(); }}
+                 }}
+                 control ID(packet_out k, inout h_t h, in m_t m, in ingress_intrinsic_metadata_for_deparser_t fd) {{ apply {{ k.emit(h); }} }}
+                 parser EP(packet_in k, out h_t h, out m_t m, out egress_intrinsic_metadata_t i) {{ state start {{ k.extract(i); transition accept; }} }}
+                 control E(inout h_t h, inout m_t m, in egress_intrinsic_metadata_t i, in egress_intrinsic_metadata_from_parser_t fp, inout egress_intrinsic_metadata_for_deparser_t fd, inout egress_intrinsic_metadata_for_output_port_t fo) {{ table only {{ actions = {{ NoAction; }} }} apply {{ only.apply(); }} }}
+                 control None(inout h_t h, inout m_t m, in egress_intrinsic_metadata_t i, in egress_intrinsic_metadata_from_parser_t fp, inout egress_intrinsic_metadata_for_deparser_t fd, inout egress_intrinsic_metadata_for_output_port_t fo) {{ apply {{ }} }}
+                 control ED(packet_out k, inout h_t h, in m_t m, in egress_intrinsic_metadata_for_deparser_t fd) {{ apply {{ k.emit(h); }} }}
+                 {pipes}"
+            ),
+        )
+    };
+    let names = |p: &p4lang::ir::Program| {
+        let tables = p.controls.iter().flat_map(|c| &c.tables);
+        let objects = p.externs.iter().map(|e| e.name.clone());
+        let mut names: Vec<String> = tables.map(|t| t.name.clone()).chain(objects).collect();
+        names.sort();
+        names
+    };
+    let two = program(
+        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) left;
+         Pipeline(IP(), I(), ID(), EP(), None(), ED()) right;
+         Switch(left, right) main;",
+    );
+    let wanted = [
+        "E.only",
+        "left.I.rate",
+        "left.I.t",
+        "right.I.rate",
+        "right.I.t",
+    ];
+    assert_eq!(names(&two.program), wanted);
+    let info = two.p4info;
+    let tables = info.tables.iter().map(|t| t.preamble.name.as_str());
+    assert_eq!(
+        tables.collect::<BTreeSet<_>>(),
+        ["E.only", "left.I.t", "right.I.t"].into()
+    );
+    let marks = info.actions.iter().filter(|a| a.preamble.name == "I.mark");
+    assert_eq!(marks.count(), 1);
+    let one = program(
+        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) left;
+         Switch(left) main;",
+    );
+    assert_eq!(names(&one.program), ["E.only", "I.rate", "I.t"]);
 }
 
 #[test]

@@ -38,6 +38,7 @@ mod package;
 mod packet;
 mod params;
 mod parser;
+mod pipelines;
 mod resolve;
 mod scope;
 mod select;
@@ -131,6 +132,8 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) out: Output,
     /// The unit being elaborated.
     pub(crate) unit: Unit<'a>,
+    /// In order of instantiation.
+    pub(crate) pipelines: Vec<pipelines::Pipeline>,
     pub(crate) main: Option<ir::Package>,
     /// Elaborated at least once.
     pub(crate) seen_parsers: HashSet<u32>,
@@ -173,6 +176,7 @@ impl<'a, 's> Checker<'a, 's> {
             newtype_annotations: Vec::new(),
             out: Output::default(),
             unit: Unit::top(),
+            pipelines: Vec::new(),
             main: None,
             seen_parsers: HashSet::new(),
             seen_controls: HashSet::new(),
@@ -220,6 +224,7 @@ impl<'a, 's> Checker<'a, 's> {
                     .hint("a program ends with the instance of its architecture's package: `Package(…) main;`"),
             );
         }
+        self.name_by_pipeline();
         self.unique_names();
         let runs = self.main.as_ref().map(|main| self.arch(main));
         if let (Some((span, what)), Some(arch)) = (self.unplaced, runs)

@@ -5,6 +5,7 @@ use super::Checker;
 use super::externs::Instantiation;
 use super::generic::Template;
 use super::infer::Infer;
+use super::pipelines::Pipeline;
 use super::types::Ty;
 use super::value::Val;
 use crate::ast;
@@ -93,7 +94,15 @@ impl<'a> Checker<'a, '_> {
         let Some(bound) = self.bind_args(decl.params, made.args, shown, made.span) else {
             return Val::Poison;
         };
+        let made_before = (self.out.controls.len(), self.out.externs.len());
         let vals = self.eval_args(&sig, &bound, &mut infer);
+        if name != "main" {
+            self.pipelines.push(Pipeline {
+                name: name.to_owned(),
+                controls: made_before.0..self.out.controls.len(),
+                externs: made_before.1..self.out.externs.len(),
+            });
+        }
         let mut args = Vec::new();
         let mut ok = true;
         for (i, (val, span)) in vals.into_iter().enumerate() {
