@@ -3,7 +3,7 @@
 mod support;
 
 use p4lang::runtime::Match;
-use pipeline::{ExternError, FilterConfig, MeterConfig, Switch};
+use pipeline::{Executor, ExternError, FilterConfig, MeterConfig, Switch};
 use support::tna::Tna;
 use support::{call, entry, one, through};
 
@@ -400,6 +400,57 @@ fn a_parser_counter_is_loaded_with_the_fields_byte() {
     assert_eq!(one(&mut switch, &packet)[8..], [0xee, 5]);
     packet[0] = 0x13;
     assert_eq!(one(&mut switch, &packet)[4..], [0xee, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_parser_counter_of_tofino_2_has_a_stack() {
+    // A list of the length that comes first; an entry is its length and so many bytes, of which the last is kept.
+    let parser = |update: &str| {
+        format!(
+            "state go {{ pkt.extract(hdr.l); todo.set(hdr.l.n); transition next; }}
+             state next {{ transition select(todo.is_zero()) {{ true: accept; false: item; }} }}
+             state item {{
+                 bit<8> length = pkt.lookahead<bit<8>>();
+                 todo.push(length, {update});
+                 pkt.advance(8);
+                 transition inside;
+             }}
+             state inside {{
+                 todo.decrement(1);
+                 transition select(todo.is_zero()) {{ true: kept; false: skip; }}
+             }}
+             state skip {{ pkt.advance(8); transition inside; }}
+             state kept {{ pkt.extract(hdr.items.next); todo.pop(); todo.decrement(1); transition next; }}"
+        )
+    };
+    for executor in [Executor::Fast, Executor::Both] {
+        let load = |update: &str| {
+            let config = pipeline::Config {
+                executor,
+                ..Default::default()
+            };
+            Tna {
+                include: "t2na.p4",
+                decls: "header list_h { bit<8> n; }",
+                headers: "list_h l; byte_h[4] items; byte_h left;",
+                parser_locals: "ParserCounter() todo;",
+                parser: &parser(update),
+                ingress: "hdr.left.setValid(); hdr.left.v = 0xee; tm.ucast_egress_port = 1;",
+                ..Tna::default()
+            }
+            .load_with(config)
+        };
+        // With the list's own counter: entries of 2 and 3 bytes and their lengths are 7.
+        let mut switch = load("true");
+        let list = [7, 2, 0xa, 0xb, 3, 0xc, 0xd, 0xe, 9];
+        assert_eq!(one(&mut switch, &list), [7, 0xb, 0xe, 0xee, 9]);
+        assert_eq!(switch.take_differences(), Vec::<String>::new());
+        // Without: the list counts entries.
+        let mut switch = load("false");
+        let list = [2, 2, 0xa, 0xb, 3, 0xc, 0xd, 0xe, 9];
+        assert_eq!(one(&mut switch, &list), [2, 0xb, 0xe, 0xee, 9]);
+        assert_eq!(switch.take_differences(), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod layout;
 mod methods;
 mod objects;
 mod parser;
+pub mod parser_counter;
 mod place;
 mod psa_functions;
 mod roll;

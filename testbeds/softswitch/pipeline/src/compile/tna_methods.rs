@@ -2,6 +2,7 @@
 
 use super::expr::literal;
 use super::objects::Object;
+use super::parser_counter::pushed;
 use super::tna::{self, Residual};
 use super::tna_objects::{COLOURS, own_colours};
 use super::{Compiler, Result};
@@ -382,6 +383,12 @@ impl Compiler<'_> {
                     Arg::In(add),
                 ],
             ) => self.load_counter(slot, field, [max, rotate, mask, add]),
+            ("push", [value, rest @ ..]) => {
+                let (numbers, update) = pushed(rest);
+                let set = [std::slice::from_ref(value), numbers].concat();
+                self.push_counter(slot, update, |c| c.parser_counter(slot, "set", &set, None))
+            }
+            ("pop", []) => self.pop_counter(slot),
             ("increment", [Arg::In(value)]) => step(self, value, Op::Add),
             ("decrement", [Arg::In(value)]) => step(self, value, Op::Sub),
             ("is_zero", []) => {

@@ -86,8 +86,9 @@ impl Compiler<'_> {
             }
             "Checksum" => Object::Tofino(tna::Object::Checksum(self.checksum_unit())),
             "ParserCounter" => {
-                let slot = self.alloc(1)?;
-                self.tofino.cleared.insert(slot);
+                let slots = super::parser_counter::SLOTS;
+                let slot = self.alloc(slots)?;
+                self.tofino.cleared.extend(slot..slot + slots);
                 Object::Tofino(tna::Object::ParserCounter(slot))
             }
             "Random" => {

@@ -28,8 +28,11 @@ impl<'p> Interpreter<'_, 'p> {
             _ => {}
         }
         let (mut values, out) = self.extern_args(args)?;
-        if let (Object::Tofino(tna::Object::ParserCounter(_)), "set", [Arg::In(field), _, ..]) =
-            (self.code.bindings.objects[id.index()], method, args)
+        if let (
+            Object::Tofino(tna::Object::ParserCounter(_)),
+            "set" | "push",
+            [Arg::In(field), _, _, _, _, ..],
+        ) = (self.code.bindings.objects[id.index()], method, args)
         {
             let behind = tna::bits_behind(self.program, self.env().declared, field);
             let bits = values[0].bits();

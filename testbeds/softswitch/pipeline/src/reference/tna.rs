@@ -3,6 +3,7 @@
 use super::place::{Place, Step};
 use super::value::{Bits, Value, width};
 use super::{Interpreter, Result, arith};
+use crate::compile::parser_counter::SLOTS;
 use crate::compile::tna::Object;
 use crate::compile::tna_objects::{COLOURS, own_colours};
 use crate::exec::bits::mask;
@@ -55,8 +56,9 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::ParserCounter(slot), _) => {
                 let counter = self.frame[slot as usize];
                 let next = match method {
-                    "set" if values.len() > 1 => self.load_counter(values)?,
-                    "set" => number(0),
+                    "set" => self.load_counter(values)?,
+                    "push" => self.push_counter(slot as usize, values)?,
+                    "pop" => self.pop_counter(slot as usize),
                     "increment" => counter.wrapping_add(number(0)),
                     "decrement" => counter.wrapping_sub(number(0)),
                     "is_zero" => return Ok(scalar(u64::from(counter == 0))),
@@ -178,8 +180,37 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Rotated to the right, masked, added to; if the field is beyond `max` the parser fails with `CounterRange`.
+    /// Each level below holds what is added when it comes back, and which bits of the counter count then.
+    fn push_counter(&mut self, slot: usize, values: &[Value]) -> Result<u64> {
+        // A field's place has four numbers.
+        let (set, update) = match values {
+            [set @ .., update] if matches!(set.len(), 1 | 5) => (set, update.bits().is_true()),
+            set => (set, false),
+        };
+        let below = self.frame[slot];
+        let next = self.load_counter(set)? & 0xff;
+        let last = slot + SLOTS as usize - 2;
+        self.frame.copy_within(slot + 1..last, slot + 3);
+        (self.frame[slot + 1], self.frame[slot + 2]) = match update {
+            true => (below.wrapping_sub(next) & 0xff, 0xff),
+            false => (below, 0),
+        };
+        Ok(next)
+    }
+
+    fn pop_counter(&mut self, slot: usize) -> u64 {
+        let end = slot + SLOTS as usize;
+        let counter = (self.frame[slot] & self.frame[slot + 2]) + self.frame[slot + 1];
+        self.frame.copy_within(slot + 3..end, slot + 1);
+        self.frame[end - 2..end].fill(0);
+        counter
+    }
+
     fn load_counter(&mut self, values: &[Value]) -> Result<u64> {
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
+        if values.len() == 1 {
+            return Ok(number(0));
+        }
         let (field, max, add) = (number(0) as u8, number(1), number(4));
         let rotated = field.rotate_right((number(2) % 8) as u32);
         // Tofino 1 gives the mask as its number of ones less one.

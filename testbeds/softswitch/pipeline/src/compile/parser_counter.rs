@@ -1,0 +1,73 @@
+//! The stack of a Tofino 2's parser counter.
+//!
+//! A value that is pushed stands before the counter's; what changes the counter meanwhile changes the one below as well, if
+//! `push` asks for it. So a level keeps what has to be added when it comes back: its value less the pushed one, and which
+//! bits of the counter then count (all or none).
+
+use super::{Compiler, Result};
+use crate::op::{Op, Slot, T3};
+use p4lang::ir::{Arg, Const, ExprKind, Type};
+
+/// Levels below the counter's value. A further one is lost.
+pub const LEVELS: u32 = 3;
+
+/// Slots of a counter: its value, then two for each level.
+pub const SLOTS: u32 = 1 + 2 * LEVELS;
+
+/// What follows the value in a call of `push`: the numbers that place a field's bits, if it is one, and whether the value
+/// below is updated.
+pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
+    match rest.split_last() {
+        Some((Arg::In(e), numbers)) if e.ty == Type::Bool => {
+            let update = matches!(e.kind, ExprKind::Const(Const::Bool(true)));
+            (numbers, update)
+        }
+        Some((Arg::Ignore, numbers)) => (numbers, false),
+        _ => (rest, false),
+    }
+}
+
+impl Compiler<'_> {
+    /// `load` brings the new value into the counter's slot.
+    pub(super) fn push_counter(
+        &mut self,
+        slot: Slot,
+        update: bool,
+        load: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        for level in (1..LEVELS).rev() {
+            let (to, from) = (slot + 1 + 2 * level, slot + 2 * level - 1);
+            self.copy(to, from, 2)?;
+        }
+        let (base, kept) = (slot + 1, slot + 2);
+        self.op(Op::Mov { d: base, s: slot })?;
+        load(self)?;
+        let s = self.constant(if update { 0xff } else { 0 })?;
+        self.op(Op::Mov { d: kept, s })?;
+        if update {
+            let (w, d, a, b) = (8, base, base, slot);
+            self.op(Op::Sub(T3 { w, d, a, b }))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pop_counter(&mut self, slot: Slot) -> Result<()> {
+        let (base, kept) = (slot + 1, slot + 2);
+        let t3 = |a, b| T3 {
+            w: 8,
+            d: slot,
+            a,
+            b,
+        };
+        self.op(Op::And(t3(slot, kept)))?;
+        self.op(Op::Add(t3(slot, base)))?;
+        for level in 1..LEVELS {
+            let (to, from) = (slot + 2 * level - 1, slot + 2 * level + 1);
+            self.copy(to, from, 2)?;
+        }
+        self.op(Op::Zero {
+            d: slot + SLOTS - 2,
+            n: 2,
+        })
+    }
+}
