@@ -5,7 +5,6 @@ use super::{Compiler, Result, const_u64};
 use crate::exec::alu::limbs;
 use crate::op::{Op, Slot, T3, Target, WideOp, WidePlan};
 use num_bigint::{BigInt, BigUint};
-use p4lang::ast::StructKind;
 use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
 
 /// The value of a constant expression that fits.
@@ -166,12 +165,7 @@ impl Compiler<'_> {
                 // Gathered first: the destination may be among the sources.
                 let n = self.size(&e.ty)?;
                 let t = self.alloc(n)?;
-                let mut at = t;
-                if self.is_header(&e.ty) {
-                    let valid = self.constant(1)?;
-                    self.op(Op::Mov { d: t, s: valid })?;
-                    at += 1;
-                }
+                let mut at = self.list_head(&e.ty, t)?;
                 for value in values {
                     self.expr_into(value, at)?;
                     at += self.size(&value.ty)?;
@@ -185,6 +179,19 @@ impl Compiler<'_> {
         }
     }
 
+    /// What a value made from a list has before its parts: a header is valid, a stack's `nextIndex` is 0, as of any stack
+    /// that nothing was extracted to (P4_16 8.20.1). Gives the slot of the first part.
+    fn list_head(&mut self, ty: &Type, d: Slot) -> Result<Slot> {
+        let head = match ty {
+            Type::Stack(..) => 0,
+            _ if self.is_header(ty) => 1,
+            _ => return Ok(d),
+        };
+        let s = self.constant(head)?;
+        self.op(Op::Mov { d, s })?;
+        Ok(d + 1)
+    }
+
     fn const_tuple(&mut self, values: &[Const], ty: &Type, d: Slot) -> Result<()> {
         let program = self.program;
         let types: Vec<Type> = match ty {
@@ -194,14 +201,10 @@ impl Compiler<'_> {
                 .iter()
                 .map(|f| f.ty.clone())
                 .collect(),
+            Type::Stack(id, _) => vec![Type::Struct(*id); values.len()],
             _ => return self.unsupported("a list of this type"),
         };
-        let mut at = d;
-        if matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header) {
-            let valid = self.constant(1)?;
-            self.op(Op::Mov { d, s: valid })?;
-            at += 1;
-        }
+        let mut at = self.list_head(ty, d)?;
         for (value, ty) in values.iter().zip(types) {
             let e = Expr {
                 kind: ExprKind::Const(value.clone()),

@@ -253,15 +253,10 @@ impl<'p> Interpreter<'_, 'p> {
     fn take(&mut self, ty: &Type, length: u32) -> Value {
         match ty {
             Type::Varbit(most) => Value::Varbit(*most, self.take_bits(length)),
-            Type::Struct(_) | Type::Tuple(_) => {
+            Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) => {
                 let types = field_types(self.program, ty);
                 let fields = types.iter().map(|t| self.take(t, length)).collect();
                 Value::composed(self.program, ty, fields)
-            }
-            Type::Stack(..) => {
-                let types = field_types(self.program, ty);
-                let elements = types.iter().map(|t| self.take(t, length)).collect();
-                Value::Stack { next: 0, elements }
             }
             scalar => Value::Bits(self.take_bits(width(scalar))),
         }

@@ -219,7 +219,7 @@ impl Value {
         }
     }
 
-    /// A struct, tuple or valid header of these fields.
+    /// A struct, tuple or valid header of these fields, or a stack of these elements, whose `nextIndex` is 0 (8.20.1).
     pub fn composed(program: &Program, ty: &Type, fields: Vec<Value>) -> Value {
         match ty {
             Type::Struct(id) if program.types[id.index()].kind == StructKind::Header => {
@@ -238,6 +238,10 @@ impl Value {
                 };
                 Value::Struct(fields.into_iter().zip(&ty.fields).map(own).collect())
             }
+            Type::Stack(..) => Value::Stack {
+                next: 0,
+                elements: fields,
+            },
             _ => Value::Struct(fields),
         }
     }
