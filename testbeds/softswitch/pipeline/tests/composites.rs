@@ -1,4 +1,4 @@
-//! Values of several parts: stacks, arrays and structs made from lists.
+//! Values of several parts: stacks, arrays and structs made from lists or looked ahead, unions.
 
 mod support;
 
@@ -66,10 +66,7 @@ fn structs_hold_stacks_made_from_lists() {
     )
     .load();
     let k = 0xb + 0x24 + 0x30;
-    assert_eq!(
-        one(&mut switch, &[0xa, 0xb]),
-        [k, 1, 0xa, 0x21, 0x22, 8]
-    );
+    assert_eq!(one(&mut switch, &[0xa, 0xb]), [k, 1, 0xa, 0x21, 0x22, 8]);
 }
 
 #[test]
@@ -110,4 +107,46 @@ fn the_next_index_of_a_list_is_0() {
         through(&mut switch, &[4, 5, 6, 7, 8, 9, 0xee]),
         [(1, vec![6, 7, 8, 9, 0xee])]
     );
+}
+
+/// P4_16 8.21: the whole union becomes invalid by `u.h.setInvalid()` and by `u.h = e` with an invalid `e`, whichever member
+/// was valid.
+#[test]
+fn an_invalid_member_makes_its_union_invalid() {
+    let decls = "
+        header p_t { bit<8> x; } header q_t { bit<8> y; }
+        header_union u_t { p_t p; q_t q; }
+        void keep(inout q_t q) { }
+        bit<8> shape(in u_t u) {
+            return (u.isValid() ? 8w1 : 0) + (u.p.isValid() ? 8w2 : 0) + (u.q.isValid() ? 8w4 : 0);
+        }";
+    let cases = [
+        ("u.p = { 5 }; u.q.setInvalid();", 0),
+        ("u.q = { 5 }; u.q.setInvalid();", 0),
+        ("u.p = { 5 }; u.q = (q_t) {#};", 0),
+        ("u.q = { 5 }; p_t none; u.p = none;", 0),
+        ("u.p = { 5 }; u.q.y = 6;", 3),
+        ("u.p = { 5 }; u.p = { 6 };", 3),
+        ("u.p = { 5 }; u.q = { 6 };", 5),
+        ("u.p = { 5 }; u.q.setValid();", 5),
+        ("u_t w; w.q = { 5 }; u = w;", 5),
+        ("u.p = { 5 }; u = (u_t) {#};", 0),
+        // Copied in and out: an assignment (6.8).
+        ("u.p = { 5 }; keep(u.q);", 0),
+        ("t[i].p = { 5 }; t[i].q.setInvalid(); u = t[i];", 0),
+        ("t[i].p = { 5 }; t[1 - i].q.setInvalid(); u = t[i];", 3),
+    ];
+    for (statements, expected) in cases {
+        let ingress = format!(
+            "u_t u; u_t[2] t; bit<8> i = hdr.x.b; {statements}
+             hdr.x.a = shape(u); s.egress_spec = 1;"
+        );
+        let mut switch = V1 {
+            decls,
+            ingress: &ingress,
+            ..V1::default()
+        }
+        .load();
+        assert_eq!(one(&mut switch, &[0xff, 1]), [expected, 1], "{statements}");
+    }
 }

@@ -304,22 +304,19 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A valid member of a union makes the others invalid.
+    /// A union's member that is written makes the others invalid: if it is valid now because at most one is, if not because
+    /// `u.h = invalid;` and `u.h.setInvalid();` are of the whole union (P4_16 8.21).
     pub(super) fn only_member(&mut self, place: &Place, base: Slot, n: u32) -> Result<()> {
         let Some((first, size)) = place.union else {
             return Ok(());
         };
-        let (first, slot, skip) = (base + first, base + place.slot, self.label());
-        self.op(Op::JumpIfNot { c: slot, to: skip })?;
-        self.op(Op::Zero {
-            d: first,
-            n: slot - first,
-        })?;
-        self.op(Op::Zero {
-            d: slot + n,
-            n: first + size - slot - n,
-        })?;
-        self.place(skip);
+        let (first, slot) = (base + first, base + place.slot);
+        let (before, behind) = (slot - first, first + size - slot - n);
+        for (d, n) in [(first, before), (slot + n, behind)] {
+            if n > 0 {
+                self.op(Op::Zero { d, n })?;
+            }
+        }
         Ok(())
     }
 

@@ -135,8 +135,8 @@ fn store(
         (Value::Union(members), Step::Field(i)) => {
             let i = *i as usize;
             store(&mut members[i], rest, fill, change);
-            // At most one member is valid (8.20).
-            if members[i].is_valid() {
+            // A member that is written makes the others invalid, be it valid then or not (8.21).
+            if rest.is_empty() {
                 let others = members.iter_mut().enumerate().filter(|(j, _)| *j != i);
                 others.for_each(|(_, member)| invalidate(member, fill));
             }
