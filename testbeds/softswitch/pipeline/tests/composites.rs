@@ -150,3 +150,47 @@ fn an_invalid_member_makes_its_union_invalid() {
         assert_eq!(one(&mut switch, &[0xff, 1]), [expected, 1], "{statements}");
     }
 }
+
+/// P4_16 13.8.3: headers in what `lookahead` gives are valid.
+#[test]
+fn headers_in_a_value_looked_ahead_are_valid() {
+    let cases = [
+        ("st_t", "v.a.isValid()", "v.x ++ v.a.n"),
+        ("tuple<a_t, bit<8>>", "v[0].isValid()", "v[0].n ++ v[1]"),
+        (
+            "a_t[2]",
+            "(v[0].isValid() && v[1].isValid())",
+            "v[0].n ++ v[1].n",
+        ),
+        ("in_t", "v.st.a.isValid()", "v.st.x ++ v.st.a.n"),
+        ("b_t", "v.isValid()", "v.x ++ v.y"),
+        ("two_t", "true", "v.x ++ v.y"),
+    ];
+    for (ty, valid, bytes) in cases {
+        let parser = format!(
+            "state start {{
+                {ty} v = pkt.lookahead<{ty}>();
+                meta.valid = {valid} ? 8w1 : 2;
+                meta.bytes = {bytes};
+                transition accept;
+            }}"
+        );
+        let mut switch = Psa {
+            decls: "
+                header a_t { bit<8> n; }
+                header b_t { bit<8> x; bit<8> y; }
+                struct two_t { bit<8> x; bit<8> y; }
+                struct st_t { bit<8> x; a_t a; }
+                struct in_t { st_t st; }
+                header o_t { bit<8> valid; bit<16> bytes; }",
+            headers: "o_t o;",
+            meta: "bit<8> valid; bit<16> bytes;",
+            parser: &parser,
+            ingress: "hdr.o = { meta.valid, meta.bytes }; send_to_port(ostd, (PortId_t) 1);",
+            ..Psa::default()
+        }
+        .load();
+        let sent = one(&mut switch, &[0xa5, 0xc3]);
+        assert_eq!(sent, [1, 0xa5, 0xc3, 0xa5, 0xc3], "{ty}");
+    }
+}

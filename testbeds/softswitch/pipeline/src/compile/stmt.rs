@@ -123,7 +123,17 @@ impl<'p> Compiler<'p> {
                 let ty = dst.ty.clone();
                 let (layout, n, to) = (self.layout(&ty)?, self.size(&ty)?, self.scope.reject);
                 let d = self.alloc(n)?;
+                // What else a value has than bits: headers are valid (P4_16 13.8.3), a stack's `nextIndex` is 0.
+                let mut headers = Vec::new();
+                if !self.is_header(&ty) && self.holds_headers(&ty) {
+                    self.op(Op::Zero { d, n })?;
+                    self.headers_in(&ty, d, &mut headers)?;
+                }
                 self.op(Op::Lookahead { layout, d, to })?;
+                for (d, _) in headers {
+                    let s = self.constant(1)?;
+                    self.op(Op::Mov { d, s })?;
+                }
                 self.store(&place, d)
             }
             StmtKind::PacketLength { dst, .. } => {
