@@ -360,6 +360,36 @@ fn entries_of_the_source_in_order_of_priority() {
 }
 
 #[test]
+fn ranges_of_signed_keys_are_refused() {
+    let (locals, ingress) = (
+        "int<8> n = (int<8>) hdr.x.a;
+         action set(bit<8> v) { hdr.x.b = v; }
+         table t {
+             key = { n: range; }
+             actions = { set; NoAction; }
+             const entries = { -5 .. 3: set(1); }
+         }",
+        "t.apply(); send_to_port(ostd, (PortId_t) 1);",
+    );
+    let error = bytes(BYTES, locals, ingress).refused().to_string();
+    assert!(
+        error.contains("key field n of a signed type, which is matched as a range"),
+        "{error}"
+    );
+    // Exact and ternary ones are patterns of bits.
+    let mut switch = bytes(
+        BYTES,
+        &locals
+            .replace("n: range", "n: ternary")
+            .replace("-5 .. 3", "-8s5 &&& -8s1"),
+        ingress,
+    )
+    .load();
+    assert_eq!(one(&mut switch, &[0xfb, 0, 0, 0]), [0xfb, 1, 0, 0]);
+    assert_eq!(one(&mut switch, &[0xfa, 0, 0, 0]), [0xfa, 0, 0, 0]);
+}
+
+#[test]
 fn keys_are_expressions() {
     let mut switch = bytes(
         BYTES,

@@ -146,9 +146,11 @@ impl<'p> Compiler<'p> {
             self.span = parser.span;
             for set in &parser.value_sets {
                 let field = |(name, ty, kind): &(String, p4lang::ir::Type, String)| {
+                    // As in tables, ranges compare as unsigned numbers.
+                    let signed = matches!(ty, p4lang::ir::Type::Int(_));
                     Some(FieldSpec {
                         name: name.clone(),
-                        kind: Kind::named(kind)?,
+                        kind: Kind::named(kind).filter(|kind| *kind != Kind::Range || !signed)?,
                         width: Some(width(ty)).filter(|w| *w <= MAX_BITS)?,
                     })
                 };

@@ -83,6 +83,13 @@ impl Compiler<'_> {
             let Some(kind) = Kind::named(&k.match_kind) else {
                 return self.unsupported(format!("match kind {}", k.match_kind));
             };
+            if kind == Kind::Range && matches!(k.expr.ty, Type::Int(_)) {
+                // P4Info does not tell which bounds are negative.
+                return self.unsupported(format!(
+                    "key field {} of a signed type, which is matched as a range",
+                    k.name
+                ));
+            }
             let width = width(&k.expr.ty);
             if width > MAX_BITS
                 || !matches!(
