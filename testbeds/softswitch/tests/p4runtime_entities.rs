@@ -556,3 +556,56 @@ async fn everything_is_read_by_wildcards_in_responses_of_bounded_size() {
     });
     assert_eq!(raw.write(vec![(Insert, one)]).await, [Code::Unimplemented]);
 }
+
+/// P4Runtime 1.4, section 9.1: `NoAction` is the default action where the program names none; P4Info says so, and so do reads
+/// and writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_default_action_that_the_program_does_not_name_is_no_action() {
+    let text = String::from_utf8(PROGRAM.to_vec()).unwrap();
+    let without = text.replacen("        default_action = drop();\n", "", 1);
+    assert_ne!(without, text);
+    let (instance, ..) = switch_running(without.as_bytes());
+    let mut raw = Raw::primary_of(&instance, without.as_bytes()).await;
+    let entry = |raw: &Raw, action: Option<(&str, &[u8])>| {
+        let of = |(name, param)| v1::TableAction {
+            r#type: Some(v1::table_action::Type::Action(raw.action(name, param))),
+        };
+        v1::TableEntry {
+            table_id: id(&raw.index.tables, "forward"),
+            is_default_action: true,
+            action: action.map(of),
+            ..Default::default()
+        }
+    };
+    let all = Kind::TableEntry(entry(&raw, None));
+    let nothing = v1::TableEntry {
+        action: Some(v1::TableAction {
+            r#type: Some(v1::table_action::Type::Action(v1::Action {
+                action_id: id(&raw.index.actions, "NoAction"),
+                params: Vec::new(),
+            })),
+        }),
+        ..entry(&raw, None)
+    };
+    assert_eq!(
+        raw.read(all.clone()).await,
+        [Kind::TableEntry(nothing.clone())]
+    );
+    let send = entry(&raw, Some(("send", &[2])));
+    raw.put(Modify, Kind::TableEntry(send.clone())).await;
+    assert_eq!(raw.read(all.clone()).await, [Kind::TableEntry(send)]);
+    raw.put(Modify, Kind::TableEntry(nothing.clone())).await;
+    assert_eq!(
+        raw.read(all.clone()).await,
+        [Kind::TableEntry(nothing.clone())]
+    );
+    let in_entry = v1::TableEntry {
+        action: nothing.action,
+        ..raw.entry("forward", &[1], "send", &[2])
+    };
+    assert_ne!(
+        raw.write(vec![(Insert, Kind::TableEntry(in_entry))]).await,
+        [Code::Ok],
+        "only as the default"
+    );
+}

@@ -25,6 +25,9 @@ use p4rt::status::UpdateError;
 use pipeline::Switch;
 use std::collections::BTreeMap;
 
+/// core.p4's action that does nothing.
+const NO_ACTION: &str = "NoAction";
+
 /// A program and how a client speaks of it.
 pub(super) struct Binding {
     /// The client's P4Info.
@@ -48,7 +51,7 @@ pub(super) struct BoundTable {
     pub(super) position: usize,
     /// In the program's order.
     fields: Vec<Field>,
-    /// In the program's order.
+    /// In the program's order, then perhaps [`implied_action`].
     actions: Vec<BoundAction>,
     pub(super) has_counter: bool,
     pub(super) has_meter: bool,
@@ -127,7 +130,7 @@ impl Binding {
             let bound = BoundTable {
                 position,
                 fields: fields.collect(),
-                actions: actions.collect(),
+                actions: actions.chain(implied_action(&index, info, spec)).collect(),
                 has_counter: spec.direct_counter.is_some(),
                 has_meter: spec.direct_meter.is_some(),
                 info: info.clone(),
@@ -179,6 +182,22 @@ impl Binding {
     pub(super) fn table_at(&self, position: usize) -> Option<&BoundTable> {
         self.tables.get(self.by_position.get(&position)?)
     }
+}
+
+/// `NoAction`, which a table without a default action falls back on: P4Info lists it (P4Runtime 1.4, section 9.1) where the
+/// program's table does not. It stands behind the program's actions, which have none of that name.
+fn implied_action(index: &Index, info: &Table, spec: &pipeline::TableSpec) -> Option<BoundAction> {
+    if spec.actions.iter().any(|action| action.name == NO_ACTION) {
+        return None;
+    }
+    let id = index.actions.named(NO_ACTION)?.preamble.id;
+    let offered = info.action_refs.iter().any(|action| action.id == id);
+    offered.then(|| BoundAction {
+        id,
+        name: NO_ACTION.to_owned(),
+        scope: ActionScope::DefaultOnly,
+        params: Vec::new(),
+    })
 }
 
 /// How values of a type are exchanged.

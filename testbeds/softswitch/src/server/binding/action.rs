@@ -68,7 +68,11 @@ impl BoundTable {
 
     /// As the control plane sees it; none for an action that P4Info lacks.
     pub(super) fn action_to_proto(&self, bound: &Bound, sdn: &Sdn) -> Option<v1::Action> {
-        let action = self.actions.get(bound.index? as usize)?;
+        let action = match bound.index {
+            Some(index) => self.actions.get(index as usize)?,
+            // Of a default entry: what does nothing is `NoAction`.
+            None => self.actions.iter().find(|a| a.name == super::NO_ACTION)?,
+        };
         let mut words = &bound.params[..];
         let params = action.params.iter().map(|param| {
             let own = words.split_off(..slots(param.width).min(words.len()));
