@@ -84,6 +84,32 @@ fn calls_leave_expressions_in_order() {
     ));
 }
 
+/// Copies stand only before what may change the value: the last four calls need none.
+#[test]
+fn arguments_and_places_keep_what_they_were() {
+    let text = control(
+        "Register<bit<8>, bit<8>>(16) r;",
+        "taken(meta.a, given(meta.a));
+         changed(meta.a, given(meta.a));
+         wide(hdr.tags[meta.a].id, given(meta.a));
+         hdr.tags[meta.a].id = (bit<16>) given(meta.a);
+         wide(hdr.tags[meta.a].id, given(meta.b));
+         changed(meta.a, r.read(1));
+         hdr.tags[meta.a].id = (bit<16>) r.read(1);
+         changed(meta.a, meta.a);",
+    )
+    .replace(
+        "control C(",
+        "extern void taken(inout bit<8> x, in bit<8> y);
+         bit<8> given(inout bit<8> x) { x = x + 1; return x; }
+         void changed(inout bit<8> x, in bit<8> y) { x = y; }
+         void wide(inout bit<16> x, in bit<8> y) { x = (bit<16>) y; }
+         control C(",
+    );
+    let p = lower(&text);
+    assert_snapshot!(Text::of(&p, &named(&p, "C").vars).block(&named(&p, "C").body));
+}
+
 #[test]
 fn right_sides_that_call_run_only_when_needed() {
     assert_snapshot!(body(

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::infer::{Infer, Signature};
+use super::order::Writes;
 use super::scope::nearest;
 use super::types::Ty;
 use super::value::Val;
@@ -19,6 +20,20 @@ pub(crate) enum Given<'a> {
     Default(&'a ast::Expr),
     /// An `@optional` one left out.
     Omitted,
+}
+
+/// What an argument gave.
+#[derive(Default)]
+pub(crate) struct Evaluated<'a> {
+    pub(crate) val: Val<'a>,
+    pub(crate) span: Span,
+    /// Of an `inout` argument whose place later arguments may change: the value it had.
+    saved: Option<ir::Expr>,
+}
+
+/// Whether one of them has been complained about.
+pub(crate) fn poisoned(vals: &[Evaluated<'_>]) -> bool {
+    vals.iter().any(|v| matches!(v.val, Val::Poison))
 }
 
 pub(crate) fn is_optional(p: &ast::Param) -> bool {
@@ -144,17 +159,23 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates arguments in order and infers type arguments from them.
+    /// Evaluates arguments in the order of the call, defaults last, and infers type arguments from them.
     pub(crate) fn eval_args(
         &mut self,
         sig: &Signature<'a>,
         given: &[Given<'a>],
         infer: &mut Infer,
-    ) -> Vec<(Val<'a>, Span)> {
-        let mut vals: Vec<(Val<'a>, Span)> = Vec::with_capacity(given.len());
-        let mut marks = Vec::with_capacity(given.len());
-        for (i, g) in given.iter().enumerate() {
-            let (val, span) = match g {
+    ) -> Vec<Evaluated<'a>> {
+        let mut vals: Vec<Evaluated<'a>> = given.iter().map(|_| Evaluated::default()).collect();
+        let mut marks = vec![0; given.len()];
+        // Named arguments may stand in another order than the parameters.
+        let mut order: Vec<usize> = (0..given.len()).collect();
+        order.sort_by_key(|&i| match given[i] {
+            Given::Arg(e) => (false, e.span.start),
+            Given::Default(_) | Given::Omitted => (true, 0),
+        });
+        for &i in &order {
+            let (val, span) = match &given[i] {
                 Given::Arg(e) => {
                     let hint = sig.types[i].clone();
                     (self.expr(e, Some(&hint)), e.span)
@@ -177,16 +198,33 @@ impl<'a> Checker<'a, '_> {
                 let param = sig.types[i].clone();
                 self.unify(&param, &found, infer);
             }
-            vals.push((val, span));
-            marks.push(self.unit.block.len());
+            vals[i] = Evaluated {
+                val,
+                span,
+                saved: None,
+            };
+            marks[i] = self.unit.block.len();
         }
         let end = self.unit.block.len();
-        for i in (0..vals.len()).rev() {
-            let by_value = !matches!(sig.params[i].direction, Direction::Out | Direction::InOut);
-            if marks[i] < end && by_value {
-                let (val, span) = std::mem::replace(&mut vals[i], (Val::Poison, Span::default()));
-                vals[i] = (self.keep(val, marks[i], span), span);
+        let (mut later, mut seen) = (Writes::default(), end);
+        for &i in order.iter().rev() {
+            let at = marks[i];
+            if at == end {
+                continue;
             }
+            self.add_writes(&mut later, at, seen);
+            seen = at;
+            let span = vals[i].span;
+            let direction = sig.params[i].direction;
+            vals[i].val = match (std::mem::take(&mut vals[i].val), direction) {
+                (Val::Place(mut place), Direction::Out | Direction::InOut) => {
+                    let copied_in = direction == Direction::InOut;
+                    vals[i].saved = self.hold_place(&mut place, copied_in, at, &later, span);
+                    Val::Place(place)
+                }
+                (val, Direction::Out | Direction::InOut) => val,
+                (val, _) => self.keep(val, at, span),
+            };
         }
         vals
     }
@@ -196,13 +234,13 @@ impl<'a> Checker<'a, '_> {
         &mut self,
         sig: &Signature<'a>,
         given: &[Given<'a>],
-        vals: Vec<(Val<'a>, Span)>,
+        vals: Vec<Evaluated<'a>>,
         infer: &Infer,
     ) -> Option<Vec<ir::Arg>> {
         let mut out = Vec::with_capacity(vals.len());
         let mut ok = true;
         let mut places: Vec<(ir::LValue, Span)> = Vec::new();
-        for (i, (val, span)) in vals.into_iter().enumerate() {
+        for (i, Evaluated { val, span, saved }) in vals.into_iter().enumerate() {
             let p = &sig.params[i];
             if matches!(given[i], Given::Omitted) {
                 out.push(ir::Arg::Ignore);
@@ -226,9 +264,12 @@ impl<'a> Checker<'a, '_> {
                 }
                 places.push((lv.clone(), span));
             }
-            match arg {
-                Some(arg) => out.push(arg),
-                None => ok = false,
+            match (arg, saved) {
+                (Some(ir::Arg::InOut(to)), Some(value)) => {
+                    out.push(ir::Arg::InOutSaved { value, to });
+                }
+                (Some(arg), _) => out.push(arg),
+                (None, _) => ok = false,
             }
         }
         // Trailing optional arguments left out are not passed at all.
@@ -310,12 +351,12 @@ impl<'a> Checker<'a, '_> {
         &mut self,
         sig: &Signature<'a>,
         given: &[Given<'a>],
-        vals: Vec<(Val<'a>, Span)>,
+        vals: Vec<Evaluated<'a>>,
         infer: &Infer,
     ) -> Option<Vec<Val<'a>>> {
         let mut out = Vec::with_capacity(vals.len());
         let mut ok = true;
-        for (i, (val, span)) in vals.into_iter().enumerate() {
+        for (i, Evaluated { val, span, .. }) in vals.into_iter().enumerate() {
             if matches!(given[i], Given::Omitted) {
                 out.push(Val::DontCare);
                 continue;

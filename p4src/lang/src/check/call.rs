@@ -206,7 +206,10 @@ impl<'a> Checker<'a, '_> {
         let def = self.functions[index as usize];
         match (def.body, def.proto.name.name.as_str()) {
             (Some(_), _) => self.call_function(index, call),
-            (None, "static_assert") => Some(self.static_assert(call)),
+            (None, "static_assert") => {
+                let held = self.static_assert(call);
+                call.used.then_some(held)
+            }
             (None, "verify") if matches!(self.unit.kind, UnitKind::Parser) => {
                 self.verify(def.proto, call)
             }
@@ -241,7 +244,7 @@ impl<'a> Checker<'a, '_> {
             return None;
         };
         let vals = self.eval_args(&sig, &bound, &mut infer);
-        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+        if super::args::poisoned(&vals) {
             return None;
         }
         if let Some(expected) = call.expected {
@@ -276,7 +279,7 @@ impl<'a> Checker<'a, '_> {
         proto: &'a ast::FunctionProto,
         call: Call<'a, '_>,
     ) -> Option<Val<'a>> {
-        let Some((sig, args, targs)) = self.prepare(proto, &[], call) else {
+        let Some((sig, mut args, targs)) = self.prepare(proto, &[], call) else {
             return Some(Val::Poison);
         };
         if !self.may_run(call.span) {
@@ -284,6 +287,7 @@ impl<'a> Checker<'a, '_> {
         }
         let (result, val) = self.result_place(&sig.ret, call.used);
         let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
+        let behind = self.saved_for_extern(&mut args, call.span);
         self.emit(
             ir::StmtKind::CallExtern {
                 name: proto.name.name.clone(),
@@ -293,6 +297,7 @@ impl<'a> Checker<'a, '_> {
             },
             call.span,
         );
+        self.unit.block.extend(behind);
         val
     }
 

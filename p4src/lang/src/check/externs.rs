@@ -178,7 +178,7 @@ impl<'a> Checker<'a, '_> {
             return Some(self.poisoned(call));
         };
         let outer = [(decl.type_params, &**class)];
-        let Some((sig, args, targs)) = self.prepare(&found.proto, &outer, call) else {
+        let Some((sig, mut args, targs)) = self.prepare(&found.proto, &outer, call) else {
             return Some(Val::Poison);
         };
         if !self.may_run(call.span) {
@@ -187,6 +187,7 @@ impl<'a> Checker<'a, '_> {
         self.methods_at_hand(object, call.span);
         let (result, val) = self.result_place(&sig.ret, call.used);
         let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
+        let behind = self.saved_for_extern(&mut args, call.span);
         self.emit(
             ir::StmtKind::CallMethod {
                 object,
@@ -197,6 +198,7 @@ impl<'a> Checker<'a, '_> {
             },
             call.span,
         );
+        self.unit.block.extend(behind);
         val
     }
 
@@ -242,7 +244,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Poison;
         };
         let vals = self.eval_args(&sig, &bound, &mut infer);
-        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+        if super::args::poisoned(&vals) {
             return Val::Poison;
         }
         infer.leave_open(types, &targs);

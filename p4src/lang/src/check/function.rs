@@ -169,7 +169,7 @@ impl<'a> Checker<'a, '_> {
             return None;
         };
         let vals = self.eval_args(&sig, &bound, &mut infer);
-        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+        if super::args::poisoned(&vals) {
             return None;
         }
         self.lower_args(&sig, &bound, vals, &infer)

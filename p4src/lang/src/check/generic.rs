@@ -69,7 +69,7 @@ impl<'a> Checker<'a, '_> {
         );
         let bound = self.bind_args(template.ctor_params, made.args, name, made.span)?;
         let vals = self.eval_args(&sig, &bound, &mut infer);
-        if vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+        if super::args::poisoned(&vals) {
             return None;
         }
         if let Some(expected) = wanted.expected {

@@ -1,21 +1,47 @@
 //! Key fields of tables: what can be matched, and how the control plane names it.
 
 use super::Checker;
+use super::order::Writes;
 use super::types::Ty;
 use super::unit::Body;
+use super::value::Val;
 use crate::ast::{self, ExprKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::SourceMap;
 
 impl<'a> Checker<'a, '_> {
-    /// One key field, appended to the table.
-    pub(crate) fn table_key(
+    /// The key's fields, from left to right: what a later one's call changes is the value before it.
+    pub(crate) fn table_keys(
         &mut self,
-        k: &'a ast::KeyElement,
+        keys: &'a [ast::KeyElement],
         t: &mut ir::Table,
         types: &mut Vec<Ty>,
     ) {
+        let mut marks = Vec::with_capacity(keys.len());
+        for k in keys {
+            self.table_key(k, t, types);
+            marks.push(self.unit.block.len());
+        }
+        let (mut later, mut seen) = (Writes::default(), self.unit.block.len());
+        for (i, at) in marks.into_iter().enumerate().rev() {
+            self.add_writes(&mut later, at, seen);
+            seen = at;
+            let (Some(field), Some(ty), Some(k)) = (t.key.get_mut(i), types.get(i), keys.get(i))
+            else {
+                continue;
+            };
+            if later.reach(&field.expr) {
+                let val = Val::Expr(ty.clone(), field.expr.clone());
+                if let Val::Place(kept) = self.keep(val, at, k.expr.span) {
+                    field.expr = kept.read().1;
+                }
+            }
+        }
+    }
+
+    /// One key field, appended to the table.
+    fn table_key(&mut self, k: &'a ast::KeyElement, t: &mut ir::Table, types: &mut Vec<Ty>) {
         if !self.match_kinds.contains(&k.kind.name) {
             let mut d = Diagnostic::error(
                 Code::UnknownName,

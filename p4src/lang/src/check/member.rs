@@ -237,10 +237,14 @@ impl<'a> Checker<'a, '_> {
         index: &'a ast::Expr,
         span: Span,
     ) -> Val<'a> {
-        let val = self.expr(base, None);
+        let mut val = self.expr(base, None);
         let mark = self.unit.block.len();
         let at = self.expr(index, None);
         let moved = self.unit.block.len() > mark;
+        if let (true, Val::Place(p)) = (moved, &mut val) {
+            let later = self.writes_from(mark);
+            self.freeze(p, mark, &later, base.span);
+        }
         if matches!((&val, &at), (Val::Poison, _) | (_, Val::Poison)) {
             return Val::Poison;
         }

@@ -34,6 +34,7 @@ mod member;
 mod methods;
 mod objects;
 mod ops;
+mod order;
 mod package;
 mod packet;
 mod params;

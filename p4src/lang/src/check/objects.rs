@@ -63,6 +63,9 @@ pub(super) fn resolve(out: &mut Output) -> Result<(), TooMany> {
             rewrite.block(unit, &params, &mut action.body)?;
             directions(&mut action.params, &c.vars);
         }
+        for offered in c.tables.iter_mut().flat_map(|t| &mut t.actions) {
+            rewrite.block(unit, &params, &mut offered.calls)?;
+        }
         numbers(&mut c.params, &mut c.vars);
     }
     for (n, f) in out.functions.iter_mut().flatten().enumerate() {
@@ -209,6 +212,9 @@ impl Held {
             each(&c.body, &mut |s| see(unit, s));
             for action in &c.actions {
                 each(&action.body, &mut |s| see(unit, s));
+            }
+            for offered in c.tables.iter().flat_map(|t| &t.actions) {
+                each(&offered.calls, &mut |s| see(unit, s));
             }
         }
         for (n, f) in out.functions.iter().flatten().enumerate() {

@@ -105,7 +105,7 @@ impl<'a> Checker<'a, '_> {
         }
         let mut args = Vec::new();
         let mut ok = true;
-        for (i, (val, span)) in vals.into_iter().enumerate() {
+        for (i, super::args::Evaluated { val, span, .. }) in vals.into_iter().enumerate() {
             if matches!(bound[i], super::args::Given::Omitted) {
                 continue;
             }

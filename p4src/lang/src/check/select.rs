@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::fold;
+use super::order::Writes;
 use super::types::Ty;
 use super::value::Val;
 use crate::ast;
@@ -19,8 +20,8 @@ impl<'a> Checker<'a, '_> {
         let mut types = Vec::with_capacity(keys.len());
         let mut sizes = Vec::with_capacity(keys.len());
         let mut lowered = Vec::with_capacity(keys.len());
-        for key in keys {
-            let val = self.expr(key, None);
+        let vals = self.select_values(keys);
+        for (key, val) in keys.iter().zip(vals) {
             if let Val::Integer(n) = &val {
                 self.push(
                     Diagnostic::error(Code::Type, key.span, "the width of this value is unknown")
@@ -74,6 +75,23 @@ impl<'a> Checker<'a, '_> {
         } else {
             ir::Transition::Direct(ir::Target::Reject)
         }
+    }
+
+    /// What is selected on, from left to right: what a later key's call changes is the value before it.
+    fn select_values(&mut self, keys: &'a [ast::Expr]) -> Vec<Val<'a>> {
+        let mut marks = Vec::with_capacity(keys.len());
+        let mut vals = Vec::with_capacity(keys.len());
+        for key in keys {
+            vals.push(self.expr(key, None));
+            marks.push(self.unit.block.len());
+        }
+        let (mut later, mut seen) = (Writes::default(), self.unit.block.len());
+        for ((val, key), at) in vals.iter_mut().zip(keys).zip(marks).rev() {
+            self.add_writes(&mut later, at, seen);
+            seen = at;
+            *val = self.keep_changed(std::mem::take(val), at, &later, key.span);
+        }
+        vals
     }
 
     /// Keysets are evaluated from top to bottom, and none behind the first that matches (P4_16 1.2.5, section 13.6): a
@@ -238,11 +256,12 @@ impl<'a> Checker<'a, '_> {
             });
         if !same {
             let shown = self.types.show(elem);
-            self.err(
-                Code::Type,
-                span,
-                format!("a value set of {shown} does not fit the selected values"),
+            let selected: Vec<String> = types.iter().map(|t| self.types.show(t)).collect();
+            let message = format!(
+                "a value set of {shown} does not fit the selected values: {}",
+                selected.join(", ")
             );
+            self.err(Code::Type, span, message);
         }
     }
 

@@ -114,18 +114,31 @@ impl<'a> Checker<'a, '_> {
         rhs: &'a ast::Expr,
         span: Span,
     ) {
-        let Some(place) = self.lvalue(lhs) else {
+        let Some(mut place) = self.lvalue(lhs) else {
             self.expr(rhs, None);
             return;
         };
         let expected = place.ty.clone();
         let mark = self.unit.block.len();
         let mut val = self.expr(rhs, Some(&expected));
+        // Which place it is, is settled before the right side's calls.
+        let mut made = 0;
+        let calls = self.unit.block.len() > mark;
+        if calls
+            && place
+                .lv
+                .path
+                .iter()
+                .any(|a| matches!(a, ir::Access::Index(_)))
+        {
+            let later = self.writes_from(mark);
+            made = self.freeze(&mut place, mark, &later, lhs.span);
+        }
         if let Some(op) = op {
-            // The old value is read before the right side's calls.
+            // So is the old value.
             let mut old = Val::Place(place.clone());
-            if self.unit.block.len() > mark {
-                old = self.keep(old, mark, lhs.span);
+            if calls {
+                old = self.keep(old, mark + made, lhs.span);
             }
             val = self.binary_values(op, old, val, (lhs.span, rhs.span, span));
         }

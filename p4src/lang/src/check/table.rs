@@ -49,16 +49,11 @@ impl<'a> Checker<'a, '_> {
         for p in &table.properties {
             match &p.kind {
                 TablePropertyKind::Key(keys) => {
-                    let block = self.block_of(|c| {
-                        for k in keys {
-                            c.table_key(k, &mut t, &mut key_types);
-                        }
-                    });
-                    key_block.extend(block);
+                    key_block.extend(self.block_of(|c| c.table_keys(keys, &mut t, &mut key_types)));
                 }
                 TablePropertyKind::Actions(actions) => {
                     for a in actions {
-                        self.table_action(a, &mut t, &mut decls, &mut key_block);
+                        self.table_action(a, &mut t, &mut decls);
                     }
                 }
                 _ => {}
@@ -193,7 +188,6 @@ impl<'a> Checker<'a, '_> {
         a: &'a ast::TableAction,
         t: &mut ir::Table,
         decls: &mut Vec<&'a ast::Decl>,
-        key_block: &mut ir::Block,
     ) {
         let (callee, written): (&'a ast::Expr, &'a [ast::Arg]) = match &a.expr.kind {
             ExprKind::Call { callee, args, .. } => (callee, args),
@@ -230,12 +224,11 @@ impl<'a> Checker<'a, '_> {
             );
         }
         self.unit.bound_texts.push(self.texts(written));
-        // Calls among the arguments run where the table is applied, just before the lookup, like those of the key.
-        key_block.extend(calls);
         let annotations = self.annotations(&a.annotations);
         t.actions.push(ir::TableAction {
             action,
             args,
+            calls,
             annotations,
         });
         decls.push(decl);
@@ -257,7 +250,7 @@ impl<'a> Checker<'a, '_> {
         let mut lowered = None;
         let block = self.block_of(|c| {
             let vals = c.eval_args(sig, &given, &mut infer);
-            if !vals.iter().any(|(v, _)| matches!(v, Val::Poison)) {
+            if !super::args::poisoned(&vals) {
                 lowered = c.lower_args(sig, &given, vals, &infer);
             }
         });

@@ -8,9 +8,10 @@ use num_bigint::BigInt;
 use std::rc::Rc;
 
 /// The value of an expression.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Val<'a> {
     /// Complained about.
+    #[default]
     Poison,
     /// `int`: no width yet.
     Integer(BigInt),

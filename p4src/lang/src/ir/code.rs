@@ -156,6 +156,13 @@ pub enum Arg {
     Out(LValue),
     /// Copied in and out.
     InOut(LValue),
+    /// Copied in and out, where a later argument's calls may change the place: the value it had before them.
+    InOutSaved {
+        /// Copied in: a temporary.
+        value: Expr,
+        /// Copied out to.
+        to: LValue,
+    },
     /// An extern object: a `packet_in`/`packet_out` parameter of the calling unit.
     Object(VarId),
     /// An extern instance.

@@ -149,11 +149,13 @@ impl Builder<'_> {
             let Some(action) = control.actions.get(offered.action.index()) else {
                 continue;
             };
-            visit(&action.body, &mut |stmt| {
-                if let StmtKind::CallMethod { object, .. } = &stmt.kind {
-                    called.push(*object);
-                }
-            });
+            for block in [&offered.calls, &action.body] {
+                visit(block, &mut |stmt| {
+                    if let StmtKind::CallMethod { object, .. } = &stmt.kind {
+                        called.push(*object);
+                    }
+                });
+            }
         }
         called.sort_unstable();
         called.dedup();

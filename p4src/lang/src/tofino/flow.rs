@@ -323,6 +323,7 @@ impl<'p> Walk<'p> {
             match arg {
                 Arg::Out(lv)
                 | Arg::InOut(lv)
+                | Arg::InOutSaved { to: lv, .. }
                 | Arg::In(Expr {
                     kind: ExprKind::Read(lv),
                     ..
@@ -388,6 +389,7 @@ impl<'p> Walk<'p> {
             let Some(action) = control.actions.get(offered.action.index()) else {
                 return;
             };
+            w.block(inner, &offered.calls);
             let directed = action.params.iter().take(offered.args.len()).map(|p| p.var);
             w.bind(cx, cx.unit, directed, &offered.args);
             for param in action.params.iter().skip(offered.args.len()) {

@@ -337,6 +337,9 @@ impl<'p> Text<'p> {
                 Arg::In(e) => self.expr(e),
                 Arg::Out(lv) => format!("out {}", self.place(lv)),
                 Arg::InOut(lv) => format!("inout {}", self.place(lv)),
+                Arg::InOutSaved { value, to } => {
+                    format!("inout {} from {}", self.place(to), self.expr(value))
+                }
                 Arg::Object(v) => format!("object {}", self.var(*v)),
                 Arg::Extern(id) => self.program.externs[id.index()].name.clone(),
                 Arg::Ignore => "_".into(),

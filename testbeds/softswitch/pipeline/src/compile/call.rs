@@ -56,7 +56,9 @@ impl<'p> Compiler<'p> {
         let mut places = Vec::new();
         for arg in args {
             places.push(match arg {
-                Arg::Out(to) | Arg::InOut(to) => Some(self.locate_fixed(to)?),
+                Arg::Out(to) | Arg::InOut(to) | Arg::InOutSaved { to, .. } => {
+                    Some(self.locate_fixed(to)?)
+                }
                 Arg::In(Expr {
                     kind: ExprKind::Read(from),
                     ..
@@ -76,7 +78,12 @@ impl<'p> Compiler<'p> {
                 None => None,
             });
         }
-        let writes = |i: usize| matches!(args[i], Arg::Out(_) | Arg::InOut(_));
+        let writes = |i: usize| {
+            matches!(
+                args[i],
+                Arg::Out(_) | Arg::InOut(_) | Arg::InOutSaved { .. }
+            )
+        };
         let overlaps = |i: usize| {
             (0..args.len()).any(|j| {
                 let (Some((a, m)), Some((b, n))) = (extents[i], extents[j]) else {
@@ -117,13 +124,19 @@ impl<'p> Compiler<'p> {
                     out.push((place, d));
                     Some(d)
                 }
+                (Arg::InOutSaved { value, .. }, Some(place)) => {
+                    let d = self.alloc(n)?;
+                    self.expr_into(value, d)?;
+                    out.push((place, d));
+                    Some(d)
+                }
                 (Arg::Ignore, _) => {
                     let d = self.alloc(n)?;
                     self.op(Op::Zero { d, n })?;
                     Some(d)
                 }
                 (Arg::Object(_) | Arg::Extern(_), _) => None,
-                (Arg::Out(_) | Arg::InOut(_), None) => None,
+                (Arg::Out(_) | Arg::InOut(_) | Arg::InOutSaved { .. }, None) => None,
             });
         }
         Ok((slots, out))
@@ -222,6 +235,10 @@ impl<'p> Compiler<'p> {
                     let s = self.load(&place)?;
                     self.copy(d, s, n)?;
                     out.push((place, d));
+                }
+                Some(Arg::InOutSaved { value, to }) => {
+                    out.push((self.locate_fixed(to)?, d));
+                    self.expr_into(value, d)?;
                 }
                 _ => self.op(Op::Zero { d, n })?,
             }

@@ -343,6 +343,7 @@ impl Compiler<'_> {
         let outer = std::mem::replace(&mut self.tofino.digest, digest);
         for ((action, target), block) in table.actions.iter().zip(targets).zip(blocks) {
             self.place(target);
+            self.block(&action.calls)?;
             self.action(action.action, &action.args, Some(block))?;
             self.op(Op::Jump(end))?;
         }

@@ -96,6 +96,10 @@ impl<'p> Interpreter<'_, 'p> {
                     to: Some(place),
                 }
             }
+            Arg::InOutSaved { value, to } => Passed {
+                value: self.expr(value)?,
+                to: Some(self.resolve(to)?),
+            },
             Arg::Ignore => Passed {
                 value: self.undefined(ty),
                 to: None,

@@ -81,7 +81,9 @@ impl<'p> Interpreter<'_, 'p> {
         }
         let outer = std::mem::replace(&mut self.digest, digest);
         let ended = match bound.index.and_then(|i| table.actions.get(i as usize)) {
-            Some(offered) => self.call_action(offered.action, &offered.args, Some(params)),
+            Some(offered) => self
+                .block(&offered.calls)
+                .and_then(|()| self.call_action(offered.action, &offered.args, Some(params))),
             None => Ok(()),
         };
         self.digest = outer;

@@ -87,12 +87,14 @@ impl<'p> Walk<'p> {
             }
             StmtKind::Atomic(block) => self.block(control, block, depth),
             StmtKind::ApplyTable { table, .. } => {
-                let actions = &control.tables[table.index()].actions;
-                let bodies: Vec<&Block> = actions
-                    .iter()
-                    .map(|a| &control.actions[a.action.index()].body)
-                    .collect();
-                self.either(control, &bodies, depth)
+                let mut met = Met::default();
+                for offered in &control.tables[table.index()].actions {
+                    let mut one = self.block(control, &offered.calls, depth);
+                    let body = &control.actions[offered.action.index()].body;
+                    one.then(self.block(control, body, depth));
+                    met.or(one);
+                }
+                met
             }
             StmtKind::CallAction(id, _) => {
                 self.block(control, &control.actions[id.index()].body, depth)

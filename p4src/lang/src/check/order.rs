@@ -1,0 +1,253 @@
+//! Order of evaluation (P4_16 1.2.5, sections 6.8, 8.1 and 12.1): what is read, or pointed at, before a later call keeps what
+//! it was then. Copies are made only of what that call may change.
+
+use super::Checker;
+use super::value::{Place, Val};
+use crate::ir::{self, Access, ExprKind, StmtKind};
+use crate::source::Span;
+use hashbrown::HashSet;
+
+/// The places that statements may write.
+#[derive(Default)]
+pub(crate) struct Writes {
+    /// Variables, and the fields that lead to what is written in them.
+    places: HashSet<(ir::VarId, Vec<u32>)>,
+    /// Any that an action sees.
+    all: bool,
+}
+
+impl Writes {
+    /// Whether what the expression gives may differ after the statements.
+    pub(crate) fn reach(&self, e: &ir::Expr) -> bool {
+        match &e.kind {
+            ExprKind::Const(_) | ExprKind::InvalidHeader => false,
+            ExprKind::Read(lv)
+            | ExprKind::IsValid(lv)
+            | ExprKind::LastIndex(lv)
+            | ExprKind::NextIndex(lv) => self.reach_place(lv),
+            ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, _, _) => self.reach(a),
+            ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => self.reach(a) || self.reach(b),
+            ExprKind::Mux(a, b, c) => self.reach(a) || self.reach(b) || self.reach(c),
+            ExprKind::Tuple(items) => items.iter().any(|i| self.reach(i)),
+        }
+    }
+
+    /// Whether the place's value, or which place it is, may differ.
+    fn reach_place(&self, lv: &ir::LValue) -> bool {
+        let moves = |a: &Access| matches!(a, Access::Index(e) if self.reach(e));
+        let read = fields(lv);
+        // Fields of two names do not touch; whatever is behind an index may.
+        let touches = |(var, written): &(ir::VarId, Vec<u32>)| {
+            *var == lv.var && written.iter().zip(&read).all(|(a, b)| a == b)
+        };
+        self.all || self.places.iter().any(touches) || lv.path.iter().any(moves)
+    }
+
+    fn add(&mut self, lv: &ir::LValue) {
+        self.places.insert((lv.var, fields(lv)));
+    }
+
+    fn args(&mut self, args: &[ir::Arg]) {
+        for arg in args {
+            if let ir::Arg::Out(lv) | ir::Arg::InOut(lv) | ir::Arg::InOutSaved { to: lv, .. } = arg
+            {
+                self.add(lv);
+            }
+        }
+    }
+
+    fn block(&mut self, block: &[ir::Stmt], externs: &[ir::ExternInstance]) {
+        for stmt in block {
+            self.stmt(&stmt.kind, externs);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &StmtKind, externs: &[ir::ExternInstance]) {
+        match stmt {
+            StmtKind::Assign(lv, _)
+            | StmtKind::Reset(lv)
+            | StmtKind::SetValid(lv)
+            | StmtKind::SetInvalid(lv)
+            | StmtKind::Push(lv, _)
+            | StmtKind::Pop(lv, _)
+            | StmtKind::Extract { header: lv, .. }
+            | StmtKind::Lookahead { dst: lv, .. }
+            | StmtKind::PacketLength { dst: lv, .. } => {
+                self.add(lv);
+            }
+            StmtKind::If(_, then, otherwise) => {
+                self.block(then, externs);
+                self.block(otherwise, externs);
+            }
+            StmtKind::Switch { cases, default, .. } => {
+                for (_, block) in cases {
+                    self.block(block, externs);
+                }
+                self.block(default, externs);
+            }
+            StmtKind::Loop {
+                cond_stmts,
+                body,
+                update,
+                ..
+            } => {
+                for block in [cond_stmts, body, update] {
+                    self.block(block, externs);
+                }
+            }
+            StmtKind::Atomic(block) => self.block(block, externs),
+            // Actions see the variables of their control.
+            StmtKind::ApplyTable { .. } | StmtKind::CallAction(..) => self.all = true,
+            StmtKind::ApplyControl(_, args)
+            | StmtKind::ApplyParser(_, args)
+            | StmtKind::CallFunction(_, args) => self.args(args),
+            StmtKind::CallMethod {
+                object,
+                args,
+                result,
+                ..
+            } => {
+                // So do the bodies of abstract methods; of an object that is a parameter, nothing is known.
+                let known = externs.get(object.index());
+                self.all |= known.is_none_or(|x| !x.methods.is_empty());
+                self.args(args);
+                result.iter().for_each(|lv| self.add(lv));
+            }
+            StmtKind::CallExtern { args, result, .. } => {
+                self.args(args);
+                result.iter().for_each(|lv| self.add(lv));
+            }
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Exit
+            | StmtKind::Advance { .. }
+            | StmtKind::Emit { .. }
+            | StmtKind::Verify(..) => {}
+        }
+    }
+}
+
+/// The fields that a place's path begins with.
+fn fields(lv: &ir::LValue) -> Vec<u32> {
+    let field = |a: &Access| match a {
+        Access::Field(n) => Some(*n),
+        _ => None,
+    };
+    lv.path.iter().map_while(field).collect()
+}
+
+impl<'a> Checker<'a, '_> {
+    /// Adds what the current block's statements `from..to` may write.
+    pub(crate) fn add_writes(&self, writes: &mut Writes, from: usize, to: usize) {
+        if let Some(stmts) = self.unit.block.get(from..to) {
+            writes.block(stmts, &self.out.externs);
+        }
+    }
+
+    /// What the current block may write from there on.
+    pub(crate) fn writes_from(&self, from: usize) -> Writes {
+        let mut writes = Writes::default();
+        self.add_writes(&mut writes, from, self.unit.block.len());
+        writes
+    }
+
+    /// Computes, at an earlier point of the block, those indices of a place that the statements behind it may change. The
+    /// number of statements that this inserts.
+    pub(crate) fn freeze(
+        &mut self,
+        place: &mut Place,
+        at: usize,
+        later: &Writes,
+        span: Span,
+    ) -> usize {
+        let mut made = 0;
+        for access in &mut place.lv.path {
+            let Access::Index(index) = access else {
+                continue;
+            };
+            if !later.reach(index) {
+                continue;
+            }
+            let ty = index.ty.clone();
+            let var = self.unit.var("$tmp", ty.clone(), true);
+            let temp = ir::LValue {
+                var,
+                path: Vec::new(),
+                ty: ty.clone(),
+            };
+            let read = ir::Expr {
+                kind: ExprKind::Read(temp.clone()),
+                ty,
+            };
+            let value = std::mem::replace(&mut **index, read);
+            let kind = StmtKind::Assign(temp, value);
+            self.unit.block.insert(at + made, ir::Stmt { kind, span });
+            made += 1;
+        }
+        made
+    }
+
+    /// What an extern gets for `inout` arguments that are saved: the temporaries, copied out behind the call.
+    pub(crate) fn saved_for_extern(&self, args: &mut [ir::Arg], span: Span) -> ir::Block {
+        let mut behind = ir::Block::new();
+        for arg in args {
+            if let ir::Arg::InOutSaved { value, to } = arg
+                && let ExprKind::Read(temp) = &value.kind
+            {
+                let kind = StmtKind::Assign(to.clone(), value.clone());
+                behind.push(ir::Stmt { kind, span });
+                *arg = ir::Arg::InOut(temp.clone());
+            }
+        }
+        behind
+    }
+
+    /// As [`Self::keep`], but only of what the statements behind that point may change.
+    pub(crate) fn keep_changed(
+        &mut self,
+        val: Val<'a>,
+        at: usize,
+        later: &Writes,
+        span: Span,
+    ) -> Val<'a> {
+        let changes = match &val {
+            Val::Expr(_, e) => later.reach(e),
+            Val::Place(p) => later.reach_place(&p.lv),
+            Val::List(list) => list.items.iter().any(|i| match &i.val {
+                Val::Expr(_, e) => later.reach(e),
+                Val::Place(p) => later.reach_place(&p.lv),
+                Val::List(_) => true,
+                _ => false,
+            }),
+            _ => false,
+        };
+        if changes {
+            self.keep(val, at, span)
+        } else {
+            val
+        }
+    }
+
+    /// An `out` or `inout` argument whose later neighbours call something: its place is that of now, and the value that an
+    /// `inout` parameter gets is that of now (section 6.8, steps 3 and 4).
+    pub(crate) fn hold_place(
+        &mut self,
+        place: &mut Place,
+        copied_in: bool,
+        at: usize,
+        later: &Writes,
+        span: Span,
+    ) -> Option<ir::Expr> {
+        let changes = copied_in && !place.ty.is_poison() && later.reach_place(&place.lv);
+        let made = self.freeze(place, at, later, span);
+        if !changes {
+            return None;
+        }
+        let saved = Val::Place(place.clone());
+        match self.keep(saved, at + made, span) {
+            Val::Place(temp) => Some(temp.read().1),
+            _ => None,
+        }
+    }
+}
