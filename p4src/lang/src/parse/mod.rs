@@ -35,6 +35,7 @@ pub fn parse(text: &str, sink: &mut Sink) -> Program {
         partners,
         at: 0,
         depth: 0,
+        statements: 0,
         stopped: false,
         in_angles: false,
         scopes: Scopes::default(),
@@ -55,6 +56,8 @@ struct Parser<'a, 's> {
     partners: Vec<u32>,
     at: usize,
     depth: u32,
+    /// How many of those levels are statements.
+    statements: u32,
     /// A limit was hit: what follows is not worth a message.
     stopped: bool,
     /// Inside `<…>`, where `>` closes and does not compare.
@@ -220,6 +223,12 @@ impl<'a> Parser<'a, '_> {
     /// One level deeper; whoever calls it sets `depth` back.
     fn deepen(&mut self) -> Parsed<()> {
         if self.depth >= LIMITS.nesting {
+            let hint = match self.statements * 2 > self.depth {
+                true => {
+                    "a `switch` or a table does what a long chain of `else if` does; inner blocks can be actions"
+                }
+                false => "split the expression with constants or variables",
+            };
             let span = self.span();
             // Whatever is behind here would be reported in pieces: stop.
             self.at = self.tokens.len() - 1;
@@ -229,7 +238,7 @@ impl<'a> Parser<'a, '_> {
                     span,
                     format!("nested more than {} levels deep", LIMITS.nesting),
                 )
-                .hint("split the expression with constants or variables"),
+                .hint(hint),
             );
             self.stopped = true;
             return Err(failed);

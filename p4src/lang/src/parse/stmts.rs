@@ -24,14 +24,17 @@ impl Parser<'_, '_> {
 
     /// One statement or local declaration.
     pub(super) fn statement(&mut self) -> Parsed<Stmt> {
-        self.nested(|p| {
+        self.statements += 1;
+        let stmt = self.nested(|p| {
             let start = p.span();
             let kind = p.statement_kind(start)?;
             Ok(Stmt {
                 kind,
                 span: p.since(start),
             })
-        })
+        });
+        self.statements -= 1;
+        stmt
     }
 
     fn statement_kind(&mut self, start: Span) -> Parsed<StmtKind> {
