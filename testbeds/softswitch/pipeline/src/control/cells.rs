@@ -28,14 +28,16 @@ pub(crate) enum Old {
 #[derive(Debug, Clone)]
 pub struct RegisterCells {
     info: Info,
+    count: usize,
     words: Vec<u64>,
 }
 
 impl RegisterCells {
     /// The fields of the cell so far behind the first; `None` behind the last.
     pub fn fields(&self, cell: usize) -> Option<Vec<Value>> {
+        // A cell may have no words: a struct without fields.
         let words = self.info.words() as usize;
-        let at = cell.checked_mul(words)?;
+        let at = cell.checked_mul(words).filter(|_| cell < self.count)?;
         Some(self.info.fields(self.words.get(at..at + words)?))
     }
 }
@@ -65,12 +67,13 @@ impl Switch {
         }
         let bank = &self.core.state.banks[info.bank as usize];
         let each = info.words() as usize;
-        let mut words = vec![0; at.end.saturating_sub(at.start) as usize * each];
-        for (row, into) in at.zip(words.chunks_exact_mut(each)) {
+        let count = at.end.saturating_sub(at.start) as usize;
+        let mut words = vec![0; count * each];
+        for (row, into) in at.zip(words.chunks_exact_mut(each.max(1))) {
             bank.read(row, info.offset, into);
         }
         let info = info.clone();
-        Ok(RegisterCells { info, words })
+        Ok(RegisterCells { info, count, words })
     }
 
     /// Writes the fields of a register's cell.

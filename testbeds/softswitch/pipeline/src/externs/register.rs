@@ -89,7 +89,7 @@ impl Bank {
 impl Bank {
     /// Writes the same to a register's cells in all rows.
     pub fn fill(&mut self, offset: u32, from: &[u64]) {
-        let (offset, stride) = (offset as usize, self.stride as usize);
+        let (offset, stride) = (offset as usize, self.stride.max(1) as usize);
         match &mut self.words {
             Words::Narrow(words) => {
                 for row in words.chunks_exact_mut(stride) {
@@ -107,9 +107,7 @@ impl Bank {
             }
         }
     }
-}
 
-impl Bank {
     /// Cell = `f(value, cell)` for cells side by side, and if `keep`, the value too. Beyond the size as reads and writes.
     #[inline(always)]
     pub fn update(
@@ -248,6 +246,13 @@ mod tests {
             write(&pair, &mut bank, 0, &[Value::ZERO]),
             Err(ExternError::WrongShape)
         );
+    }
+
+    #[test]
+    fn a_bank_without_words_is_filled() {
+        let mut bank = Bank::new(4, 0, false);
+        bank.fill(0, &[]);
+        assert_eq!(bank, Bank::new(4, 0, false));
     }
 
     #[test]
