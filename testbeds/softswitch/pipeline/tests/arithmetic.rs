@@ -50,7 +50,7 @@ fn bench(w: u32, signed: bool) -> Bench {
     };
     let pad = padding(w);
     let decls = format!(
-        "header in_h {{ {ty} a; {} {ty} b; {} bit<8> s; }} header out_h {{ {pad} {ty} v; }}",
+        "header in_h {{ {ty} a; {} {ty} b; {} bit<16> s; }} header out_h {{ {pad} {ty} v; }}",
         pad,
         pad.replace("pad", "pad2")
     );
@@ -74,7 +74,7 @@ fn bench(w: u32, signed: bool) -> Bench {
         })
         .collect();
     let ingress = format!(
-        "{ty} a = hdr.operands.a; {ty} b = hdr.operands.b; bit<8> s = hdr.operands.s;
+        "{ty} a = hdr.operands.a; {ty} b = hdr.operands.b; bit<16> s = hdr.operands.s;
          hdr.operands.setInvalid(); {body} send_to_port(ostd, (PortId_t) 1);"
     );
     let switch = Psa {
@@ -113,7 +113,7 @@ impl Bench {
         v.clamp(low, high)
     }
 
-    fn expected(&self, a: &BigUint, b: &BigUint, s: u8) -> Vec<BigUint> {
+    fn expected(&self, a: &BigUint, b: &BigUint, s: u16) -> Vec<BigUint> {
         let (x, y) = (self.value(a), self.value(b));
         let floor_shift = || {
             let d = BigInt::from(1) << s;
@@ -157,9 +157,9 @@ impl Bench {
         .collect()
     }
 
-    fn check(&mut self, a: u128, b: u128, s: u8) {
+    fn check(&mut self, a: &BigUint, b: &BigUint, s: u16) {
         let mask = (BigUint::from(1u8) << self.w) - 1u8;
-        let (a, b) = (BigUint::from(a) & &mask, BigUint::from(b) & &mask);
+        let (a, b) = (a & &mask, b & &mask);
         let bytes = self.w.div_ceil(8) as usize;
         let shift = bytes as u32 * 8 - self.w;
         let field = |v: &BigUint| {
@@ -168,7 +168,7 @@ impl Bench {
             field.extend(be);
             field
         };
-        let packet = [field(&a), field(&b), vec![s]].concat();
+        let packet = [field(&a), field(&b), s.to_be_bytes().to_vec()].concat();
         let out = one(&mut self.switch, &packet);
         let got: Vec<BigUint> = out.chunks(bytes).map(BigUint::from_bytes_be).collect();
         for ((op, got), expected) in OPS.iter().zip(got).zip(self.expected(&a, &b, s)) {
@@ -181,14 +181,16 @@ impl Bench {
     }
 }
 
-/// Values at the edges and anywhere between.
-fn operand() -> impl Strategy<Value = u128> {
+/// Values of `w` bits at the edges and anywhere between.
+fn operand(w: u32) -> impl Strategy<Value = BigUint> {
+    let bit = |n| BigUint::from(1u8) << n;
     prop_oneof![
-        any::<u128>(),
-        (0u32..128).prop_map(|n| 1 << n),
-        (0u32..128).prop_map(|n| (1u128 << n).wrapping_sub(1)),
-        0u128..3,
-        Just(u128::MAX),
+        prop::collection::vec(any::<u8>(), w.div_ceil(8) as usize)
+            .prop_map(|bytes| BigUint::from_bytes_be(&bytes)),
+        (0..w).prop_map(bit),
+        (0..=w).prop_map(move |n| bit(n) - 1u8),
+        (0u8..3).prop_map(BigUint::from),
+        Just(bit(w) - 1u8),
     ]
 }
 
@@ -197,10 +199,10 @@ macro_rules! widths {
         #[test]
         fn $name() {
             let bench = std::cell::RefCell::new(bench($w, $signed));
-            proptest!(ProptestConfig::with_cases(200), |(a in operand(), b in operand(), s in 0u8..140)| {
+            proptest!(ProptestConfig::with_cases(200), |(a in operand($w), b in operand($w), s in 0u16..$w + 12)| {
                 let mut bench = bench.borrow_mut();
-                bench.check(a, b, s);
-                bench.check(a, a, s);
+                bench.check(&a, &b, s);
+                bench.check(&a, &a, s);
             });
         }
     )*};
@@ -217,6 +219,10 @@ widths! {
     bit_65: 65, false;
     bit_100: 100, false;
     bit_128: 128, false;
+    bit_129: 129, false;
+    bit_192: 192, false;
+    bit_521: 521, false;
+    bit_2048: 2048, false;
     int_2: 2, true;
     int_8: 8, true;
     int_32: 32, true;
@@ -224,6 +230,9 @@ widths! {
     int_64: 64, true;
     int_65: 65, true;
     int_128: 128, true;
+    int_129: 129, true;
+    int_256: 256, true;
+    int_2047: 2047, true;
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What an instruction reads and writes of the frame, for `compile::flow`.
 
-use crate::exec::alu::limbs;
 use crate::exec::lanes::{Lane, LaneOp, Lanes};
+use crate::exec::wide::limbs;
 use crate::op::{Code, Layout, Op, Slot, T3};
 
 /// How an instruction touches a run of slots.

@@ -2,7 +2,7 @@
 
 use super::layout::width;
 use super::{Compiler, Result, const_u64};
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use crate::op::{Op, Slot, T3, Target, WideOp, WidePlan};
 use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
@@ -127,7 +127,6 @@ impl Compiler<'_> {
                         d,
                         a: s,
                     }),
-                    UnOp::Neg if w > 128 => self.unsupported(format!("negation of {w} bits")),
                     _ => {
                         let op = if *op == UnOp::Neg {
                             WideOp::Neg
@@ -237,12 +236,10 @@ impl Compiler<'_> {
             return self.concat_slots((sa, wa), (sb, width(&b.ty)), d, w);
         }
         if wa > 64 {
-            let bits_only = matches!(
-                op,
-                BinOp::And | BinOp::Or | BinOp::Xor | BinOp::Eq | BinOp::Ne
-            ) || (shift && !signed);
-            if wa > 128 && !bits_only {
-                return self.unsupported(format!("this operation on {wa} bits"));
+            let division = matches!(op, BinOp::Div | BinOp::Mod);
+            if division && (signed || wa > 128) {
+                let name = if signed { "int" } else { "bit" };
+                return self.unsupported(format!("division of {name}<{wa}>"));
             }
             let wb = if shift { 64 } else { wa };
             return self.wide(WidePlan {

@@ -4,7 +4,7 @@
 //! then its fields; a stack its `nextIndex`, then its elements.
 
 use super::{Compiler, Result};
-use crate::exec::alu::{MAX_BITS, limbs};
+use crate::exec::wide::{MAX_BITS, limbs};
 use crate::limits::LIMITS;
 use crate::op::{Field, Layout, Slot};
 use p4lang::ast::StructKind;

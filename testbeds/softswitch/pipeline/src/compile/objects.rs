@@ -1,7 +1,7 @@
 //! Extern objects, as PSA and v1model name them.
 
 use super::{Compiler, Result, const_u64};
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use crate::externs::hash::Algorithm;
 use crate::externs::register::{Bank, Info};
 use crate::externs::{checksum, counter, meter, profile, random};

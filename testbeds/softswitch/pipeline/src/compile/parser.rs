@@ -3,7 +3,7 @@
 use super::layout::width;
 use super::{Compiler, Result, Unit};
 use crate::error::LoadError;
-use crate::exec::alu::MAX_BITS;
+use crate::exec::wide::MAX_BITS;
 use crate::externs::value_set::ValueSet;
 use crate::op::{Mark, Op, Slot, T3};
 use crate::table::key::{FieldSpec, Kind};

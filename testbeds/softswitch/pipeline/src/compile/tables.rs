@@ -5,7 +5,7 @@ use super::layout::width;
 use super::tna_learn::is_learned;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
-use crate::exec::alu::{MAX_BITS, limbs};
+use crate::exec::wide::{MAX_BITS, limbs};
 use crate::externs::counter::Kind as CounterKind;
 use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Target};

@@ -5,7 +5,7 @@
 
 use super::bits::mask;
 use super::fields::{self, extract_varbit, read_fields, serialise};
-use super::{ErrorCodes, Machine, alu, copy, room};
+use super::{ErrorCodes, Machine, copy, room, wide};
 use crate::externs::hash;
 use crate::op::{Code, Op, Slot, Target};
 
@@ -31,7 +31,7 @@ impl Machine<'_> {
                 self.error = f!(error);
                 jump = Some(to);
             }
-            Op::Wide(i) => alu::wide(&code.wide[i as usize], frame),
+            Op::Wide(i) => wide::wide(&code.wide[i as usize], frame),
             Op::LoadElement { e, d } => {
                 let e = &code.elements[e as usize];
                 let index = f!(e.index);

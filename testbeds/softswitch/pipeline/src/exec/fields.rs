@@ -1,6 +1,6 @@
 //! Values between slots and bytes, as a [`Layout`] says.
 
-use super::{ErrorCodes, alu, bits, room};
+use super::{ErrorCodes, bits, room, wide};
 use crate::externs::hash;
 use crate::op::{HashPlan, Layout};
 
@@ -72,7 +72,7 @@ pub(super) fn read_fields(
         } else if field.width <= 64 {
             frame[slot] = bits::read(packet, at, field.width);
         } else {
-            let n = alu::limbs(field.width) as usize;
+            let n = wide::limbs(field.width) as usize;
             bits::read_limbs(packet, at, field.width, &mut frame[slot..slot + n]);
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s:
         } else if field.width <= 64 {
             bits::write(bytes, at, field.width, frame[slot]);
         } else {
-            let n = alu::limbs(field.width) as usize;
+            let n = wide::limbs(field.width) as usize;
             bits::write_limbs(bytes, at, field.width, &frame[slot..slot + n]);
         }
     }

@@ -9,6 +9,7 @@ mod fields;
 pub mod lanes;
 mod packet;
 pub mod simd;
+pub mod wide;
 
 use crate::externs::State;
 use crate::op::{Code, Op};

@@ -17,8 +17,8 @@ pub mod value_set;
 
 pub use tally::Tallies;
 
-use crate::exec::alu::limbs;
 use crate::exec::bits;
+use crate::exec::wide::limbs;
 use crate::externs::filter::{CELL_WORDS, Direct};
 use crate::held::Held;
 use crate::limits::LIMITS;

@@ -4,7 +4,7 @@
 //! within one top-level control share a bank, and cell `i` of all of them is one row.
 
 use crate::error::ExternError;
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use p4lang::runtime::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Value sets of parsers.
 
 use crate::error::ExternError;
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use crate::table::key::{self, FieldKey, FieldSpec};
 use p4lang::runtime::Match;
 

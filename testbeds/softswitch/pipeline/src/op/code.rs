@@ -84,7 +84,7 @@ pub struct WidePlan {
 /// See [`WidePlan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WideOp {
-    /// Arithmetic up to 128 bits.
+    /// Division up to 128 bits, all else up to [`MAX_BITS`](crate::exec::wide::MAX_BITS).
     Binary(p4lang::ir::BinOp),
     /// `~`
     BitNot,

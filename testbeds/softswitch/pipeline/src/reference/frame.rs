@@ -7,7 +7,7 @@
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
 use crate::compile::tna;
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use crate::op::Slot;
 use num_bigint::BigUint;
 use p4lang::ast::StructKind;

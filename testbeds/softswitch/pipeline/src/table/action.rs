@@ -2,7 +2,7 @@
 
 use super::spec::{ActionSpec, Spec};
 use crate::error::TableError;
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use p4lang::runtime::{ActionCall, Value};
 
 /// An action with its parameters as they lie in the frame.

@@ -1,7 +1,7 @@
 //! Keys of entries: how the control plane's matches become values, and when two entries are the same.
 
 use crate::error::TableError;
-use crate::exec::alu::limbs;
+use crate::exec::wide::limbs;
 use p4lang::runtime::{Match, Value};
 use std::cmp::Ordering;
 
