@@ -24,7 +24,8 @@ pub struct Limits {
     pub tokens: usize,
     /// Digits of an integer: converting decimals takes their square.
     pub digits: usize,
-    /// Nesting of the tree, brackets, operators, blocks and `else if`s: everything that walks it recurses.
+    /// Nesting of the tree, brackets, operators and blocks: everything that walks it recurses. A chain of `else if`s, or of
+    /// operators between which no parenthesis stands, is flat.
     pub nesting: u32,
     /// Nesting of expressions, types and instances while they are checked, through declarations: a struct of a struct of a
     /// struct.

@@ -24,7 +24,7 @@ fn refused(text: &str) -> Vec<String> {
 fn deep_expressions() {
     let deep = "(".repeat(5000) + "meta.a" + &")".repeat(5000);
     refused(&control("", &format!("meta.a = {deep};")));
-    let long = vec!["meta.a"; 20_000].join(" + ");
+    let long = vec!["meta.a"; 20_000].join(" + (");
     refused(&control("", &format!("meta.a = {long};")));
     refused(&control(
         "",

@@ -90,6 +90,48 @@ fn frame(shape: &Node<'_, '_>) -> Frame {
     ]
 }
 
+#[test]
+fn a_long_chain_is_drawn_and_laid_out() {
+    let arms = |count: usize| -> String {
+        let arm = |n| format!("if (hdr.h.kind == {n}) {{ t.apply(); }}\nelse ");
+        (0..count).map(arm).collect()
+    };
+    let text = format!(
+        "#include <core.p4>
+header h_t {{ bit<16> kind; }}
+struct headers_t {{ h_t h; }}
+control C(inout headers_t hdr) {{
+    table t {{ actions = {{ NoAction; }} default_action = NoAction(); }}
+    apply {{ {} {{ }} }}
+}}
+control CT<H>(inout H hdr);
+package Top<H>(CT<H> c);
+Top(C()) main;
+",
+        arms(3000)
+    );
+    let told = move || {
+        let laid_out =
+            p4lang::format::format("t.p4", &text).unwrap_or_else(|errors| panic!("{errors}"));
+        let files = Files::new().with("t.p4", text);
+        let compiled = p4lang::compile(&files, "t.p4", &Options::default())
+            .unwrap_or_else(|errors| panic!("{errors}"));
+        let dot = p4lang::graph::dot(&compiled.program);
+        let svg = p4lang::graph::svg(&compiled.program);
+        let tables = compiled.p4info.tables.len();
+        (laid_out, dot, svg, tables)
+    };
+    let ((laid_out, dot, svg, tables), cost) = test_support::cost::of(told);
+    println!("{cost}");
+    assert!(laid_out.contains("else if (hdr.h.kind == 2999) { t.apply(); }\n"));
+    assert_eq!(tables, 1);
+    assert_eq!(dot.matches("label=\"if (hdr.h.kind == ").count(), 3000);
+    assert_eq!(dot.matches("[label=\"yes\"]").count(), 3000);
+    // Its name and its tip.
+    assert_eq!(svg.matches(">if (hdr.h.kind == ").count(), 2 * 3000);
+    assert!(cost.seconds < 5.0, "{cost}");
+}
+
 /// Frames of the lines of a text, 7 pixels a character.
 fn text_frames(text: &Node<'_, '_>) -> Frame {
     let mut whole = [f64::MAX, f64::MAX, f64::MIN, f64::MIN];

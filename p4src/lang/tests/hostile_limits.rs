@@ -377,11 +377,25 @@ fn deep_nesting() {
     let deep = |text: String| refused(program("", "", &text), "more than 200 levels");
     deep(format!("meta.a = {}1{};", "(".repeat(N), ")".repeat(N)));
     deep(format!("meta.a = {}1;", "~".repeat(N)));
-    deep(format!("meta.a = 1{};", " + 1".repeat(N)));
+    deep(format!("meta.a = {}1{};", "1 + (".repeat(N), ")".repeat(N)));
     deep(format!("meta.a = {}1;", "meta.c == 1 ? 1 : ".repeat(N)));
     deep(format!("{}{}", "{".repeat(N), "}".repeat(N)));
     deep(format!("{} meta.a = 1;", "if (meta.a == 1) ".repeat(N)));
-    deep(format!("{} {{}}", "if (meta.a == 1) {} else ".repeat(N)));
+    deep("if (meta.a == 1) {} else { ".repeat(N));
+    // What stands in front of a member, an index or a `[n]` is inside it: these nest on the left.
+    let left = |of: &str, step: &str| {
+        let closed = format!("{})", step.repeat(190));
+        format!("{}{of}{}", "(".repeat(90), closed.repeat(90))
+    };
+    deep(format!("meta.a = {};", left("meta", ".a")));
+    deep(format!("meta.a = {};", left("meta", "[0]")));
+    deep(format!("meta.a = {};", left("meta", "[1:0]")));
+    let indexed = format!("{}>", "[1]".repeat(190));
+    let types = format!("{}bit<8>{}", "tuple<".repeat(90), indexed.repeat(90));
+    refused(
+        program(&format!("typedef {types} t;"), "", ""),
+        "more than 200 levels",
+    );
     let nested = format!("{}bit<8>{}", "tuple<".repeat(N), ">".repeat(N));
     refused(
         program(&format!("typedef {nested} t;"), "", ""),
@@ -460,6 +474,48 @@ fn deep_nesting() {
         ),
         "more than 256 levels",
     );
+}
+
+#[test]
+fn flat_chains() {
+    const N: usize = 20_000;
+    let flat = |text: String| accepted(program("", "bit<32> x = 0; bool y = false;", &text));
+    let arms = lines(N, line!("if (meta.b == {n}) {{ meta.a = 1; }} else"));
+    flat(format!("{arms} {{ meta.a = 2; }}"));
+    flat(lines(N, line!("if (meta.b == {n}) meta.a = 1; else")) + ";");
+    // Conditions that call something, that are known, and both.
+    let called = "if (hdr.h.isValid() && meta.b == random_()) { meta.a = 1; } else ";
+    let known = "if (1 == 2) { meta.a = 1; } else ";
+    let decls = "bit<32> random_() { return 4; }";
+    let text = called.repeat(N / 4) + &(known.to_owned() + called).repeat(N / 8) + "{}";
+    accepted(program(decls, "", &text));
+    for op in ["+", "-", "*", "/", "|+|", "|-|", "&", "|", "^", "<<"] {
+        let one = "0xffffffff - meta.b".to_owned();
+        flat(format!(
+            "x = {one}{};",
+            format!(" {op} meta.b").repeat(N / 4)
+        ));
+    }
+    flat(format!("x = 1{};", " + 1".repeat(N)));
+    flat(format!("x = meta.b{};", " + meta.b * 2 - 1".repeat(N)));
+    for op in ["&&", "||", "==", "!="] {
+        flat(format!(
+            "y = meta.b == 1{};",
+            format!(" {op} y").repeat(N / 2)
+        ));
+    }
+    let right = " && meta.b == random_() || meta.b == 2".repeat(N / 8);
+    accepted(program(decls, "bool y;", &format!("y = true{right};")));
+    let right = " + random_()".repeat(N / 4);
+    accepted(program(decls, "bit<32> x;", &format!("x = meta.b{right};")));
+    let text = " ++ \"text\"".repeat(N);
+    accepted(program("", "", &format!("log_msg(\"\"{text});")));
+    // A chain inside a chain inside a chain: what is lowered is no deeper, either.
+    let inner = format!("{})", " + meta.b".repeat(150));
+    flat(format!("x = {}meta.b{};", "(".repeat(90), inner.repeat(90)));
+    let inner = " + meta.b".repeat(150);
+    let outer = format!("meta.b{inner} + (");
+    flat(format!("x = {}1{};", outer.repeat(60), ")".repeat(60)));
 }
 
 #[test]

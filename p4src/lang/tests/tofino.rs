@@ -475,3 +475,36 @@ fn a_queue_is_executed_once_and_its_address_is_no_execution() {
         "{twice:?}"
     );
 }
+
+#[test]
+fn arms_of_a_chain_exclude_each_other_however_many() {
+    let arms = |count: usize| -> String {
+        let arm = |n| format!("if (hdr.h.a == {n}) {{ meta.x = hdr.h.b + {n}; }} else ");
+        (0..count).map(arm).collect()
+    };
+    // One instruction deep, and what reads it one more.
+    let behind = "{ meta.x = 0; } meta.y = meta.x + 1; hdr.h.c = meta.y;";
+    let (few, faults) = report("", &(arms(3) + behind));
+    assert!(faults.is_empty(), "{faults:?}");
+    let text = program("", &(arms(3000) + behind), "transition accept;");
+    let ((many, faults), cost) = test_support::cost::of(move || report_of(&text, Chip::Tofino));
+    println!("{cost}");
+    cost.assert_small();
+    assert!(faults.is_empty(), "{faults:?}");
+    let name = "dependency depth, ingress";
+    assert_eq!(used(&many, name), used(&few, name));
+}
+
+#[test]
+fn a_condition_sees_what_those_before_it_call() {
+    let locals = "action set(bit<32> v) { meta.x = v; }
+        table t { key = { hdr.h.a: exact; } actions = { set; } }
+        table u { key = { meta.x: exact; } actions = { set; } }";
+    // `u` looks up what `t` wrote; the first arm runs where `u` is not applied.
+    let depth = |apply: &str| used(&report(locals, apply).0, "dependency depth, ingress");
+    let nested = "if (t.apply().hit) { hdr.h.b = meta.x; } else { if (u.apply().hit) { hdr.h.c = meta.x; } }";
+    let chain =
+        "if (t.apply().hit) { hdr.h.b = meta.x; } else if (u.apply().hit) { hdr.h.c = meta.x; }";
+    assert_eq!(depth(chain), depth(nested));
+    assert!(depth(chain) > depth("if (t.apply().hit) { hdr.h.b = meta.x; }"));
+}

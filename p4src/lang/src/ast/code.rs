@@ -87,10 +87,9 @@ pub enum StmtKind {
     Decl(Box<Decl>),
     /// `{ … }`
     Block(Block),
-    /// `if`
+    /// `if`, each `else if` beside it and not inside it, `else`
     If {
-        cond: Expr,
-        then: Box<Stmt>,
+        arms: Vec<IfArm>,
         otherwise: Option<Box<Stmt>>,
     },
     /// `switch (e) { label: block … }`
@@ -118,6 +117,17 @@ pub enum StmtKind {
     Return(Option<Expr>),
     /// `exit;`
     Exit,
+}
+
+/// `if (cond) then`, perhaps behind an `else`. Chains are as long as their source: one that nested would be as deep.
+#[derive(Debug, Clone)]
+pub struct IfArm {
+    /// Condition.
+    pub cond: Expr,
+    /// What runs if it is the first that holds.
+    pub then: Stmt,
+    /// From `if` to the end of the chain.
+    pub span: Span,
 }
 
 /// What `for … in` runs over.
@@ -205,11 +215,10 @@ pub enum ExprKind {
     Invalid,
     /// `op e`
     Unary { op: UnOp, expr: Box<Expr> },
-    /// `a op b`
+    /// `a op b op c …`, from left to right; what binds tighter on the right, or is in parentheses, is a `Binary` of its own.
     Binary {
-        op: BinOp,
-        lhs: Box<Expr>,
-        rhs: Box<Expr>,
+        first: Box<Expr>,
+        rest: Vec<Operation>,
     },
     /// `(T) e`
     Cast { ty: Type, expr: Box<Expr> },
@@ -225,6 +234,15 @@ pub enum ExprKind {
         type_args: Vec<Type>,
         args: Vec<Arg>,
     },
+}
+
+/// `op rhs`, applied to everything on its left. Chains are as long as their source: one that nested would be as deep.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// Operator.
+    pub op: BinOp,
+    /// Right side.
+    pub rhs: Expr,
 }
 
 /// An argument, perhaps named.

@@ -18,7 +18,9 @@ impl<'a> Checker<'a, '_> {
         if !self.enter(e.span) {
             return Val::Poison;
         }
+        let outer = std::mem::take(&mut self.height);
         let val = self.expr_inner(e, expected);
+        self.height = outer.max(self.height + 1);
         self.leave();
         val
     }
@@ -62,7 +64,7 @@ impl<'a> Checker<'a, '_> {
             ExprKind::List(items) => self.list(items),
             ExprKind::Invalid => Val::Invalid,
             ExprKind::Unary { op, expr } => self.unary(*op, expr),
-            ExprKind::Binary { op, lhs, rhs } => self.binary(*op, lhs, rhs, e.span),
+            ExprKind::Binary { first, rest } => self.binary(first, rest),
             ExprKind::Cast { ty, expr } => self.cast(ty, expr),
             ExprKind::Mux {
                 cond,
@@ -329,7 +331,7 @@ impl<'a> Checker<'a, '_> {
         };
         let then_block = assign(then_block, a, then.span);
         let else_block = assign(else_block, b, otherwise.span);
-        self.emit(ir::StmtKind::If(c, then_block, else_block), span);
+        self.emit(ir::StmtKind::branch(c, then_block, else_block, span), span);
         Val::Place(temp)
     }
 

@@ -186,10 +186,9 @@ fn stmt_returns(stmt: &ast::Stmt) -> bool {
         ast::StmtKind::Return(_) | ast::StmtKind::Exit => true,
         ast::StmtKind::Block(b) => returns(b),
         ast::StmtKind::If {
-            then,
+            arms,
             otherwise: Some(otherwise),
-            ..
-        } => stmt_returns(then) && stmt_returns(otherwise),
+        } => arms.iter().all(|arm| stmt_returns(&arm.then)) && stmt_returns(otherwise),
         ast::StmtKind::Switch { cases, .. } => {
             let has_default = cases
                 .iter()

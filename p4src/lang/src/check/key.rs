@@ -160,11 +160,11 @@ fn needs_name(e: &ast::Expr) -> bool {
         ExprKind::PartSelect { base, from, .. } => needs_name(base) || needs_name(from),
         ExprKind::Index { base, index } => needs_name(base) || needs_name(index),
         ExprKind::Cast { expr, .. } => needs_name(expr),
-        ExprKind::Binary {
-            op: ast::BinOp::And,
-            lhs,
-            rhs,
-        } => needs_name(lhs) || needs_name(rhs),
+        ExprKind::Binary { first, rest } => {
+            let masks =
+                |next: &ast::Operation| next.op == ast::BinOp::And && !needs_name(&next.rhs);
+            needs_name(first) || !rest.iter().all(masks)
+        }
         ExprKind::Call { callee, .. } => match &callee.kind {
             ExprKind::Member { base, member } => member.name != "isValid" || needs_name(base),
             _ => true,
@@ -208,8 +208,12 @@ fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
             }
         }
         ExprKind::Bool(b) => b.to_string(),
-        ExprKind::Binary { op, lhs, rhs } => {
-            format!("{} {} {}", key_name(lhs), symbol(*op), key_name(rhs))
+        ExprKind::Binary { first, rest } => {
+            let mut name = key_name(first);
+            for next in rest {
+                name += &format!(" {} {}", symbol(next.op), key_name(&next.rhs));
+            }
+            name
         }
         ExprKind::Unary { op, expr } => {
             let sign = match op {

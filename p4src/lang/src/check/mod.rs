@@ -142,6 +142,8 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) seen_functions: HashSet<u32>,
     pub(crate) seen_actions: HashSet<u32>,
     pub(crate) depth: u32,
+    /// Nesting of the lowered expressions that have been made inside the innermost one being checked, at most.
+    pub(crate) height: u32,
     pub(crate) work: u64,
     /// What has been written out to parts.
     pub(crate) parts: usize,
@@ -184,6 +186,7 @@ impl<'a, 's> Checker<'a, 's> {
             seen_functions: HashSet::new(),
             seen_actions: HashSet::new(),
             depth: 0,
+            height: 0,
             work: 0,
             parts: 0,
             dry: false,

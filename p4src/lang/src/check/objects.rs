@@ -252,9 +252,12 @@ fn each(block: &[Stmt], see: &mut impl FnMut(&Stmt)) {
     for stmt in block {
         see(stmt);
         match &stmt.kind {
-            StmtKind::If(_, a, b) => {
-                each(a, see);
-                each(b, see);
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    each(&arm.before, see);
+                    each(&arm.then, see);
+                }
+                each(otherwise, see);
             }
             StmtKind::Switch { cases, default, .. } => {
                 for (_, block) in cases {
@@ -289,9 +292,12 @@ impl Rewrite<'_> {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in std::mem::take(block) {
             match &mut stmt.kind {
-                StmtKind::If(_, a, b) => {
-                    self.block(unit, params, a)?;
-                    self.block(unit, params, b)?;
+                StmtKind::If(arms, otherwise) => {
+                    for arm in arms {
+                        self.block(unit, params, &mut arm.before)?;
+                        self.block(unit, params, &mut arm.then)?;
+                    }
+                    self.block(unit, params, otherwise)?;
                 }
                 StmtKind::Switch { cases, default, .. } => {
                     for (_, block) in cases {

@@ -11,20 +11,50 @@ use crate::source::Span;
 use num_bigint::BigInt;
 use num_traits::Signed;
 
+/// How deep a chain of operators nests where it is lowered.
+const HEIGHT: u32 = 96;
+
 impl<'a> Checker<'a, '_> {
-    /// `lhs op rhs`
-    pub(crate) fn binary(
-        &mut self,
-        op: BinOp,
-        lhs: &'a ast::Expr,
-        rhs: &'a ast::Expr,
-        span: Span,
-    ) -> Val<'a> {
-        if matches!(op, BinOp::LogAnd | BinOp::LogOr) {
-            return self.short_circuit(op, lhs, rhs, span);
+    /// `first op rhs op rhs …`, from left to right.
+    pub(crate) fn binary(&mut self, first: &'a ast::Expr, rest: &'a [ast::Operation]) -> Val<'a> {
+        let logical = |op| matches!(op, BinOp::LogAnd | BinOp::LogOr);
+        let tested = rest.first().is_some_and(|next| logical(next.op));
+        let mut left = self.expr(first, tested.then_some(&Ty::Bool));
+        let mut at = first.span;
+        for ast::Operation { op, rhs } in rest {
+            let span = first.span.to(rhs.span);
+            let height = std::mem::take(&mut self.height);
+            left = if logical(*op) {
+                self.short_circuit(*op, (left, at), rhs, span)
+            } else {
+                let mark = self.unit.block.len();
+                let right = self.expr(rhs, None);
+                if self.unit.block.len() > mark {
+                    left = self.keep(left, mark, at);
+                }
+                self.binary_values(*op, left, right, (at, rhs.span, span))
+            };
+            at = span;
+            self.height = self.height.max(height) + 1;
+            if self.height >= HEIGHT {
+                left = self.flat(left, span);
+                self.height = 0;
+            }
         }
-        let (left, right) = self.operands(lhs, rhs);
-        self.binary_values(op, left, right, (lhs.span, rhs.span, span))
+        left
+    }
+
+    /// A value that nests no further: a chain of operators nests as deep as it is long where it is lowered, and whatever walks
+    /// expressions recurses. So there is a temporary wherever it is as deep as [`HEIGHT`].
+    fn flat(&mut self, val: Val<'a>, span: Span) -> Val<'a> {
+        match val {
+            Val::Expr(ty, e) if fold::as_const(&e).is_none() => {
+                let temp = self.temp(&ty);
+                self.emit(ir::StmtKind::Assign(temp.lv.clone(), e), span);
+                Val::Expr(ty, temp.read().1)
+            }
+            other => other,
+        }
     }
 
     /// An operator on two values; spans of the left side, the right side, and both.
@@ -49,17 +79,21 @@ impl<'a> Checker<'a, '_> {
     fn short_circuit(
         &mut self,
         op: BinOp,
-        lhs: &'a ast::Expr,
+        (left, left_span): (Val<'a>, Span),
         rhs: &'a ast::Expr,
         span: Span,
     ) -> Val<'a> {
-        for side in [lhs, rhs] {
-            if matches!(side.kind, ast::ExprKind::Ellipsis) {
-                self.err(Code::Type, side.span, "`...` is no operand");
+        let sides = [
+            (matches!(left, Val::Ellipsis), left_span),
+            (matches!(rhs.kind, ast::ExprKind::Ellipsis), rhs.span),
+        ];
+        for (missing, span) in sides {
+            if missing {
+                self.err(Code::Type, span, "`...` is no operand");
                 return Val::Poison;
             }
         }
-        let left = self.condition(lhs);
+        let left = self.coerce(left, &Ty::Bool, left_span);
         let mut right = None;
         let block = self.block_of(|c| right = c.condition(rhs));
         let (Some(left), Some(right)) = (left, right) else {
@@ -80,7 +114,7 @@ impl<'a> Checker<'a, '_> {
         }
         // The right side calls something: it may only where the left side leaves the answer open.
         let temp = self.temp(&Ty::Bool);
-        self.emit(ir::StmtKind::Assign(temp.lv.clone(), left), lhs.span);
+        self.emit(ir::StmtKind::Assign(temp.lv.clone(), left), left_span);
         let mut test = temp.clone().read().1;
         if op == BinOp::LogOr {
             test = fold::unary(ir::UnOp::Not, test);
@@ -90,7 +124,7 @@ impl<'a> Checker<'a, '_> {
             kind: ir::StmtKind::Assign(temp.lv.clone(), right),
             span: rhs.span,
         });
-        self.emit(ir::StmtKind::If(test, then, Vec::new()), span);
+        self.emit(ir::StmtKind::branch(test, then, Vec::new(), span), span);
         Val::Place(temp)
     }
 
@@ -287,29 +321,10 @@ impl<'a> Checker<'a, '_> {
         self.folded(op, value, by, &ty, at.2)
     }
 
-    fn concat(&mut self, left: Val<'a>, right: Val<'a>, at: (Span, Span, Span)) -> Val<'a> {
-        if let (
-            Val::Expr(
-                Ty::Str,
-                ir::Expr {
-                    kind: ir::ExprKind::Const(ir::Const::Str(a)),
-                    ..
-                },
-            ),
-            Val::Expr(
-                Ty::Str,
-                ir::Expr {
-                    kind: ir::ExprKind::Const(ir::Const::Str(b)),
-                    ..
-                },
-            ),
-        ) = (&left, &right)
-        {
-            let joined = format!("{a}{b}");
-            return Val::Expr(
-                Ty::Str,
-                fold::constant(ir::Const::Str(joined), ir::Type::String),
-            );
+    fn concat(&mut self, mut left: Val<'a>, mut right: Val<'a>, at: (Span, Span, Span)) -> Val<'a> {
+        if let (Some(text), Some(more)) = (string_mut(&mut left), string_mut(&mut right)) {
+            text.push_str(more);
+            return left;
         }
         for (val, span) in [(&left, at.0), (&right, at.1)] {
             if let Val::Integer(n) = val {
@@ -354,5 +369,16 @@ impl<'a> Checker<'a, '_> {
         };
         let lowered = self.types.ir(&ty);
         Val::Expr(ty, fold::concat(a, b, lowered))
+    }
+}
+
+/// The text of a string that is known: whoever joins many appends to the first.
+fn string_mut<'v>(val: &'v mut Val<'_>) -> Option<&'v mut String> {
+    match val {
+        Val::Expr(Ty::Str, e) => match &mut e.kind {
+            ir::ExprKind::Const(ir::Const::Str(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -75,8 +75,11 @@ impl Writes {
             | StmtKind::PacketLength { dst: lv, .. } => {
                 self.add(lv);
             }
-            StmtKind::If(_, then, otherwise) => {
-                self.block(then, externs);
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    self.block(&arm.before, externs);
+                    self.block(&arm.then, externs);
+                }
                 self.block(otherwise, externs);
             }
             StmtKind::Switch { cases, default, .. } => {

@@ -60,11 +60,7 @@ impl<'a> Checker<'a, '_> {
             StmtKind::Call(e) => self.call_statement(e),
             StmtKind::Decl(decl) => self.local_decl(decl),
             StmtKind::Block(block) => self.block(block),
-            StmtKind::If {
-                cond,
-                then,
-                otherwise,
-            } => self.if_statement(cond, then, otherwise.as_deref(), span),
+            StmtKind::If { arms, otherwise } => self.if_statement(arms, otherwise.as_deref(), span),
             StmtKind::Switch { expr, cases } => self.switch(expr, cases, span),
             StmtKind::For {
                 init,
@@ -157,20 +153,53 @@ impl<'a> Checker<'a, '_> {
 
     fn if_statement(
         &mut self,
-        cond: &'a ast::Expr,
-        then: &'a ast::Stmt,
+        arms: &'a [ast::IfArm],
         otherwise: Option<&'a ast::Stmt>,
         span: Span,
     ) {
-        let cond = self.condition(cond);
-        let then = self.body_of(then);
-        let otherwise = otherwise.map(|s| self.body_of(s)).unwrap_or_default();
-        let Some(cond) = cond else { return };
-        match fold::as_const(&cond) {
-            Some(ir::Const::Bool(true)) => self.unit.block.extend(then),
-            Some(ir::Const::Bool(false)) => self.unit.block.extend(otherwise),
-            _ => self.emit(ir::StmtKind::If(cond, then, otherwise), span),
+        let mut made: Vec<ir::Arm> = Vec::with_capacity(arms.len());
+        // Of arms that are never taken, what their conditions call is left.
+        let mut before = ir::Block::new();
+        // An arm that is always taken ends the chain; what is behind it is checked all the same.
+        let mut last: Option<ir::Block> = None;
+        for (n, arm) in arms.iter().enumerate() {
+            let mut cond = None;
+            if n == 0 {
+                cond = self.condition(&arm.cond);
+            } else {
+                before.extend(self.block_of(|c| cond = c.condition(&arm.cond)));
+            }
+            let then = self.body_of(&arm.then);
+            if last.is_some() {
+                before.clear();
+                continue;
+            }
+            match cond.as_ref().and_then(fold::as_const) {
+                Some(ir::Const::Bool(true)) => {
+                    before.extend(then);
+                    last = Some(std::mem::take(&mut before));
+                }
+                Some(ir::Const::Bool(false)) => {}
+                _ => made.extend(cond.map(|cond| ir::Arm {
+                    before: std::mem::take(&mut before),
+                    cond,
+                    then,
+                    span: arm.span,
+                })),
+            }
         }
+        let otherwise = otherwise.map(|s| self.body_of(s)).unwrap_or_default();
+        let otherwise = last.unwrap_or_else(|| {
+            before.extend(otherwise);
+            before
+        });
+        let Some(first) = made.first_mut() else {
+            self.unit.block.extend(otherwise);
+            return;
+        };
+        let calls = std::mem::take(&mut first.before);
+        self.unit.block.extend(calls);
+        self.emit(ir::StmtKind::If(made, otherwise), span);
     }
 
     fn return_statement(&mut self, value: Option<&'a ast::Expr>, span: Span) {

@@ -175,13 +175,22 @@ impl Flow<'_> {
                 let name = object.map_or("", |e| e.name.as_str());
                 self.step(&format!("{name}.{method}"), Shape::Extern, &from)
             }
-            StmtKind::If(_, then, other) => {
-                if !tells(then) && !tells(other) {
-                    return from;
+            StmtKind::If(arms, otherwise) => {
+                // What is behind the last arm that has something to show is not asked.
+                let shown = match tells(otherwise) {
+                    true => arms.len(),
+                    false => (arms.iter().rposition(|arm| tells(&arm.then))).map_or(0, |n| n + 1),
+                };
+                let (mut ends, mut from) = (Ends::new(), from);
+                for (n, arm) in arms.iter().enumerate() {
+                    from = self.block(&arm.before, from);
+                    if n < shown {
+                        let id = self.branch(arm.span, &from);
+                        ends.extend(self.block(&arm.then, vec![(id, "yes".to_owned())]));
+                        from = vec![(id, "no".to_owned())];
+                    }
                 }
-                let id = self.branch(stmt.span, &from);
-                let mut ends = self.block(then, vec![(id, "yes".to_owned())]);
-                ends.extend(self.block(other, vec![(id, "no".to_owned())]));
+                ends.extend(self.block(otherwise, from));
                 ends
             }
             StmtKind::Switch { cases, default, .. } => {
@@ -233,7 +242,9 @@ impl Flow<'_> {
 /// Whether a block has something to show.
 fn tells(block: &[Stmt]) -> bool {
     block.iter().any(|stmt| match &stmt.kind {
-        StmtKind::If(_, a, b) => tells(a) || tells(b),
+        StmtKind::If(arms, otherwise) => {
+            (arms.iter()).any(|arm| tells(&arm.before) || tells(&arm.then)) || tells(otherwise)
+        }
         StmtKind::Atomic(b) => tells(b),
         StmtKind::ApplyTable { .. }
         | StmtKind::ApplyControl(..)

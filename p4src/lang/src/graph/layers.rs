@@ -36,7 +36,8 @@ pub(super) struct Link {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) label: Vec<String>,
-    /// Items from top to bottom. Empty: a node's edge to itself.
+    /// Items from top to bottom. Empty: a node's edge to itself. Where it comes to a bend of an edge drawn before it, whose way
+    /// is the same from there on, it ends: below, or above if it leads back.
     pub(super) path: Vec<usize>,
     /// Drawn upwards: it leads back.
     pub(super) back: bool,
@@ -112,17 +113,34 @@ pub(super) fn arrange(cluster: &Cluster, sizes: &impl Sizes) -> Layered {
         let back = all.links[link].back;
         // Lines to the same node come together.
         let shared = if back { top } else { bottom };
-        let mut path = vec![top];
-        for layer in layer_of[top] + 1..layer_of[bottom] {
-            let bend = *bends.entry((shared, back, layer)).or_insert_with(|| {
-                all.items.push(item(What::Bend, (2.0, 0.0)));
-                all.layers[layer].push(all.items.len() - 1);
-                all.items.len() - 1
-            });
-            path.push(bend);
+        let mut path = vec![if back { bottom } else { top }];
+        let mut between = layer_of[top] + 1..layer_of[bottom];
+        let mut joins = false;
+        // From the end that is this edge's own towards the one that it shares.
+        while let Some(layer) = if back {
+            between.next_back()
+        } else {
+            between.next()
+        } {
+            let found = bends.get(&(shared, back, layer)).copied();
+            joins = found.is_some();
+            path.push(found.unwrap_or(all.items.len()));
+            if joins {
+                break;
+            }
+            bends.insert((shared, back, layer), all.items.len());
+            all.layers[layer].push(all.items.len());
+            all.items.push(item(What::Bend, (2.0, 0.0)));
         }
-        path.push(bottom);
-        for (layer, pair) in (layer_of[top]..).zip(path.windows(2)) {
+        if !joins {
+            path.push(shared);
+        }
+        let mut first = layer_of[top];
+        if back {
+            path.reverse();
+            first = layer_of[bottom] + 1 - path.len();
+        }
+        for (layer, pair) in (first..).zip(path.windows(2)) {
             segments[layer].push((pair[0], pair[1]));
         }
         let whole = &mut all.links[link].path;
@@ -240,7 +258,8 @@ fn layers(items: &[Item], arcs: &[(usize, usize, usize)]) -> Vec<usize> {
 fn order(layers: &mut Vec<Vec<usize>>, segments: &[Vec<(usize, usize)>], items: usize) {
     const SWEEPS: usize = 16;
     let mut best = layers.clone();
-    let mut fewest = crossings(layers, segments, items);
+    let mut place = vec![0; items];
+    let mut fewest = crossings(layers, segments, &mut place);
     for sweep in 0..SWEEPS {
         if fewest == 0 {
             break;
@@ -252,7 +271,7 @@ fn order(layers: &mut Vec<Vec<usize>>, segments: &[Vec<(usize, usize)>], items: 
                 true => (step - 1, step),
                 false => (count - step, count - step - 1),
             };
-            let place = positions(&layers[fixed], items);
+            set_positions(&mut place, &layers[fixed]);
             let mut sums: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
             for &(top, bottom) in &segments[fixed.min(moved)] {
                 let (item, other) = if down { (bottom, top) } else { (top, bottom) };
@@ -261,14 +280,15 @@ fn order(layers: &mut Vec<Vec<usize>>, segments: &[Vec<(usize, usize)>], items: 
                 sum.1 += 1.0;
             }
             // What nothing leads to keeps its place.
-            let own = positions(&layers[moved], items);
+            set_positions(&mut place, &layers[moved]);
             let key = |n: &usize| match sums.get(n) {
                 Some((sum, count)) => sum / count,
-                None => own[*n] as f64,
+                None => place[*n] as f64,
             };
-            layers[moved].sort_by(|a, b| key(a).total_cmp(&key(b)).then(own[*a].cmp(&own[*b])));
+            let own = |n: &usize| place[*n];
+            layers[moved].sort_by(|a, b| key(a).total_cmp(&key(b)).then(own(a).cmp(&own(b))));
         }
-        let found = crossings(layers, segments, items);
+        let found = crossings(layers, segments, &mut place);
         if found < fewest {
             fewest = found;
             best.clone_from(layers);
@@ -277,25 +297,26 @@ fn order(layers: &mut Vec<Vec<usize>>, segments: &[Vec<(usize, usize)>], items: 
     *layers = best;
 }
 
-fn positions(layer: &[usize], items: usize) -> Vec<usize> {
-    let mut place = vec![0; items];
+/// Places of a layer's items in it; of each item there is one, since it is in one layer.
+fn set_positions(place: &mut [usize], layer: &[usize]) {
     for (n, item) in layer.iter().enumerate() {
         place[*item] = n;
     }
-    place
 }
 
 /// Pairs of segments that cross: inversions, counted with a Fenwick tree.
-fn crossings(layers: &[Vec<usize>], segments: &[Vec<(usize, usize)>], items: usize) -> u64 {
+fn crossings(layers: &[Vec<usize>], segments: &[Vec<(usize, usize)>], place: &mut [usize]) -> u64 {
     let mut sum = 0;
+    for layer in layers {
+        set_positions(place, layer);
+    }
     for (n, segments) in segments.iter().enumerate() {
-        let (Some(upper), Some(lower)) = (layers.get(n), layers.get(n + 1)) else {
+        let Some(lower) = layers.get(n + 1) else {
             continue;
         };
-        let (top, bottom) = (positions(upper, items), positions(lower, items));
         let mut pairs: Vec<(usize, usize)> = segments
             .iter()
-            .map(|(a, b)| (top[*a], bottom[*b]))
+            .map(|(a, b)| (place[*a], place[*b]))
             .collect();
         pairs.sort_unstable();
         let mut tree = vec![0u64; lower.len() + 1];

@@ -381,13 +381,17 @@ impl<'c> Panel<'c> {
                 let _ = write!(d, "L{:.1},{:.1} ", to.0, b.y + b.height / 2.0 + oy);
             }
         }
-        let _ = writeln!(
-            out,
-            "<path class=\"edge{}\" marker-{}=\"url(#tip)\" d=\"{}\"/>",
-            if link.back { " back" } else { "" },
-            if link.back { "start" } else { "end" },
-            d.trim_end()
-        );
+        let (class, tip, head) = match link.back {
+            true => ("edge back", "start", link.path[0]),
+            false => ("edge", "end", link.path[last]),
+        };
+        let marker = match item(head).what {
+            // It joins another, which has the tip.
+            What::Bend => String::new(),
+            _ => format!(" marker-{tip}=\"url(#tip)\""),
+        };
+        let d = d.trim_end();
+        let _ = writeln!(out, "<path class=\"{class}\"{marker} d=\"{d}\"/>");
     }
 }
 

@@ -23,8 +23,9 @@ pub enum StmtKind {
     Assign(LValue, Expr),
     /// Makes the value undefined: headers invalid, the rest 0 (a local's declaration without initialiser, an `out` parameter).
     Reset(LValue),
-    /// `if`
-    If(Expr, Block, Block),
+    /// `if`: runs the first arm whose condition holds, else the block. A chain of `else if`s is as long as its source, so its
+    /// arms stand side by side.
+    If(Vec<Arm>, Block),
     /// Runs the block of the first label equal to the value, else the default.
     Switch {
         /// `bit`, `int`, enum, error; for `switch (t.apply().action_run)` a temporary with the index into the table's actions
@@ -145,6 +146,32 @@ pub enum StmtKind {
     Push(LValue, u32),
     /// `stack.pop_front(n)`
     Pop(LValue, u32),
+}
+
+/// An arm of an `if`.
+#[derive(Debug, Clone)]
+pub struct Arm {
+    /// Hoisted calls of the condition; run if no arm before this one was taken. Those of the first arm stand before the `if`.
+    pub before: Block,
+    /// Condition.
+    pub cond: Expr,
+    /// What runs if it holds.
+    pub then: Block,
+    /// From this arm's `if` to the end of the chain.
+    pub span: Span,
+}
+
+impl StmtKind {
+    /// `if (cond) { then } else { otherwise }`
+    pub fn branch(cond: Expr, then: Block, otherwise: Block, span: Span) -> StmtKind {
+        let arm = Arm {
+            before: Vec::new(),
+            cond,
+            then,
+            span,
+        };
+        StmtKind::If(vec![arm], otherwise)
+    }
 }
 
 /// An argument.

@@ -250,8 +250,11 @@ pub(super) fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
     for stmt in block {
         see(stmt);
         match &stmt.kind {
-            StmtKind::If(_, then, otherwise) => {
-                visit(then, see);
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    visit(&arm.before, see);
+                    visit(&arm.then, see);
+                }
                 visit(otherwise, see);
             }
             StmtKind::Switch { cases, default, .. } => {

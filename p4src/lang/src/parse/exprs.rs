@@ -2,7 +2,7 @@
 
 use super::scope::Meaning;
 use super::{Failed, Parsed, Parser};
-use crate::ast::{Arg, BinOp, Expr, ExprKind, Type, TypeKind, UnOp};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, Operation, Type, TypeKind, UnOp};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::{Tok, parse_int, unescape};
 use crate::source::Span;
@@ -63,29 +63,27 @@ impl Parser<'_, '_> {
 
     /// Binary operators that bind at least as tight as `min`, all to the left.
     fn binary(&mut self, min: u8) -> Parsed<Expr> {
-        let mut lhs = self.unary()?;
-        let mut levels = 0;
+        let first = self.unary()?;
+        let mut rest = Vec::new();
         while let Some((op, tokens)) = self.binary_operator() {
             let tightness = precedence(op);
             if tightness < min {
                 break;
             }
-            // Each turn makes the tree one level deeper on the left.
-            self.deepen()?;
-            levels += 1;
             self.at += tokens;
-            let rhs = self.binary(tightness + 1)?;
-            lhs = Expr {
-                span: lhs.span.to(rhs.span),
-                kind: ExprKind::Binary {
-                    op,
-                    lhs: Box::new(lhs),
-                    rhs: Box::new(rhs),
-                },
-            };
+            let rhs = self.nested(|p| p.binary(tightness + 1))?;
+            rest.push(Operation { op, rhs });
         }
-        self.depth -= levels;
-        Ok(lhs)
+        let Some(last) = rest.last() else {
+            return Ok(first);
+        };
+        Ok(Expr {
+            span: first.span.to(last.rhs.span),
+            kind: ExprKind::Binary {
+                first: Box::new(first),
+                rest,
+            },
+        })
     }
 
     /// The binary operator that stands here and the number of its tokens.
@@ -162,8 +160,8 @@ impl Parser<'_, '_> {
     /// A primary expression with `.m`, `[i]`, `[h:l]`, `<T>(…)`, `(…)` behind it.
     pub(super) fn postfix(&mut self) -> Parsed<Expr> {
         let start = self.span();
+        let outer = std::mem::replace(&mut self.deepest, self.depth);
         let mut expr = self.primary()?;
-        let mut levels = 0;
         while matches!(
             self.kind(),
             Tok::Dot | Tok::LBracket | Tok::LParen | Tok::Lt
@@ -197,14 +195,13 @@ impl Parser<'_, '_> {
                     }
                 }
             };
-            self.deepen()?;
-            levels += 1;
+            self.wrap()?;
             expr = Expr {
                 kind: next,
                 span: self.since(start),
             };
         }
-        self.depth -= levels;
+        self.deepest = self.deepest.max(outer);
         Ok(expr)
     }
 

@@ -35,6 +35,7 @@ pub fn parse(text: &str, sink: &mut Sink) -> Program {
         partners,
         at: 0,
         depth: 0,
+        deepest: 0,
         statements: 0,
         stopped: false,
         in_angles: false,
@@ -56,6 +57,8 @@ struct Parser<'a, 's> {
     partners: Vec<u32>,
     at: usize,
     depth: u32,
+    /// The deepest level of what is being parsed, so far: what stands in front of a `.m` or `[i]` becomes a part of it.
+    deepest: u32,
     /// How many of those levels are statements.
     statements: u32,
     /// A limit was hit: what follows is not worth a message.
@@ -223,28 +226,40 @@ impl<'a> Parser<'a, '_> {
     /// One level deeper; whoever calls it sets `depth` back.
     fn deepen(&mut self) -> Parsed<()> {
         if self.depth >= LIMITS.nesting {
-            let hint = match self.statements * 2 > self.depth {
-                true => {
-                    "a `switch` or a table does what a long chain of `else if` does; inner blocks can be actions"
-                }
-                false => "split the expression with constants or variables",
-            };
-            let span = self.span();
-            // Whatever is behind here would be reported in pieces: stop.
-            self.at = self.tokens.len() - 1;
-            let failed = self.fail(
-                Diagnostic::error(
-                    Code::Limit,
-                    span,
-                    format!("nested more than {} levels deep", LIMITS.nesting),
-                )
-                .hint(hint),
-            );
-            self.stopped = true;
-            return Err(failed);
+            return Err(self.too_deep());
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         Ok(())
+    }
+
+    /// What has been parsed since `deepest` was set becomes a part of something: everything in it is one level deeper.
+    fn wrap(&mut self) -> Parsed<()> {
+        if self.deepest >= LIMITS.nesting {
+            return Err(self.too_deep());
+        }
+        self.deepest += 1;
+        Ok(())
+    }
+
+    fn too_deep(&mut self) -> Failed {
+        let hint = match self.statements * 2 > self.depth {
+            true => "inner blocks can be actions",
+            false => "split the expression with constants or variables",
+        };
+        let span = self.span();
+        // Whatever is behind here would be reported in pieces: stop.
+        self.at = self.tokens.len() - 1;
+        let failed = self.fail(
+            Diagnostic::error(
+                Code::Limit,
+                span,
+                format!("nested more than {} levels deep", LIMITS.nesting),
+            )
+            .hint(hint),
+        );
+        self.stopped = true;
+        failed
     }
 
     /// A name. Words that are reserved only in some places are names too.

@@ -2,7 +2,7 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    Annotation, BinOp, Block, Decl, DeclKind, Expr, ExprKind, ForCollection, Stmt, StmtKind,
+    Annotation, BinOp, Block, Decl, DeclKind, Expr, ExprKind, ForCollection, IfArm, Stmt, StmtKind,
     SwitchCase, SwitchLabel,
 };
 use crate::diagnostics::{Code, Diagnostic};
@@ -171,7 +171,30 @@ impl Parser<'_, '_> {
         Some((Some(op), 1))
     }
 
+    /// `if`, and each `else if` behind it.
     fn conditional(&mut self) -> Parsed<StmtKind> {
+        let mut arms = Vec::new();
+        let mut otherwise = None;
+        loop {
+            arms.push(self.arm()?);
+            if !self.eat(Tok::Else) {
+                break;
+            }
+            if self.kind() != Tok::If {
+                otherwise = Some(Box::new(self.statement()?));
+                break;
+            }
+        }
+        let end = self.last_span();
+        for arm in &mut arms {
+            arm.span = arm.span.to(end);
+        }
+        Ok(StmtKind::If { arms, otherwise })
+    }
+
+    /// `if (cond) then`
+    fn arm(&mut self) -> Parsed<IfArm> {
+        let start = self.span();
         self.bump();
         self.expect(Tok::LParen, "after `if`")?;
         let cond = self.expr()?;
@@ -183,17 +206,9 @@ impl Parser<'_, '_> {
             ));
         }
         self.expect(Tok::RParen, "after the condition")?;
-        let then = Box::new(self.statement()?);
-        let otherwise = if self.eat(Tok::Else) {
-            Some(Box::new(self.statement()?))
-        } else {
-            None
-        };
-        Ok(StmtKind::If {
-            cond,
-            then,
-            otherwise,
-        })
+        let then = self.statement()?;
+        let span = self.since(start);
+        Ok(IfArm { cond, then, span })
     }
 
     fn switch(&mut self) -> Parsed<StmtKind> {

@@ -27,13 +27,12 @@ impl Parser<'_, '_> {
     /// A type, header stacks included.
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         let start = self.span();
+        let outer = std::mem::replace(&mut self.deepest, self.depth);
         let mut ty = self.unindexed_type()?;
-        let mut levels = 0;
         while self.eat(Tok::LBracket) {
-            self.deepen()?;
-            levels += 1;
             let size = Box::new(self.expr()?);
             self.expect(Tok::RBracket, "after the stack's size")?;
+            self.wrap()?;
             ty = Type {
                 kind: TypeKind::Stack {
                     elem: Box::new(ty),
@@ -42,7 +41,7 @@ impl Parser<'_, '_> {
                 span: self.since(start),
             };
         }
-        self.depth -= levels;
+        self.deepest = self.deepest.max(outer);
         Ok(ty)
     }
 

@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::place::{Place, Unit};
 use crate::ir::{
-    ActionId, Arg, BinOp, Const, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program,
-    Stmt, StmtKind, TableId, Type, UnOp, VarId,
+    ActionId, Arg, BinOp, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program, Stmt,
+    StmtKind, TableId, Type, UnOp, VarId,
 };
 use crate::source::Span;
 
@@ -224,16 +224,7 @@ impl<'p> Walk<'p> {
                 let place = self.place(cx.unit, lv);
                 self.write(place, Val::default());
             }
-            StmtKind::If(cond, then, other) => {
-                if let ExprKind::Const(Const::Bool(known)) = cond.kind {
-                    return self.block(cx, if known { then } else { other });
-                }
-                let inner = Cx {
-                    ctl: self.cond(cx, cond),
-                    ..cx
-                };
-                self.branches(2, |w, n| w.block(inner, if n == 0 { then } else { other }));
-            }
+            StmtKind::If(arms, otherwise) => self.arms(cx, arms, otherwise),
             StmtKind::Switch {
                 value,
                 cases,

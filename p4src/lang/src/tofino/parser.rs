@@ -128,9 +128,12 @@ impl Walk<'_, '_> {
                 StmtKind::Extract { header, .. } => {
                     own.push((header_bits(self.program, header), stmt.span))
                 }
-                StmtKind::If(_, a, b) => {
-                    self.statements(a, own, inside);
-                    self.statements(b, own, inside);
+                StmtKind::If(arms, otherwise) => {
+                    for arm in arms {
+                        self.statements(&arm.before, own, inside);
+                        self.statements(&arm.then, own, inside);
+                    }
+                    self.statements(otherwise, own, inside);
                 }
                 StmtKind::ApplyParser(id, _) => {
                     let bits = self.parser(*id);

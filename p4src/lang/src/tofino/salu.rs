@@ -111,15 +111,25 @@ impl Look {
         for stmt in block {
             match &stmt.kind {
                 StmtKind::Assign(lv, e) => self.assign(lv, e, stmt.span, written),
-                StmtKind::If(cond, then, other) => {
+                StmtKind::If(arms, otherwise) => {
                     self.branches = true;
-                    self.condition(cond, stmt.span);
-                    let mut in_then = written.clone();
-                    self.block(then, &mut in_then);
-                    let mut in_other = written.clone();
-                    self.block(other, &mut in_other);
-                    in_then.extend(in_other);
-                    *written = in_then;
+                    let mut after = written.clone();
+                    let mut either = |look: &mut Look, block: &[Stmt]| {
+                        let mut inside = written.clone();
+                        look.block(block, &mut inside);
+                        for path in inside {
+                            if !after.contains(&path) {
+                                after.push(path);
+                            }
+                        }
+                    };
+                    for arm in arms {
+                        either(self, &arm.before);
+                        self.condition(&arm.cond, arm.span);
+                        either(self, &arm.then);
+                    }
+                    either(self, otherwise);
+                    *written = after;
                 }
                 StmtKind::Atomic(block) => self.block(block, written),
                 _ => {}

@@ -199,12 +199,19 @@ impl<'p> Text<'p> {
         let line = match &s.kind {
             StmtKind::Assign(lv, e) => format!("{} = {}", self.place(lv), self.expr(e)),
             StmtKind::Reset(lv) => format!("reset {}", self.place(lv)),
-            StmtKind::If(c, a, b) => {
-                writeln!(out, "{pad}if {}", self.expr(c)).unwrap();
-                self.nested(out, a, depth);
-                if !b.is_empty() {
+            StmtKind::If(arms, otherwise) => {
+                for (n, arm) in arms.iter().enumerate() {
+                    let (word, cond) = (["if", "else if"][n.min(1)], self.expr(&arm.cond));
+                    if !arm.before.is_empty() {
+                        writeln!(out, "{pad}else before").unwrap();
+                        self.nested(out, &arm.before, depth);
+                    }
+                    writeln!(out, "{pad}{word} {cond}").unwrap();
+                    self.nested(out, &arm.then, depth);
+                }
+                if !otherwise.is_empty() {
                     writeln!(out, "{pad}else").unwrap();
-                    self.nested(out, b, depth);
+                    self.nested(out, otherwise, depth);
                 }
                 return;
             }

@@ -518,3 +518,115 @@ fn traced_too() {
     };
     outcome(program, config).unwrap_or_else(|error| panic!("{error}"));
 }
+
+/// What a packet becomes, from compiling on, in both executors and on a small stack.
+fn through(psa: support::Psa<'_>, packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let text = psa.text();
+    let (sent, cost) = cost::of(move || {
+        let mut switch = support::load(&text, Config::default());
+        let sent = packets.iter().map(|p| support::one(&mut switch, p));
+        sent.collect()
+    });
+    println!("{cost}");
+    sent
+}
+
+#[test]
+fn the_right_one_of_thousands_of_arms() {
+    const N: usize = 3000;
+    let arms = lines(
+        N,
+        line!("if (hdr.h.a == {n}) {{ hdr.h.b = {n} ^ 0xffff; }} else"),
+    );
+    let psa = support::Psa {
+        headers: "h_t h;",
+        decls: "header h_t { bit<16> a; bit<16> b; }",
+        parser: "state start { pkt.extract(hdr.h); transition accept; }",
+        ingress: &format!("send_to_port(ostd, (PortId_t) 1); {arms} {{ hdr.h.b = 7; }}"),
+        ..support::Psa::default()
+    };
+    let asked = [0u16, 1, 95, 96, 1500, 2998, 2999, 3000, 65535];
+    let packets = asked.map(|n| [n.to_be_bytes(), [0; 2]].concat());
+    let sent = through(psa, packets.to_vec());
+    for (n, packet) in asked.into_iter().zip(sent) {
+        let answer = if usize::from(n) < N { n ^ 0xffff } else { 7 };
+        assert_eq!(packet[2..], answer.to_be_bytes(), "{n}");
+    }
+}
+
+#[test]
+fn conditions_of_thousands_of_arms_are_asked_until_one_holds() {
+    // Each condition that is asked counts in `hdr.h.b`.
+    let arms = lines(
+        3000,
+        line!("if (is(hdr.h.b, hdr.h.a, {n})) {{ hdr.h.c = {n}; }} else"),
+    );
+    let psa = support::Psa {
+        headers: "h_t h;",
+        decls: "header h_t { bit<16> a; bit<16> b; bit<16> c; }
+            bool is(inout bit<16> asked, in bit<16> a, in bit<16> b) { asked = asked + 1; return a == b; }",
+        parser: "state start { pkt.extract(hdr.h); transition accept; }",
+        ingress: &format!("send_to_port(ostd, (PortId_t) 1); {arms} {{ hdr.h.c = 0xffff; }}"),
+        ..support::Psa::default()
+    };
+    let asked = [0u16, 1, 777, 2999, 3000];
+    let packets = asked.map(|n| [n.to_be_bytes(), [0; 2], [0; 2]].concat());
+    for (n, packet) in asked.into_iter().zip(through(psa, packets.to_vec())) {
+        let (count, arm) = if n < 3000 { (n + 1, n) } else { (3000, 0xffff) };
+        assert_eq!(packet[2..4], count.to_be_bytes(), "{n}");
+        assert_eq!(packet[4..6], arm.to_be_bytes(), "{n}");
+    }
+}
+
+#[test]
+fn thousands_of_operators() {
+    // a + 1 * b - 2 * b + 3 * b …; some of the summands are calls that count.
+    let sum = lines(3000, |n, out| {
+        let sign = ["+", "-"][n % 2];
+        let _ = match n % 7 {
+            0 => write!(out, "{sign} count(hdr.h.calls, hdr.h.b)"),
+            _ => write!(out, "{sign} {n} * hdr.h.b"),
+        };
+    });
+    let all = lines(3000, line!("&& hdr.h.a != {n} + 1"));
+    let any = lines(3000, |n, out| {
+        let _ = match n % 100 {
+            // Asked only where nothing before it holds.
+            99 => write!(out, "|| count(hdr.h.calls, 1) == 0"),
+            _ => write!(out, "|| hdr.h.a == {n} + 1"),
+        };
+    });
+    let psa = support::Psa {
+        headers: "h_t h;",
+        decls: "header h_t { bit<32> a; bit<32> b; bit<32> sum; bit<32> calls; bit<8> all; bit<8> any; }
+            bit<32> count(inout bit<32> calls, in bit<32> b) { calls = calls + 1; return b; }",
+        parser: "state start { pkt.extract(hdr.h); transition accept; }",
+        ingress: &format!(
+            "send_to_port(ostd, (PortId_t) 1);
+            hdr.h.sum = hdr.h.a {sum};
+            hdr.h.all = true {all} ? 8w1 : 0;
+            if (false {any}) {{ hdr.h.any = 1; }}"
+        ),
+        ..support::Psa::default()
+    };
+    let asked = [(0u32, 5u32), (1, 0), (2999, 0xffff_ffff), (4000, 77)];
+    let packet = |(a, b): (u32, u32)| [&a.to_be_bytes()[..], &b.to_be_bytes(), &[0; 10]].concat();
+    let sent = through(psa, asked.iter().map(|ab| packet(*ab)).collect());
+    for ((a, b), packet) in asked.into_iter().zip(sent) {
+        let mut sum = a;
+        for n in 0..3000u32 {
+            let summand = if n % 7 == 0 { b } else { n.wrapping_mul(b) };
+            sum = match n % 2 {
+                0 => sum.wrapping_add(summand),
+                _ => sum.wrapping_sub(summand),
+            };
+        }
+        let is_any = (1..=3000).contains(&a) && a % 100 != 0;
+        let before = if is_any { a / 100 } else { 30 };
+        let calls = 3000u32.div_ceil(7) + before;
+        assert_eq!(packet[8..12], sum.to_be_bytes(), "{a} {b}");
+        assert_eq!(packet[12..16], calls.to_be_bytes(), "{a} {b}");
+        let all = !(1..=3000).contains(&a);
+        assert_eq!(packet[16..], [u8::from(all), u8::from(is_any)], "{a} {b}");
+    }
+}

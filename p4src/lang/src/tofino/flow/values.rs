@@ -5,7 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::place::{Place, Step, Unit};
 use super::{Cx, Node, Op, Reader, Val, Walk, is_comparison, is_const, width};
 use crate::ast::StructKind;
-use crate::ir::{BinOp, Expr, ExprKind, LValue, Type};
+use crate::ir::{Arm, BinOp, Const, Expr, ExprKind, ExternId, LValue, Stmt, Type};
+use crate::source::Span;
+
+/// Alternatives that part at one point, and what they leave.
+struct Ways {
+    /// The log's length there.
+    mark: usize,
+    count: usize,
+    changed: BTreeMap<Place, Vec<Val>>,
+    /// The most that each register is run in one of them.
+    runs: BTreeMap<ExternId, (u32, Span)>,
+}
 
 impl<'p> Walk<'p> {
     pub(super) fn place(&self, unit: Unit, lv: &LValue) -> Place {
@@ -52,51 +63,90 @@ impl<'p> Walk<'p> {
 
     /// Runs alternatives and joins what they leave: each value is as late as the latest.
     pub(super) fn branches(&mut self, count: usize, mut run: impl FnMut(&mut Self, usize)) {
-        let mut changed: BTreeMap<Place, Vec<(usize, Val)>> = BTreeMap::new();
-        let runs_before = self.runs.clone();
-        let mut runs_after = runs_before.clone();
+        let mut ways = self.fork();
         for branch in 0..count {
-            let mark = self.log.len();
-            self.runs = runs_before.clone();
-            run(self, branch);
-            let mut seen = BTreeSet::new();
-            for (place, _) in &self.log[mark..] {
-                if seen.insert(place.clone()) {
-                    let val = self.vals.get(place).copied().unwrap_or_default();
-                    changed
-                        .entry(place.clone())
-                        .or_default()
-                        .push((branch, val));
-                }
-            }
-            while self.log.len() > mark {
-                let Some((place, old)) = self.log.pop() else {
+            self.way(&mut ways, |w| run(w, branch));
+        }
+        self.meet(ways);
+    }
+
+    /// The arms of an `if`: each sees what the conditions before it call.
+    pub(super) fn arms(&mut self, mut cx: Cx, arms: &'p [Arm], otherwise: &'p [Stmt]) {
+        let mut ways = self.fork();
+        let mut last = otherwise;
+        for arm in arms {
+            self.block(cx, &arm.before);
+            self.span = arm.span;
+            match arm.cond.kind {
+                ExprKind::Const(Const::Bool(false)) => continue,
+                ExprKind::Const(Const::Bool(true)) => {
+                    last = &arm.then;
                     break;
-                };
-                match old {
-                    Some(old) => self.vals.insert(place, old),
-                    None => self.vals.remove(&place),
-                };
-            }
-            for (register, run) in &self.runs {
-                let most = runs_after.entry(*register).or_insert(*run);
-                if run.0 > most.0 {
-                    *most = *run;
                 }
+                _ => {}
+            }
+            cx.ctl = self.cond(cx, &arm.cond);
+            self.way(&mut ways, |w| w.block(cx, &arm.then));
+        }
+        self.way(&mut ways, |w| w.block(cx, last));
+        self.meet(ways);
+    }
+
+    fn fork(&self) -> Ways {
+        Ways {
+            mark: self.log.len(),
+            count: 0,
+            changed: BTreeMap::new(),
+            runs: self.runs.clone(),
+        }
+    }
+
+    /// Runs one alternative from here, notes what is different from the fork behind it, and comes back.
+    fn way(&mut self, ways: &mut Ways, run: impl FnOnce(&mut Self)) {
+        let here = self.log.len();
+        let runs = self.runs.clone();
+        run(self);
+        ways.count += 1;
+        let mut seen = BTreeSet::new();
+        for (place, _) in &self.log[ways.mark..] {
+            if seen.insert(place) {
+                let val = self.vals.get(place).copied().unwrap_or_default();
+                ways.changed.entry(place.clone()).or_default().push(val);
             }
         }
-        self.runs = runs_after;
-        for (place, vals) in changed {
-            let mut joined = vals
-                .iter()
-                .map(|(_, v)| *v)
-                .reduce(Val::max)
-                .unwrap_or_default();
-            if vals.len() < count {
+        self.undo(here);
+        for (register, run) in std::mem::replace(&mut self.runs, runs) {
+            let most = ways.runs.entry(register).or_insert(run);
+            if run.0 > most.0 {
+                *most = run;
+            }
+        }
+    }
+
+    fn meet(&mut self, ways: Ways) {
+        self.undo(ways.mark);
+        self.runs = ways.runs;
+        for (place, vals) in ways.changed {
+            let all = vals.len() == ways.count;
+            let mut joined = vals.into_iter().reduce(Val::max).unwrap_or_default();
+            if !all {
                 joined = joined.max(self.read(&place));
             }
             let old = self.vals.insert(place.clone(), joined);
             self.log.push((place, old));
+        }
+    }
+
+    /// Back to what was known when the log was so long.
+    fn undo(&mut self, mark: usize) {
+        while self.log.len() > mark {
+            let Some((place, old)) = self.log.pop() else {
+                break;
+            };
+            match old {
+                Some(old) => self.vals.insert(place, old),
+                None => self.vals.remove(&place),
+            };
         }
     }
 

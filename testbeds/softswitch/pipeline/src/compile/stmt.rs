@@ -6,6 +6,9 @@ use crate::op::{Op, Slot};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
+/// Arms of an `if` whose conditions have slots of their own.
+const TURN: usize = 64;
+
 impl<'p> Compiler<'p> {
     pub(super) fn block(&mut self, block: &'p Block) -> Result<()> {
         for stmt in block {
@@ -32,15 +35,24 @@ impl<'p> Compiler<'p> {
                 self.op(Op::Zero { d: zeroes, n })?;
                 self.store(&place, zeroes)
             }
-            StmtKind::If(c, yes, no) => {
-                let (other, end) = (self.label(), self.label());
-                self.unless(c, other)?;
-                self.block(yes)?;
-                if !no.is_empty() {
-                    self.op(Op::Jump(end))?;
+            StmtKind::If(arms, otherwise) => {
+                let (top, end) = (self.top, self.label());
+                for (n, arm) in arms.iter().enumerate() {
+                    self.block(&arm.before)?;
+                    self.span = arm.span;
+                    let next = self.label();
+                    self.unless(&arm.cond, next)?;
+                    self.block(&arm.then)?;
+                    if n + 1 < arms.len() || !otherwise.is_empty() {
+                        self.op(Op::Jump(end))?;
+                    }
+                    self.place(next);
+                    // Neighbours' conditions keep slots of their own; a long chain's take turns.
+                    if n % TURN == TURN - 1 {
+                        self.top = top;
+                    }
                 }
-                self.place(other);
-                self.block(no)?;
+                self.block(otherwise)?;
                 self.place(end);
                 Ok(())
             }

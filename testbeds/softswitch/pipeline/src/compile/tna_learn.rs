@@ -91,10 +91,13 @@ fn learn_of(action: &Action) -> Option<VarId> {
 fn in_conditions<'p>(block: &'p Block, learn: Option<VarId>, found: &mut Vec<&'p Expr>) {
     for stmt in block {
         match &stmt.kind {
-            StmtKind::If(condition, yes, no) => {
-                leaves(condition, learn, found);
-                in_conditions(yes, learn, found);
-                in_conditions(no, learn, found);
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    in_conditions(&arm.before, learn, found);
+                    leaves(&arm.cond, learn, found);
+                    in_conditions(&arm.then, learn, found);
+                }
+                in_conditions(otherwise, learn, found);
             }
             StmtKind::Atomic(body) => in_conditions(body, learn, found),
             _ => {}
@@ -140,7 +143,10 @@ pub fn mentions(e: &Expr, var: VarId) -> bool {
 fn asks_predicate(block: &Block) -> bool {
     block.iter().any(|stmt: &Stmt| match &stmt.kind {
         StmtKind::CallMethod { method, .. } => method == "predicate",
-        StmtKind::If(_, yes, no) => asks_predicate(yes) || asks_predicate(no),
+        StmtKind::If(arms, otherwise) => {
+            let asks = |arm: &ir::Arm| asks_predicate(&arm.before) || asks_predicate(&arm.then);
+            arms.iter().any(asks) || asks_predicate(otherwise)
+        }
         StmtKind::Switch { cases, default, .. } => {
             cases.iter().any(|(_, block)| asks_predicate(block)) || asks_predicate(default)
         }

@@ -9,7 +9,7 @@ use super::{Compiler, Result, Unit};
 use crate::externs::log::Turn;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
-    ActionId, Arg, Block, Const, Expr, ExternId, ExternInstance, LValue, Stmt, StmtKind, Type,
+    ActionId, Arg, Arm, Block, Const, Expr, ExternId, ExternInstance, LValue, Stmt, StmtKind, Type,
     VarId,
 };
 
@@ -369,7 +369,10 @@ fn changes(block: &Block, var: VarId) -> bool {
     let arg = |arg: &Arg| matches!(arg, Arg::Out(to) | Arg::InOut(to) if place(to));
     block.iter().any(|stmt: &Stmt| match &stmt.kind {
         StmtKind::Assign(to, _) | StmtKind::Reset(to) => place(to),
-        StmtKind::If(_, yes, no) => changes(yes, var) || changes(no, var),
+        StmtKind::If(arms, otherwise) => {
+            let one = |arm: &Arm| changes(&arm.before, var) || changes(&arm.then, var);
+            arms.iter().any(one) || changes(otherwise, var)
+        }
         StmtKind::Switch { cases, default, .. } => {
             cases.iter().any(|(_, b)| changes(b, var)) || changes(default, var)
         }

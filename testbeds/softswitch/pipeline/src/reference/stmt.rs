@@ -28,10 +28,17 @@ impl<'p> Interpreter<'_, 'p> {
                 let value = self.undefined(&to.ty);
                 self.write(&place, value);
             }
-            StmtKind::If(condition, yes, no) => {
-                let taken = self.truth(condition, "a condition")?;
-                self.watch.branch(taken, self.program, self.span);
-                return self.block(if taken { yes } else { no });
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    self.block(&arm.before)?;
+                    self.span = arm.span;
+                    let taken = self.truth(&arm.cond, "a condition")?;
+                    self.watch.branch(taken, self.program, self.span);
+                    if taken {
+                        return self.block(&arm.then);
+                    }
+                }
+                return self.block(otherwise);
             }
             StmtKind::Switch {
                 value,

@@ -72,7 +72,20 @@ impl<'p> Walk<'p> {
 
     fn stmt(&self, control: &'p Control, stmt: &'p Stmt, depth: u32) -> Met {
         match &stmt.kind {
-            StmtKind::If(_, yes, no) => self.either(control, &[yes, no], depth),
+            StmtKind::If(arms, otherwise) => {
+                // Conditions run one after the other until one holds.
+                let (mut asked, mut met) = (Met::default(), Met::default());
+                let ways = arms.iter().map(|arm| (Some(&arm.before), &arm.then));
+                for (before, block) in ways.chain([(None, otherwise)]) {
+                    if let Some(calls) = before {
+                        asked.then(self.block(control, calls, depth));
+                    }
+                    let mut way = asked.clone();
+                    way.then(self.block(control, block, depth));
+                    met.or(way);
+                }
+                met
+            }
             StmtKind::Switch { cases, default, .. } => {
                 let mut blocks: Vec<&Block> = cases.iter().map(|(_, block)| block).collect();
                 blocks.push(default);
