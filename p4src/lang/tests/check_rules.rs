@@ -396,3 +396,72 @@ fn of_properties_given_twice() {
     let message = "table property `key` is given twice";
     says(&text, "key = { }", message, "");
 }
+
+/// Appendix F: there is no recursion. Methods of one object, or of several that are handed to each other, could make it.
+#[test]
+fn of_methods_that_lead_back_to_themselves() {
+    let own = |text: &str, locals: &str| {
+        control(locals, "").replace("control C(", &format!("{text} control C("))
+    };
+    let two = "extern Two { Two(); bit<8> run(in bit<8> n); @synchronous(run) abstract bit<8> f(in bit<8> n); abstract bit<8> g(in bit<8> n); }";
+    let method = |body: &str| {
+        format!("bit<8> f(in bit<8> n) {{ {body} }} bit<8> g(in bit<8> n) {{ return n; }}")
+    };
+    let made = |body: &str| format!("Two() t = {{ {} }};", method(body));
+    for (call, fine) in [
+        ("this.f(n)", false),
+        ("this.run(n)", false),
+        ("this.g(n)", true),
+    ] {
+        let body = made(&format!("return {call};"));
+        // In a control; of the top level and called by none; of a control that nothing instantiates.
+        let unused = format!("control unused() {{ {body} apply {{ }} }}");
+        for text in [
+            own(two, &body),
+            own(&format!("{two} {body}"), ""),
+            own(&format!("{two} {unused}"), ""),
+        ] {
+            if fine {
+                assert!(compile(&text).is_ok(), "{text}");
+            } else {
+                let message = "this call leads back to the method that it is made by";
+                says(&text, call, message, "no recursion");
+            }
+        }
+    }
+    // Each calls the other.
+    let body = "Two() t = { bit<8> f(in bit<8> n) { return this.g(n); } bit<8> g(in bit<8> n) { return this.f(n); } };";
+    refused(&own(two, body), "this call leads back");
+}
+
+#[test]
+fn of_abstract_methods_written_twice() {
+    let body = "Picker() p = { bit<8> pick(in bit<8> from) { return 1; } bit<8> pick(in bit<8> from) { return 2; } };";
+    says(
+        &control(body, ""),
+        "pick",
+        "`pick` is implemented twice",
+        "",
+    );
+    let text = control("", "").replace(
+        "control C(",
+        "extern E { E(); abstract bit<8> f(in bit<8> a); abstract bit<8> f(in bit<8> a, in bit<8> b); } control C(",
+    );
+    says(
+        &text,
+        "f",
+        "the abstract method `f` cannot be overloaded",
+        "",
+    );
+}
+
+/// What an unused declaration made is forgotten whole.
+#[test]
+fn of_packages_in_what_nothing_uses() {
+    let text = control("", "").replace(
+        "control C(",
+        "extern Box { Box(); } package Q(); package R(Box b);
+         control unused() { Q() q; R(Box()) r; apply { } } control C(",
+    );
+    refused(&text, "a package cannot be instantiated in a control");
+}

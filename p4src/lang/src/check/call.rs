@@ -103,8 +103,8 @@ impl<'a> Checker<'a, '_> {
                 Val::Extern(id, ty) => self.call_method(id, &ty, member, call),
                 Val::Object(var, ty) => self.call_object(var, &ty, member, call),
                 Val::This => {
-                    let (id, ty) = self.unit.this.clone()?;
-                    self.call_method(id, &ty, member, call)
+                    let this = self.unit.this.clone()?;
+                    self.call_method(this.object, &this.ty, member, call)
                 }
                 Val::Type(Ty::Control(decl, types)) if member.name == "apply" => {
                     let id = self.direct_control(decl, &types, call.span)?;

@@ -5,6 +5,7 @@ use super::args::accepts;
 use super::call::Call;
 use super::decls::ExternDecl;
 use super::infer::Infer;
+use super::recursion::executes;
 use super::scope::nearest;
 use super::types::Ty;
 use super::unit::UnitKind;
@@ -89,6 +90,19 @@ impl<'a> Checker<'a, '_> {
     /// Methods of one name differ in their parameters' names, which is what a call tells them apart by.
     fn check_overloads(&mut self, methods: &'a [ast::Method]) {
         for (n, m) in methods.iter().enumerate() {
+            let named = |other: &&ast::Method| other.proto.name.name == m.proto.name.name;
+            let overloaded = methods[..n].iter().find(named);
+            if let Some(first) = overloaded.filter(|first| first.is_abstract || m.is_abstract) {
+                let message = format!(
+                    "the abstract method `{}` cannot be overloaded",
+                    m.proto.name.name
+                );
+                self.push(
+                    Diagnostic::error(Code::Duplicate, m.proto.name.span, message)
+                        .label(first.proto.name.span, "first here"),
+                );
+                continue;
+            }
             let names = |m: &'a ast::Method| m.proto.params.iter().map(|p| p.name.name.as_str());
             let same = methods[..n].iter().find(|other| {
                 other.proto.name.name == m.proto.name.name
@@ -182,6 +196,14 @@ impl<'a> Checker<'a, '_> {
             return Some(Val::Poison);
         };
         if !self.may_run(call.span) {
+            return Some(Val::Poison);
+        }
+        if let Some(this) = &self.unit.this
+            && this.object == object
+            && executes(&decl, &method.name, &this.method.name)
+        {
+            let again = this.method.span;
+            self.recursion(call.span, Some(again));
             return Some(Val::Poison);
         }
         self.methods_at_hand(object, call.span);

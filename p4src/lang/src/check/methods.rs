@@ -5,7 +5,7 @@ use super::decls::ExternDecl;
 use super::externs::Instantiation;
 use super::scope::Scope;
 use super::types::Ty;
-use super::unit::{Body, UnitKind, join};
+use super::unit::{Body, This, UnitKind, join};
 use crate::ast::{self, DeclKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
@@ -44,7 +44,7 @@ impl<'a> Checker<'a, '_> {
             );
             return;
         }
-        let mut done: Vec<&str> = Vec::new();
+        let mut done: Vec<&ast::Ident> = Vec::new();
         let mut unknown = false;
         self.push_scope();
         for item in made.init.unwrap_or_default() {
@@ -64,8 +64,16 @@ impl<'a> Checker<'a, '_> {
                 unknown = true;
                 continue;
             };
+            if let Some(first) = done.iter().find(|d| d.name == proto.name.name) {
+                let message = format!("`{}` is implemented twice", proto.name.name);
+                self.push(
+                    Diagnostic::error(Code::Duplicate, proto.name.span, message)
+                        .label(first.span, "first here"),
+                );
+                continue;
+            }
             self.conforming_method(ty, decl, method, proto);
-            done.push(&proto.name.name);
+            done.push(&proto.name);
             if let UnitKind::Control(control) = self.unit.kind {
                 self.implementation(id, control, ty, name, item);
             } else {
@@ -88,7 +96,7 @@ impl<'a> Checker<'a, '_> {
         for m in decl.methods.iter().filter(|m| m.is_abstract && !unknown) {
             let name = &m.proto.name.name;
             let optional = m.annotations.iter().any(|a| a.name.name == "optional");
-            if !optional && !done.iter().any(|d| d == name) {
+            if !optional && !done.iter().any(|d| d.name == *name) {
                 self.push(
                     Diagnostic::error(
                         Code::Type,
@@ -157,7 +165,11 @@ impl<'a> Checker<'a, '_> {
         let DeclKind::Function { proto, body } = &item.kind else {
             return;
         };
-        let this = self.unit.this.replace((id, ty.clone()));
+        let this = self.unit.this.replace(This {
+            object: id,
+            ty: ty.clone(),
+            method: &proto.name,
+        });
         let full = format!("{name}.{}", proto.name.name);
         let action = self.method_body(&full, proto, body, item);
         self.unit.this = this;
@@ -211,7 +223,11 @@ impl<'a> Checker<'a, '_> {
     ) {
         let mut unit = super::unit::Unit::new(UnitKind::Function, String::new());
         unit.scopes = self.unit.scopes.clone();
-        unit.this = Some((id, ty.clone()));
+        unit.this = Some(This {
+            object: id,
+            ty: ty.clone(),
+            method: &proto.name,
+        });
         let kept = self.unplaced;
         self.in_unit(unit, |c| {
             c.method_body(&proto.name.name, proto, body, item);

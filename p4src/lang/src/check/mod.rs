@@ -40,6 +40,7 @@ mod packet;
 mod params;
 mod parser;
 mod pipelines;
+mod recursion;
 mod resolve;
 mod scope;
 mod select;
@@ -239,6 +240,9 @@ impl<'a, 's> Checker<'a, 's> {
         if !self.sink.has_errors() && objects::resolve(&mut self.out).is_err() {
             let message = "too many calls of methods of parameters, on too many objects";
             self.err(Code::Limit, end, message);
+        }
+        if !self.sink.has_errors() {
+            self.no_recursion();
         }
         if self.sink.has_errors() {
             return None;
@@ -448,6 +452,7 @@ impl<'a, 's> Checker<'a, 's> {
             self.out.parsers.len(),
             self.out.controls.len(),
             self.out.functions.len(),
+            self.pipelines.len(),
         );
         let was = std::mem::replace(&mut self.dry, true);
         run(self);
@@ -456,6 +461,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.out.parsers.truncate(marks.1);
         self.out.controls.truncate(marks.2);
         self.out.functions.truncate(marks.3);
+        self.pipelines.truncate(marks.4);
         self.function_cache.retain(|_, id| id.index() < marks.3);
         self.method_bodies.retain(|id, _| id.index() < marks.0);
     }

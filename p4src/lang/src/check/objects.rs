@@ -248,7 +248,8 @@ fn inner_args(kind: &StmtKind) -> Option<&[Arg]> {
     }
 }
 
-fn each(block: &[Stmt], see: &mut impl FnMut(&Stmt)) {
+/// Each statement, those inside others too.
+pub(super) fn each(block: &[Stmt], see: &mut impl FnMut(&Stmt)) {
     for stmt in block {
         see(stmt);
         match &stmt.kind {

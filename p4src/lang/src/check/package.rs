@@ -7,6 +7,7 @@ use super::generic::Template;
 use super::infer::Infer;
 use super::pipelines::Pipeline;
 use super::types::Ty;
+use super::unit::UnitKind;
 use super::value::Val;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
@@ -67,6 +68,19 @@ impl<'a> Checker<'a, '_> {
         name: &str,
         made: Instantiation<'a>,
     ) -> Val<'a> {
+        if self.unit.kind != UnitKind::Top {
+            let unit = match self.unit.kind {
+                UnitKind::Control(_) => "control",
+                UnitKind::Parser => "parser",
+                UnitKind::Top | UnitKind::Function => "function",
+            };
+            let message = format!("a package cannot be instantiated in a {unit}");
+            self.push(
+                Diagnostic::error(Code::Placement, made.span, message)
+                    .hint("packages stand at the top level, and in the arguments of packages"),
+            );
+            return Val::Poison;
+        }
         if !self.enter(made.span) {
             return Val::Poison;
         }

@@ -4,6 +4,7 @@ use super::Checker;
 use super::scope::Scope;
 use super::types::Ty;
 use super::value::Place;
+use crate::ast;
 use crate::ir;
 use crate::source::Span;
 use hashbrown::{HashMap, HashSet};
@@ -68,8 +69,16 @@ pub(crate) struct Unit<'a> {
     pub(crate) bound_texts: Vec<Vec<String>>,
     /// Objects of the top level whose abstract methods are among the actions.
     pub(crate) copied_methods: HashSet<ir::ExternId>,
-    /// The object that `this` means.
-    pub(crate) this: Option<(ir::ExternId, Ty)>,
+    /// What `this` means.
+    pub(crate) this: Option<This<'a>>,
+}
+
+/// The object of an abstract method that is being implemented.
+#[derive(Clone)]
+pub(crate) struct This<'a> {
+    pub(crate) object: ir::ExternId,
+    pub(crate) ty: Ty,
+    pub(crate) method: &'a ast::Ident,
 }
 
 impl<'a> Unit<'a> {
