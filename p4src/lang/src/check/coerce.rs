@@ -3,6 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::types::Ty;
+use super::unit::UnitKind;
 use super::value::{ListVal, Val};
 use crate::ast::StructKind;
 use crate::diagnostics::{Code, Diagnostic};
@@ -407,6 +408,12 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             Ty::Integer => fold::constant(Const::Integer(BigInt::from(0)), lowered),
+            // No bits. There is no literal for it: what a fresh variable holds.
+            Ty::Varbit(_) if self.unit.kind != UnitKind::Top => {
+                let fresh = self.temp(ty);
+                self.emit(ir::StmtKind::Reset(fresh.lv.clone()), span);
+                fresh.read().1
+            }
             Ty::Poison => return None,
             _ => {
                 let shown = self.types.show(ty);

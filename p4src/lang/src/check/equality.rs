@@ -40,8 +40,10 @@ impl<'a> Checker<'a, '_> {
                 );
                 return Val::Poison;
             }
-            let p = self.place_of(ty, e, span);
-            let valid = is_valid(p.lv);
+            let valid = match &e.kind {
+                ExprKind::Tuple(_) | ExprKind::InvalidHeader => self.validity(&ty, &e, span),
+                _ => is_valid(self.place_of(ty, e, span).lv),
+            };
             let e = if negate {
                 valid
             } else {
@@ -148,15 +150,11 @@ impl<'a> Checker<'a, '_> {
             }
             Ty::Stack(elem, n) => {
                 let (elem, n) = ((**elem).clone(), *n);
-                let (a, b) = (
-                    self.place_of(ty.clone(), a, span),
-                    self.place_of(ty.clone(), b, span),
-                );
+                let (a, b) = (self.fieldwise(ty, a, span), self.fieldwise(ty, b, span));
                 let mut all = fold::boolean(true);
                 for i in 0..n {
-                    let at = fold::bits(&i.into(), &ir::Type::Bit(32));
-                    let x = self.element(a.clone(), at.clone(), &elem).read().1;
-                    let y = self.element(b.clone(), at, &elem).read().1;
+                    let x = self.element_of(ty, &a, i, &elem, span);
+                    let y = self.element_of(ty, &b, i, &elem, span);
                     let e = self.equal(&elem, x, y, span, terms)?;
                     all = and(all, e);
                 }
@@ -189,6 +187,18 @@ impl<'a> Checker<'a, '_> {
         match e.kind {
             ExprKind::Tuple(_) | ExprKind::Read(_) => e,
             _ => self.place_of(ty.clone(), e, span).read().1,
+        }
+    }
+
+    /// An element of what [`Self::fieldwise`] gave.
+    fn element_of(&mut self, ty: &Ty, array: &Expr, i: u32, elem: &Ty, span: Span) -> Expr {
+        match self.written_element(array, i as usize, elem) {
+            Some(e) => e,
+            None => {
+                let place = self.place_of(ty.clone(), array.clone(), span);
+                let at = fold::bits(&i.into(), &ir::Type::Bit(32));
+                self.element(place, at, elem).read().1
+            }
         }
     }
 

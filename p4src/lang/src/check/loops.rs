@@ -162,89 +162,82 @@ impl<'a> Checker<'a, '_> {
         body: &'a ast::Stmt,
         span: Span,
     ) {
-        let count;
-        let mut fetch: Vec<ir::Block> = Vec::new();
+        let mut values: Vec<(ir::Expr, Span)> = Vec::new();
         let mut stack = None;
-        match self.expr(e, None) {
-            Val::Place(p) => {
-                let Ty::Stack(elem, n) = self.types.strip_new(&p.ty).clone() else {
-                    let shown = self.types.show(&p.ty);
-                    self.err(
-                        Code::Type,
-                        e.span,
-                        format!("a loop runs over a stack, a list or a range, not {shown}"),
-                    );
-                    return;
-                };
-                if *elem != *ty {
-                    self.mismatch(name.span, &elem, ty);
-                    return;
-                }
-                count = n;
-                stack = Some(p);
-            }
+        let count = match self.expr(e, None) {
             Val::List(list) => {
-                count = list.items.len() as u32;
                 for item in &list.items {
-                    let mut value = None;
-                    let mut block =
-                        self.block_of(|c| value = c.coerce(item.val.clone(), ty, item.span));
-                    let Some(value) = value else { return };
-                    block.push(ir::Stmt {
-                        kind: ir::StmtKind::Assign(placeholder(value.ty.clone()), value),
-                        span: item.span,
-                    });
-                    fetch.push(block);
+                    let Some(value) = self.coerce(item.val.clone(), ty, item.span) else {
+                        return;
+                    };
+                    values.push((value, item.span));
                 }
+                values.len() as u32
             }
             Val::Expr(Ty::List(elem), value) => {
                 if *elem != *ty {
                     self.mismatch(name.span, &elem, ty);
                     return;
                 }
-                let lowered = self.types.ir(ty);
-                let parts = list_parts(value.kind, &lowered);
-                count = parts.len() as u32;
-                let fetched = |value| vec![assign(placeholder(lowered.clone()), value, e.span)];
-                fetch.extend(parts.into_iter().map(fetched));
+                let parts = list_parts(value.kind, &self.types.ir(ty));
+                values.extend(parts.into_iter().map(|part| (part, e.span)));
+                values.len() as u32
             }
             Val::Poison => return,
             other => {
-                let what = other.what();
-                self.err(
-                    Code::Type,
-                    e.span,
-                    format!("a loop runs over a stack, a list or a range, not {what}"),
-                );
-                return;
+                let place = match other {
+                    Val::Place(p) => p,
+                    Val::Expr(ty, value) => self.place_of(ty, value, e.span),
+                    other => return self.no_collection(other.what(), e.span),
+                };
+                let Ty::Stack(elem, n) = self.types.strip_new(&place.ty).clone() else {
+                    let shown = self.types.show(&place.ty);
+                    return self.no_collection(&shown, e.span);
+                };
+                if *elem != *ty {
+                    self.mismatch(name.span, &elem, ty);
+                    return;
+                }
+                stack = Some(place);
+                n
             }
-        }
+        };
+        let begin = self.unit.block.len();
         let index = self.counter("$index", &Ty::Bit(32));
         let i = index.clone().read().1;
         let zero = fold::bits(&BigInt::from(0), &ir::Type::Bit(32));
         self.emit(ir::StmtKind::Assign(index.lv.clone(), zero), span);
         let x = self.loop_variable(ty, name);
+        let body = self.loop_body(body);
+        // The collection is evaluated before the first iteration: what the body changes of it is kept as it was then.
+        let writes = self.writes_of(&body);
+        let mut at = begin;
+        let mut kept = |c: &mut Self, val: Val<'a>, span| {
+            let before = c.unit.block.len();
+            let val = c.keep_changed(val, at, &writes, span);
+            at += c.unit.block.len() - before;
+            val
+        };
         let mut inner = match stack {
             Some(p) => {
-                let element = self.element(p, i.clone(), ty);
+                let place = match kept(self, Val::Place(p.clone()), e.span) {
+                    Val::Place(kept) => kept,
+                    _ => p,
+                };
+                let element = self.element(place, i.clone(), ty);
                 vec![assign(x.lv, element.read().1, span)]
             }
             None => {
-                let cases = fetch
-                    .into_iter()
-                    .enumerate()
-                    .map(|(n, mut block)| {
-                        if let Some(ir::Stmt {
-                            kind: ir::StmtKind::Assign(lv, _),
-                            ..
-                        }) = block.last_mut()
-                        {
-                            *lv = x.lv.clone();
-                        }
-                        let label = Const32(n as u32).into();
-                        (vec![label], block)
-                    })
-                    .collect();
+                let mut cases = Vec::with_capacity(values.len());
+                for (n, (value, span)) in (0u32..).zip(values) {
+                    let value = match kept(self, Val::Expr(ty.clone(), value), span) {
+                        Val::Place(kept) => kept.read().1,
+                        Val::Expr(_, value) => value,
+                        _ => return,
+                    };
+                    let block = vec![assign(x.lv.clone(), value, span)];
+                    cases.push((vec![Const32(n).into()], block));
+                }
                 vec![ir::Stmt {
                     kind: ir::StmtKind::Switch {
                         value: i.clone(),
@@ -255,7 +248,7 @@ impl<'a> Checker<'a, '_> {
                 }]
             }
         };
-        inner.extend(self.loop_body(body));
+        inner.extend(body);
         let end = fold::bits(&BigInt::from(count), &ir::Type::Bit(32));
         let one = fold::bits(&BigInt::from(1), &ir::Type::Bit(32));
         let next = ir::Expr {
@@ -271,6 +264,11 @@ impl<'a> Checker<'a, '_> {
             },
             span,
         );
+    }
+
+    fn no_collection(&mut self, what: &str, span: Span) {
+        let message = format!("a loop runs over a stack, a list or a range, not {what}");
+        self.err(Code::Type, span, message);
     }
 }
 
@@ -296,15 +294,6 @@ fn list_parts(list: ir::ExprKind, ty: &ir::Type) -> Vec<ir::Expr> {
         ir::ExprKind::Tuple(parts) => parts,
         ir::ExprKind::Const(ir::Const::Tuple(values)) => values.into_iter().map(constant).collect(),
         _ => Vec::new(),
-    }
-}
-
-/// Replaced by the loop's variable once that exists.
-fn placeholder(ty: ir::Type) -> ir::LValue {
-    ir::LValue {
-        var: ir::VarId(0),
-        path: Vec::new(),
-        ty,
     }
 }
 

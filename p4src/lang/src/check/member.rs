@@ -111,10 +111,7 @@ impl<'a> Checker<'a, '_> {
             "last" => Val::Place(self.step(p, Access::Last, elem)),
             "lastIndex" => Val::Expr(Ty::Bit(32), index(ir::ExprKind::LastIndex)),
             "nextIndex" => Val::Expr(Ty::Bit(32), index(ir::ExprKind::NextIndex)),
-            "size" => Val::Expr(
-                Ty::Bit(32),
-                fold::bits(&BigInt::from(n), &ir::Type::Bit(32)),
-            ),
+            "size" => Val::Expr(Ty::Bit(32), size_of_stack(n)),
             _ => {
                 self.no_field(member, &p.ty);
                 Val::Poison
@@ -128,6 +125,11 @@ impl<'a> Checker<'a, '_> {
             && let Some(part) = parts.get(n as usize)
         {
             return Val::Expr(info.fields[n as usize].1.clone(), part.clone());
+        }
+        if let (Ty::Stack(elem, n), "size") = (self.types.strip_new(&ty), member.name.as_str())
+            && (self.types.is_header(elem) || self.types.is_union(elem))
+        {
+            return Val::Expr(Ty::Bit(32), size_of_stack(*n));
         }
         if ty.is_poison() {
             return Val::Poison;
@@ -230,6 +232,24 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
+    /// The same of an array that is written out.
+    pub(crate) fn written_element(
+        &self,
+        array: &ir::Expr,
+        at: usize,
+        elem: &Ty,
+    ) -> Option<ir::Expr> {
+        let ir::ExprKind::Tuple(parts) = &array.kind else {
+            return None;
+        };
+        let part = parts.get(at)?;
+        match (&part.kind, self.types.element(elem)) {
+            (ir::ExprKind::Tuple(only), Some(_)) => only.first().cloned(),
+            (_, Some(_)) => None,
+            (_, None) => Some(part.clone()),
+        }
+    }
+
     /// `base[index]`
     pub(crate) fn index(
         &mut self,
@@ -302,7 +322,15 @@ impl<'a> Checker<'a, '_> {
                 }
                 let p = match e {
                     Ok(p) => p,
-                    Err(value) => self.place_of(ty, value, span),
+                    Err(value) => {
+                        let n = fold::as_const(&at).and_then(fold::number);
+                        if let Some(part) =
+                            n.and_then(|n| self.written_element(&value, n.to_usize()?, &elem))
+                        {
+                            return Val::Expr(elem, part);
+                        }
+                        self.place_of(ty, value, span)
+                    }
                 };
                 Val::Place(self.element(p, at, &elem))
             }
@@ -417,4 +445,8 @@ impl<'a> Checker<'a, '_> {
         let e = fold::unary(ir::UnOp::Not, hit.read().1);
         Some(Val::Expr(Ty::Bool, e))
     }
+}
+
+fn size_of_stack(n: u32) -> ir::Expr {
+    fold::bits(&BigInt::from(n), &ir::Type::Bit(32))
 }

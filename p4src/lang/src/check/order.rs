@@ -148,6 +148,13 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
+    /// What a block may write.
+    pub(crate) fn writes_of(&self, block: &[ir::Stmt]) -> Writes {
+        let mut writes = Writes::default();
+        writes.block(block, &self.out.externs);
+        writes
+    }
+
     /// What the current block may write from there on.
     pub(crate) fn writes_from(&self, from: usize) -> Writes {
         let mut writes = Writes::default();

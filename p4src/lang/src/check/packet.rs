@@ -80,29 +80,35 @@ impl<'a> Checker<'a, '_> {
                 }
             };
             match self.types.bits(&ty) {
-                Some((min, max)) if min == max => {
+                Some((min, max)) if min == max && call.args.len() == 1 => {
                     let bits = fold::bits(&BigInt::from(min), &ir::Type::Bit(32));
                     self.emit(ir::StmtKind::Advance { packet, bits }, call.span);
+                    return;
                 }
-                _ => {
+                _ if call.args.len() == 1 => {
                     let shown = self.types.show(&ty);
                     self.err(
                         Code::Type,
                         first.value.span,
                         format!("{shown} has no fixed size and cannot be skipped"),
                     );
+                    return;
                 }
+                // `extract<T>(_, bits)` extracts what nobody reads.
+                _ => {}
             }
-            return;
         }
-        let Some((_, args, _)) = self.prepare(proto, &[], call) else {
+        let Some((_, args, types)) = self.prepare(proto, &[], call) else {
             return;
         };
         let mut args = args.into_iter();
-        let (Some(ir::Arg::Out(header) | ir::Arg::InOut(header)), length) =
-            (args.next(), args.next())
-        else {
-            return;
+        let (header, length) = match (args.next(), args.next()) {
+            (Some(ir::Arg::Out(header) | ir::Arg::InOut(header)), length) => (header, length),
+            (Some(ir::Arg::Ignore), length) => match types.first() {
+                Some(ty) => (self.temp(ty).lv, length),
+                None => return,
+            },
+            _ => return,
         };
         let Some(ty) = self.header_type(&header) else {
             let span = first.value.span;
@@ -207,6 +213,10 @@ impl<'a> Checker<'a, '_> {
             self.err(Code::Type, call.span, "`emit` takes one argument");
             return;
         };
+        if let [_, more, ..] = call.type_args {
+            self.err(Code::Type, more.span, "`emit` takes one type argument");
+            return;
+        }
         let at = arg.value.span;
         match self.expr(&arg.value, None) {
             Val::Poison => {}
@@ -221,7 +231,15 @@ impl<'a> Checker<'a, '_> {
                     self.emit_value(packet, item.val.clone(), item.span);
                 }
             }
-            val => self.emit_value(packet, val, at),
+            val => {
+                if let Some(ty) = call.type_args.first() {
+                    let (wanted, found) = (self.resolve(ty), self.type_of(&val));
+                    if let Some(found) = found.filter(|found| *found != wanted) {
+                        return self.mismatch(at, &wanted, &found);
+                    }
+                }
+                self.emit_value(packet, val, at);
+            }
         }
     }
 
