@@ -9,6 +9,7 @@ mod errors;
 mod extension;
 mod local;
 mod op;
+mod outbox;
 mod packet;
 mod profiles;
 mod read;
@@ -114,15 +115,13 @@ pub enum ServeError {
     Transport(#[from] tonic::transport::Error),
 }
 
-type ClientSender = mpsc::Sender<Result<v1::StreamMessageResponse, Status>>;
-
 /// The state behind all calls. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a takeover
 /// hold it exclusively, a Read holds it shared.
 struct Service {
     loader: Arc<dyn Loader>,
     driver: driver::Handle,
     arbitration: Mutex<Arbitration>,
-    clients: Mutex<BTreeMap<ClientId, ClientSender>>,
+    clients: Mutex<BTreeMap<ClientId, outbox::Outbox>>,
     next_client: AtomicU64,
     pipelines: RwLock<Pipelines>,
     /// One for each read that is not finished.
@@ -190,7 +189,7 @@ impl Service {
         result.ok_or_else(no_pipeline)
     }
 
-    fn clients(&self) -> MutexGuard<'_, BTreeMap<ClientId, ClientSender>> {
+    fn clients(&self) -> MutexGuard<'_, BTreeMap<ClientId, outbox::Outbox>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

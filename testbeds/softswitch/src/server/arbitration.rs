@@ -37,10 +37,30 @@ pub struct Arbitration {
 #[derive(Debug, Default)]
 struct Role {
     primary: Option<ClientId>,
+    /// Between the two steps of a takeover: who is to be primary.
+    heir: Option<ClientId>,
     /// The highest that a primary has had.
     highest: Option<u128>,
     /// None: full access.
     config: Option<RoleConfig>,
+    /// The same as the client sent it.
+    sent: Option<prost_types::Any>,
+}
+
+impl Role {
+    /// Who is primary, or will be.
+    fn first(&self) -> Option<ClientId> {
+        self.primary.or(self.heir)
+    }
+
+    /// Whether the client was first; it no longer is.
+    fn resigns(&mut self, id: ClientId) -> bool {
+        let first = self.first() == Some(id);
+        if first {
+            (self.primary, self.heir) = (None, None);
+        }
+        first
+    }
 }
 
 #[derive(Debug)]
@@ -121,20 +141,13 @@ impl Arbitration {
         if election_id.is_some() && election_id >= state.highest {
             state.highest = election_id;
             state.primary = None;
+            state.heir = Some(id);
             state.config = config;
-            let others = self
-                .members(&role)
-                .filter(|&peer| peer != id)
-                .collect::<Vec<_>>();
-            let notices = others
-                .into_iter()
-                .map(|peer| (peer, self.notice(&role, Code::AlreadyExists)));
-            return Ok(Step::TakeOver(notices.collect(), id));
+            state.sent = update.role.as_ref().and_then(|role| role.config.clone());
+            let others: Vec<_> = self.members(&role).filter(|&peer| peer != id).collect();
+            return Ok(Step::TakeOver(self.notices(&role, &others), id));
         }
-        let downgraded = state.primary == Some(id);
-        if downgraded {
-            state.primary = None;
-        }
+        let downgraded = state.resigns(id);
         let told: Vec<_> = match downgraded {
             true => self.members(&role).collect(),
             false => vec![id],
@@ -144,12 +157,13 @@ impl Arbitration {
 
     /// Installs the primary of a [`Step::TakeOver`], unless it has gone or been outbid meanwhile.
     pub fn complete(&mut self, id: ClientId) -> Vec<Notice> {
-        let Some(Client { role, election_id }) = self.clients.get(&id) else {
+        let Some(Client { role, .. }) = self.clients.get(&id) else {
             return Vec::new();
         };
         let role = role.clone();
         let state = self.roles.entry(role.clone()).or_default();
-        if *election_id == state.highest {
+        if state.heir == Some(id) {
+            state.heir = None;
             state.primary = Some(id);
         }
         self.notices(&role, &[id])
@@ -161,10 +175,9 @@ impl Arbitration {
             return Vec::new();
         };
         let state = self.roles.entry(role.clone()).or_default();
-        if state.primary != Some(id) {
+        if !state.resigns(id) {
             return Vec::new();
         }
-        state.primary = None;
         let members: Vec<_> = self.members(&role).collect();
         self.notices(&role, &members)
     }
@@ -255,11 +268,11 @@ impl Arbitration {
         holders.filter_map(|(_, role)| role.primary).collect()
     }
 
-    /// Configs of other roles that have a primary.
+    /// Configs of other roles that have a primary, or will have.
     fn live_configs(&self, but: &str) -> impl Iterator<Item = &RoleConfig> {
         let others = self.roles.iter().filter(move |(name, _)| *name != but);
         others
-            .filter(|(_, role)| role.primary.is_some())
+            .filter(|(_, role)| role.first().is_some())
             .filter_map(|(_, role)| role.config.as_ref())
     }
 
@@ -297,9 +310,9 @@ impl Arbitration {
     }
 
     fn notices(&self, role: &str, clients: &[ClientId]) -> Vec<Notice> {
-        let primary = self.roles.get(role).and_then(|role| role.primary);
-        let code = |id| match primary {
-            Some(primary) if primary == id => Code::Ok,
+        let first = self.roles.get(role).and_then(Role::first);
+        let code = |id| match first {
+            Some(first) if first == id => Code::Ok,
             Some(_) => Code::AlreadyExists,
             None => Code::NotFound,
         };
@@ -315,11 +328,13 @@ impl Arbitration {
             Code::AlreadyExists => "another client is primary",
             _ => "there is no primary",
         };
-        let highest = self.roles.get(role).and_then(|role| role.highest);
+        let state = self.roles.get(role);
+        let highest = state.and_then(|role| role.highest);
         v1::MasterArbitrationUpdate {
             device_id: self.device_id,
             role: (!role.is_empty()).then(|| v1::Role {
                 name: role.to_owned(),
+                config: state.and_then(|role| role.sent.clone()),
                 ..Default::default()
             }),
             election_id: highest.map(|id| v1::Uint128 {

@@ -4,18 +4,16 @@
 use super::arbitration::{Notice, Step};
 use super::binding::{Binding, ReadFlags};
 use super::digests::List;
+use super::outbox::{self, Outbox};
 use super::packet::{pack, unpack};
 use super::*;
 use p4rt::rpc::Code;
 use prost::Message as _;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio_stream::wrappers::ReceiverStream;
 use v1::stream_message_request::Update as Incoming;
 use v1::stream_message_response::Update as Outgoing;
 
-/// Messages waiting for one client. Packets beyond are dropped; a client that does not take notices either is cut off.
-const BACKLOG: usize = 1024;
 /// Events handed on before digest lists that are due are looked for.
 const EVENTS_PER_TURN: usize = 256;
 
@@ -25,10 +23,10 @@ impl Service {
         requests: Streaming<v1::StreamMessageRequest>,
     ) -> ResponseStream<v1::StreamMessageResponse> {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
-        let (outgoing, responses) = mpsc::channel(BACKLOG);
+        let (outgoing, responses) = outbox::open();
         self.clients().insert(id, outgoing.clone());
         tokio::spawn(Arc::clone(self).session(id, requests, outgoing));
-        Box::pin(ReceiverStream::new(responses))
+        Box::pin(responses)
     }
 
     /// Serves one client until it goes, breaks a rule, or the switch ends.
@@ -36,7 +34,7 @@ impl Service {
         self: Arc<Self>,
         id: ClientId,
         mut requests: Streaming<v1::StreamMessageRequest>,
-        outgoing: mpsc::Sender<Result<v1::StreamMessageResponse, Status>>,
+        outgoing: Outbox,
     ) {
         let mut stop = self.stop.clone();
         loop {
@@ -48,31 +46,19 @@ impl Service {
             let Ok(Some(request)) = request else { break };
             if let Err(status) = self.handle(id, request.update).await {
                 // A client that does not read learns of it by the end of its stream.
-                let _ = outgoing.try_send(Err(status));
+                outgoing.send(Err(status));
                 break;
             }
         }
         self.clients().remove(&id);
-        let notices = self.arbitration().leave(id);
+        let mut arbitration = self.arbitration();
+        let notices = arbitration.leave(id);
         self.tell(notices);
     }
 
     async fn handle(&self, id: ClientId, request: Option<Incoming>) -> Result<(), Status> {
         match request {
-            Some(Incoming::Arbitration(update)) => {
-                let step = self.arbitration().update(id, &update)?;
-                match step {
-                    Step::Notify(notices) => self.tell(notices),
-                    Step::TakeOver(notices, id) => {
-                        self.tell(notices);
-                        // Free once every write in flight has ended.
-                        let writes = self.pipelines.write().await;
-                        let notices = self.arbitration().complete(id);
-                        drop(writes);
-                        self.tell(notices);
-                    }
-                }
-            }
+            Some(Incoming::Arbitration(update)) => self.arbitrate(id, &update).await?,
             Some(Incoming::Packet(packet)) => {
                 if let Err((code, message)) = self.packet_out(id, &packet).await {
                     let details = v1::stream_error::Details::PacketOut(v1::PacketOutError {
@@ -102,6 +88,30 @@ impl Service {
             }
             None => return Err(Status::invalid_argument("a stream message without content")),
         }
+        Ok(())
+    }
+
+    /// Notices go out under the lock that they are decided under: each client's last one is the truth.
+    async fn arbitrate(
+        &self,
+        id: ClientId,
+        update: &v1::MasterArbitrationUpdate,
+    ) -> Result<(), Status> {
+        {
+            let mut arbitration = self.arbitration();
+            match arbitration.update(id, update)? {
+                Step::Notify(notices) => {
+                    self.tell(notices);
+                    return Ok(());
+                }
+                Step::TakeOver(notices, _) => self.tell(notices),
+            }
+        }
+        // Free once every write in flight has ended.
+        let _writes = self.pipelines.write().await;
+        let mut arbitration = self.arbitration();
+        let notices = arbitration.complete(id);
+        self.tell(notices);
         Ok(())
     }
 
@@ -179,17 +189,11 @@ impl Service {
         let response = Ok(v1::StreamMessageResponse {
             update: Some(update),
         });
-        let full = |outgoing: &mpsc::Sender<_>| {
-            matches!(
-                outgoing.try_send(response),
-                Err(mpsc::error::TrySendError::Full(_))
-            )
-        };
-        let full = self.clients().get(&id).is_some_and(full);
-        if full {
+        let sent = self.clients().get(&id).is_none_or(|c| c.send(response));
+        if !sent {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
-        !full
+        sent
     }
 }
 

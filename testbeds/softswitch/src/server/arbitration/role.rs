@@ -10,6 +10,8 @@ use tonic::Status;
 use v1::entity::Entity as Kind;
 
 const TYPE: &str = "stratum.P4RoleConfig";
+/// Bytes of a config at most: it is kept, and sent to every client of the role.
+const MAX_BYTES: usize = 64 << 10;
 
 /// A role's config, as controllers send it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -50,6 +52,10 @@ impl RoleConfig {
         };
         if any.type_url.rsplit('/').next() != Some(TYPE) {
             let message = format!("role.config is no {TYPE}: {}", any.type_url);
+            return Err(Status::invalid_argument(message));
+        }
+        if any.value.len() + any.type_url.len() > MAX_BYTES {
+            let message = format!("role.config has more than {MAX_BYTES} bytes");
             return Err(Status::invalid_argument(message));
         }
         let config = Self::decode(any.value.as_slice());

@@ -126,15 +126,49 @@ fn a_takeover_that_is_outbid_or_abandoned_installs_nobody() {
         arbitration.update(11, &update(1, 6)),
         Ok(Step::TakeOver(..))
     ));
+    // Whichever of the two steps of each comes first: 11 is primary, or will be.
+    assert_eq!(told(&arbitration.complete(10)), [(10, Code::AlreadyExists)]);
     assert_eq!(told(&arbitration.complete(11)), [(11, Code::Ok)]);
     assert_eq!(told(&arbitration.complete(10)), [(10, Code::AlreadyExists)]);
     assert!(matches!(
         arbitration.update(12, &update(1, 7)),
         Ok(Step::TakeOver(..))
     ));
-    arbitration.leave(12);
+    // The others have heard that there is a primary.
+    let abandoned = told(&arbitration.leave(12));
+    assert_eq!(abandoned, [(10, Code::NotFound), (11, Code::NotFound)]);
     assert_eq!(arbitration.complete(12), []);
     assert!(arbitration.receivers(&[]).is_empty());
+}
+
+#[test]
+fn clients_of_a_role_are_told_its_config() {
+    let mut arbitration = Arbitration::new(1);
+    let config = RoleConfig {
+        shared_p4_ids: vec![3],
+        ..Default::default()
+    };
+    let sent = role("sdn", 2, &config);
+    claim_with(&mut arbitration, 10, &sent).unwrap();
+    let listens = v1::MasterArbitrationUpdate {
+        election_id: None,
+        ..sent.clone()
+    };
+    let Ok(Step::Notify(notices)) = arbitration.update(11, &listens) else {
+        panic!("a notice")
+    };
+    assert_eq!(notices[0].1.role, sent.role);
+    // What a backup sends is not the role's.
+    let mut other = listens;
+    other.role = role("sdn", 0, &RoleConfig::default()).role;
+    notified(arbitration.update(11, &other));
+    assert_eq!(arbitration.leave(10)[0].1.role, sent.role);
+    let mut large = sent;
+    if let Some(any) = large.role.as_mut().and_then(|role| role.config.as_mut()) {
+        any.value = vec![0; 65 << 10];
+    }
+    let step = arbitration.update(12, &large);
+    assert_eq!(refused(step), tonic::Code::InvalidArgument);
 }
 
 #[test]
@@ -239,7 +273,15 @@ fn claim(
     name: &str,
     config: &RoleConfig,
 ) -> Result<(), tonic::Code> {
-    let step = arbitration.update(client, &role(name, 1, config));
+    claim_with(arbitration, client, &role(name, 1, config))
+}
+
+fn claim_with(
+    arbitration: &mut Arbitration,
+    client: ClientId,
+    update: &v1::MasterArbitrationUpdate,
+) -> Result<(), tonic::Code> {
+    let step = arbitration.update(client, update);
     match step.map_err(|status| status.code())? {
         Step::TakeOver(_, client) => drop(arbitration.complete(client)),
         Step::Notify(_) => panic!("a takeover"),
