@@ -327,6 +327,9 @@ fn an_entry_may_bring_its_actions_along() {
         insert(&mut switch, one_shot(&[(4, 5)])),
         Err(ProfileError::Full(8))
     );
+    // Refused before each action is written out as often as it weighs, which would take 16 GiB.
+    let greatest = one_shot(&[(4, i32::MAX as u32), (5, i32::MAX as u32)]);
+    assert_eq!(insert(&mut switch, greatest), Err(ProfileError::Full(8)));
     assert_eq!(
         insert(&mut switch, one_shot(&[(4, 1)])),
         Err(ProfileError::Table(TableError::DuplicateEntry))

@@ -3,7 +3,7 @@
 mod support;
 
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
-use pipeline::{Config, DropReason, Switch};
+use pipeline::{Config, DropReason, EgressQueues, Switch};
 use support::v1model::V1;
 use support::{one, sent, through};
 
@@ -265,6 +265,47 @@ fn packets_are_cut_when_they_leave() {
     let mut switch = program.load();
     assert_eq!(one(&mut switch, &[1, 2, 3, 4]), [1, 2, 3]);
     assert_eq!(one(&mut switch, &[1, 2]), [1, 2]);
+}
+
+/// As BMv2 has it: the length is the packet's, not its copies', and of several the smallest counts.
+#[test]
+fn a_length_of_ingress_cuts_the_packet_that_leaves() {
+    let program = V1 {
+        ingress: "s.egress_spec = 1; truncate(4); truncate(6);
+            if (hdr.x.a == 2) { s.mcast_grp = 1; }
+            if (hdr.x.a == 3) { truncate(0); }
+            if (hdr.x.a == 4 && s.instance_type == 0) { resubmit_preserving_field_list(1); truncate(1); }",
+        egress: "if (hdr.x.a == 5) { truncate(2); }
+            if (hdr.x.a == 6) { hdr.x.a = 8; truncate(3); recirculate_preserving_field_list(1); }
+            if (hdr.x.a == 7) { truncate(5); }",
+        ..V1::default()
+    };
+    for rate_bps in [None, Some(8_000_000)] {
+        let egress_queues = EgressQueues {
+            rate_bps,
+            ..EgressQueues::default()
+        };
+        let mut switch = program.load_with(Config {
+            egress_queues,
+            ..Config::default()
+        });
+        group(&mut switch, 1, &[(2, 0)]);
+        let mut now_ns = 0;
+        for (first, length) in [(1, 4), (2, 8), (3, 0), (4, 4), (5, 2), (6, 4), (7, 4)] {
+            // The first makes the second wait, if there is a rate.
+            for _ in 0..2 {
+                switch.handle_packet(now_ns, 0, &[first, 1, 2, 3, 4, 5, 6, 7]);
+            }
+            while let Some(due_ns) = switch.poll_timeout() {
+                now_ns = due_ns;
+                switch.handle_timeout(now_ns);
+            }
+            now_ns += 1_000_000;
+            let lengths = sent(&mut switch).into_iter().map(|(_, bytes)| bytes.len());
+            let lengths: Vec<_> = lengths.collect();
+            assert_eq!(lengths, [length; 2], "{first} at {rate_bps:?}");
+        }
+    }
 }
 
 #[test]

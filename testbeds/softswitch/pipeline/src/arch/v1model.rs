@@ -54,6 +54,8 @@ struct Packet<'a> {
     passes: u32,
     /// `packet_length`.
     length: u64,
+    /// As in [`Asked`]: what ingress has asked for. It is the packet's, not its copies'.
+    truncate: u64,
 }
 
 impl<'a> Packet<'a> {
@@ -128,6 +130,7 @@ impl V1model {
             cursor: self.parsed(core, now_ns, bytes, blocks),
             passes,
             length,
+            truncate: 0,
         };
 
         let asked = x.requests.of(&core.frame);
@@ -162,6 +165,10 @@ impl V1model {
             let replica = Replica {
                 port: spec,
                 instance: 0,
+            };
+            let packet = Packet {
+                truncate: asked.truncate,
+                ..packet
             };
             self.to_egress(core, now_ns, replica, packet);
         }
@@ -242,6 +249,7 @@ impl V1model {
             cursor: 0,
             passes: job.passes,
             length: job.class,
+            truncate: 0,
         };
         self.copies(core, now_ns, &session.replicas, clone);
     }
@@ -276,7 +284,7 @@ impl V1model {
         };
         let to = (replica.port, class);
         let straight = core.passes_straight(now_ns, to, packet.bytes, job, |frame, image| {
-            image.extend_from_slice(&[packet.cursor as u64, packet.length]);
+            image.extend_from_slice(&[packet.cursor as u64, packet.length, packet.truncate]);
             image.extend_from_slice(x.all.of(frame));
         });
         if straight {
@@ -291,7 +299,7 @@ impl V1model {
 
     /// Egress of a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
-        let [cursor, length, image @ ..] = &job.meta[..] else {
+        let [cursor, length, truncate, image @ ..] = &job.meta[..] else {
             return;
         };
         self.layout.all.load(&mut core.frame, image);
@@ -300,6 +308,7 @@ impl V1model {
             cursor: usize::try_from(*cursor).unwrap_or(usize::MAX),
             passes: job.passes,
             length: *length,
+            truncate: *truncate,
         };
         let replica = Replica {
             port: job.port,
@@ -319,7 +328,7 @@ impl V1model {
     ) {
         let (x, std) = (&self.layout, &self.layout.standard);
         let frame = &mut core.frame[..];
-        x.requests.clear(frame);
+        x.requests.clear(frame, packet.truncate);
         let now_us = now_ns / 1000;
         std.egress_port.set(frame, replica.port.into());
         std.egress_rid.set(frame, replica.instance.into());
@@ -360,14 +369,16 @@ impl V1model {
         let blocks = [x.blocks.compute, x.blocks.deparser];
         core.run_blocks(&self.code, blocks, packet.run(now_ns, &mut out));
         out.extend_from_slice(&packet.bytes[payload..]);
-        if let Some(length) = asked.truncate.checked_sub(1) {
-            out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
-        }
         if asked.recirculate != 0 {
             core.recirculate(now_ns, replica.port, out, |frame, meta| {
                 x.kept(frame, asked.recirculate, meta);
             });
-        } else if core.is_port(replica.port) {
+            return;
+        }
+        if let Some(length) = asked.truncate.checked_sub(1) {
+            out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        }
+        if core.is_port(replica.port) {
             core.transmit(replica.port, out);
         } else {
             core.stats.drop(DropReason::InvalidPort);

@@ -80,11 +80,13 @@ impl Requests {
         }
     }
 
-    /// Takes back what ingress has asked for, not what verification found.
+    /// Takes back what ingress has asked for, but the length to cut to; not what verification found.
     #[inline(always)]
-    pub fn clear(&self, frame: &mut [u64]) {
+    pub fn clear(&self, frame: &mut [u64], truncate: u64) {
         let first = self.clone as usize;
-        frame[first..first + Requests::ASKED].fill(0);
+        if let Some(asked) = frame[first..].first_chunk_mut() {
+            *asked = [0, 0, 0, 0, truncate];
+        }
     }
 
     /// In slots that follow each other.
@@ -244,7 +246,7 @@ impl Compiler<'_> {
                 self.request(requests.recirculate, list)
             }
             ("recirculate", [Arg::In(data)]) => self.inline_list(requests.recirculate, data),
-            ("truncate", [Arg::In(length)]) => self.request(requests.truncate, length),
+            ("truncate", [Arg::In(length)]) => self.truncate(requests.truncate, length),
             ("digest", [Arg::In(_), Arg::In(data)]) => {
                 let instance = self.digest_instance(&data.ty);
                 self.v1model.digests.push((self.span, instance));
@@ -264,6 +266,32 @@ impl Compiler<'_> {
     fn request(&mut self, d: Slot, value: &Expr) -> Result<()> {
         let (a, b) = (self.index(value)?, self.constant(1)?);
         self.op(Op::Add(T3 { w: 64, d, a, b }))
+    }
+
+    /// Of several lengths the smallest counts, as BMv2 has it.
+    fn truncate(&mut self, d: Slot, length: &Expr) -> Result<()> {
+        let (a, b) = (self.index(length)?, self.constant(1)?);
+        let (before, shorter, end) = (self.alloc(1)?, self.alloc(1)?, self.label());
+        // No length yet is the greatest.
+        self.op(Op::Sub(T3 {
+            w: 64,
+            d: before,
+            a: d,
+            b,
+        }))?;
+        self.op(Op::Lt(T3 {
+            w: 64,
+            d: shorter,
+            a,
+            b: before,
+        }))?;
+        self.op(Op::JumpIfNot {
+            c: shorter,
+            to: end,
+        })?;
+        self.op(Op::Add(T3 { w: 64, d, a, b }))?;
+        self.place(end);
+        Ok(())
     }
 
     /// A field list in the call itself; what it keeps are the values at the block's end, as with declared ones.

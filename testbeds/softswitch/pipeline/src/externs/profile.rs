@@ -92,8 +92,8 @@ impl OneShot {
         }
     }
 
-    fn size(&self) -> u64 {
-        self.actions.iter().map(|a| u64::from(a.weight)).sum()
+    fn size(actions: &[OneShotAction]) -> u64 {
+        actions.iter().map(|a| u64::from(a.weight)).sum()
     }
 }
 
@@ -226,7 +226,7 @@ impl Profile {
     /// What of the size is taken, apart from one group.
     fn taken(&self, but: Option<u32>) -> u64 {
         let groups = self.groups.iter().filter(|(id, _)| Some(**id) != but);
-        let one_shots = self.one_shots.values().map(OneShot::size);
+        let one_shots = self.one_shots.values().map(|o| OneShot::size(&o.actions));
         groups.map(|(_, g)| g.size()).chain(one_shots).sum()
     }
 
@@ -253,11 +253,12 @@ impl Profile {
         if actions.iter().any(|a| a.weight == 0) {
             return Err(ProfileError::BadWeight);
         }
-        let one_shot = OneShot::new(actions, bound, &self.down);
-        let size = one_shot.size();
+        // Before the weights are written out: one may be 2^31.
+        let size = OneShot::size(&actions);
         if size > GROUP_LIMIT || self.taken(None) + size > self.limit() {
             return Err(ProfileError::Full(self.limit()));
         }
+        let one_shot = OneShot::new(actions, bound, &self.down);
         // Numbers come round only after 2^32 writes, when the first are long free.
         while self.one_shots.contains_key(&self.next_one_shot) {
             self.next_one_shot = self.next_one_shot.wrapping_add(1);

@@ -95,7 +95,11 @@ impl<'p> Interpreter<'_, 'p> {
             "resubmit" => self.inline_list(requests.resubmit),
             "recirculate_preserving_field_list" => self.request(requests.recirculate, number(0)),
             "recirculate" => self.inline_list(requests.recirculate),
-            "truncate" => self.request(requests.truncate, number(0)),
+            "truncate" => {
+                let before = self.frame[requests.truncate as usize].checked_sub(1);
+                let length = before.map_or(number(0), |before| before.min(number(0)));
+                self.request(requests.truncate, length);
+            }
             "digest" => {
                 let calls = &self.code.bindings.digests;
                 let call = calls.iter().find(|(span, _)| *span == self.span);
