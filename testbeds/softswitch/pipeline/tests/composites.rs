@@ -194,3 +194,51 @@ fn headers_in_a_value_looked_ahead_are_valid() {
         assert_eq!(sent, [1, 0xa5, 0xc3, 0xa5, 0xc3], "{ty}");
     }
 }
+
+/// P4_16 8.17: a write to a field of an invalid header changes nothing, be the field an array's element.
+#[test]
+fn a_header_has_arrays_that_are_indexed_at_run_time() {
+    let cases: [(&str, [u8; 6]); 9] = [
+        ("hdr.a.v[hdr.h.y] = 0x77;", [1, 2, 0x77, 4, 5, 6]),
+        (
+            "hdr.a.v[hdr.h.y] = hdr.a.v[hdr.h.y] + 1;",
+            [1, 2, 4, 4, 5, 6],
+        ),
+        ("hdr.a.v[hdr.h.y][3:0] = 9;", [1, 2, 9, 4, 5, 6]),
+        ("change(hdr.a.v[hdr.h.y]);", [1, 2, 0x13, 4, 5, 6]),
+        ("hdr.a.v[hdr.h.y + 7] = 0x77;", [1, 2, 3, 4, 5, 6]),
+        ("hdr.a.s[hdr.h.y - 1].k = 0x77;", [1, 2, 3, 4, 5, 0x77]),
+        (
+            "a_t other = hdr.a; other.v[hdr.h.y] = 0x77; hdr.a = other;",
+            [1, 2, 0x77, 4, 5, 6],
+        ),
+        (
+            "hdr.a.setInvalid(); hdr.a.v[hdr.h.y] = 0x77; hdr.a.s[hdr.h.y - 1].k = 8;
+             bit<8> v = hdr.a.v[hdr.h.y]; hdr.a.setValid();
+             hdr.a.v = { v, v, v, v }; hdr.a.s[0].k = v; hdr.a.s[1].k = v;",
+            [0; 6],
+        ),
+        (
+            "hdr.a.setInvalid(); bit<8> v = hdr.a.v[1]; bit<8> k = hdr.a.s[0].k; hdr.a.setValid();
+             hdr.a.v = { v, v, v, v }; hdr.a.s[0].k = k; hdr.a.s[1].k = k;",
+            [0; 6],
+        ),
+    ];
+    for (statements, expected) in cases {
+        let ingress = format!("{statements} send_to_port(ostd, (PortId_t) 1);");
+        let mut switch = Psa {
+            decls: "
+                struct k_t { bit<8> k; }
+                header a_t { bit<8>[4] v; k_t[2] s; }
+                header b_t { bit<8> x; bit<8> y; }
+                void change(inout bit<8> v) { v = v + 0x10; }",
+            headers: "b_t h; a_t a;",
+            parser: "state start { pkt.extract(hdr.h); pkt.extract(hdr.a); transition accept; }",
+            ingress: &ingress,
+            ..Psa::default()
+        }
+        .load();
+        let sent = one(&mut switch, &[0, 2, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(sent[2..], expected, "{statements}");
+    }
+}

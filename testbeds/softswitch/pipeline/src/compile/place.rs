@@ -11,7 +11,7 @@ use p4lang::ir::{Access, LValue, Type};
 pub(super) struct Place {
     pub slot: Slot,
     /// Validity of the header that it is a field of.
-    pub guard: Option<Slot>,
+    pub guard: Option<Guard>,
     /// First slot and size of the union that it is a member of.
     pub union: Option<(Slot, u32)>,
     /// Stack element with an index known only at run time.
@@ -24,6 +24,15 @@ pub(super) struct Place {
     pub next: Option<Slot>,
     /// Set to 1 by a write: a field of TNA's intrinsic metadata with a validity of its own.
     pub validates: Option<Slot>,
+}
+
+/// Where a header's validity is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Guard {
+    /// The header has an array: the place is in one of its elements.
+    Outside(Slot),
+    /// Counted as the place is.
+    Beside(Slot),
 }
 
 impl Place {
@@ -107,7 +116,7 @@ impl Compiler<'_> {
                 } else {
                     place.union = None;
                     if self.is_header(&place.ty) {
-                        place.guard = Some(place.slot);
+                        place.guard = Some(Guard::Beside(place.slot));
                     }
                 }
                 place.slot += offset;
@@ -171,6 +180,9 @@ impl Compiler<'_> {
                 };
                 place.element = Some(self.element(element));
                 place.slot = 0;
+                if let Some(Guard::Beside(validity)) = place.guard {
+                    place.guard = Some(Guard::Outside(validity));
+                }
             }
         }
         Ok(())
@@ -286,7 +298,11 @@ impl Compiler<'_> {
         };
         // A Tofino writes a container, whatever the header's validity.
         let guard = place.guard.filter(|_| !self.tofino.is_tofino);
-        match guard.map(|g| base + g) {
+        let guard = guard.map(|guard| match guard {
+            Guard::Outside(validity) => validity,
+            Guard::Beside(validity) => base + validity,
+        });
+        match guard {
             None => self.copy(slot, s, n)?,
             Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,
             Some(g) => self.op(Op::CopyIf { g, d: slot, s, n })?,

@@ -1,6 +1,7 @@
 //! TNA's extern functions.
 
 use super::layout::width;
+use super::place::Guard;
 use super::v1model_functions::written;
 use super::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
@@ -110,7 +111,11 @@ impl Compiler<'_> {
         let mut place = self.locate(lvalue)?;
         let bit = match (place.validates, place.guard) {
             (Some(validity), _) => validity,
-            (None, Some(guard)) => guard,
+            (None, Some(Guard::Beside(validity))) => validity,
+            (None, Some(Guard::Outside(validity))) => {
+                place.element = None;
+                validity
+            }
             (None, None) if self.is_header(&place.ty) => place.slot,
             (None, None) => return self.constant(1),
         };

@@ -183,7 +183,10 @@ fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Bits(bits) => *bits = fill.bits(bits.width),
         Value::Varbit(_, bits) => *bits = super::value::Bits::new(0, 0u8),
-        Value::Struct(fields) => fields.iter_mut().for_each(|f| forget(f, fill)),
+        Value::Struct(inner)
+        | Value::Stack {
+            elements: inner, ..
+        } => inner.iter_mut().for_each(|f| forget(f, fill)),
         _ => {}
     }
 }
