@@ -1,5 +1,9 @@
 //! Looking closely at packets: every step of theirs, and reads of undefined values.
 
+use crate::arch::region::Field;
+use crate::bindings::Block;
+use crate::core::Core;
+use crate::op::Code;
 use crate::reference::Reference;
 use crate::reference::event::{Event, EventKind};
 use crate::stats::DropReason;
@@ -81,6 +85,32 @@ impl Switch {
         let messages = core.state.digests.len().saturating_sub(before.digests) as u64;
         if messages > 0 {
             watch.note(EventKind::Digest { messages });
+        }
+    }
+}
+
+impl Core {
+    /// Tells of undefined fields by which the architecture has decided after a block: of those, in this order, up to the
+    /// first that is not 0.
+    #[inline(always)]
+    pub(crate) fn decided(&mut self, code: &Code, block: Block, fields: &[(Field, &str)]) {
+        if self.reference.is_some() {
+            self.tell_decided(code, block, fields);
+        }
+    }
+
+    #[cold]
+    fn tell_decided(&mut self, code: &Code, block: Block, fields: &[(Field, &str)]) {
+        let Some(reference) = &mut self.reference else {
+            return;
+        };
+        for (field, name) in fields {
+            if let Some(slot) = field.slot() {
+                reference.decides(code, block, &self.frame, slot, name);
+            }
+            if field.get(&self.frame) != 0 {
+                break;
+            }
         }
     }
 }

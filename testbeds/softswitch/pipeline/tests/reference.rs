@@ -30,8 +30,21 @@ fn poisoned(locals: &str, ingress: &str) -> Switch {
 
 /// What is undefined and decides something.
 fn undefined(locals: &str, ingress: &str) -> Vec<String> {
-    let mut switch = poisoned(locals, ingress);
-    switch.handle_packet(0, 0, &[7, 8]);
+    told(&mut poisoned(locals, ingress), &[7, 8])
+}
+
+/// The same of any program.
+fn of(program: &str, packet: &[u8]) -> Vec<String> {
+    let config = Config {
+        executor: Executor::Reference,
+        poison: Some(1),
+        ..Config::default()
+    };
+    told(&mut Switch::new(compile(program), config).unwrap(), packet)
+}
+
+fn told(switch: &mut Switch, packet: &[u8]) -> Vec<String> {
+    switch.handle_packet(0, 0, packet);
     let (events, lost) = switch.take_events();
     assert_eq!(lost, 0);
     let text = |event: pipeline::Event| match event.kind {
@@ -43,6 +56,68 @@ fn undefined(locals: &str, ingress: &str) -> Vec<String> {
         other => panic!("not asked for: {other:?}"),
     };
     events.into_iter().map(text).collect()
+}
+
+#[test]
+fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
+    let way = |name: &str| vec![format!("{name}, by which the packet goes its way")];
+    let psa = |ingress: &str| undefined("bool b; PortId_t p; MulticastGroup_t m;", ingress);
+    let sends = "send_to_port(ostd, (PortId_t) 1);";
+    assert_eq!(psa("ostd.drop = b;"), way("drop"));
+    assert_eq!(
+        psa("ostd.drop = false; ostd.egress_port = p;"),
+        way("egress_port")
+    );
+    assert_eq!(
+        psa("ostd.drop = false; ostd.multicast_group = m;"),
+        way("multicast_group")
+    );
+    assert_eq!(psa(&format!("{sends} ostd.clone = b;")), way("clone"));
+    assert_eq!(psa("ostd.egress_port = p;"), [""; 0], "it is dropped");
+    let group =
+        "ostd.drop = false; ostd.multicast_group = (MulticastGroup_t) 1; ostd.egress_port = p;";
+    assert_eq!(psa(group), [""; 0], "the group comes first");
+
+    let v1model = |ingress: &str, egress: &str| {
+        let program = support::v1model::V1 {
+            ingress,
+            egress,
+            ..Default::default()
+        };
+        of(&program.text(), &[7, 8])
+    };
+    let local = "bit<9> p; bit<16> g;";
+    assert_eq!(
+        v1model(&format!("{local} s.egress_spec = p;"), ""),
+        way("egress_spec")
+    );
+    assert_eq!(
+        v1model(&format!("{local} s.mcast_grp = g;"), ""),
+        way("mcast_grp")
+    );
+    assert_eq!(
+        v1model(&format!("{local} s.egress_spec = p; s.mcast_grp = 1;"), ""),
+        [""; 0]
+    );
+    assert_eq!(
+        v1model("s.egress_spec = 1;", "bit<9> p; s.egress_spec = p;"),
+        way("egress_spec")
+    );
+    let tna = |ingress: &str| {
+        let program = Tna {
+            ingress,
+            ..Tna::default()
+        };
+        of(&program.text(), &[0; 64])
+    };
+    assert_eq!(
+        tna("bit<9> p; tm.ucast_egress_port = p;"),
+        way("ucast_egress_port")
+    );
+    assert_eq!(
+        tna("bit<3> d; tm.ucast_egress_port = 1; dprsr.drop_ctl = d;"),
+        way("drop_ctl")
+    );
 }
 
 #[test]

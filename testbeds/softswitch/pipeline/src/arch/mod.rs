@@ -2,7 +2,7 @@
 
 pub(crate) mod block;
 pub mod psa;
-mod region;
+pub(crate) mod region;
 pub mod tna;
 pub mod v1model;
 

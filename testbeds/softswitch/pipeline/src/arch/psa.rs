@@ -193,6 +193,13 @@ impl Psa {
             &mut out,
         );
 
+        let fields = [
+            (x.drop, "drop"),
+            (x.resubmit, "resubmit"),
+            (x.multicast_group, "multicast_group"),
+            (x.egress_port, "egress_port"),
+        ];
+        core.decided(&self.code, x.control, &fields);
         let frame = &core.frame;
         let dropped = x.drop.get(frame) != 0;
         let resubmit = x.resubmit.get(frame) != 0;
@@ -369,6 +376,7 @@ impl Psa {
             &mut out,
         );
 
+        core.decided(&self.code, x.control, &[(x.drop, "drop")]);
         if x.clone.get(&core.frame) != 0 {
             let id = x.clone_session.get(&core.frame) as u32;
             core.stats.made += 1;
@@ -432,6 +440,7 @@ impl Psa {
         };
         let parsed = core.run_blocks(&self.code, [blocks.parser, blocks.control], run);
         core.stats.parser_errors += u64::from(parsed.error != 0);
+        core.decided(&self.code, blocks.control, &[(blocks.clone, "clone")]);
         // Nobody will see the bytes of a packet that ends here, nor the metadata of a clone that is not made.
         let frame = &core.frame;
         let unseen = blocks.drop.get(frame) != 0 && blocks.clone.get(frame) == 0;

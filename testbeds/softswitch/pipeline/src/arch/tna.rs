@@ -291,6 +291,11 @@ impl Tna {
             });
             return;
         }
+        let fields = [
+            (x.half.drop_ctl, "drop_ctl"),
+            (x.unicast_port(&core.frame), "ucast_egress_port"),
+        ];
+        core.decided(&self.code, x.half.control, &fields);
         let frame = &core.frame;
         let drop = x.half.drop_ctl.get(frame);
         let mut request = x.request(frame);

@@ -134,6 +134,13 @@ impl V1model {
         };
 
         let asked = x.requests.of(&core.frame);
+        if asked.resubmit == 0 {
+            let fields = [
+                (std.mcast_grp, "mcast_grp"),
+                (std.egress_spec, "egress_spec"),
+            ];
+            core.decided(&self.code, x.blocks.ingress, &fields);
+        }
         if let Some(session) = asked.clone.checked_sub(1) {
             core.stats.made += 1;
             self.ingress_clone(core, now_ns, session, asked.clone_list, port, packet);
@@ -361,6 +368,8 @@ impl V1model {
                 x.kept(frame, asked.clone_list, meta);
             });
         }
+        let fields = [(std.egress_spec, "egress_spec")];
+        core.decided(&self.code, x.blocks.egress, &fields);
         if std.egress_spec.get(&core.frame) as u32 == DROP_PORT {
             core.stats.drop(DropReason::Egress);
             return;

@@ -38,6 +38,12 @@ impl Shadow {
         reader.value(ty)
     }
 
+    /// Whether bits of the value that lies in a single slot are undefined.
+    pub fn is_undefined(&self, frame: &[u64], slot: Slot) -> bool {
+        let written = self.0.get(&(slot as usize));
+        written.is_some_and(|(word, _)| frame.get(slot as usize) == Some(word))
+    }
+
     /// Writes the value there, with what the fields of invalid headers hold or without.
     pub fn write(&mut self, frame: &mut [u64], slot: Slot, value: &Value, keeps_invalid: bool) {
         let (mut words, mut undefined) = (Vec::new(), Vec::new());

@@ -36,7 +36,7 @@ use crate::arch::block::{Ended, Run};
 use crate::bindings::{Block, Unit};
 use crate::compile::tna::Gates;
 use crate::externs::State;
-use crate::op::Code;
+use crate::op::{Code, Slot};
 use p4lang::ast::Direction;
 use p4lang::ir::{Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
 use p4lang::source::Span;
@@ -233,6 +233,25 @@ impl Reference {
             frame[left.error as usize] = ended.error;
         }
         (ended, counts)
+    }
+
+    /// Tells of a field that a block has left undefined though the architecture goes by it.
+    pub(crate) fn decides(
+        &mut self,
+        code: &Code,
+        block: Block,
+        frame: &[u64],
+        slot: Slot,
+        name: &str,
+    ) {
+        if self.shadow.is_undefined(frame, slot) {
+            let span = match code.bindings.blocks[block.number as usize].unit {
+                Unit::Parser(id) => self.program.parsers[id.index()].span,
+                Unit::Control(id) => self.program.controls[id.index()].span,
+            };
+            let what = format!("{name}, by which the packet goes its way");
+            self.watch.undefined(what, &self.program, span);
+        }
     }
 
     /// A block's name.

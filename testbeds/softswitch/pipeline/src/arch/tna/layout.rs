@@ -96,6 +96,15 @@ impl Own {
 }
 
 impl Ingress {
+    /// The port, if ingress has given any.
+    pub(super) fn unicast_port(&self, frame: &[u64]) -> Field {
+        let unicast = &self.tm.unicast;
+        match unicast.get(frame) {
+            Some(_) => unicast.field,
+            None => Field::default(),
+        }
+    }
+
     /// What ingress asks the traffic manager for.
     pub(super) fn request(&self, frame: &[u64]) -> Request {
         let tm = &self.tm;
