@@ -351,12 +351,12 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
             action: Some(raw.action("send", &[port])),
         })
     };
-    let group = |members: &[(u32, i32)]| {
+    let watching = |members: &[(u32, i32)], port: u8| {
         use v1::action_profile_group::{Member, member::WatchKind};
         let member = |(member_id, weight): &(u32, i32)| Member {
             member_id: *member_id,
             weight: *weight,
-            watch_kind: Some(WatchKind::WatchPort(vec![2])),
+            watch_kind: Some(WatchKind::WatchPort(vec![port])),
         };
         Kind::ActionProfileGroup(v1::ActionProfileGroup {
             action_profile_id,
@@ -365,6 +365,7 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
             max_size: 8,
         })
     };
+    let group = |members: &[(u32, i32)]| watching(members, 2);
     let naming = |raw: &Raw, does| {
         let mut entry = raw.entry("balanced", &[0x88, 0xb5], "send", &[1]);
         entry.action = Some(v1::TableAction { r#type: Some(does) });
@@ -379,6 +380,7 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
         (Insert, m1.clone()),
         (Insert, group(&[(1, 1), (3, 1)])),
         (Insert, group(&[(1, 0)])),
+        (Insert, watching(&[(1, 1)], 99)),
         (Insert, group(&[(2, 3)])),
         (Insert, direct),
         (Insert, indirect.clone()),
@@ -394,6 +396,7 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
             Ok,
             AlreadyExists,
             NotFound,
+            InvalidArgument,
             InvalidArgument,
             Ok,
             InvalidArgument,
@@ -489,13 +492,19 @@ async fn constant_entries_are_told_apart() {
     let mut default = raw.entry("fixed", &[], "send", &[2]);
     default.r#match.clear();
     default.is_default_action = true;
+    let mut noted = raw.entry("fixed", &[0xff], "send", &[1]);
+    noted.action = None;
+    let unchanged = Kind::TableEntry(noted.clone());
+    noted.metadata = b"mine".to_vec();
     let refused = vec![
         (Modify, own.clone()),
         (Delete, own.clone()),
         (Insert, own),
         (Modify, Kind::TableEntry(default)),
+        (Modify, Kind::TableEntry(noted)),
     ];
-    assert_eq!(raw.write(refused).await, [Code::PermissionDenied; 4]);
+    assert_eq!(raw.write(refused).await, [Code::PermissionDenied; 5]);
+    assert_eq!(raw.write(vec![(Modify, unchanged)]).await, [Code::Ok]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

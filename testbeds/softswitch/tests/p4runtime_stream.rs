@@ -142,6 +142,17 @@ async fn a_role_writes_and_reads_what_is_its_own() {
     let entries = Kind::TableEntry(v1::TableEntry::default());
     assert_eq!(routing.read(entries.clone()).await, [mine]);
     assert_eq!(all.read(entries).await.len(), 3, "with the constant one");
+    let nobody = v1::ReadRequest {
+        device_id: DEVICE,
+        role: "unknown".into(),
+        entities: vec![v1::Entity {
+            entity: Some(Kind::TableEntry(v1::TableEntry::default())),
+        }],
+    };
+    let mut found = all.grpc.read(nobody).await.unwrap().into_inner();
+    while let Some(response) = found.message().await.unwrap() {
+        assert_eq!(response.entities, [], "nothing belongs to such a role");
+    }
     let request = v1::SetForwardingPipelineConfigRequest {
         device_id: DEVICE,
         role: "routing".into(),

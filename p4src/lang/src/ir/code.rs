@@ -274,3 +274,37 @@ pub enum UnOp {
     /// `-`, modulo 2^W
     Neg,
 }
+
+/// All statements of a block, outer ones first.
+pub fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
+    for stmt in block {
+        see(stmt);
+        match &stmt.kind {
+            StmtKind::If(arms, otherwise) => {
+                for arm in arms {
+                    visit(&arm.before, see);
+                    visit(&arm.then, see);
+                }
+                visit(otherwise, see);
+            }
+            StmtKind::Switch { cases, default, .. } => {
+                for (_, block) in cases {
+                    visit(block, see);
+                }
+                visit(default, see);
+            }
+            StmtKind::Loop {
+                cond_stmts,
+                body,
+                update,
+                ..
+            } => {
+                visit(cond_stmts, see);
+                visit(body, see);
+                visit(update, see);
+            }
+            StmtKind::Atomic(block) => visit(block, see),
+            _ => {}
+        }
+    }
+}

@@ -2,10 +2,9 @@
 
 use super::build::Builder;
 use super::typing::type_name;
-use super::walk::visit;
 use super::*;
 use crate::ids::Prefix;
-use crate::ir::{self, Const, ExternId, StmtKind, Type};
+use crate::ir::{self, Const, ExternId, StmtKind, Type, visit};
 
 /// What kind of object an extern type makes, if the control plane sees it. PSA's and TNA's names begin with a capital, v1model's don't.
 pub(super) fn prefix(type_name: &str) -> Option<Prefix> {

@@ -1,7 +1,7 @@
 //! Which blocks, tables and actions of a program P4Info speaks of, and in which order.
 
 use super::annotations::is_hidden;
-use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind};
+use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind, visit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of a program in the order of P4Info.
@@ -242,40 +242,6 @@ fn is_own(control: &ir::Control, action: &ir::Action) -> bool {
 pub(super) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
     if !list.contains(&item) {
         list.push(item);
-    }
-}
-
-/// All statements of a block, outer ones first.
-pub(super) fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
-    for stmt in block {
-        see(stmt);
-        match &stmt.kind {
-            StmtKind::If(arms, otherwise) => {
-                for arm in arms {
-                    visit(&arm.before, see);
-                    visit(&arm.then, see);
-                }
-                visit(otherwise, see);
-            }
-            StmtKind::Switch { cases, default, .. } => {
-                for (_, block) in cases {
-                    visit(block, see);
-                }
-                visit(default, see);
-            }
-            StmtKind::Loop {
-                cond_stmts,
-                body,
-                update,
-                ..
-            } => {
-                visit(cond_stmts, see);
-                visit(body, see);
-                visit(update, see);
-            }
-            StmtKind::Atomic(block) => visit(block, see),
-            _ => {}
-        }
     }
 }
 

@@ -113,6 +113,14 @@ pub enum TableError {
     /// Entries or default action are constant.
     #[error("the table is constant")]
     ConstTable,
+    /// A counter's value or a meter's configuration for an action that does not call it.
+    #[error("action {action} does not use the table's direct {what}")]
+    NotExecuted {
+        /// Which, or none.
+        action: String,
+        /// `counter` or `meter`
+        what: &'static str,
+    },
 }
 
 /// The replication engine refuses a write.
@@ -182,6 +190,9 @@ pub enum ProfileError {
     /// Weights are at least 1.
     #[error("a weight of 0")]
     BadWeight,
+    /// A member watches a port that the switch does not have.
+    #[error("there is no port {0} to watch")]
+    NoSuchPort(u32),
     /// The entry's table does not offer the member's action.
     #[error("the table does not offer the member's action")]
     ActionNotOffered,

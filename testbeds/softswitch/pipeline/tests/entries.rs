@@ -7,8 +7,8 @@ use pipeline::{
     Bound, CounterValue, DirectChange, EntryAction, EntryRef, EntryState, EntryWrite, FieldKey,
     MeterConfig, Note, ProfileError, ReconcileError, Switch, TableError,
 };
-use support::through;
 use support::v1model::V1;
+use support::{Psa, through};
 
 const MS: u64 = 1_000_000;
 
@@ -193,6 +193,83 @@ fn of_a_constant_entry_only_what_hangs_on_it_changes() {
     assert!(read.is_const);
     assert_eq!(read.counter.packets, 3);
     assert_eq!(through(&mut switch, &[1, 0])[0].0, 3);
+}
+
+/// P4Runtime 1.4, "Direct Resources": an action that does not execute them has neither values nor configurations of them.
+#[test]
+fn an_action_has_only_the_direct_objects_that_it_calls() {
+    let program = Psa {
+        decls: "header byte_h { bit<8> v; }",
+        headers: "byte_h x;",
+        parser: "state start { pkt.extract(hdr.x); transition accept; }",
+        locals: "
+            DirectCounter<bit<32>>(PSA_CounterType_t.PACKETS) c;
+            DirectMeter(PSA_MeterType_t.PACKETS) m;
+            action plain(bit<8> v) { hdr.x.v = v; }
+            action counted(bit<8> v) { hdr.x.v = v; if (v == 1) { c.count(); } }
+            action metered(bit<8> v) { hdr.x.v = v; PSA_MeterColor_t colour = m.execute(); }
+            table t {
+                key = { hdr.x.v: exact; }
+                actions = { plain; counted; metered; }
+                psa_direct_counter = c; psa_direct_meter = m;
+            }",
+        ingress: "t.apply();",
+        ..Psa::default()
+    };
+    let mut switch = program.load();
+    let with = |index, counter: bool, meter: bool| {
+        let plain = write(u128::from(index) + 1, 7);
+        let counts = CounterValue {
+            packets: 5,
+            bytes: 0,
+        };
+        let config = MeterConfig {
+            cir: 1,
+            cburst: 1,
+            pir: 2,
+            pburst: 2,
+            ..MeterConfig::default()
+        };
+        EntryWrite {
+            action: EntryAction::Own(Bound {
+                index: Some(index),
+                params: [7].into(),
+            }),
+            counter: counter.then_some(counts),
+            meter: meter.then_some(config),
+            ..plain
+        }
+    };
+    let refused = |action: &str, what| {
+        let action = format!("ingress.{action}");
+        Err(TableError::NotExecuted { action, what })
+    };
+    let mut insert = |write| switch.insert_whole(0, 0, write);
+    assert_eq!(
+        insert(with(0, true, false)),
+        refused("plain", "counter").map_err(Into::into)
+    );
+    assert_eq!(
+        insert(with(0, false, true)),
+        refused("plain", "meter").map_err(Into::into)
+    );
+    assert_eq!(
+        insert(with(1, false, true)),
+        refused("counted", "meter").map_err(Into::into)
+    );
+    assert_eq!(
+        insert(with(2, true, false)),
+        refused("metered", "counter").map_err(Into::into)
+    );
+    assert_eq!(insert(with(0, false, false)), Ok(()));
+    assert_eq!(insert(with(1, true, false)), Ok(()));
+    assert_eq!(insert(with(2, false, true)), Ok(()));
+    let keep = EntryWrite {
+        action: EntryAction::Keep,
+        ..with(0, true, false)
+    };
+    let kept = switch.modify_whole(0, 0, keep);
+    assert_eq!(kept, refused("plain", "counter").map_err(Into::into));
 }
 
 #[test]

@@ -226,6 +226,15 @@ fn a_batch_is_taken_back_whole() {
         Ok(vec![(1, group(&[(1, 1)]))])
     );
     assert_eq!(switch.indirect(&here), Ok(Some(Indirect::Member(1))));
+
+    // An action of its own instead.
+    switch.begin();
+    let mut own = here.clone();
+    own.action = forward(7);
+    switch.modify_entry(&own).unwrap();
+    assert_eq!(switch.indirect(&here), Ok(None));
+    switch.rollback();
+    assert_eq!(switch.indirect(&here), Ok(Some(Indirect::Member(1))));
 }
 
 #[test]

@@ -222,13 +222,16 @@ impl Arbitration {
         role.is_some_and(|role| role.primary == Some(id))
     }
 
-    /// What this role may write and read.
+    /// What this role may write and read. Nothing belongs to a role that has never been.
     #[must_use]
     pub fn access(&self, role: &str) -> Access {
-        let config = self.roles.get(role).and_then(|role| role.config.as_ref());
         let foreign = self.live_configs(role);
+        let own = match self.roles.get(role) {
+            Some(role) => role.config.as_ref().map(|config| config.ids().collect()),
+            None => Some(BTreeSet::new()),
+        };
         Access {
-            own: config.map(|config| config.ids().collect()),
+            own,
             foreign: foreign
                 .flat_map(|c| c.exclusive_p4_ids.iter().copied())
                 .collect(),

@@ -13,8 +13,8 @@ use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
-    self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, TableId,
-    Type, VarId,
+    self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, StmtKind,
+    TableId, Type, VarId,
 };
 use p4lang::runtime::{Match, Value};
 
@@ -131,6 +131,8 @@ impl Compiler<'_> {
             actions.push(ActionSpec {
                 name: action.name.clone(),
                 params,
+                counts: self.uses_direct(table, ["DirectCounter", "direct_counter"], &action.body),
+                meters: self.uses_direct(table, ["DirectMeter", "direct_meter"], &action.body),
                 default_only: has(&offered.annotations, "defaultonly"),
                 table_only: has(&offered.annotations, "tableonly"),
             });
@@ -195,6 +197,27 @@ impl Compiler<'_> {
             })?;
         }
         Ok(built)
+    }
+
+    /// Whether entries that run the action use the table's direct object of these types: v1model's work without a call.
+    fn uses_direct(&self, table: &ir::Table, types: [&str; 2], body: &[ir::Stmt]) -> bool {
+        let mut externs = table
+            .properties
+            .iter()
+            .filter_map(|(_, value)| match value {
+                Const::Extern(id) => {
+                    Some((*id, self.program.externs[id.index()].type_name.as_str()))
+                }
+                _ => None,
+            });
+        let Some((id, of)) = externs.find(|(_, of)| types.contains(of)) else {
+            return false;
+        };
+        let mut called = of.starts_with("direct_");
+        ir::visit(body, &mut |stmt| {
+            called |= matches!(&stmt.kind, StmtKind::CallMethod { object, .. } if *object == id);
+        });
+        called
     }
 
     /// As P4Info has it: `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout = true`.

@@ -16,7 +16,7 @@ fn discard<T, E>(_: Result<T, E>) {}
 #[derive(Debug)]
 pub(crate) enum Undo {
     Inserted(TableEntry),
-    Modified(TableEntry),
+    /// An entry was taken out, or changed.
     Deleted(usize, Removed),
     /// A whole entry was inserted: table, priority, key.
     Whole(usize, i32, Vec<FieldKey>),
@@ -52,7 +52,6 @@ impl Switch {
         for undo in self.undo.take().unwrap_or_default().into_iter().rev() {
             match undo {
                 Undo::Inserted(entry) => discard(self.delete_entry(&entry)),
-                Undo::Modified(entry) => discard(self.modify_entry(&entry)),
                 Undo::Deleted(table, removed) => self.core.state.tables[table].restore(removed),
                 Undo::Whole(table, priority, key) => {
                     self.core.state.tables[table].undo_insert(priority, key)

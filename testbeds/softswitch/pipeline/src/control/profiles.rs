@@ -124,6 +124,7 @@ impl Switch {
         change: bool,
     ) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
+        self.check_watched(group.members.iter().map(|m| m.watch_port))?;
         let old = self.core.state.profiles[index].put_group(id, group, change)?;
         self.record(|| Undo::ProfileGroup(index, id, old));
         Ok(())
@@ -136,6 +137,11 @@ impl Switch {
         let old = self.core.state.profiles[index].delete_group(id)?;
         self.record(|| Undo::ProfileGroup(index, id, old));
         Ok(())
+    }
+
+    fn check_watched(&self, ports: impl Iterator<Item = Option<u32>>) -> Result<(), ProfileError> {
+        let absent = ports.flatten().find(|port| !self.core.is_port(*port));
+        absent.map_or(Ok(()), |port| Err(ProfileError::NoSuchPort(port)))
     }
 
     fn unused(&self, profile: usize, indirect: Indirect) -> Result<(), ProfileError> {
@@ -169,7 +175,9 @@ impl Switch {
         let index = self.table_index(&entry.table)?;
         self.check_offered(index, indirect)?;
         let old = self.core.state.tables[index].replace_indirect(entry, indirect)?;
+        let had = old.indirect();
         self.record(|| Undo::Deleted(index, old));
+        self.release(index, had);
         Ok(())
     }
 
@@ -209,6 +217,7 @@ impl Switch {
                 Ok(Some(*indirect))
             }
             EntryAction::OneShot(actions) => {
+                self.check_watched(actions.iter().map(|a| a.watch_port))?;
                 let bind = |a: &OneShotAction| self.core.state.tables[table].bind(&a.call, false);
                 let bound = actions.iter().map(bind).collect::<Result<Vec<_>, _>>();
                 let bound = bound.map_err(ProfileError::Action)?;

@@ -37,13 +37,10 @@ impl Switch {
     /// Changes the action of an entry.
     pub fn modify_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
-        let action = self.core.state.tables[table].modify(entry)?;
-        self.record(|| {
-            Undo::Modified(TableEntry {
-                action,
-                ..entry.clone()
-            })
-        });
+        let old = self.core.state.tables[table].modify(entry)?;
+        let had = old.indirect();
+        self.record(|| Undo::Deleted(table, old));
+        self.release(table, had);
         Ok(())
     }
 

@@ -210,12 +210,7 @@ impl Table {
         entry: &TableEntry,
         indirect: Indirect,
     ) -> Result<Removed, TableError> {
-        self.writable()?;
-        let key = self.entry_key(entry)?;
-        let row = self.row(&key)?;
-        if self.rows.head(row).is_const {
-            return Err(TableError::ConstTable);
-        }
+        let (key, row) = self.changeable(entry)?;
         let old = self.copy(row);
         self.rows.set(row, Head::naming(&key, Some(indirect)), &[]);
         Ok(old)

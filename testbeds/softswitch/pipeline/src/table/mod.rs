@@ -197,29 +197,29 @@ impl Table {
     }
 
     /// Changes an entry's action; gives what it was.
-    pub fn modify(&mut self, entry: &TableEntry) -> Result<ActionCall, TableError> {
-        self.writable()?;
-        let key = self.entry_key(entry)?;
+    pub fn modify(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
+        let (key, row) = self.changeable(entry)?;
         let action = self.bind(&entry.action, false)?;
-        let row = self.row(&key)?;
-        let head = self.rows.head(row);
-        if head.is_const {
-            return Err(TableError::ConstTable);
-        }
-        let old = self.spec.call(self.action(Some(row)));
+        let old = self.copy(row);
         self.rows
             .set(row, Head::running(&key, &action), &action.params);
         Ok(old)
     }
 
-    /// Takes an entry out; its action is not looked at.
-    pub fn delete(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
+    /// The key and place of an entry that is there and not constant.
+    fn changeable(&self, entry: &TableEntry) -> Result<(Key, Index), TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
         let row = self.row(&key)?;
         if self.rows.head(row).is_const {
             return Err(TableError::ConstTable);
         }
+        Ok((key, row))
+    }
+
+    /// Takes an entry out; its action is not looked at.
+    pub fn delete(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
+        let (_, row) = self.changeable(entry)?;
         Ok(self.take(row))
     }
 

@@ -15,6 +15,10 @@ pub struct ActionSpec {
     pub default_only: bool,
     /// `@tableonly`
     pub table_only: bool,
+    /// Entries that run it count by the table's direct counter.
+    pub counts: bool,
+    /// The same of the direct meter.
+    pub meters: bool,
 }
 
 impl ActionSpec {

@@ -17,12 +17,16 @@ fn table(fields: &[(&str, Kind, u32)], size: u64) -> Table {
             .collect(),
         actions: vec![
             ActionSpec {
+                counts: true,
+                meters: true,
                 name: "go".into(),
                 params: vec![("port".into(), 9)],
                 default_only: false,
                 table_only: false,
             },
             ActionSpec {
+                counts: true,
+                meters: true,
                 name: "miss".into(),
                 params: vec![],
                 default_only: true,
@@ -95,8 +99,8 @@ fn exact_entries_are_inserted_modified_deleted() {
     t.modify(&entry(&key(1, 2), 0, 7)).unwrap();
     assert_eq!(port(&mut t, &[1, 2, 0]), Some(7));
     assert_eq!(
-        t.modify(&entry(&key(9, 2), 0, 7)),
-        Err(TableError::NotFound)
+        t.modify(&entry(&key(9, 2), 0, 7)).err(),
+        Some(TableError::NotFound)
     );
     let removed = t.delete(&entry(&key(1, 2), 0, 0)).unwrap();
     assert_eq!(port(&mut t, &[1, 2, 0]), None);
@@ -360,10 +364,10 @@ proptest! {
                 (0 | 1, None) => { prop_assert_eq!(t.insert(&e), Ok(())); model.0.push(e); }
                 (0 | 1, Some(_)) => prop_assert_eq!(t.insert(&e), Err(TableError::DuplicateEntry)),
                 (2, Some(at)) => {
-                    let old = std::mem::replace(&mut model.0[at], e.clone());
-                    prop_assert_eq!(t.modify(&e), Ok(old.action));
+                    let old = t.modify(&e).unwrap();
+                    if i % 3 == 0 { t.restore(old); } else { model.0[at] = e; }
                 }
-                (2, None) => prop_assert_eq!(t.modify(&e), Err(TableError::NotFound)),
+                (2, None) => prop_assert_eq!(t.modify(&e).err(), Some(TableError::NotFound)),
                 (_, None) => prop_assert_eq!(t.delete(&e).err(), Some(TableError::NotFound)),
                 (_, Some(at)) => {
                     let removed = t.delete(&e).unwrap();

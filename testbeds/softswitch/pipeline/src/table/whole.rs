@@ -112,6 +112,9 @@ impl Table {
         self.writable()?;
         let key = self.whole_key(write.priority, &write.key)?;
         self.has_room_for(&key)?;
+        if let EntryAction::Own(bound) = &write.action {
+            self.check_executed(bound.index, &write)?;
+        }
         let mut attached = self.attached();
         attached.counter = write.counter.unwrap_or_default();
         if let Some(note) = write.note {
@@ -140,10 +143,19 @@ impl Table {
     ) -> Result<Removed, TableError> {
         let key = self.whole_key(write.priority, &write.key)?;
         let row = self.row(&key)?;
-        // Of a constant entry only what hangs on it may change.
+        // Of a constant entry only its counter and meter may change (P4Runtime 1.4, section 9.1.4).
         let constant = self.spec.const_entries || self.rows.head(row).is_const;
-        if constant && write.action != EntryAction::Keep {
+        let direct_only =
+            write.action == EntryAction::Keep && write.note.is_none() && write.idle_timeout_ns == 0;
+        if constant && !direct_only {
             return Err(TableError::ConstTable);
+        }
+        match &write.action {
+            EntryAction::Own(bound) => self.check_executed(bound.index, &write)?,
+            EntryAction::Keep if self.rows.head(row).indirect.is_none() => {
+                self.check_executed(self.rows.head(row).action, &write)?;
+            }
+            _ => {}
         }
         let old = self.copy(row);
         match &write.action {
@@ -158,6 +170,22 @@ impl Table {
         self.attach(now_ns, row, write);
         self.start_timer(row);
         Ok(old)
+    }
+
+    /// What an entry's action does not use is not set with the entry (P4Runtime 1.4, "Direct Resources").
+    fn check_executed(&self, action: Option<u32>, write: &EntryWrite) -> Result<(), TableError> {
+        let action = action.and_then(|index| self.spec.actions.get(index as usize));
+        let refused = |what| TableError::NotExecuted {
+            action: action.map_or("NoAction", |a| &a.name).to_owned(),
+            what,
+        };
+        if write.counter.is_some() && !action.is_some_and(|a| a.counts) {
+            return Err(refused("counter"));
+        }
+        if write.meter.is_some() && !action.is_some_and(|a| a.meters) {
+            return Err(refused("meter"));
+        }
+        Ok(())
     }
 
     /// Changes what hangs on an entry.

@@ -4,6 +4,7 @@ use super::cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
 };
 use super::{Binding, BoundTable, NewName, Sdn, invalid};
+use p4lang::p4info::ActionProfile;
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
 use p4rt::translate::TranslateError;
@@ -182,6 +183,16 @@ impl BoundTable {
         Ok(())
     }
 
+    /// The table's action profile, which must have a selector.
+    fn selector<'b>(&self, binding: &'b Binding) -> Result<&'b ActionProfile> {
+        let profile = binding
+            .index
+            .action_profiles
+            .with_id(self.info.implementation_id);
+        let selector = profile.filter(|p| p.with_selector);
+        selector.ok_or_else(|| invalid("the table's action profile has no selector"))
+    }
+
     fn action(&self, action: &v1::TableAction, binding: &Binding) -> Result<EntryAction> {
         let kind = action.r#type.as_ref();
         let kind = kind.ok_or(TranslateError::Unset {
@@ -202,15 +213,12 @@ impl BoundTable {
                 EntryAction::Own(self.bound(call, Place::Entry, &binding.sdn)?)
             }
             ActionKind::ActionProfileMemberId(id) => EntryAction::Named(Indirect::Member(*id)),
-            ActionKind::ActionProfileGroupId(id) => EntryAction::Named(Indirect::Group(*id)),
+            ActionKind::ActionProfileGroupId(id) => {
+                self.selector(binding)?;
+                EntryAction::Named(Indirect::Group(*id))
+            }
             ActionKind::ActionProfileActionSet(set) => {
-                let profile = binding
-                    .index
-                    .action_profiles
-                    .with_id(self.info.implementation_id);
-                let sized = profile.filter(|p| p.with_selector);
-                let sized =
-                    sized.ok_or_else(|| invalid("the table's action profile has no selector"))?;
+                let sized = self.selector(binding)?;
                 let action = |a: &v1::ActionProfileAction| {
                     let call = a.action.as_ref();
                     let call = call.ok_or(TranslateError::Unset { what: "action" })?;
