@@ -351,12 +351,12 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
             action: Some(raw.action("send", &[port])),
         })
     };
-    let watching = |members: &[(u32, i32)], port: u8| {
+    let group = |members: &[(u32, i32)]| {
         use v1::action_profile_group::{Member, member::WatchKind};
         let member = |(member_id, weight): &(u32, i32)| Member {
             member_id: *member_id,
             weight: *weight,
-            watch_kind: Some(WatchKind::WatchPort(vec![port])),
+            watch_kind: Some(WatchKind::WatchPort(vec![2])),
         };
         Kind::ActionProfileGroup(v1::ActionProfileGroup {
             action_profile_id,
@@ -365,7 +365,6 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
             max_size: 8,
         })
     };
-    let group = |members: &[(u32, i32)]| watching(members, 2);
     let naming = |raw: &Raw, does| {
         let mut entry = raw.entry("balanced", &[0x88, 0xb5], "send", &[1]);
         entry.action = Some(v1::TableAction { r#type: Some(does) });
@@ -380,7 +379,6 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
         (Insert, m1.clone()),
         (Insert, group(&[(1, 1), (3, 1)])),
         (Insert, group(&[(1, 0)])),
-        (Insert, watching(&[(1, 1)], 99)),
         (Insert, group(&[(2, 3)])),
         (Insert, direct),
         (Insert, indirect.clone()),
@@ -396,7 +394,6 @@ async fn selectors_are_programmed_by_groups_or_in_one_shot() {
             Ok,
             AlreadyExists,
             NotFound,
-            InvalidArgument,
             InvalidArgument,
             Ok,
             InvalidArgument,

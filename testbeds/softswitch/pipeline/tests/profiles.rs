@@ -4,7 +4,7 @@ mod support;
 
 use p4lang::runtime::{Match, TableEntry};
 use pipeline::{
-    EntryAction, EntryWrite, FieldKey, GroupMember, Indirect, OneShotAction, ProfileError,
+    EntryAction, EntryWrite, FieldKey, GroupMember, Indirect, OneShotAction, Ports, ProfileError,
     ProfileGroup, Switch, TableError,
 };
 use support::v1model::V1;
@@ -235,6 +235,41 @@ fn a_batch_is_taken_back_whole() {
     assert_eq!(switch.indirect(&here), Ok(None));
     switch.rollback();
     assert_eq!(switch.indirect(&here), Ok(Some(Indirect::Member(1))));
+}
+
+#[test]
+fn only_ports_that_there_are_can_be_watched() {
+    let mut switch = selector();
+    switch.set_ports(Ports::Only([4].into()));
+    let table = switch.table_position("ingress.t").unwrap();
+    let shot = |port| {
+        let mut write = one_shot(&[(4, 1)]);
+        if let EntryAction::OneShot(actions) = &mut write.action {
+            actions[0].watch_port = Some(port);
+        }
+        write
+    };
+    let absent = Err(ProfileError::NoSuchPort(5));
+    assert_eq!(switch.insert_whole(0, table, shot(5)), absent);
+    switch.insert_whole(0, table, shot(4)).unwrap();
+    switch.delete_whole(table, 0, shot(4).key).unwrap();
+    switch.insert_member("ingress.sel", 1, &forward(4)).unwrap();
+    let watching = |port| GroupMember {
+        member: 1,
+        weight: 1,
+        watch_port: Some(port),
+    };
+    assert_eq!(
+        switch.insert_group("ingress.sel", 1, &[watching(5)]),
+        absent
+    );
+    switch
+        .insert_group("ingress.sel", 1, &[watching(4)])
+        .unwrap();
+    assert_eq!(
+        switch.modify_group("ingress.sel", 1, &[watching(5)]),
+        absent
+    );
 }
 
 #[test]
