@@ -228,7 +228,6 @@ fn an_action_has_only_the_direct_objects_that_it_calls() {
             cburst: 1,
             pir: 2,
             pburst: 2,
-            ..MeterConfig::default()
         };
         EntryWrite {
             action: EntryAction::Own(Bound {
