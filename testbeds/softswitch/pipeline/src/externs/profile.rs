@@ -124,6 +124,8 @@ pub struct Profile {
     members: BTreeMap<u32, Member>,
     groups: BTreeMap<u32, Group>,
     one_shots: BTreeMap<u32, OneShot>,
+    /// Of all groups and one-shots together.
+    weights: u64,
     next_one_shot: u32,
     down: BTreeSet<u32>,
 }
@@ -156,6 +158,7 @@ impl Profile {
             members: BTreeMap::new(),
             groups: BTreeMap::new(),
             one_shots: BTreeMap::new(),
+            weights: 0,
             next_one_shot: 0,
             down: BTreeSet::new(),
         }
@@ -223,11 +226,27 @@ impl Profile {
         Some(&self.one_shots.get(&id)?.actions)
     }
 
-    /// What of the size is taken, apart from one group.
-    fn taken(&self, but: Option<u32>) -> u64 {
-        let groups = self.groups.iter().filter(|(id, _)| Some(**id) != but);
-        let one_shots = self.one_shots.values().map(|o| OneShot::size(&o.actions));
-        groups.map(|(_, g)| g.size()).chain(one_shots).sum()
+    /// Puts a group in the place of another, or of none.
+    fn set_group(&mut self, id: u32, group: Option<Group>) -> Option<Group> {
+        self.weights += group.as_ref().map_or(0, Group::size);
+        let old = match group {
+            Some(group) => self.groups.insert(id, group),
+            None => self.groups.remove(&id),
+        };
+        self.weights -= old.as_ref().map_or(0, Group::size);
+        old
+    }
+
+    /// The same of an entry's actions.
+    fn set_one_shot(&mut self, id: u32, one_shot: Option<OneShot>) -> Option<OneShot> {
+        let size = |one_shot: &OneShot| OneShot::size(&one_shot.actions);
+        self.weights += one_shot.as_ref().map_or(0, size);
+        let old = match one_shot {
+            Some(one_shot) => self.one_shots.insert(id, one_shot),
+            None => self.one_shots.remove(&id),
+        };
+        self.weights -= old.as_ref().map_or(0, size);
+        old
     }
 
     fn limit(&self) -> u64 {
@@ -255,7 +274,7 @@ impl Profile {
         }
         // Before the weights are written out: one may be 2^31.
         let size = OneShot::size(&actions);
-        if size > GROUP_LIMIT || self.taken(None) + size > self.limit() {
+        if size > GROUP_LIMIT || self.weights + size > self.limit() {
             return Err(ProfileError::Full(self.limit()));
         }
         let one_shot = OneShot::new(actions, bound, &self.down);
@@ -265,18 +284,18 @@ impl Profile {
         }
         let id = self.next_one_shot;
         self.next_one_shot = id.wrapping_add(1);
-        self.one_shots.insert(id, one_shot);
+        self.set_one_shot(id, Some(one_shot));
         Ok(id)
     }
 
     /// Takes the actions of an entry out.
     pub fn delete_one_shot(&mut self, id: u32) -> Option<OldOneShot> {
-        self.one_shots.remove(&id).map(OldOneShot)
+        self.set_one_shot(id, None).map(OldOneShot)
     }
 
     /// Puts back what was there.
     pub fn restore_one_shot(&mut self, id: u32, old: OldOneShot) {
-        self.one_shots.insert(id, old.0);
+        self.set_one_shot(id, Some(old.0));
     }
 
     /// A port has gone down or come up: its members are picked no more, or again.
@@ -402,7 +421,8 @@ impl Profile {
         }
         let sum: u64 = group.members.iter().map(|m| u64::from(m.weight)).sum();
         let limit = self.limit();
-        if sum > GROUP_LIMIT || self.taken(Some(id)) + sum > limit {
+        let others = self.weights - self.groups.get(&id).map_or(0, Group::size);
+        if sum > GROUP_LIMIT || others + sum > limit {
             return Err(ProfileError::Full(limit));
         }
         if group.max_size > 0 && sum > u64::from(group.max_size) {
@@ -418,12 +438,12 @@ impl Profile {
             }
         }
         let group = Group::new(group, &self.down);
-        Ok(OldGroup(self.groups.insert(id, group)))
+        Ok(OldGroup(self.set_group(id, Some(group))))
     }
 
     /// Takes a group out. Entries are the caller's to look at.
     pub fn delete_group(&mut self, id: u32) -> Result<OldGroup, ProfileError> {
-        let group = self.groups.remove(&id).ok_or(ProfileError::NotFound)?;
+        let group = self.set_group(id, None).ok_or(ProfileError::NotFound)?;
         Ok(OldGroup(Some(group)))
     }
 
@@ -437,9 +457,6 @@ impl Profile {
 
     /// Puts back what was there.
     pub fn restore_group(&mut self, id: u32, old: OldGroup) {
-        match old.0 {
-            Some(group) => self.groups.insert(id, group),
-            None => self.groups.remove(&id),
-        };
+        self.set_group(id, old.0);
     }
 }
