@@ -386,8 +386,10 @@ fn between(
         (Role::OpensWidth, _) | (_, Role::OpensWidth | Role::ClosesWidth | Role::Label) => {
             return none;
         }
-        (Role::ShiftStart, _) => return none,
-        (Role::ShiftEnd, _) | (_, Role::ShiftStart) => return one,
+        (Role::ShiftStart | Role::PartStart, _) => return none,
+        (Role::ShiftEnd | Role::PartEnd, _) | (_, Role::ShiftStart | Role::PartStart) => {
+            return one;
+        }
         (Role::Otherwise, _) | (_, Role::Otherwise) => return one,
         (Role::Label, _) if b.kind != Semi => return one,
         (Role::ClosesWidth, _) if word(b) => return one,
@@ -404,7 +406,7 @@ fn between(
         (x, y) if binary(x) || binary(y) => one,
         (Plus | Minus, _) if operand => one,
         (Plus | Minus, _) => none,
-        (Ident | RParen | RBracket, Plus | Minus) => one,
+        (Ident | Int | RParen | RBracket, Plus | Minus) => one,
         (RBrace | RParen | RBracket, _) if word(b) => one,
         _ => kept(),
     }

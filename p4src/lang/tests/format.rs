@@ -145,6 +145,17 @@ fn spaces_around_words_colons_widths_and_shifts() {
         ("x = x << 1>>2;", "x = x << 1 >> 2;"),
         ("x>>=2;", "x >>= 2;"),
         (
+            "x = a>>b | (a)>>(b) | a[0]>>c;",
+            "x = a >> b | (a) >> (b) | a[0] >> c;",
+        ),
+        ("if (a<b>>c) { }", "if (a<b >> c) { }"),
+        ("x = f<g<h>>(b) + g<(W)>>>1;", "x = f<g<h>>(b) + g<(W)>>>1;"),
+        ("reg<t<a, b>>(3) r;", "reg<t<a, b>>(3) r;"),
+        ("t<a, list<e.f>>z;", "t<a, list<e.f>>z;"),
+        ("t<bit<(8+W)>, a<b>>z;", "t<bit<(8 + W)>, a<b>>z;"),
+        ("bit<(W>>S)> x = 8+W-9;", "bit<(W >> S)> x = 8 + W - 9;"),
+        ("x = y[i+:8] + y[7-:4];", "x = y[i +: 8] + y[7 -: 4];"),
+        (
             "if (x == 1) { }else if (y)x = 3;",
             "if (x == 1) { } else if (y) x = 3;",
         ),

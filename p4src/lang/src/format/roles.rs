@@ -15,6 +15,10 @@ pub(super) enum Role {
     ShiftStart,
     /// The second.
     ShiftEnd,
+    /// `+` or `-` of `e[i +: w]`, which its colon touches.
+    PartStart,
+    /// That colon.
+    PartEnd,
     /// `:` behind a key, a label or a keyset.
     Label,
     /// `:` of `c ? a : b`.
@@ -56,7 +60,7 @@ fn widths(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Two `>` that touch close two lists of types, unless a number stands next to them; `>` and `>=` that touch are `>>=`.
+/// Two `>` that touch close two lists of types if there are two to close; `>` and `>=` that touch are `>>=`.
 fn shifts(tokens: &[Token], roles: &mut [Role]) {
     for n in 1..tokens.len().saturating_sub(2) {
         let (first, second) = (tokens[n], tokens[n + 1]);
@@ -70,15 +74,43 @@ fn shifts(tokens: &[Token], roles: &mut [Role]) {
         if touch(tokens[n - 1], first) || touch(second, tokens[n + 2]) {
             continue;
         }
-        let number = tokens[n - 1].kind == Tok::Int || tokens[n + 2].kind == Tok::Int;
         if second.kind == Tok::Ge {
             roles[n] = Role::ShiftStart;
-        } else if second.kind == Tok::Gt && roles[n + 1] == Role::Plain && number {
+        } else if second.kind == Tok::Gt
+            && roles[n + 1] == Role::Plain
+            && !closes_two(&tokens[..n], roles)
+        {
             roles[n] = Role::ShiftStart;
             roles[n + 1] = Role::ShiftEnd;
         }
     }
 }
+
+/// Whether two `<` are open before the first of two `>`, with nothing behind them that cannot stand in a list of types.
+fn closes_two(before: &[Token], roles: &[Role]) -> bool {
+    let mut open = 2;
+    // How many parentheses and square brackets are to be passed: what is in them does not matter.
+    let mut inside = 0u32;
+    for (token, role) in before.iter().zip(roles).rev().take(LONGEST) {
+        match token.kind {
+            Tok::RParen | Tok::RBracket => inside += 1,
+            Tok::LParen | Tok::LBracket if inside > 0 => inside -= 1,
+            _ if inside > 0 => {}
+            _ if matches!(role, Role::ShiftStart | Role::ShiftEnd) => return false,
+            Tok::Gt => open += 1,
+            Tok::Lt if open == 1 => return true,
+            Tok::Lt => open -= 1,
+            Tok::Ident | Tok::Int | Tok::Comma | Tok::Dot | Tok::DontCare => {}
+            Tok::Bit | Tok::IntType | Tok::Varbit | Tok::Bool | Tok::Tuple | Tok::Error => {}
+            Tok::Void | Tok::MatchKind | Tok::String => {}
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Tokens that a list of types has at most; whatever is longer is a shift, so that looking for its start is bounded.
+const LONGEST: usize = 1000;
 
 fn colons(tokens: &[Token], roles: &mut [Role]) {
     // For each open bracket: whether it is square, and the `?` in it that wait for their `:`.
@@ -102,6 +134,14 @@ fn colons(tokens: &[Token], roles: &mut [Role]) {
                 roles[n] = Role::Otherwise;
             }
             Tok::Colon if !*square => roles[n] = Role::Label,
+            Tok::Colon => {
+                if let Some(sign) = n.checked_sub(1)
+                    && matches!(tokens[sign].kind, Tok::Plus | Tok::Minus)
+                {
+                    roles[sign] = Role::PartStart;
+                    roles[n] = Role::PartEnd;
+                }
+            }
             _ => {}
         }
     }
