@@ -3,6 +3,7 @@
 use p4lang::LIMITS;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Files where their names say.
@@ -35,9 +36,25 @@ pub fn name(path: &Path) -> Result<&str, Error> {
     path.to_str().ok_or_else(why)
 }
 
-/// What a file holds. Errors: as [`all_of`].
+/// What a file holds. Errors: as [`all_of`], `InvalidInput` for what is no file: a pipe that nobody writes to is never read to
+/// its end. What is open already, under a name such as `/dev/stdin` or `/dev/fd/3`, is read whatever it is.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
-    all_of(File::open(path)?)
+    let open_already = path.starts_with("/dev/fd") || path == Path::new("/dev/stdin");
+    let what = std::fs::metadata(path)?.file_type();
+    // What a folder is, the system says when it is read.
+    let why = if open_already || what.is_file() || what.is_dir() {
+        None
+    } else if what.is_fifo() {
+        Some("it is a pipe, not a file")
+    } else if what.is_socket() {
+        Some("it is a socket, not a file")
+    } else {
+        Some("it is a device, not a file")
+    };
+    match why {
+        Some(why) => Err(Error::new(ErrorKind::InvalidInput, why)),
+        None => all_of(File::open(path)?),
+    }
 }
 
 /// What there is to read. Errors: what the system says, `FileTooLarge` for more than [`p4lang::Limits::source_bytes`].
@@ -50,4 +67,37 @@ pub fn all_of(source: impl Read) -> Result<Vec<u8>, Error> {
         return Err(Error::new(ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+
+    #[test]
+    fn what_is_no_file_is_refused_by_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe.p4");
+        // Nobody writes to it.
+        nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket.p4"));
+        let main = folder.path().join("main.p4");
+        for (name, why) in [
+            ("pipe.p4", "it is a pipe, not a file"),
+            ("socket.p4", "it is a socket, not a file"),
+            ("/dev/zero", "it is a device, not a file"),
+        ] {
+            std::fs::write(&main, format!("\n#include \"{name}\"\n")).expect("written");
+            let options = p4lang::Options::default();
+            let path = main.to_str().expect("UTF-8");
+            let found = p4lang::compile(&Disk, path, &options).expect_err("an error");
+            let said = found.short();
+            let first = said.lines().next().unwrap_or_default();
+            assert!(
+                first.contains(":2:1: error[include]: cannot read"),
+                "{first}"
+            );
+            assert!(first.ends_with(why), "{first}");
+        }
+    }
 }
