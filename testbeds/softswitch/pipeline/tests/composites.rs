@@ -242,3 +242,35 @@ fn a_header_has_arrays_that_are_indexed_at_run_time() {
         assert_eq!(sent[2..], expected, "{statements}");
     }
 }
+
+#[test]
+fn loops_run_over_arrays_that_are_values() {
+    let cases = [
+        ("(bit<8>[3]) { 1, hdr.h.x, 3 }", [1, 0xa, 3]),
+        ("ARRAY", [7, 8, 9]),
+        (
+            "hdr.h.x == 0xa ? (bit<8>[3]) { 1, 2, 3 } : ARRAY",
+            [1, 2, 3],
+        ),
+        (
+            "hdr.h.x != 0xa ? (bit<8>[3]) { 1, 2, 3 } : ARRAY",
+            [7, 8, 9],
+        ),
+    ];
+    for (array, [a, b, c]) in cases {
+        // What it was made from changes in the loop, not what it runs over.
+        let ingress = format!(
+            "hdr.s[0].setValid();
+            for (bit<8> e in {array}) {{ hdr.s[0].x = hdr.s[0].x * 4 + e; hdr.h.x = 0xff; }}
+            for (b_t e in (b_t[2]) {{ {{ 1, 2 }}, {{ 3, hdr.h.y }} }}) {{ hdr.s[0].y = hdr.s[0].y * 4 + e.y; }}
+            send_to_port(ostd, (PortId_t) 1);"
+        );
+        let mut switch = stack(&ingress).load();
+        let sent = one(&mut switch, &[0xa, 0xb]);
+        assert_eq!(
+            sent,
+            [0xff, 0xb, a * 16 + b * 4 + c, 2 * 4 + 0xb],
+            "{array}"
+        );
+    }
+}
