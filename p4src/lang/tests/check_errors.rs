@@ -167,6 +167,90 @@ fn static_assertions() {
 }
 
 #[test]
+fn static_assertions_that_nothing_reaches() {
+    let with = |decls: &str| {
+        let text = control("", "").replace("control C(", &format!("{decls}\ncontrol C("));
+        errors(&text).join("\n")
+    };
+    let failed = "static assertion failed: no";
+    for decls in [
+        "bit<8> f(in bit<8> x) { static_assert(1 == 2, \"no\"); return x; }",
+        "action a() { static_assert(1 == 2, \"no\"); }",
+        "control unused(inout bit<8> x) { apply { static_assert(1 == 2, \"no\"); } }",
+        "parser unused(packet_in p) { state start { static_assert(1 == 2, \"no\"); transition accept; } }",
+    ] {
+        let found = with(decls);
+        assert_eq!(found.matches(failed).count(), 1, "{decls}: {found}");
+    }
+    // What these are given nobody knows.
+    for decls in [
+        "control unused(inout bit<8> x)(bit<8> n) { apply { static_assert(n == 2, \"no\"); } }",
+        "parser unused(packet_in p)(bit<8> n) { state start { static_assert(n == 2, \"no\"); transition accept; } }",
+    ] {
+        assert_eq!(with(decls), "", "{decls}");
+    }
+}
+
+#[test]
+fn locals_are_known_behind_their_declaration() {
+    let locals = "action early() { late(); } action late() { meta.a = 1; }
+         action self() { self(); }
+         table t { actions = { later; } } action later() { }";
+    let found = compile(&control(locals, "early();"))
+        .expect_err("errors")
+        .render(false);
+    for said in [
+        "`late` is used before it is declared",
+        "`self` is used inside its own declaration: P4 has no recursion",
+        "`later` is used before it is declared",
+    ] {
+        assert!(found.contains(said), "{found}");
+    }
+    assert_eq!(found.matches("declared here").count(), 3, "{found}");
+}
+
+#[test]
+fn a_loop_without_a_condition_is_one_fault() {
+    for header in [
+        "for (;;)",
+        "for (bit<8> i = 0;; i = i + 1)",
+        "for (;; meta.a = 1)",
+    ] {
+        for body in ["{ meta.a = 1; }", "meta.a = 1;"] {
+            let found = control_errors("", &format!("{header} {body} meta.a = 2;"));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(
+                found[0].contains("a `for` loop needs a condition"),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn optional_parameters_and_default_values() {
+    let with = |decls: &str, apply: &str| {
+        let text = control("", apply).replace("control C(", &format!("{decls}\ncontrol C("));
+        errors(&text).join("\n")
+    };
+    let both = "extern void f(@optional in bit<8> a = 3);";
+    assert!(with(both, "").contains("an `@optional` parameter has no default value"));
+    let mixed = "extern void f(in bit<8> a, @optional in bit<8> b, in bit<8> c = 3);";
+    assert_eq!(
+        with(mixed, "f(a = 1); f(c = 1, a = 2); f(a = 1, b = 2, c = 3);"),
+        ""
+    );
+    for call in ["f(1);", "f(1, 2);", "f(1, 2, 3);"] {
+        assert!(
+            with(mixed, call).contains("its arguments are given by name"),
+            "{call}"
+        );
+    }
+    let optional = "extern void f(in bit<8> a, @optional in bit<8> b);";
+    assert_eq!(with(optional, "f(1); f(1, 2); f(a = 1);"), "");
+}
+
+#[test]
 fn a_program_needs_main() {
     assert_eq!(
         errors("const bit<8> x = 1;"),

@@ -50,6 +50,19 @@ fn an_unreadable_file_is_not_a_missing_one() {
 }
 
 #[test]
+fn a_warning_shows_the_directive_as_written() {
+    for before in ["", "#line 7 \"other.p4\"\n"] {
+        let text = format!("// a comment\n{before}  #warning watch out\n#warning again\n");
+        let files = Files::new().with("a.p4", text);
+        let found = compile(&files, "a.p4", &Options::default()).expect_err("no main");
+        let shown = found.render(false);
+        assert!(shown.contains(" | #warning watch out\n"), "{shown}");
+        assert!(shown.contains(" | ^^^^^^^^^^^^^^^^^^\n"), "{shown}");
+        assert!(shown.contains(" | #warning again\n"), "{shown}");
+    }
+}
+
+#[test]
 fn what_is_not_text_says_what_it_is() {
     assert_eq!(
         source_text(b"header h { }".to_vec()).as_deref(),

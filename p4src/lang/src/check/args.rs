@@ -76,6 +76,19 @@ impl<'a> Checker<'a, '_> {
     ) -> Option<Vec<Given<'a>>> {
         let mut given: Vec<Option<Given<'a>>> = vec![None; params.len()];
         let mut ok = true;
+        if let Some(arg) = args.iter().find(|arg| arg.name.is_none())
+            && params.iter().any(is_optional)
+            && let Some(default) = params.iter().find(|p| p.default.is_some())
+        {
+            let text = format!(
+                "`{what}` has `@optional` parameters and default values: its arguments are given by name"
+            );
+            self.push(
+                Diagnostic::error(Code::Type, arg.value.span, text)
+                    .label(default.span, "declared here"),
+            );
+            return None;
+        }
         for (i, arg) in args.iter().enumerate() {
             let at = match &arg.name {
                 None => {

@@ -166,6 +166,7 @@ impl<'a> Checker<'a, '_> {
             c.declare_types(&def.decl.type_params, types);
             params = c.unit_params(&def.decl.ctor_params, values, &def.decl.params);
             c.push_scope();
+            c.unit.locals = &body.locals;
             for local in &body.locals {
                 c.control_local(local);
             }
@@ -275,7 +276,8 @@ impl<'a> Checker<'a, '_> {
             if self.seen_controls.contains(&i) {
                 continue;
             }
-            self.dry_run(|c| {
+            let assumed = !def.decl.type_params.is_empty() || !def.decl.ctor_params.is_empty();
+            self.dry_run(assumed, |c| {
                 if def.decl.body.is_some() {
                     let values = c.made_up(&def.decl.type_params, &def.decl.ctor_params);
                     c.control(
@@ -297,7 +299,8 @@ impl<'a> Checker<'a, '_> {
             if self.seen_parsers.contains(&i) {
                 continue;
             }
-            self.dry_run(|c| {
+            let assumed = !decl.type_params.is_empty() || !decl.ctor_params.is_empty();
+            self.dry_run(assumed, |c| {
                 if decl.body.is_some() {
                     let values = c.made_up(&decl.type_params, &decl.ctor_params);
                     c.parser(
@@ -319,7 +322,7 @@ impl<'a> Checker<'a, '_> {
             if self.seen_functions.contains(&i) && def.proto.type_params.is_empty() {
                 continue;
             }
-            self.dry_run(|c| {
+            self.dry_run(!def.proto.type_params.is_empty(), |c| {
                 let vars = c.rigid(&def.proto.type_params);
                 if def.body.is_some() {
                     c.function(i, &vars);
@@ -335,7 +338,7 @@ impl<'a> Checker<'a, '_> {
                 continue;
             }
             let span = self.actions[i as usize].decl.span;
-            self.dry_run(|c| {
+            self.dry_run(false, |c| {
                 let id = ir::ControlId(c.out.controls.len() as u32);
                 c.in_unit(Unit::new(UnitKind::Control(id), String::new()), |c| {
                     c.shared_action(i, span);

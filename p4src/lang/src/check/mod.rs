@@ -148,8 +148,10 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) work: u64,
     /// What has been written out to parts.
     pub(crate) parts: usize,
-    /// Result is thrown away; constructor parameters have made-up values.
+    /// Result is thrown away.
     pub(crate) dry: bool,
+    /// Constructor parameters have made-up values, or types are not known.
+    pub(crate) assumed: bool,
 }
 
 impl<'a, 's> Checker<'a, 's> {
@@ -191,6 +193,7 @@ impl<'a, 's> Checker<'a, 's> {
             work: 0,
             parts: 0,
             dry: false,
+            assumed: false,
         }
     }
 
@@ -442,8 +445,8 @@ impl<'a, 's> Checker<'a, 's> {
         false
     }
 
-    /// Elaborates something for its diagnostics alone: whatever it made is taken back.
-    pub(crate) fn dry_run(&mut self, run: impl FnOnce(&mut Self)) {
+    /// Elaborates something for its diagnostics alone: whatever it made is taken back. `assumed`: with made-up values or types.
+    pub(crate) fn dry_run(&mut self, assumed: bool, run: impl FnOnce(&mut Self)) {
         if self.sink.is_full() {
             return;
         }
@@ -455,8 +458,10 @@ impl<'a, 's> Checker<'a, 's> {
             self.pipelines.len(),
         );
         let was = std::mem::replace(&mut self.dry, true);
+        self.assumed = assumed;
         run(self);
         self.dry = was;
+        self.assumed = false;
         self.out.externs.truncate(marks.0);
         self.out.parsers.truncate(marks.1);
         self.out.controls.truncate(marks.2);

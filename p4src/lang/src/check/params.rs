@@ -18,6 +18,16 @@ impl<'a> Checker<'a, '_> {
                     format!("a parameter of type {shown} cannot have a direction"),
                 );
             }
+            if let (true, Some(default)) = (super::args::is_optional(p), &p.default) {
+                let message = "an `@optional` parameter has no default value";
+                self.push(
+                    Diagnostic::error(Code::Placement, p.name.span, message)
+                        .label(default.span, "the default value")
+                        .hint(
+                            "a parameter with a default value is optional without the annotation",
+                        ),
+                );
+            }
             if matches!(p.direction, Direction::Out | Direction::InOut)
                 && let Some(default) = &p.default
             {

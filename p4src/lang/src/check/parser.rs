@@ -76,6 +76,7 @@ impl<'a> Checker<'a, '_> {
             c.declare_types(&decl.type_params, types);
             params = c.unit_params(&decl.ctor_params, values, &decl.params);
             c.push_scope();
+            c.unit.locals = &body.locals;
             init = c.block_of(|c| {
                 for local in &body.locals {
                     c.parser_local(local);

@@ -98,7 +98,11 @@ impl<'a> Checker<'a, '_> {
             let kind = fold::constant(ir::Const::Str(text.clone()), ir::Type::String);
             return Val::Expr(Ty::MatchKind, kind);
         }
-        if let Some(&(at, whole)) = self.top_names.get(text.as_str()) {
+        let local = self.unit.locals.iter().find_map(|decl| {
+            let found = super::decls::decl_name(decl).filter(|n| !absolute && n.name == *text)?;
+            Some((found.span, decl.span))
+        });
+        if let Some((at, whole)) = local.or_else(|| self.top_names.get(text.as_str()).copied()) {
             let inside = whole.start <= name.span.start && name.span.start < whole.end;
             let message = if inside {
                 format!("`{text}` is used inside its own declaration: P4 has no recursion")

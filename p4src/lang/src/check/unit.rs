@@ -4,9 +4,8 @@ use super::Checker;
 use super::scope::Scope;
 use super::types::Ty;
 use super::value::Place;
-use crate::ast;
-use crate::ir;
 use crate::source::Span;
+use crate::{ast, ir};
 use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -42,6 +41,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) is_temp: Vec<bool>,
     taken: HashMap<String, u32>,
     pub(crate) scopes: Vec<Scope<'a>>,
+    /// What the unit declares, also behind what is being checked.
+    pub(crate) locals: &'a [ast::Decl],
     /// The block that statements are appended to.
     pub(crate) block: ir::Block,
     pub(crate) actions: Vec<ir::Action>,
@@ -113,6 +114,7 @@ impl<'a> Unit<'a> {
             bound_texts: Vec::new(),
             copied_methods: HashSet::new(),
             this: None,
+            locals: &[],
         }
     }
 

@@ -252,7 +252,19 @@ impl Parser<'_, '_> {
     /// `for (init; cond; update) body` and `for (T x in c) body` (P4_16 1.2.5, section 12.7).
     fn for_loop(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
         self.bump();
+        let open = self.at;
         self.expect(Tok::LParen, "after `for`")?;
+        let parsed = self.for_header(annotations);
+        // What is left between the parentheses is no statement.
+        let close = self.partners[open] as usize;
+        if parsed.is_err() && self.at <= close && close < self.tokens.len() {
+            self.at = close + 1;
+        }
+        parsed
+    }
+
+    /// What is between the parentheses, and the body.
+    fn for_header(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
         self.scoped(|p| {
             let start = p.span();
             let decl_annotations = p.annotations()?;
@@ -322,6 +334,11 @@ impl Parser<'_, '_> {
             init.extend(self.for_statements(Tok::Semi)?);
         }
         self.expect(Tok::Semi, "after the loop's initialisation")?;
+        if self.kind() == Tok::Semi {
+            let missing =
+                Diagnostic::error(Code::Syntax, self.span(), "a `for` loop needs a condition");
+            return Err(self.fail(missing.hint("`true` lets it run until a `break`")));
+        }
         let cond = self.expr()?;
         self.expect(Tok::Semi, "after the loop's condition")?;
         let update = self.for_statements(Tok::RParen)?;

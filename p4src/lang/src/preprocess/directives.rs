@@ -55,7 +55,7 @@ impl Preprocessor<'_, '_> {
             "define" => match self.macros.define(args) {
                 Ok(Defined::New) => {}
                 Ok(Defined::Changed) => {
-                    let span = self.show(&format!("// {}", shown.trim_start()));
+                    let span = self.show_comment(shown);
                     let name: String = args.chars().take_while(|c| is_word(*c)).collect();
                     self.sink.push(Diagnostic::warning(
                         Code::Macro,
@@ -76,7 +76,7 @@ impl Preprocessor<'_, '_> {
                 self.fault(Code::ErrorDirective, shown, message);
             }
             "warning" => {
-                let span = self.show(&format!("// {}", shown.trim_start()));
+                let span = self.show_comment(shown);
                 self.sink
                     .push(Diagnostic::warning(Code::ErrorDirective, span, args));
             }

@@ -435,6 +435,16 @@ impl Preprocessor<'_, '_> {
         Span::new(start, self.map.text.len() as u32)
     }
 
+    /// A directive as a comment, of which messages show what was written.
+    fn show_comment(&mut self, directive: &str) -> Span {
+        let written = directive.trim_start();
+        let span = self.show(&format!("// {written}"));
+        if let Some(line) = self.map.lines.len().checked_sub(1) {
+            self.map.written.insert(line as u32, written.to_owned());
+        }
+        span
+    }
+
     fn stop(&mut self, message: String) {
         if !self.stopped {
             self.stopped = true;

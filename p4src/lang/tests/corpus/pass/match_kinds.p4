@@ -30,4 +30,4 @@ control C(inout h_t h) {
     }
     apply { h.choice = b.choose(h.address); t.apply(); }
 }
-Arch(C()) main;
+Arch(main_control = C()) main;
