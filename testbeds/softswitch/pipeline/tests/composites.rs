@@ -2,6 +2,7 @@
 
 mod support;
 
+use support::tna::Tna;
 use support::v1model::V1;
 use support::{Psa, one, through};
 
@@ -272,5 +273,94 @@ fn loops_run_over_arrays_that_are_values() {
             [0xff, 0xb, a * 16 + b * 4 + c, 2 * 4 + 0xb],
             "{array}"
         );
+    }
+}
+
+/// TNA's intrinsic metadata made from lists and copied: fields that have a validity of their own become valid by a list, and
+/// keep what they had by a copy.
+#[test]
+fn intrinsic_metadata_are_made_from_lists() {
+    let all = "{ 5, 1, 0, 6, 7, 3, 0, 2, 0, 0, 0, 0, 8, 9, 10, 11, 12 }";
+    let seen = "hdr.b.v = 1w0 ++ (bit<4>) tm.qid ++ (bit<3>) tm.ingress_cos;";
+    let cases = [
+        (format!("tm = {all};"), Some(5)),
+        (
+            "tm = { ucast_egress_port = 5, ingress_cos = 6, qid = 7, bypass_egress = 1, ... };"
+                .into(),
+            Some(5),
+        ),
+        ("tm = ALL;".into(), Some(5)),
+        ("tm = made(5);".into(), Some(5)),
+        (format!("tm_t x = {all}; tm = x;"), Some(5)),
+        (
+            "tm_t x = hdr.b.v == 1 ? ALL : made(6); tm = x;".into(),
+            Some(6),
+        ),
+        (
+            format!("both_t x = {{ {all}, {{ 0, 0, 0, 0 }} }}; tm = x.tm;"),
+            Some(5),
+        ),
+        (
+            format!("tuple<bit<8>, tm_t> x = {{ 1, {all} }}; tm = x[1];"),
+            Some(5),
+        ),
+        // What is invalid stays so by a copy.
+        (format!("tm_t x = tm; tm = {all}; tm = x;"), None),
+        (
+            format!("tm = {all}; tm_t x = tm; tm.ucast_egress_port = 9; tm = x;"),
+            Some(5),
+        ),
+        (
+            format!(
+                "tm_t x = {all}; tm_t y = ALL; tm = x; if (x != y) {{ tm.ucast_egress_port = 9; }}"
+            ),
+            Some(5),
+        ),
+    ];
+    for (statements, port) in cases {
+        let mut switch = Tna {
+            decls: &format!(
+                "typedef ingress_intrinsic_metadata_for_tm_t tm_t;
+                 struct both_t {{ tm_t tm; ingress_intrinsic_metadata_for_deparser_t dprsr; }}
+                 const tm_t ALL = {all};
+                 tm_t made(in bit<9> port) {{ return {}; }}",
+                all.replacen('5', "port", 1)
+            ),
+            parser: "state go { pkt.extract(hdr.b); transition accept; }",
+            ingress: &format!("{statements} {seen} tm.bypass_egress = 1;"),
+            ..Tna::default()
+        }
+        .load();
+        let sent = through(&mut switch, &[0, 0xee]);
+        let expected = port.map(|port| (port, vec![7 << 3 | 6, 0xee]));
+        assert_eq!(sent, Vec::from_iter(expected), "{statements}");
+    }
+}
+
+/// A list makes each type valid, the zeroes too: the deparser's gates open.
+#[test]
+fn a_list_opens_the_gates_of_a_deparser() {
+    for (statement, resubmits) in [
+        ("dprsr = { 0, 0, 0, 0 };", true),
+        ("dprsr = { drop_ctl = 0, ... };", true),
+        ("dprsr.drop_ctl = 0;", false),
+    ] {
+        let mut switch = Tna {
+            headers: "byte_h b;",
+            port_metadata: "transition select(ig.resubmit_flag) { 1: again; default: first; } }
+                state again { pkt.advance(64); hdr.b.setValid(); hdr.b.v = 0x77; transition accept; }
+                state first { pkt.advance(PORT_METADATA_SIZE);",
+            ingress: &format!("tm.ucast_egress_port = 1; if (ig.resubmit_flag == 0) {{ {statement} }}"),
+            deparser_locals: "Resubmit() resubmit;",
+            deparser: "if (dprsr.resubmit_type == 0) { resubmit.emit(); } pkt.emit(hdr);",
+            ..Tna::default()
+        }
+        .load();
+        let expected = if resubmits {
+            vec![0x77, 0xee]
+        } else {
+            vec![0xee]
+        };
+        assert_eq!(one(&mut switch, &[0xee]), expected, "{statement}");
     }
 }

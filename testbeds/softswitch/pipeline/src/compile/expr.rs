@@ -1,11 +1,12 @@
 //! Expressions: each operation one instruction, each operand a slot.
 
-use super::layout::width;
+use super::layout::{Part, width};
 use super::{Compiler, Result, const_u64};
 use crate::exec::wide::limbs;
 use crate::op::{Op, Slot, T3, Target, WideOp, WidePlan};
 use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
+use std::rc::Rc;
 
 /// The value of a constant expression that fits.
 pub(super) fn literal(e: &Expr) -> Option<u64> {
@@ -72,18 +73,14 @@ impl Compiler<'_> {
     }
 
     fn union_valid(&mut self, slot: Slot, ty: &Type) -> Result<Slot> {
-        let Type::Struct(id) = *ty else {
-            return Ok(slot);
-        };
         let d = self.alloc(1)?;
         self.op(Op::Zero { d, n: 1 })?;
-        for i in 0..self.program.types[id.index()].fields.len() {
-            let member = slot + self.field_offset(id, i as u32)?;
+        for member in self.parts(ty)?.iter() {
             self.op(Op::Or(T3 {
                 w: 1,
                 d,
                 a: d,
-                b: member,
+                b: slot + member.at,
             }))?;
         }
         Ok(d)
@@ -164,10 +161,9 @@ impl Compiler<'_> {
                 // Gathered first: the destination may be among the sources.
                 let n = self.size(&e.ty)?;
                 let t = self.alloc(n)?;
-                let mut at = self.list_head(&e.ty, t)?;
-                for value in values {
-                    self.expr_into(value, at)?;
-                    at += self.size(&value.ty)?;
+                let parts = self.list_parts(&e.ty, t)?;
+                for (value, part) in values.iter().zip(parts.iter()) {
+                    self.expr_into(value, t + part.at)?;
                 }
                 self.copy(d, t, n)
             }
@@ -178,39 +174,35 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a value made from a list has before its parts: a header is valid, a stack's `nextIndex` is 0, as of any stack
-    /// that nothing was extracted to (P4_16 8.20.1). Gives the slot of the first part.
-    fn list_head(&mut self, ty: &Type, d: Slot) -> Result<Slot> {
+    /// Writes what a value made from a list has besides its parts, and gives those: a header is valid, a stack's
+    /// `nextIndex` is 0, as of any stack that nothing was extracted to (P4_16 8.20.1), a field with a validity of its own is
+    /// valid, as by an assignment.
+    fn list_parts(&mut self, ty: &Type, d: Slot) -> Result<Rc<[Part]>> {
+        let parts = self.parts(ty)?;
         let head = match ty {
-            Type::Stack(..) => 0,
-            _ if self.is_header(ty) => 1,
-            _ => return Ok(d),
+            Type::Stack(..) => Some((d, 0)),
+            _ if self.is_header(ty) => Some((d, 1)),
+            _ => None,
         };
-        let s = self.constant(head)?;
-        self.op(Op::Mov { d, s })?;
-        Ok(d + 1)
+        let own = parts.iter().filter_map(|part| part.validity);
+        for (d, value) in head.into_iter().chain(own.map(|own| (d + own, 1))) {
+            let s = self.constant(value)?;
+            self.op(Op::Mov { d, s })?;
+        }
+        Ok(parts)
     }
 
     fn const_tuple(&mut self, values: &[Const], ty: &Type, d: Slot) -> Result<()> {
-        let program = self.program;
-        let types: Vec<Type> = match ty {
-            Type::Tuple(types) => types.clone(),
-            Type::Struct(id) => program.types[id.index()]
-                .fields
-                .iter()
-                .map(|f| f.ty.clone())
-                .collect(),
-            Type::Stack(id, _) => vec![Type::Struct(*id); values.len()],
-            _ => return self.unsupported("a list of this type"),
-        };
-        let mut at = self.list_head(ty, d)?;
-        for (value, ty) in values.iter().zip(types) {
+        let parts = self.list_parts(ty, d)?;
+        if parts.len() != values.len() {
+            return self.unsupported("a list of this type");
+        }
+        for (value, part) in values.iter().zip(parts.iter()) {
             let e = Expr {
                 kind: ExprKind::Const(value.clone()),
-                ty,
+                ty: part.ty.clone(),
             };
-            self.expr_into(&e, at)?;
-            at += self.size(&e.ty)?;
+            self.expr_into(&e, d + part.at)?;
         }
         Ok(())
     }

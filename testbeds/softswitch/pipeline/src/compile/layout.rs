@@ -1,7 +1,8 @@
 //! How types lie in slots and in packets.
 //!
 //! A scalar takes a slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its validity,
-//! then its fields; a stack its `nextIndex`, then its elements.
+//! then its fields; a stack its `nextIndex`, then its elements; a field with a validity of its own has it behind it.
+//! [`Compiler::parts`] is the one place that says so.
 
 use super::{Compiler, Result};
 use crate::exec::wide::{MAX_BITS, limbs};
@@ -11,12 +12,23 @@ use p4lang::ast::StructKind;
 use p4lang::ir::{Expr, ExprKind, Type, TypeId};
 use std::rc::Rc;
 
+/// A field of a struct, header, union or tuple, or an element of a stack.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// Its first slot, from that of the whole on.
+    pub at: u32,
+    pub ty: Type,
+    /// Where its own validity lies, from the whole's first slot on.
+    pub validity: Option<u32>,
+}
+
 /// Slots of a struct's fields.
 #[derive(Debug, Clone)]
 pub(super) struct Offsets {
-    fields: Vec<u32>,
+    parts: Rc<[Part]>,
     size: u32,
-    headers: bool,
+    /// Whether slots other than those of the bits are among them.
+    states: bool,
 }
 
 impl Compiler<'_> {
@@ -55,8 +67,25 @@ impl Compiler<'_> {
         self.program.types[id.index()].kind
     }
 
-    pub(super) fn field_offset(&mut self, id: TypeId, field: u32) -> Result<u32> {
-        Ok(self.offsets(id)?.fields[field as usize])
+    /// What a value consists of, in the order of slots. A scalar has no parts.
+    pub(super) fn parts(&mut self, ty: &Type) -> Result<Rc<[Part]>> {
+        let (first, types) = match ty {
+            Type::Struct(id) => return Ok(Rc::clone(&self.offsets(*id)?.parts)),
+            Type::Tuple(types) => (0, types.clone()),
+            Type::Stack(id, n) => (1, vec![Type::Struct(*id); *n as usize]),
+            _ => (0, Vec::new()),
+        };
+        let (mut at, mut parts) = (first, Vec::with_capacity(types.len()));
+        for ty in types {
+            let size = self.size(&ty)?;
+            parts.push(Part {
+                at,
+                ty,
+                validity: None,
+            });
+            at += size;
+        }
+        Ok(parts.into())
     }
 
     fn offsets(&mut self, id: TypeId) -> Result<Rc<Offsets>> {
@@ -66,29 +95,34 @@ impl Compiler<'_> {
         let program = self.program;
         let ty = &program.types[id.index()];
         let header = ty.kind == StructKind::Header;
-        let mut offsets = Offsets {
-            fields: Vec::new(),
-            size: header.into(),
-            headers: header,
-        };
+        let (mut size, mut states, mut parts) = (header.into(), header, Vec::new());
         for field in &ty.fields {
-            offsets.fields.push(offsets.size);
-            offsets.size += self.size(&field.ty)?;
-            // Its validity follows it.
-            offsets.size += u32::from(super::tna::own_validity(program, ty, field));
-            offsets.headers |= self.holds_headers(&field.ty);
+            let at = size;
+            size += self.size(&field.ty)?;
+            let own = super::tna::own_validity(program, ty, field);
+            parts.push(Part {
+                at,
+                ty: field.ty.clone(),
+                validity: own.then_some(size),
+            });
+            size += u32::from(own);
+            states |= own || self.holds_states(&field.ty);
         }
-        let offsets = Rc::new(offsets);
+        let offsets = Rc::new(Offsets {
+            parts: parts.into(),
+            size,
+            states,
+        });
         self.offsets[id.index()] = Some(Rc::clone(&offsets));
         Ok(offsets)
     }
 
     /// Whether a validity bit or a stack lies in there.
-    pub(super) fn holds_headers(&self, ty: &Type) -> bool {
+    pub(super) fn holds_states(&self, ty: &Type) -> bool {
         match ty {
-            Type::Struct(id) => self.offsets[id.index()].as_ref().is_some_and(|o| o.headers),
+            Type::Struct(id) => self.offsets[id.index()].as_ref().is_some_and(|o| o.states),
             Type::Stack(..) => true,
-            Type::Tuple(types) => types.iter().any(|t| self.holds_headers(t)),
+            Type::Tuple(types) => types.iter().any(|t| self.holds_states(t)),
             _ => false,
         }
     }
@@ -98,15 +132,12 @@ impl Compiler<'_> {
         let Type::Struct(id) = ty else {
             return Ok(None);
         };
-        let program = self.program;
-        let fields = &program.types[id.index()].fields;
+        let fields = &self.program.types[id.index()].fields;
         let Some(i) = fields.iter().position(|f| f.name == name) else {
             return Ok(None);
         };
-        Ok(Some((
-            self.field_offset(*id, i as u32)?,
-            fields[i].ty.clone(),
-        )))
+        let part = self.parts(ty)?[i].clone();
+        Ok(Some((part.at, part.ty)))
     }
 
     /// The packet layout of a type, as an index into the code's.
@@ -185,27 +216,9 @@ impl Compiler<'_> {
                 });
                 return Ok(());
             }
-            Type::Struct(id) if self.kind(*id) != StructKind::Union => {
-                let program = self.program;
-                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
-                    let at = slot + self.field_offset(*id, i as u32)?;
-                    self.flatten(&field.ty, at, layout)?;
-                }
-                return Ok(());
-            }
-            Type::Tuple(types) => {
-                let mut at = slot;
-                for ty in types {
-                    self.flatten(ty, at, layout)?;
-                    at += self.size(ty)?;
-                }
-                return Ok(());
-            }
-            Type::Stack(id, n) => {
-                let ty = Type::Struct(*id);
-                let stride = self.size(&ty)?;
-                for i in 0..*n {
-                    self.flatten(&ty, slot + 1 + i * stride, layout)?;
+            Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) if !self.is_union(ty) => {
+                for part in self.parts(ty)?.iter() {
+                    self.flatten(&part.ty, slot + part.at, layout)?;
                 }
                 return Ok(());
             }
@@ -243,38 +256,19 @@ impl Compiler<'_> {
         slot: u32,
         headers: &mut Vec<(u32, u32)>,
     ) -> Result<()> {
-        match ty {
-            Type::Struct(_) if self.is_header(ty) => {
-                let n = self.size(ty)?;
-                headers.push((slot, n));
-            }
-            Type::Struct(id) => {
-                let program = self.program;
-                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
-                    let at = slot + self.field_offset(*id, i as u32)?;
-                    self.headers_in(&field.ty, at, headers)?;
-                }
-            }
-            Type::Stack(id, count) => {
-                let element = Type::Struct(*id);
-                let stride = self.size(&element)?;
-                for i in 0..*count {
-                    self.headers_in(&element, slot + 1 + i * stride, headers)?;
-                }
-            }
-            Type::Tuple(types) => {
-                let mut at = slot;
-                for ty in types {
-                    self.headers_in(ty, at, headers)?;
-                    at += self.size(ty)?;
-                }
-            }
-            _ => {}
+        if self.is_header(ty) {
+            let n = self.size(ty)?;
+            headers.push((slot, n));
+            return Ok(());
+        }
+        for part in self.parts(ty)?.iter() {
+            self.headers_in(&part.ty, slot + part.at, headers)?;
         }
         Ok(())
     }
 
-    /// Ranges of slots that make two values of this type equal: everything but the `nextIndex` of stacks.
+    /// Ranges of slots that make two values of this type equal: everything but the `nextIndex` of stacks and the validity
+    /// of fields, which is no part of their value.
     pub(super) fn compared(
         &mut self,
         ty: &Type,
@@ -286,31 +280,15 @@ impl Compiler<'_> {
             _ => ranges.push((at, n)),
         };
         match ty {
-            Type::Struct(id) => {
+            Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) => {
                 if self.is_header(ty) {
                     push(slot, 1);
                 }
-                let program = self.program;
-                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
-                    let at = slot + self.field_offset(*id, i as u32)?;
-                    self.compared(&field.ty, at, ranges)?;
+                for part in self.parts(ty)?.iter() {
+                    self.compared(&part.ty, slot + part.at, ranges)?;
                 }
             }
-            Type::Stack(..) => {
-                let n = self.size(ty)?;
-                push(slot + 1, n - 1);
-            }
-            Type::Tuple(types) => {
-                let mut at = slot;
-                for ty in types {
-                    self.compared(ty, at, ranges)?;
-                    at += self.size(ty)?;
-                }
-            }
-            _ => {
-                let n = self.size(ty)?;
-                push(slot, n);
-            }
+            _ => push(slot, self.size(ty)?),
         }
         Ok(())
     }

@@ -475,7 +475,7 @@ impl<'p> Compiler<'p> {
             let n = self.size(&var.ty)?;
             let slot = self.alloc(n)?;
             // Stale validity from a unit that used these slots before must not shine through.
-            if self.holds_headers(&var.ty) {
+            if self.holds_states(&var.ty) {
                 self.op(Op::Zero { d: slot, n })?;
             }
             slots.push(slot);

@@ -85,32 +85,16 @@ impl Compiler<'_> {
     fn step(&mut self, place: &mut Place, access: &Access) -> Result<()> {
         match access {
             Access::Field(i) => {
-                (place.next, place.validates) = (None, None);
-                let (offset, ty) = match &place.ty {
-                    Type::Struct(id) => {
-                        let id = *id;
-                        let program = self.program;
-                        let (owner, field) = (
-                            &program.types[id.index()],
-                            &program.types[id.index()].fields[*i as usize],
-                        );
-                        let offset = self.field_offset(id, *i)?;
-                        if super::tna::own_validity(program, owner, field) {
-                            place.validates = Some(place.slot + offset + 1);
-                        }
-                        self.tofino.met(&owner.name, &field.name);
-                        (offset, field.ty.clone())
-                    }
-                    Type::Tuple(types) => {
-                        let types = types.clone();
-                        let mut offset = 0;
-                        for ty in &types[..*i as usize] {
-                            offset += self.size(ty)?;
-                        }
-                        (offset, types[*i as usize].clone())
-                    }
-                    _ => return self.unsupported("a field of this type"),
+                place.next = None;
+                let Some(part) = self.parts(&place.ty)?.get(*i as usize).cloned() else {
+                    return self.unsupported("a field of this type");
                 };
+                if let Type::Struct(id) = &place.ty {
+                    let owner = &self.program.types[id.index()];
+                    self.tofino
+                        .met(&owner.name, &owner.fields[*i as usize].name);
+                }
+                place.validates = part.validity.map(|own| place.slot + own);
                 if self.is_union(&place.ty) {
                     place.union = Some((place.slot, self.size(&place.ty)?));
                 } else {
@@ -119,8 +103,8 @@ impl Compiler<'_> {
                         place.guard = Some(Guard::Beside(place.slot));
                     }
                 }
-                place.slot += offset;
-                place.ty = ty;
+                place.slot += part.at;
+                place.ty = part.ty;
             }
             Access::Slice(hi, lo) => place.slice = Some((*hi, *lo)),
             Access::Index(_) | Access::Next | Access::Last => {

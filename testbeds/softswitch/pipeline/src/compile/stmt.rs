@@ -3,7 +3,6 @@
 use super::layout::width;
 use super::{Compiler, Result};
 use crate::op::{Op, Slot};
-use p4lang::ast::StructKind;
 use p4lang::ir::{Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
 /// Arms of an `if` whose conditions have slots of their own.
@@ -137,7 +136,7 @@ impl<'p> Compiler<'p> {
                 let d = self.alloc(n)?;
                 // What else a value has than bits: headers are valid (P4_16 13.8.3), a stack's `nextIndex` is 0.
                 let mut headers = Vec::new();
-                if !self.is_header(&ty) && self.holds_headers(&ty) {
+                if !self.is_header(&ty) && self.holds_states(&ty) {
                     self.op(Op::Zero { d, n })?;
                     self.headers_in(&ty, d, &mut headers)?;
                 }
@@ -305,36 +304,17 @@ impl<'p> Compiler<'p> {
 
     fn emit(&mut self, ty: &Type, s: Slot) -> Result<()> {
         match ty {
-            Type::Struct(id) if self.kind(*id) == StructKind::Header => {
+            Type::Struct(_) if self.is_header(ty) => {
                 let layout = self.layout(ty)?;
                 if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
                     return self.unsupported("a header whose size is not a multiple of 8 bits");
                 }
                 self.op(Op::Emit { layout, s })
             }
-            Type::Struct(id) => {
-                let program = self.program;
-                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
-                    let at = s + self.field_offset(*id, i as u32)?;
-                    self.emit(&field.ty, at)?;
-                }
-                Ok(())
-            }
-            Type::Stack(id, count) => {
-                let ty = Type::Struct(*id);
-                let stride = self.size(&ty)?;
-                for i in 0..*count {
-                    self.emit(&ty, s + 1 + i * stride)?;
-                }
-                Ok(())
-            }
-            Type::Tuple(types) => {
-                let mut at = s;
-                for ty in types {
-                    self.emit(ty, at)?;
-                    at += self.size(ty)?;
-                }
-                Ok(())
+            Type::Struct(_) | Type::Stack(..) | Type::Tuple(_) => {
+                let parts = self.parts(ty)?;
+                let mut parts = parts.iter();
+                parts.try_for_each(|part| self.emit(&part.ty, s + part.at))
             }
             _ => self.unsupported("emit of this type"),
         }

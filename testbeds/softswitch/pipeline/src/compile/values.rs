@@ -2,7 +2,6 @@
 
 use super::{Compiler, Result};
 use crate::op::Layout;
-use p4lang::ast::StructKind;
 use p4lang::ir::Type;
 
 impl Compiler<'_> {
@@ -17,30 +16,14 @@ impl Compiler<'_> {
     }
 
     fn list(&mut self, ty: &Type, slot: u32, layout: &mut Layout) -> Result<()> {
+        if self.is_header(ty) {
+            self.add_field(slot, 1, layout)?;
+        }
         match ty {
-            Type::Struct(id) if self.kind(*id) != StructKind::Union => {
-                if self.is_header(ty) {
-                    self.add_field(slot, 1, layout)?;
-                }
-                let program = self.program;
-                for (i, field) in program.types[id.index()].fields.iter().enumerate() {
-                    let at = slot + self.field_offset(*id, i as u32)?;
-                    self.list(&field.ty, at, layout)?;
-                }
-                Ok(())
-            }
-            Type::Tuple(types) => {
-                let mut at = slot;
-                for ty in types {
-                    self.list(ty, at, layout)?;
-                    at += self.size(ty)?;
-                }
-                Ok(())
-            }
-            Type::Stack(id, n) => {
-                let ty = Type::Struct(*id);
-                let stride = self.size(&ty)?;
-                (0..*n).try_for_each(|i| self.list(&ty, slot + 1 + i * stride, layout))
+            Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) if !self.is_union(ty) => {
+                let parts = self.parts(ty)?;
+                let mut parts = parts.iter();
+                parts.try_for_each(|part| self.list(&part.ty, slot + part.at, layout))
             }
             _ => self.flatten(ty, slot, layout),
         }

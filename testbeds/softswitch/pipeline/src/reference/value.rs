@@ -283,9 +283,8 @@ impl Value {
         };
         match (self, other) {
             (Value::Bits(a), Value::Bits(b)) => super::arith::equal(a, b),
-            (Value::Own(v, a), Value::Own(w, b)) => {
-                super::arith::and(&Bits::bool(v == w), &super::arith::equal(a, b))
-            }
+            // The validity of a field is no part of its value.
+            (Value::Own(_, a), Value::Own(_, b)) => super::arith::equal(a, b),
             (Value::Varbit(_, a), Value::Varbit(_, b)) if a.width != b.width => Bits::bool(false),
             (Value::Varbit(_, a), Value::Varbit(_, b)) => super::arith::equal(a, b),
             (Value::Struct(a), Value::Struct(b)) | (Value::Union(a), Value::Union(b)) => all(a, b),
