@@ -8,6 +8,7 @@ use p4rt::v1::entity::Entity as Kind;
 use p4rt::v1::p4_data::Data;
 use p4rt::v1::stream_message_response::Update as Told;
 use p4rt::v1::write_request::Atomicity;
+use softswitch::dataplane::Loader;
 use support::raw::*;
 use support::*;
 
@@ -130,6 +131,144 @@ async fn an_array_is_written_and_read_whole() {
     let all = raw.read(meter(None, None)).await;
     let due = |n: i64| meter(Some(n), (n != 4000).then_some(config));
     assert!(all.into_iter().eq((0..5000).map(due)));
+}
+
+/// A struct without fields has no slots: its cells are nothing, but they are there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn cells_without_fields_are_written_read_and_kept() {
+    let text = ARRAYS
+        .replace(
+            "Counter<",
+            "Register<empty_t, bit<32>>(5) nothing; Counter<",
+        )
+        .replace(
+            "counters.count(at);",
+            "nothing.write(at, {}); counters.count(at);",
+        );
+    let (instance, one, two) = switch_running(text.as_bytes());
+    let mut raw = Raw::primary_of(&instance, text.as_bytes()).await;
+    let register_id = id(&raw.index.registers, "I.nothing");
+    let cell = |index: Option<i64>, data: Option<v1::P4Data>| {
+        Kind::RegisterEntry(v1::RegisterEntry {
+            register_id,
+            index: index.map(|index| v1::Index { index }),
+            data,
+        })
+    };
+    let nothing = || Some(of(vec![]));
+    raw.put(Modify, cell(None, nothing())).await;
+    raw.put(Modify, cell(Some(4), nothing())).await;
+    assert!(one.send(&[3]));
+    assert_eq!(two.receive(TIMEOUT), Some(vec![3]));
+    let all: Vec<_> = (0..5).map(|n| cell(Some(n), nothing())).collect();
+    assert_eq!(raw.read(cell(None, None)).await, all);
+    assert_eq!(raw.read(cell(Some(4), None)).await, all[4..]);
+    let refused = vec![
+        (Modify, cell(Some(5), nothing())),
+        (Modify, cell(Some(4), Some(bits(&[0])))),
+        (Modify, cell(None, Some(of(vec![bits(&[0])])))),
+    ];
+    assert_eq!(
+        raw.write(refused).await,
+        [
+            Code::OutOfRange,
+            Code::InvalidArgument,
+            Code::InvalidArgument
+        ]
+    );
+    let request = v1::SetForwardingPipelineConfigRequest {
+        device_id: DEVICE,
+        election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+        action: v1::set_forwarding_pipeline_config_request::Action::ReconcileAndCommit.into(),
+        config: Some(v1::ForwardingPipelineConfig {
+            p4info: Some(p4rt::p4info::to_proto(
+                &loader().load(text.as_bytes()).unwrap().p4info,
+            )),
+            p4_device_config: text.clone().into_bytes(),
+            cookie: None,
+        }),
+        ..Default::default()
+    };
+    raw.grpc
+        .set_forwarding_pipeline_config(request)
+        .await
+        .unwrap();
+    assert_eq!(raw.read(cell(None, None)).await, all);
+}
+
+/// P4Runtime has no keys of `int<W>`: bounds are sent as bits, and are in the order of signed numbers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn ranges_of_signed_keys() {
+    use v1::field_match::{FieldMatchType, Range};
+    let text = ARRAYS
+        .replace(
+            "Counter<",
+            "action mark(bit<8> v) { h.b.v = v; }
+             table t {
+                 key = { (int<8>) h.b.v: range @name(\"n\"); }
+                 actions = { mark; NoAction; }
+                 default_action = NoAction();
+             }
+             Counter<",
+        )
+        .replace("counters.count(at);", "t.apply(); counters.count(at);");
+    let (instance, one, two) = switch_running(text.as_bytes());
+    let mut raw = Raw::primary_of(&instance, text.as_bytes()).await;
+    let (table_id, action) = (id(&raw.index.tables, "I.t"), raw.action("I.mark", &[0x55]));
+    let entry = |low: &[u8], high: &[u8]| {
+        let range = Range {
+            low: low.to_vec().into(),
+            high: high.to_vec().into(),
+        };
+        Kind::TableEntry(v1::TableEntry {
+            table_id,
+            r#match: vec![v1::FieldMatch {
+                field_id: 1,
+                field_match_type: Some(FieldMatchType::Range(range)),
+            }],
+            priority: 1,
+            action: Some(v1::TableAction {
+                r#type: Some(v1::table_action::Type::Action(action.clone())),
+            }),
+            ..Default::default()
+        })
+    };
+    let crossing = entry(&[0xfb], &[3]);
+    raw.put(Insert, crossing.clone()).await;
+    let read = raw.read(crossing.clone()).await;
+    assert_eq!(read, std::slice::from_ref(&crossing));
+    for (value, found) in [
+        (0xfa, 0xfa),
+        (0xfb, 0x55),
+        (0, 0x55),
+        (3, 0x55),
+        (4, 4),
+        (0x80, 0x80),
+        (0x7f, 0x7f),
+    ] {
+        assert!(one.send(&[value]));
+        assert_eq!(two.receive(TIMEOUT), Some(vec![found]), "{value:#x}");
+    }
+    let refused = vec![
+        (Insert, crossing),
+        (Insert, entry(&[3], &[0xfb])),
+        (Insert, entry(&[0], &[0xff])),
+        (Insert, entry(&[0x80], &[0x7f])),
+        (Insert, entry(&[1, 0], &[1, 1])),
+        (Insert, entry(&[], &[1])),
+    ];
+    assert_eq!(
+        raw.write(refused).await,
+        [
+            Code::AlreadyExists,
+            Code::InvalidArgument,
+            Code::InvalidArgument,
+            Code::InvalidArgument,
+            Code::OutOfRange,
+            Code::OutOfRange
+        ],
+        "there; empty; empty; a don't-care spelt out; too wide; no bytes"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -50,11 +50,11 @@ impl Switch {
         for set in old.core.state.value_sets.iter() {
             // An empty one says nothing.
             if !set.members.is_empty() {
-                let assigned = self.value_set_assign(&set.name, &set.members);
-                assigned.map_err(|error| ReconcileError::ValueSet {
-                    set: set.name.clone(),
-                    error,
-                })?;
+                self.value_set_take(set)
+                    .map_err(|error| ReconcileError::ValueSet {
+                        set: set.name.clone(),
+                        error,
+                    })?;
             }
         }
         for group in old.multicast_groups() {

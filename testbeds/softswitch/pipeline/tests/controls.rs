@@ -359,21 +359,52 @@ fn entries_of_the_source_in_order_of_priority() {
     assert_eq!(switch.entries("ingress.t").unwrap().len(), 3);
 }
 
+/// Bounds are two's complement, and in the order of signed numbers (P4_16 8.15.4: `..` compares with `<=`).
 #[test]
-fn ranges_of_signed_keys_are_refused() {
+fn ranges_of_signed_keys() {
     let (locals, ingress) = (
         "int<8> n = (int<8>) hdr.x.a;
          action set(bit<8> v) { hdr.x.b = v; }
          table t {
              key = { n: range; }
              actions = { set; NoAction; }
-             const entries = { -5 .. 3: set(1); }
+             entries = {
+                 const -5 .. 3: set(1);
+                 const -5 .. 20: set(2);
+                 const 100: set(3);
+             }
+             default_action = set(9);
          }",
         "t.apply(); send_to_port(ostd, (PortId_t) 1);",
     );
-    let error = bytes(BYTES, locals, ingress).refused().to_string();
+    let mut switch = bytes(BYTES, locals, ingress).load();
+    let mut run = |n: i8| one(&mut switch, &[n.cast_unsigned(), 0, 0, 0])[1];
+    let found = [-128, -6, -5, -1, 0, 3, 4, 20, 21, 100, 127].map(&mut run);
+    assert_eq!(found, [9, 9, 1, 1, 1, 1, 2, 2, 9, 3, 9]);
+    // What the control plane writes, it reads.
+    let range = |low: i8, high: i8| {
+        let bound = |n: i8| u128::from(n.cast_unsigned());
+        [("n", Match::range(bound(low), bound(high)))]
+    };
+    let write = entry(
+        "ingress.t",
+        &range(-128, -100),
+        1,
+        "ingress.set",
+        &[("v", 4)],
+    );
+    switch.insert_entry(&write).unwrap();
+    assert!(switch.entries("ingress.t").unwrap().contains(&write));
+    for n in [-128, -100] {
+        assert_eq!(one(&mut switch, &[i8::cast_unsigned(n), 0, 0, 0])[1], 4);
+    }
+    assert_eq!(one(&mut switch, &[0x9d, 0, 0, 0])[1], 9, "-99");
+    let backwards = entry("ingress.t", &range(3, -5), 1, "ingress.set", &[("v", 4)]);
+    let error = switch.insert_entry(&backwards).unwrap_err().to_string();
+    assert!(error.contains("no value is in this range"), "{error}");
+    let error = bytes(BYTES, &locals.replace("-5 .. 3", "3 .. -5"), ingress).refused();
     assert!(
-        error.contains("key field n of a signed type, which is matched as a range"),
+        error.to_string().contains("no value is in this range"),
         "{error}"
     );
     // Exact and ternary ones are patterns of bits.
@@ -381,12 +412,13 @@ fn ranges_of_signed_keys_are_refused() {
         BYTES,
         &locals
             .replace("n: range", "n: ternary")
-            .replace("-5 .. 3", "-8s5 &&& -8s1"),
+            .replace("-5 .. 3", "-8s5 &&& -8s1")
+            .replace("-5 .. 20", "20"),
         ingress,
     )
     .load();
     assert_eq!(one(&mut switch, &[0xfb, 0, 0, 0]), [0xfb, 1, 0, 0]);
-    assert_eq!(one(&mut switch, &[0xfa, 0, 0, 0]), [0xfa, 0, 0, 0]);
+    assert_eq!(one(&mut switch, &[0xfa, 0, 0, 0]), [0xfa, 9, 0, 0]);
 }
 
 #[test]

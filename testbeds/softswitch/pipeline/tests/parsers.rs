@@ -364,6 +364,64 @@ fn value_sets() {
     assert_eq!(one(&mut switch, &[5]), [0xff]);
 }
 
+/// Bounds are two's complement, and in the order of signed numbers: in sets of values and in a state's own cases.
+#[test]
+fn ranges_of_signed_numbers() {
+    let mut switch = Psa {
+        decls: "header n_h { int<8> n; int<70> wide; bit<2> set; bit<2> own; bit<6> pad; }
+                struct member_t { @match(range) int<8> n; @match(range) int<70> wide; }",
+        headers: "n_h a;",
+        parser_locals: "@name(\"known\") value_set<member_t>(4) known;",
+        parser: "state start {
+                pkt.extract(hdr.a);
+                transition select(hdr.a.n, hdr.a.wide) { known: yes; default: own; }
+            }
+            state yes { hdr.a.set = 1; transition own; }
+            state own {
+                transition select(hdr.a.n, hdr.a.wide) {
+                    (-5 .. 3, -70s3 .. 70s1): both;
+                    (-128 .. -6, _): below;
+                    default: accept;
+                }
+            }
+            state both { hdr.a.own = 1; transition accept; }
+            state below { hdr.a.own = 2; transition accept; }",
+        ..Psa::default()
+    }
+    .load();
+    let wide = |n: i128| n.cast_unsigned() & ((1 << 70) - 1);
+    let crossing = [
+        Match::range(0xfb_u128, 3_u128),
+        Match::range(wide(-3), wide(1)),
+    ];
+    switch.value_set_insert("IP.known", &crossing).unwrap();
+    assert_eq!(
+        switch.value_set_delete("IP.known", &[Match::range(3, 0xfb), crossing[1].clone()]),
+        Err(pipeline::ExternError::ValueTooWide),
+        "empty"
+    );
+    let cases = [
+        (-5, -3, 0b0101),
+        (-6, -3, 0b0010),
+        (3, 1, 0b0101),
+        (4, 1, 0),
+        (0, 0, 0b0101),
+        (0, -4, 0),
+        (0, 2, 0),
+        (127, 0, 0),
+        (-128, 0, 0b0010),
+    ];
+    for (n, w, expected) in cases {
+        let bits = u128::from(i8::cast_unsigned(n)) << 80 | wide(w) << 10;
+        let mut packet = bits.to_be_bytes()[5..].to_vec();
+        let last = packet.len() - 1;
+        let sent = one(&mut switch, &packet);
+        let found = u16::from_be_bytes([packet[last - 1], packet[last]]) | expected << 6;
+        packet[last - 1..].copy_from_slice(&found.to_be_bytes());
+        assert_eq!(sent, packet, "{n} {w}");
+    }
+}
+
 #[test]
 fn unions_hold_one_member() {
     let decls =

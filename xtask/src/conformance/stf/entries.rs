@@ -183,6 +183,7 @@ mod tests {
             name: name.into(),
             kind,
             width,
+            flips_sign: false,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::LoadError;
 use crate::exec::wide::MAX_BITS;
 use crate::externs::value_set::ValueSet;
 use crate::op::{Mark, Op, Slot, T3};
-use crate::table::key::{FieldSpec, Kind};
+use crate::table::key::FieldSpec;
 use p4lang::ir::{BinOp, Expr, Keyset, Parser, Target, Transition};
 
 impl<'p> Compiler<'p> {
@@ -111,11 +111,13 @@ impl<'p> Compiler<'p> {
                     let Some(set) = self.value_sets.get(name).copied() else {
                         return self.unsupported("this value set");
                     };
-                    let places = slots
-                        .iter()
-                        .zip(keys)
-                        .map(|(s, e)| (*s, width(&e.ty)))
-                        .collect();
+                    let mut places = Vec::new();
+                    for (i, (slot, e)) in slots.iter().zip(keys).enumerate() {
+                        let spec = self.state.value_sets[set as usize].fields.get(i);
+                        let (sign, n) = (spec.and_then(FieldSpec::sign), self.size(&e.ty)?);
+                        let slot = self.with_sign_flipped(*slot, n, sign)?;
+                        places.push((slot, width(&e.ty)));
+                    }
                     self.code.value_sets.push((set, places));
                     let set = (self.code.value_sets.len() - 1) as u32;
                     let d = self.alloc(1)?;
@@ -146,13 +148,8 @@ impl<'p> Compiler<'p> {
             self.span = parser.span;
             for set in &parser.value_sets {
                 let field = |(name, ty, kind): &(String, p4lang::ir::Type, String)| {
-                    // As in tables, ranges compare as unsigned numbers.
-                    let signed = matches!(ty, p4lang::ir::Type::Int(_));
-                    Some(FieldSpec {
-                        name: name.clone(),
-                        kind: Kind::named(kind).filter(|kind| *kind != Kind::Range || !signed)?,
-                        width: Some(width(ty)).filter(|w| *w <= MAX_BITS)?,
-                    })
+                    let width = Some(width(ty)).filter(|w| *w <= MAX_BITS)?;
+                    FieldSpec::new(name, kind, ty, width)
                 };
                 let fields: Option<Vec<_>> = set.fields.iter().map(field).collect();
                 let Some(fields) = fields else {

@@ -8,7 +8,7 @@ use crate::error::{LoadError, TableError};
 use crate::exec::wide::{MAX_BITS, limbs};
 use crate::externs::counter::Kind as CounterKind;
 use crate::limits::LIMITS;
-use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Target};
+use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Slot, T3, Target};
 use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
@@ -80,17 +80,10 @@ impl Compiler<'_> {
     fn build_table(&mut self, control: &Control, table: &ir::Table) -> Result<Table> {
         let mut fields = Vec::new();
         for k in table.key.iter().filter(|k| is_matched(k)) {
-            let Some(kind) = Kind::named(&k.match_kind) else {
+            let width = width(&k.expr.ty);
+            let Some(field) = FieldSpec::new(&k.name, &k.match_kind, &k.expr.ty, width) else {
                 return self.unsupported(format!("match kind {}", k.match_kind));
             };
-            if kind == Kind::Range && matches!(k.expr.ty, Type::Int(_)) {
-                // P4Info does not tell which bounds are negative.
-                return self.unsupported(format!(
-                    "key field {} of a signed type, which is matched as a range",
-                    k.name
-                ));
-            }
-            let width = width(&k.expr.ty);
             if width > MAX_BITS
                 || !matches!(
                     k.expr.ty,
@@ -99,11 +92,7 @@ impl Compiler<'_> {
             {
                 return self.unsupported(format!("key field {} of this type", k.name));
             }
-            fields.push(FieldSpec {
-                name: k.name.clone(),
-                kind,
-                width,
-            });
+            fields.push(field);
         }
         if fields.iter().map(|f| f.width as usize).sum::<usize>() > MAX_WORDS * 64 {
             return self.unsupported("a key of more than 4096 bits");
@@ -300,6 +289,26 @@ impl Compiler<'_> {
         }))
     }
 
+    /// A key of `n` slots, or a copy with that bit of its uppermost slot flipped.
+    pub(super) fn with_sign_flipped(
+        &mut self,
+        slot: Slot,
+        n: u32,
+        sign: Option<u64>,
+    ) -> Result<Slot> {
+        let Some(sign) = sign else { return Ok(slot) };
+        let (d, sign) = (self.alloc(n)?, self.constant(sign)?);
+        let top = n - 1;
+        self.copy(d, slot, top)?;
+        self.op(Op::Xor(T3 {
+            w: 64,
+            d: d + top,
+            a: slot + top,
+            b: sign,
+        }))?;
+        Ok(d)
+    }
+
     pub(super) fn apply_table(
         &mut self,
         id: TableId,
@@ -314,9 +323,12 @@ impl Compiler<'_> {
         let top = self.top;
         self.mark(|| Mark::Table(table.name.clone()))?;
         let mut key = Vec::new();
-        for k in table.key.iter().filter(|k| is_matched(k)) {
+        for (i, k) in table.key.iter().filter(|k| is_matched(k)).enumerate() {
             let slot = self.expr(&k.expr)?;
-            key.extend(slot..slot + self.size(&k.expr.ty)?);
+            let sign = self.state.tables[index as usize].spec.fields[i].sign();
+            let n = self.size(&k.expr.ty)?;
+            let slot = self.with_sign_flipped(slot, n, sign)?;
+            key.extend(slot..slot + n);
         }
         let profile = self.profile_plan(table, index)?;
         let digest = self.digest_of(table)?;

@@ -27,6 +27,14 @@ impl Switch {
         self.change_value_set(name, |set| set.assign(members))
     }
 
+    /// Makes the members of another program's set the members of that of its name.
+    pub(crate) fn value_set_take(&mut self, old: &ValueSet) -> Result<(), ExternError> {
+        self.change_value_set(&old.name, |set| {
+            let members = set.translated(old)?;
+            set.assign(&members)
+        })
+    }
+
     /// The members of a parser's value set, in order of insertion.
     pub fn value_set_members(&self, name: &str) -> Result<&[Vec<FieldKey>], ExternError> {
         let set = self.names.value_sets.get(name);

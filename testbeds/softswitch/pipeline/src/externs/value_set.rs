@@ -1,6 +1,6 @@
 //! Value sets of parsers.
 
-use crate::error::ExternError;
+use crate::error::{ExternError, TableError};
 use crate::exec::wide::limbs;
 use crate::table::key::{self, FieldKey, FieldSpec};
 use p4lang::runtime::Match;
@@ -67,6 +67,27 @@ impl ValueSet {
         }
         self.members = members.to_vec();
         Ok(())
+    }
+
+    /// The members of a set of another program, as this one takes them.
+    pub fn translated(&self, from: &ValueSet) -> Result<Vec<Vec<FieldKey>>, ExternError> {
+        if self.fields.len() != from.fields.len() {
+            return Err(ExternError::WrongShape);
+        }
+        let member = |member: &Vec<FieldKey>| {
+            let fields = self.fields.iter().zip(&from.fields).zip(member);
+            let fields = fields.map(|((to, from), key)| match from.match_of(key) {
+                Some(given) => to.key(&given),
+                None => to.dont_care(),
+            });
+            fields
+                .collect::<Result<_, _>>()
+                .map_err(|error| match error {
+                    TableError::ValueTooWide(..) => ExternError::ValueTooWide,
+                    _ => ExternError::WrongShape,
+                })
+        };
+        from.members.iter().map(member).collect()
     }
 
     /// Takes a member away.

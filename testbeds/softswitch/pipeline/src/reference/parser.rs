@@ -1,8 +1,8 @@
 //! Parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
 
 use super::expr::is_signed;
-use super::frame::to_words;
 use super::place::{Place, Step};
+use super::table::sought;
 use super::value::{Bits, Value, field_types, width};
 use super::{Interpreter, Result, Scope, Stop, arith};
 use crate::op::Mark;
@@ -87,8 +87,8 @@ impl<'p> Interpreter<'_, 'p> {
                 let set = set.and_then(|i| self.state.value_sets.get(*i as usize));
                 let is_member = set.is_some_and(|set| {
                     set.members.iter().any(|member| {
-                        let mut fields = member.iter().zip(values);
-                        fields.all(|(field, key)| field.matches(&to_words(key)))
+                        let mut fields = member.iter().zip(values).zip(&set.fields);
+                        fields.all(|((field, key), spec)| field.matches(&sought(key, spec)))
                     })
                 });
                 Bits::bool(is_member)

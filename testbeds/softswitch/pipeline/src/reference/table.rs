@@ -10,6 +10,7 @@ use crate::externs::meter;
 use crate::externs::profile::Indirect;
 use crate::op::Mark;
 use crate::table::Bound;
+use crate::table::key::FieldSpec;
 use p4lang::ast::Direction;
 use p4lang::ir::{Const, ExternId, Key, Table, TableId, VarId};
 
@@ -35,7 +36,9 @@ impl<'p> Interpreter<'_, 'p> {
             keys.push(value);
         }
         let digest = self.digest_of(table)?;
-        let words: Vec<u64> = keys.iter().flat_map(to_words).collect();
+        let specs = &self.state.tables[index].spec.fields;
+        let words = keys.iter().zip(specs);
+        let words: Vec<u64> = words.flat_map(|(key, spec)| sought(key, spec)).collect();
         let found = self.state.tables[index].lookup_one_by_one(&words);
         self.state.found[index] = found;
         let hit = found.is_some();
@@ -124,6 +127,15 @@ impl<'p> Interpreter<'_, 'p> {
         // An empty group is a hit that does nothing.
         Ok(Some(action.cloned().unwrap_or(Bound::nothing())))
     }
+}
+
+/// A key as it is looked up.
+pub(super) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
+    let mut words = to_words(key);
+    if let (Some(top), Some(sign)) = (words.last_mut(), spec.sign()) {
+        *top ^= sign;
+    }
+    words
 }
 
 /// A field that entries match: none that a selector or a digest hashes.

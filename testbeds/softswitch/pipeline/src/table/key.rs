@@ -2,6 +2,7 @@
 
 use crate::error::TableError;
 use crate::exec::wide::limbs;
+use p4lang::ir::Type;
 use p4lang::runtime::{Match, Value};
 use std::cmp::Ordering;
 
@@ -60,9 +61,40 @@ pub struct FieldSpec {
     pub kind: Kind,
     /// Width in bits.
     pub width: u32,
+    /// A range of an `int<W>`. Its bounds are kept with the sign bit flipped, and packets' values are looked up so: as
+    /// numbers without a sign they are in the order of the signed ones.
+    pub flips_sign: bool,
 }
 
 impl FieldSpec {
+    /// A key field of that type; `None`: a match kind that there is not.
+    pub fn new(name: &str, kind: &str, ty: &Type, width: u32) -> Option<FieldSpec> {
+        let kind = Kind::named(kind)?;
+        Some(FieldSpec {
+            name: name.to_owned(),
+            kind,
+            width,
+            flips_sign: kind == Kind::Range && matches!(ty, Type::Int(_)),
+        })
+    }
+
+    /// The sign bit of a value's uppermost limb, if it is to be flipped.
+    pub fn sign(&self) -> Option<u64> {
+        self.flips_sign.then(|| 1 << ((self.width - 1) % 64))
+    }
+
+    /// A bound as it is kept, from two's complement, or back.
+    fn flipped(&self, bound: &Value) -> Value {
+        let Some(sign) = self.sign() else {
+            return bound.clone();
+        };
+        let mut limbs: Vec<u64> = (0..self.slots() as usize).map(|i| bound.limb(i)).collect();
+        if let Some(top) = limbs.last_mut() {
+            *top ^= sign;
+        }
+        Value::from_limbs(&limbs)
+    }
+
     /// Slots that the field takes.
     pub fn slots(&self) -> u32 {
         limbs(self.width)
@@ -99,7 +131,7 @@ pub enum FieldKey {
         /// All ones for exact.
         mask: Value,
     },
-    /// Within, inclusive.
+    /// Within, inclusive; of signed numbers see [`FieldSpec::flips_sign`].
     Range {
         /// Smallest.
         low: Value,
@@ -163,7 +195,7 @@ pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError
             "the value has bits outside its mask",
         ),
         (Kind::Range, Match::Range { low, high }) => {
-            let (low, high) = (fits(low)?, fits(high)?);
+            let (low, high) = (spec.flipped(&fits(low)?), spec.flipped(&fits(high)?));
             if low > high {
                 return Err(bad("no value is in this range"));
             }
@@ -200,6 +232,9 @@ pub fn to_match(spec: &FieldSpec, key: &FieldKey) -> Option<Match> {
         }),
         (FieldKey::Masked { value, mask }, _) => Some(Match::Ternary { value, mask }),
         (FieldKey::Range { low, high }, _) if low.is_zero() && high == spec.max() => None,
-        (FieldKey::Range { low, high }, _) => Some(Match::Range { low, high }),
+        (FieldKey::Range { low, high }, _) => Some(Match::Range {
+            low: spec.flipped(&low),
+            high: spec.flipped(&high),
+        }),
     }
 }

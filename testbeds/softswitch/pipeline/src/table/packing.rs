@@ -346,7 +346,7 @@ mod tests {
         fn slots_and_entries_pack_alike(fields in proptest::collection::vec((width(), kind(), any::<[u64; 5]>()), 1..6)) {
             let specs: Vec<FieldSpec> = fields
                 .iter()
-                .map(|(width, kind, _)| FieldSpec { name: String::new(), kind: *kind, width: *width })
+                .map(|(width, kind, _)| FieldSpec { name: String::new(), kind: *kind, width: *width, flips_sign: false })
                 .collect();
             let packing = Packing::new(&specs);
             let (mut slots, mut key) = (Vec::new(), Vec::new());

@@ -13,6 +13,7 @@ fn table(fields: &[(&str, Kind, u32)], size: u64) -> Table {
                 name: (*name).into(),
                 kind: *kind,
                 width: *width,
+                flips_sign: false,
             })
             .collect(),
         actions: vec![

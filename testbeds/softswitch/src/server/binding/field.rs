@@ -53,10 +53,15 @@ impl Field {
             return Ok(FieldKey::Masked { value, mask });
         }
         let value = match &self.form {
-            Form::Number => {
-                let value = match_from_proto(owner, &self.info, given)?;
-                self.narrowed(value)?
-            }
+            Form::Number => match &given.field_match_type {
+                Some(FieldMatchType::Range(range)) if self.spec.flips_sign => {
+                    self.signed(owner, range)?
+                }
+                _ => {
+                    let value = match_from_proto(owner, &self.info, given)?;
+                    self.narrowed(value)?
+                }
+            },
             Form::Text(uri) => {
                 let (text, value): (_, fn(Value) -> Match) = match &given.field_match_type {
                     Some(FieldMatchType::Exact(exact)) => (&exact.value, Match::Exact),
@@ -70,6 +75,31 @@ impl Field {
         key.map_err(|error| {
             UpdateError::new(crate::server::errors::of_table(&error), error.to_string())
         })
+    }
+
+    /// A range of an `int<W>`. P4Runtime knows no such keys, so that its bounds go over the wire as every key's do, as bits
+    /// without a sign; but their order is that of the signed numbers.
+    fn signed(&self, owner: &str, range: &field_match::Range) -> Result<Match, UpdateError> {
+        let decode = |value: &[u8]| {
+            bytes::decode(value, self.info.bitwidth).map_err(|source| TranslateError::Value {
+                field: self.info.name.clone(),
+                source,
+            })
+        };
+        let (low, high) = (decode(&range.low)?, decode(&range.high)?);
+        let value = Match::Range { low, high };
+        // An empty range is refused as in other tables.
+        if let Ok(key) = self.spec.key(&value)
+            && self.spec.match_of(&key).is_none()
+        {
+            return Err(TranslateError::Match {
+                table: owner.to_owned(),
+                field: self.info.name.clone(),
+                reason: "a don't-care is left out, not spelt out".to_owned(),
+            }
+            .into());
+        }
+        Ok(value)
     }
 
     /// What is meant where the field is left out.
@@ -98,6 +128,16 @@ impl Field {
         let Some(value) = self.spec.match_of(key) else {
             return Ok(None);
         };
+        if let (Match::Range { low, high }, true) = (&value, self.spec.flips_sign) {
+            let range = field_match::Range {
+                low: low.to_be_bytes().into(),
+                high: high.to_be_bytes().into(),
+            };
+            return Ok(Some(v1::FieldMatch {
+                field_id: self.info.id,
+                field_match_type: Some(FieldMatchType::Range(range)),
+            }));
+        }
         let Form::Text(uri) = &self.form else {
             return match_to_proto(owner, &self.info, &self.widened(value));
         };

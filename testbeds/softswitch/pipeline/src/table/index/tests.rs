@@ -16,6 +16,7 @@ fn field(kind: Kind, width: u32) -> FieldSpec {
         name: String::new(),
         kind,
         width,
+        flips_sign: false,
     }
 }
 
