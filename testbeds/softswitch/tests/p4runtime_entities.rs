@@ -216,6 +216,58 @@ async fn a_clone_session_has_a_class_that_there_is() {
     assert_eq!(codes, [Code::InvalidArgument, Code::Ok]);
 }
 
+/// A packet could not name the others: v1model's `mcast_grp` has 16 bits, its sessions have 32.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn groups_and_sessions_have_numbers_that_packets_can_name() {
+    use v1::packet_replication_engine_entry::Type;
+    let (instance, _one, _two) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let entry = |kind| {
+        Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) })
+    };
+    let replica = |port: u32, instance| v1::Replica {
+        instance,
+        port_kind: Some(v1::replica::PortKind::Port(p4rt::bytes::encode(
+            port.into(),
+        ))),
+    };
+    let group = |multicast_group_id, replica| {
+        entry(Type::MulticastGroupEntry(v1::MulticastGroupEntry {
+            multicast_group_id,
+            replicas: vec![replica],
+            ..Default::default()
+        }))
+    };
+    let session = |session_id, replica| {
+        entry(Type::CloneSessionEntry(v1::CloneSessionEntry {
+            session_id,
+            replicas: vec![replica],
+            ..Default::default()
+        }))
+    };
+    let updates = vec![
+        (Insert, group(65_535, replica(510, 65_535))),
+        (Insert, group(65_536, replica(1, 1))),
+        (Insert, group(1, replica(511, 1))),
+        (Insert, group(1, replica(1, 65_536))),
+        (Insert, session(u32::MAX, replica(1, 1))),
+        (Insert, session(1, replica(512, 1))),
+        (Insert, session(1, replica(1, 65_536))),
+    ];
+    let codes = raw.write(updates).await;
+    let (good, bad) = (Code::Ok, Code::InvalidArgument);
+    assert_eq!(codes, [good, bad, bad, bad, good, bad, bad]);
+    let told = raw.refusal(Insert, group(65_536, replica(1, 1))).await;
+    assert_eq!(told, "multicast group 65536: the program's have 16 bits");
+    let told = raw.refusal(Insert, group(1, replica(1, 65_536))).await;
+    assert!(
+        told.contains("instance 65536 does not fit into 16 bits"),
+        "{told}"
+    );
+    let told = raw.refusal(Insert, group(1, replica(511, 1))).await;
+    assert!(told.contains("there is no port 511"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn meters_are_configured_and_count_by_colour() {
     let (instance, one, _two) = switch(Some(program()));

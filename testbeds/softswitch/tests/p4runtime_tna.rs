@@ -46,6 +46,42 @@ async fn sessions_and_groups() {
     assert_eq!(two.receive(TIMEOUT), Some(vec![0x87, 9]));
 }
 
+/// A Tofino has 1024 mirror sessions, and group numbers of 16 bits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn numbers_that_a_tofino_has_not() {
+    let (instance, ..) = switch_running(TOFINO);
+    let mut client = connect(&instance).await;
+    let _events = client.become_primary(1).await.unwrap();
+    client.fetch_pipeline().await.unwrap();
+    let session = |id| {
+        Item::CloneSession(CloneSession {
+            id,
+            replicas: Vec::new(),
+            class_of_service: 0,
+            packet_length_bytes: 0,
+        })
+    };
+    let group = |id| {
+        Item::MulticastGroup(MulticastGroup {
+            id,
+            replicas: Vec::new(),
+        })
+    };
+    let apply = async |item| client.apply(&[(UpdateType::Insert, item)]).await;
+    assert!(apply(session(1023)).await.is_ok());
+    assert!(apply(group(65_535)).await.is_ok());
+    let told = apply(session(1024)).await.unwrap_err().to_string();
+    assert!(
+        told.contains("clone session 1024: the program's have 10 bits"),
+        "{told}"
+    );
+    let told = apply(group(65_536)).await.unwrap_err().to_string();
+    assert!(
+        told.contains("multicast group 65536: the program's have 16 bits"),
+        "{told}"
+    );
+}
+
 fn request(trigger: Option<Trigger>) -> weir::SetGeneratorRequest {
     weir::SetGeneratorRequest {
         pipe: 0,

@@ -129,6 +129,16 @@ pub enum ReplicationError {
     /// Ids start at 1.
     #[error("id 0 is reserved")]
     ZeroId,
+    /// No packet can name it.
+    #[error("{what} {id}: the program's have {width} bits")]
+    Id {
+        /// A multicast group or clone session.
+        what: &'static str,
+        /// Its id.
+        id: u32,
+        /// Bits of the ids that there are.
+        width: u32,
+    },
     /// There is none with this id.
     #[error("no such group or session")]
     NotFound,
