@@ -168,7 +168,7 @@ fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
                 "" => method.clone(),
                 object => format!("{object}.{method}"),
             };
-            let args: Vec<_> = args.iter().map(|f| f.value.as_str()).collect();
+            let args: Vec<_> = args.iter().map(argument).collect();
             let result: Vec<_> = result.iter().map(|f| f.value.as_str()).collect();
             let result = match result.as_slice() {
                 [] => String::new(),
@@ -200,6 +200,16 @@ fn with_fields(head: String, fields: &[EventField]) -> Vec<String> {
         .iter()
         .map(|f| format!("        {:<width$}  {}", f.name, f.value));
     std::iter::once(head).chain(rows).collect()
+}
+
+/// An argument of an extern; of a struct each field by name.
+fn argument(field: &EventField) -> String {
+    match field.name.split_once('.') {
+        Some((_, inner)) if !inner.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("{inner} = {}", field.value)
+        }
+        _ => field.value.clone(),
+    }
 }
 
 fn called(action: &Ran) -> String {
@@ -306,6 +316,39 @@ fn json(event: &Event) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_externs_arguments_and_result() {
+        let field = |name: &str, value: &str| EventField {
+            name: name.into(),
+            value: value.into(),
+            width: 8,
+        };
+        let event = Event {
+            at: None,
+            kind: EventKind::Extern {
+                object: "I.sum".into(),
+                method: "get".into(),
+                args: vec![
+                    field("1.src", "0x2"),
+                    field("2.0", "0x3"),
+                    field("3", "0x4"),
+                ],
+                result: vec![field("", "0x9")],
+            },
+        };
+        let told = |form| render(std::slice::from_ref(&event), 0, form, false);
+        assert_eq!(
+            told(Form::Text),
+            "    I.sum.get(src = 0x2, 0x3, 0x4) = 0x9\n"
+        );
+        let json: Value = serde_json::from_str(&told(Form::Json)).unwrap();
+        assert_eq!(
+            json["args"][0],
+            json!({ "name": "1.src", "value": "0x2", "bits": 8 })
+        );
+        assert_eq!(json["result"][0]["value"], "0x9");
+    }
 
     #[test]
     fn names_do_not_reach_the_terminal_as_they_are() {

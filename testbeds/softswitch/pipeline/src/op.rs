@@ -355,8 +355,9 @@ pub enum Op {
         words: u32,
         d: Slot,
     },
-    /// The same.
+    /// The same, or the cells of all entries.
     DirectWrite {
+        every: bool,
         table: u32,
         offset: u32,
         words: u32,

@@ -6,6 +6,7 @@ mod support;
 use p4lang::runtime::Match;
 use pipeline::{Config, EventKind, Executor, Switch};
 use support::tna::Tna;
+use support::v1model::V1;
 use support::{Psa, compile, entry};
 
 const BYTE: &str = "header byte_h { bit<8> v; }";
@@ -278,4 +279,127 @@ fn a_tofino_program_is_traced_and_its_undefined_values_are_told() {
         "{:?}",
         events.last()
     );
+}
+
+/// What a packet's calls of externs tell: name, arguments, result.
+fn called(switch: &mut Switch, packet: &[u8]) -> Vec<(String, Vec<String>, Vec<String>)> {
+    switch.set_tracing(true);
+    switch.handle_packet(0, 0, packet);
+    let (events, _) = switch.take_events();
+    let values = |fields: Vec<pipeline::EventField>| -> Vec<String> {
+        fields.into_iter().map(|f| f.value).collect()
+    };
+    let calls = events.into_iter().filter_map(|e| match e.kind {
+        EventKind::Extern {
+            object,
+            method,
+            args,
+            result,
+        } => Some((format!("{object}.{method}"), values(args), values(result))),
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// The result of the one call of that name.
+fn result(calls: &[(String, Vec<String>, Vec<String>)], name: &str) -> String {
+    let found: Vec<_> = calls.iter().filter(|(n, ..)| n == name).collect();
+    assert_eq!(found.len(), 1, "{name}: {calls:?}");
+    found[0].2.join(" ")
+}
+
+#[test]
+fn v1model_tells_what_its_externs_give() {
+    let mut switch = V1 {
+        decls: "struct list_t { bit<8> x; bit<8> y; }",
+        verify: "verify_checksum(true, { hdr.x.a, hdr.x.b }, (bit<16>) 5, HashAlgorithm.csum16);
+                 verify_checksum(false, { hdr.x.a }, (bit<16>) 5, HashAlgorithm.csum16);",
+        locals: "register<bit<8>>(4) r; meter(4, MeterType.packets) m;",
+        ingress: "
+            bit<16> h; bit<16> d; bit<8> got; bit<2> colour;
+            hash(h, HashAlgorithm.identity, (bit<16>) 0, (list_t) { x = hdr.x.a, y = hdr.x.b }, (bit<32>) 0x10000);
+            random(d, (bit<16>) 7, (bit<16>) 7);
+            r.write(1, 0x2a); r.read(got, 1);
+            m.execute_meter((bit<32>) 2, colour);
+            s.egress_spec = 1;",
+        ..V1::default()
+    }
+    .load();
+    let calls = called(&mut switch, &[0x12, 0x34]);
+    let of = |name| result(&calls, name);
+    assert_eq!(of(".hash"), "0x1234");
+    assert_eq!(of(".random"), "0x7");
+    assert_eq!(of("ingress.r.read"), "0x2a");
+    assert_eq!(of("ingress.m.execute_meter"), "0x0");
+    let checks: Vec<_> = calls
+        .iter()
+        .filter(|(n, ..)| n == ".verify_checksum")
+        .collect();
+    assert_eq!(checks[0].2, ["0xedcb"], "what was computed");
+    assert_eq!(checks[0].1[..4], ["true", "0x12", "0x34", "0x5"]);
+    assert!(checks[1].2.is_empty(), "nothing was");
+}
+
+#[test]
+fn psa_tells_what_its_externs_give() {
+    let mut switch = Psa {
+        deparser: "if (psa_normal(istd)) { pkt.emit(hdr); } assert(!psa_resubmit(istd));",
+        ..Psa::default()
+    }
+    .load();
+    let calls = called(&mut switch, &[0x12, 0x34]);
+    assert_eq!(result(&calls, ".psa_normal"), "true");
+    assert_eq!(result(&calls, ".psa_resubmit"), "false");
+    let asserted = calls.iter().find(|(n, ..)| n == ".assert").expect("told");
+    assert_eq!(asserted.1, ["true"]);
+}
+
+#[test]
+fn tna_tells_what_its_externs_give() {
+    let mut switch = Tna {
+        include: "t2na.p4",
+        decls: "header two_h { bit<8> x; bit<16> sum; }",
+        headers: "two_h t; byte_h b;",
+        meta: "bit<16> left;",
+        parser_locals: "Checksum() left;",
+        parser: "state go {
+            pkt.extract(hdr.t); left.subtract({ hdr.t.sum }); left.subtract_all_and_deposit(meta.left);
+            pkt.extract(hdr.b); transition accept;
+        }",
+        locals: "Register<bit<32>, bit<8>>(4) r;
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) where_ = {
+                     void apply(inout bit<32> v, out bit<32> rv) { rv = this.address(); v = v + 1; }
+                 };
+                 Register<bit<32>, _>(1) line;
+                 RegisterAction<bit<32>, _, bit<32>>(line) take = {
+                     void apply(inout bit<32> v, out bit<32> rv) { rv = v; }
+                 };
+                 Hash<bit<8>>(HashAlgorithm_t.IDENTITY) h;",
+        ingress: "
+            hdr.b.v = max(hdr.b.v, 8w3);
+            hdr.b.v = h.get({ hdr.b.v });
+            bit<32> at = where_.execute(2);
+            bit<32> none = take.dequeue();
+            if (is_validated(tm.ucast_egress_port)) { hdr.b.v = 1; }
+            hdr.t.x = (bit<8>) sizeInBytes(hdr.t);
+            funnel_shift_right(hdr.t.sum, 16w0x1234, 16w0x5678, 8);
+            tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    }
+    .load();
+    let calls = called(&mut switch, &[0x12, 0, 1, 0x99]);
+    let of = |name| result(&calls, name);
+    assert_eq!(of(".max"), "0x99");
+    assert_eq!(of("I.h.get"), "0x99");
+    assert_eq!(of("I.where_.address"), "0x40");
+    assert_eq!(of("I.take.dequeue"), "0x0");
+    assert_eq!(of(".is_validated"), "false");
+    assert_eq!(of(".sizeInBytes"), "0x3");
+    assert_eq!(of(".funnel_shift_right"), "0x3456");
+    assert!(of("IP.left.subtract_all_and_deposit").starts_with("0x"));
+    let asked = calls
+        .iter()
+        .find(|(n, ..)| n == ".is_validated")
+        .expect("told");
+    assert_eq!(asked.1, ["tm.ucast_egress_port"]);
 }

@@ -4,34 +4,21 @@ mod support;
 
 use p4lang::runtime::Match;
 use pipeline::{Executor, ExternError, FilterConfig, MeterConfig, Switch};
-use support::tna::Tna;
+use support::tna::{TNA, Tna, words};
 use support::{call, entry, one, through};
 
 /// A byte in, and up to eight bytes in front of the payload out.
 const IN_OUT: Tna<'static> = Tna {
-    include: "tna.p4",
-    decls: "header out_h { bit<32> x; bit<32> y; }",
+    decls: "header out_h { bit<32> x; bit<32> y; } struct pair_t { bit<32> a; bit<32> b; }",
     headers: "byte_h b; out_h o;",
-    meta: "bit<8> unused;",
-    parser_locals: "",
     parser: "state go { pkt.extract(hdr.b); hdr.o.setValid(); transition accept; }",
-    port_metadata: "pkt.advance(PORT_METADATA_SIZE);",
-    locals: "",
-    ingress: "",
-    deparser_locals: "",
     deparser: "pkt.emit(hdr.o);",
-    egress_parser: "state go { transition accept; }",
-    egress_locals: "",
-    egress: "",
-    egress_deparser_locals: "",
-    egress_deparser: "pkt.emit(hdr);",
+    ..TNA
 };
 
 /// x and y of what leaves.
 fn out(switch: &mut Switch, packet: &[u8]) -> (u32, u32) {
-    let b = one(switch, packet);
-    let word = |at: usize| u32::from_be_bytes(b[at..at + 4].try_into().expect("four bytes"));
-    (word(0), word(4))
+    words(&one(switch, packet))
 }
 
 const PORT: &str = "tm.ucast_egress_port = 1;";
@@ -42,13 +29,7 @@ fn with(ingress: &str) -> String {
 
 /// A switch with these objects; what comes leaves by port 1.
 fn running(locals: &str, ingress: &str) -> Switch {
-    let ingress = with(ingress);
-    let program = Tna {
-        locals,
-        ingress: &ingress,
-        ..IN_OUT
-    };
-    program.load()
+    IN_OUT.running(locals, ingress)
 }
 
 #[test]
@@ -67,18 +48,11 @@ fn register_actions_read_change_and_write() {
         RegisterAction<pair_t, bit<8>, bit<32>>(pairs) silent = {
             void apply(inout pair_t p) { p.a = 1000; }
         };";
-    let ingress = with(
-        "if (hdr.b.v[7:7] == 1) { silent.execute(hdr.b.v & 0x7f); }
+    let ingress = "
+         if (hdr.b.v[7:7] == 1) { silent.execute(hdr.b.v & 0x7f); }
          else if (hdr.b.v[6:6] == 1) { hdr.o.y = look.execute(hdr.b.v & 0x3f); }
-         else { hdr.o.x = add.execute(hdr.b.v); }",
-    );
-    let mut switch = Tna {
-        decls: "header out_h { bit<32> x; bit<32> y; } struct pair_t { bit<32> a; bit<32> b; }",
-        locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load();
+         else { hdr.o.x = add.execute(hdr.b.v); }";
+    let mut switch = running(locals, ingress);
     assert_eq!(out(&mut switch, &[2]), (5, 0));
     assert_eq!(out(&mut switch, &[0x42]), (0, 7));
     assert_eq!(out(&mut switch, &[2]), (5, 0));
@@ -186,6 +160,45 @@ fn direct_registers_go_with_their_entries() {
     switch.delete_entry(&e).unwrap();
     switch.insert_entry(&e).unwrap();
     assert_eq!(out(&mut switch, &[1]).0, 4, "a new entry starts anew");
+}
+
+/// `clear` is Tofino 2's: the cells of all entries, in the pipe that the packet passes; a new entry starts as before.
+#[test]
+fn a_direct_register_is_cleared_for_all_entries() {
+    let locals = "
+        DirectRegister<pair_t>({3, 4}) r;
+        DirectRegisterAction<pair_t, bit<32>>(r) next = {
+            void apply(inout pair_t p, out bit<32> rv) { p.a = p.a + 1; rv = p.a; }
+        };
+        action hit() { hdr.o.x = next.execute(); }
+        action clear() { r.clear({ (bit<32>) hdr.b.v, 9 }); }
+        action read() { pair_t p = r.read(); hdr.o.x = p.a; hdr.o.y = p.b; }
+        table t { key = { hdr.b.v : exact; } actions = { hit; clear; read; NoAction; } registers = r; size = 8; }";
+    let tofino2 = Tna {
+        include: "t2na.p4",
+        ..IN_OUT
+    };
+    let mut switch = tofino2.running(locals, "t.apply();");
+    let e = |v: u128, action| entry("I.t", &[("hdr.b.v", Match::exact(v))], 0, action, &[]);
+    for (v, action) in [(1, "I.hit"), (2, "I.hit"), (100, "I.clear")] {
+        switch.insert_entry(&e(v, action)).unwrap();
+    }
+    let mut run = |packets: &[u8]| -> Vec<u32> {
+        let x = |v: &u8| out(&mut switch, &[*v]).0;
+        packets.iter().map(x).collect()
+    };
+    // A miss, as an entry's absence, changes nothing.
+    assert_eq!(run(&[1, 1, 2, 77]), [4, 5, 4, 0]);
+    assert_eq!(run(&[100, 1, 2, 1]), [0, 101, 101, 102]);
+    switch.insert_entry(&e(3, "I.read")).unwrap();
+    assert_eq!(out(&mut switch, &[3]), (3, 4), "new");
+    assert_eq!(out(&mut switch, &[100]), (0, 0));
+    assert_eq!(out(&mut switch, &[3]), (100, 9));
+    assert_eq!(switch.stats().register_conflicts, 0);
+    // The other pipes' cells stay.
+    switch.handle_packet(0, 128, &[3]);
+    let sent = support::sent(&mut switch);
+    assert_eq!(sent[0].1[..8], [0, 0, 0, 3, 0, 0, 0, 4]);
 }
 
 #[test]

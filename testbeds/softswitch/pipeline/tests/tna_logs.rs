@@ -8,7 +8,7 @@ use pipeline::Switch;
 use std::collections::VecDeque;
 use support::one;
 use support::program::Dice;
-use support::tna::Tna;
+use support::tna::{TNA, Tna, words};
 
 /// An operation and its data in, the same byte and 16 bytes out.
 const IN_OUT: Tna<'static> = Tna {
@@ -17,28 +17,13 @@ const IN_OUT: Tna<'static> = Tna {
             struct pair_t { bit<32> a; bit<32> b; } struct wide_t { bit<64> a; bit<64> b; }",
     headers: "in_h i; out_h o;",
     meta: "bit<32> at;",
-    parser_locals: "",
     parser: "state go { pkt.extract(hdr.i); hdr.o.setValid(); meta.at = 0; transition accept; }",
-    port_metadata: "pkt.advance(PORT_METADATA_SIZE);",
-    locals: "",
-    ingress: "",
-    deparser_locals: "",
     deparser: "pkt.emit(hdr.o);",
-    egress_parser: "state go { transition accept; }",
-    egress_locals: "",
-    egress: "",
-    egress_deparser_locals: "",
-    egress_deparser: "pkt.emit(hdr);",
+    ..TNA
 };
 
 fn running(locals: &str, ingress: &str) -> Switch {
-    let ingress = format!("{ingress} tm.ucast_egress_port = 1;");
-    Tna {
-        locals,
-        ingress: &ingress,
-        ..IN_OUT
-    }
-    .load()
+    IN_OUT.running(locals, ingress)
 }
 
 fn refused(locals: &str, ingress: &str) -> String {
@@ -54,9 +39,7 @@ fn refused(locals: &str, ingress: &str) -> String {
 fn out(switch: &mut Switch, op: u8, v: u32) -> (u32, u32) {
     let mut packet = vec![op];
     packet.extend(v.to_be_bytes());
-    let b = one(switch, &packet);
-    let word = |at: usize| u32::from_be_bytes(b[at..at + 4].try_into().expect("four bytes"));
-    (word(0), word(4))
+    words(&one(switch, &packet))
 }
 
 /// Two actions on five cells; what is put in answers with its double.

@@ -202,6 +202,7 @@ impl<'p> Compiler<'p> {
                 Cell::Row(r, first, w) => self.write_row(value, r, first, w)?,
                 Cell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s: value })?,
                 Cell::Direct(table, offset, words) => self.op(Op::DirectWrite {
+                    every: false,
                     table,
                     offset,
                     words,
@@ -329,9 +330,11 @@ impl<'p> Compiler<'p> {
                     d,
                 })
             }),
-            ("write", [Arg::In(value)]) => {
+            // `clear` takes another argument for Tofino 2's busy bit.
+            ("write", [Arg::In(value)]) | ("clear", [Arg::In(value), ..]) => {
                 let s = self.expr(value)?;
                 self.op(Op::DirectWrite {
+                    every: method == "clear",
                     table,
                     offset,
                     words,

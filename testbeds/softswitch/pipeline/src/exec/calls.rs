@@ -216,6 +216,7 @@ impl Machine<'_> {
                 self.state.tables[table as usize].read_cell(found, offset, pipe, into);
             }
             Op::DirectWrite {
+                every,
                 table,
                 offset,
                 words,
@@ -224,7 +225,11 @@ impl Machine<'_> {
                 let s = s as usize;
                 let from = &frame[s..s + words as usize];
                 let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
-                self.state.tables[table as usize].write_cell(found, offset, pipe, from);
+                let table = &mut self.state.tables[table as usize];
+                match every {
+                    false => table.write_cell(found, offset, pipe, from),
+                    true => table.write_cells(offset, pipe, from),
+                }
             }
             Op::MemberRead { profile, index, d } => {
                 let profile = &self.state.profiles[profile as usize];

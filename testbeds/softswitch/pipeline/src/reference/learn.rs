@@ -4,7 +4,7 @@ use super::frame::{of_words, to_words};
 use super::place::Place;
 use super::salu::Cell;
 use super::value::{Bits, Value, width};
-use super::{Interpreter, Result, Stop};
+use super::{Interpreter, Result};
 use crate::compile::tna_learn::{
     DIGEST_BITS, DIGEST_SHIFT, WAY_SHIFT, comparisons, is_learned, is_of, ways, ways_of,
 };
@@ -117,10 +117,6 @@ impl<'p> Interpreter<'_, 'p> {
             let params = [cell.clone(), seen.clone(), learn];
             learned |= ways > 1 && self.any(action, params.clone(), true)?;
             self.set(action, params);
-            for param in &action.params[3..] {
-                let nothing = self.undefined(&control.vars[param.var.index()].ty);
-                self.env().vars[param.var.index()] = nothing;
-            }
             let method = InMethod {
                 action,
                 index: inside,
@@ -128,18 +124,8 @@ impl<'p> Interpreter<'_, 'p> {
                 base: way << WAY_SHIFT,
                 original: cell,
             };
-            let outer = self.method.replace(method);
-            let ended = self.block(&action.body);
-            self.method = outer;
-            match ended {
-                Err(Stop::Return) => {}
-                other => other?,
-            }
-            let after = self.env().vars[action.params[0].var.index()].clone();
-            let object = &self.program.externs[id.index()].name;
-            self.influences_all(&after, || format!("what {object} writes"));
-            self.keep(Cell::Indexed(r, at(way)), &after);
-            self.trace_execution((object, "execute"), at(way), &after, &action.params[3..]);
+            let cell = (Cell::Indexed(r, at(way)), at(way));
+            self.run_method((id, "execute"), method, &action.params[3..], cell)?;
             for (all, param) in given.iter_mut().zip(&action.params[3..]) {
                 let own = self.env().vars[param.var.index()].clone();
                 *all = Some(match all.take() {

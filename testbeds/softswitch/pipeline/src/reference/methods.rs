@@ -57,7 +57,7 @@ impl<'p> Interpreter<'_, 'p> {
         let object = self.code.bindings.objects[id.index()];
         let given = match (object, method, &to) {
             (Object::Tofino(tna::Object::Checksum(unit)), "subtract_all_and_deposit", Some(to)) => {
-                self.deposit(unit, to.clone());
+                self.deposit(&instance.name, unit, to.clone());
                 return Ok(());
             }
             (Object::Tofino(tna::Object::DirectRegister), _, _) => {
@@ -74,6 +74,16 @@ impl<'p> Interpreter<'_, 'p> {
             self.write(&to, value);
         }
         Ok(())
+    }
+
+    /// What a call has left where its result goes, for a trace.
+    pub(super) fn value_at(&mut self, result: Option<&'p LValue>) -> Result<Option<(Type, Value)>> {
+        let Some(lvalue) = result.filter(|_| self.watch.steps) else {
+            return Ok(None);
+        };
+        let place = self.resolve(lvalue)?;
+        let value = self.read(&place);
+        Ok(Some((place.ty, value)))
     }
 
     /// Values of `in` arguments in order, and the place of the first `out` argument.

@@ -124,7 +124,7 @@ struct Interpreter<'a, 'p> {
     /// TNA: what a deparser is asked for.
     gates: Gates,
     /// TNA: checksums that wait for the parser's end.
-    residuals: Vec<tna::Residual>,
+    residuals: Vec<tna::Residual<'p>>,
     /// TNA: the register action's method that runs.
     method: Option<learn::InMethod<'p>>,
     /// TNA: the digest that a table's actions may learn, and the ways that it says.

@@ -52,15 +52,18 @@ impl<'p> Interpreter<'_, 'p> {
             _ => {
                 let holds = values.first().is_some_and(|v| v.bits().is_true());
                 self.counts.failed_assertions += u64::from(!holds);
+                self.trace_method("", name, args, &values, (&Type::Void, None));
                 return Ok(());
             }
         };
         for bits in read {
             self.influences(&bits, || format!("the argument of {name}"));
         }
+        let value = Value::Bits(Bits::bool(value));
+        self.trace_method("", name, args, &values, (&Type::Bool, Some(&value)));
         if let Some(lvalue) = result {
             let place = self.resolve(lvalue)?;
-            self.write(&place, Value::Bits(Bits::bool(value)));
+            self.write(&place, value);
         }
         Ok(())
     }

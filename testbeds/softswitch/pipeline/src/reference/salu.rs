@@ -11,7 +11,7 @@ use crate::compile::tna_logs::other_body;
 use crate::compile::tna_rows::{ROW, row_of};
 use crate::compile::tna_salu::executes;
 use crate::externs::log::Turn;
-use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Type};
+use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Param, Type};
 
 /// Where an action's cell is.
 #[derive(Clone, Copy)]
@@ -49,9 +49,24 @@ impl<'p> Interpreter<'_, 'p> {
                 self.execute(id, "apply", index, (outs, result))
             }
             "sweep" => self.sweep(id),
-            "address" => self.address(id, args, result),
-            "predicate" => self.predicate(args, result),
-            "min8" | "max8" | "min16" | "max16" => self.extreme(method, args, result),
+            "address" | "predicate" | "min8" | "max8" | "min16" | "max16" => {
+                // Before the call changes them.
+                let values = match self.watch.steps {
+                    true => self.extern_args(args)?.0,
+                    false => Vec::new(),
+                };
+                match method {
+                    "address" => self.address(id, args, result)?,
+                    "predicate" => self.predicate(args, result)?,
+                    _ => self.extreme(method, args, result)?,
+                }
+                let given = self.value_at(result)?;
+                let given = given.as_ref().map(|(ty, value)| (ty, Some(value)));
+                let name = &self.program.externs[id.index()].name;
+                let given = given.unwrap_or((&Type::Void, None));
+                self.trace_method(name, method, args, &values, given);
+                Ok(())
+            }
             _ => match Turn::of(method) {
                 Some(turn) => self.turn(id, turn, args, result),
                 None => Ok(()),
@@ -83,6 +98,10 @@ impl<'p> Interpreter<'_, 'p> {
             return self.execute(other, turn.otherwise(), beyond, (outs, result));
         }
         // Nothing is executed: the outputs are 0.
+        let name = &self.program.externs[id.index()].name;
+        let none = Value::Bits(Bits::new(1, 0u8));
+        let none = result.map_or((&Type::Void, None), |to| (&to.ty, Some(&none)));
+        self.trace_method(name, self.executing, &[], &[], none);
         let outs = outs.iter().filter_map(|out| match out {
             Arg::Out(to) | Arg::InOut(to) => Some(to),
             _ => None,
@@ -129,7 +148,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.returned(result, |ty| Value::Bits(Bits::new(width(ty), at)))
     }
 
-    /// `Register.read` and `write`, `DirectRegister.read` and `write`; a write gives what was written.
+    /// `read`, `write` and `clear` of `Register` and `DirectRegister`; a write gives what was written.
     pub(super) fn plain_register(
         &mut self,
         id: ExternId,
@@ -154,9 +173,18 @@ impl<'p> Interpreter<'_, 'p> {
         }
         if method == "clear" {
             // Its value is the first argument.
-            let (value, r) = (values.first()?, self.register_itself(id)?);
-            for row in 0..self.rows(r) {
-                self.keep(Cell::Indexed(r, row), value);
+            let value = values.first()?;
+            match cell {
+                Cell::Direct(table, offset, _) => {
+                    let (words, pipe) = (to_words(value), self.state.pipe);
+                    self.state.tables[table as usize].write_cells(offset, pipe, &words);
+                }
+                _ => {
+                    let r = self.register_itself(id)?;
+                    for row in 0..self.rows(r) {
+                        self.keep(Cell::Indexed(r, row), value);
+                    }
+                }
             }
             return None;
         }
@@ -255,19 +283,39 @@ impl<'p> Interpreter<'_, 'p> {
             });
         }
         self.env().vars[action.params[0].var.index()] = value.clone();
-        for param in &action.params[1..] {
-            let ty = &control.vars[param.var.index()].ty;
-            let nothing = self.undefined(ty);
-            self.env().vars[param.var.index()] = nothing;
-        }
-        let method_here = InMethod {
+        let method = InMethod {
             action,
             index,
             bits,
             base: 0,
             original: value,
         };
-        let outer = self.method.replace(method_here);
+        let called = (id, self.executing);
+        self.run_method(called, method, &action.params[1..], (cell, index))?;
+        for (param, place) in action.params[1..].iter().zip(places) {
+            if let Some(place) = place {
+                let value = self.env().vars[param.var.index()].clone();
+                self.write(&place, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a method's body, its `in` parameters given, keeps what the cell becomes, and tells of it.
+    pub(super) fn run_method(
+        &mut self,
+        (id, name): (ExternId, &str),
+        method: InMethod<'p>,
+        outputs: &'p [Param],
+        (cell, index): (Cell, u64),
+    ) -> Result<()> {
+        for param in outputs {
+            let ty = &self.env().declared[param.var.index()].ty;
+            let nothing = self.undefined(ty);
+            self.env().vars[param.var.index()] = nothing;
+        }
+        let action = method.action;
+        let outer = self.method.replace(method);
         let ended = self.block(&action.body);
         self.method = outer;
         match ended {
@@ -278,14 +326,7 @@ impl<'p> Interpreter<'_, 'p> {
         let object = &self.program.externs[id.index()].name;
         self.influences_all(&after, || format!("what {object} writes"));
         self.keep(cell, &after);
-        let called = (object.as_str(), self.executing);
-        self.trace_execution(called, index, &after, &action.params[1..]);
-        for (param, place) in action.params[1..].iter().zip(places) {
-            if let Some(place) = place {
-                let value = self.env().vars[param.var.index()].clone();
-                self.write(&place, value);
-            }
-        }
+        self.trace_execution((object, name), index, &after, outputs);
         Ok(())
     }
 

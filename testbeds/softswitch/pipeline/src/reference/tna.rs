@@ -14,7 +14,9 @@ use p4lang::source::Span;
 
 /// A call of `subtract_all_and_deposit` that waits for the parser's end.
 #[derive(Debug)]
-pub(super) struct Residual {
+pub(super) struct Residual<'p> {
+    /// The checksum.
+    object: &'p str,
     call: Span,
     unit: u32,
     /// Where the parser stood, bits.
@@ -136,8 +138,9 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `subtract_all_and_deposit`: what is extracted from here on is taken away, and the rest kept when the parser ends.
-    pub(super) fn deposit(&mut self, unit: u32, to: Place) {
+    pub(super) fn deposit(&mut self, object: &'p str, unit: u32, to: Place) {
         let residual = Residual {
+            object,
             call: self.span,
             unit,
             start: self.cursor,
@@ -174,8 +177,11 @@ impl<'p> Interpreter<'_, 'p> {
             let read = residual.start / 8..self.cursor / 8;
             let unit = &mut self.state.checksums[residual.unit as usize];
             unit.subtract(self.packet.get(read).unwrap_or_default());
-            let sum = Bits::new(width(&residual.to.ty), unit.sum);
-            self.write(&residual.to, Value::Bits(sum));
+            let sum = Value::Bits(Bits::new(width(&residual.to.ty), unit.sum));
+            let (object, method) = (residual.object, "subtract_all_and_deposit");
+            self.span = residual.call;
+            self.trace_method(object, method, &[], &[], (&residual.to.ty, Some(&sum)));
+            self.write(&residual.to, sum);
         }
     }
 
@@ -239,7 +245,11 @@ impl<'p> Interpreter<'_, 'p> {
                 let less = arith::binary(BinOp::Lt, &x, &y, signed);
                 self.influences(&less, || format!("an argument of {name}"));
                 let first = (name == "min") == less.is_true();
-                Value::Bits(if first || x.value == y.value { x } else { y })
+                let of = [Value::Bits(x), Value::Bits(y)];
+                let [x, y] = &of;
+                let value = if first || x == y { x } else { y };
+                self.trace_method("", name, args, &of, (&a.ty, Some(value)));
+                value.clone()
             }
             (
                 "invalidate",
@@ -252,15 +262,30 @@ impl<'p> Interpreter<'_, 'p> {
             ) => {
                 let place = self.resolve(field)?;
                 self.change(place.var, &place.steps, forget);
+                if let [Arg::In(field)] = args {
+                    self.trace_of_place(name, field, (&Type::Void, &Value::Nothing));
+                }
                 return Ok(());
             }
-            ("is_validated", [Arg::In(field)]) => Value::Bits(Bits::bool(self.validated(field)?)),
+            ("is_validated", [Arg::In(field)]) => {
+                let valid = Value::Bits(Bits::bool(self.validated(field)?));
+                self.trace_of_place(name, field, (&Type::Bool, &valid));
+                valid
+            }
             ("sizeInBytes" | "sizeInBits", [Arg::In(header)]) => {
                 let bits = self.whole_size(&header.ty);
                 let unit = if name == "sizeInBytes" { 8 } else { 1 };
-                Value::Bits(Bits::new(32, bits / unit))
+                let size = Value::Bits(Bits::new(32, bits / unit));
+                self.trace_of_place(name, header, (&Type::Bit(32), &size));
+                size
             }
-            ("port_metadata_unpack", _) => return self.port_metadata(result),
+            ("port_metadata_unpack", _) => {
+                self.port_metadata(result)?;
+                let given = self.value_at(result)?;
+                let given = given.as_ref().map(|(ty, value)| (ty, Some(value)));
+                self.trace_method("", name, args, &[], given.unwrap_or((&Type::Void, None)));
+                return Ok(());
+            }
             ("funnel_shift_right", [Arg::Out(to) | Arg::InOut(to), rest @ ..]) => {
                 let place = self.resolve(to)?;
                 let (values, _) = self.extern_args(rest)?;
@@ -269,8 +294,9 @@ impl<'p> Interpreter<'_, 'p> {
                 };
                 let both = high.bits().concat(&low.bits());
                 let shifted = arith::binary(BinOp::Shr, &both, &by.bits(), false);
-                let cut = arith::cast(&shifted, width(&to.ty), false);
-                self.write(&place, Value::Bits(cut));
+                let cut = Value::Bits(arith::cast(&shifted, width(&to.ty), false));
+                self.trace_method("", name, rest, &values, (&to.ty, Some(&cut)));
+                self.write(&place, cut);
                 return Ok(());
             }
             _ => return Ok(()),

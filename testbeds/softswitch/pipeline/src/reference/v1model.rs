@@ -29,20 +29,22 @@ impl<'p> Interpreter<'_, 'p> {
         for (i, value) in values.iter().enumerate().filter(|_| !by_name) {
             self.influences_all(value, || format!("argument {} of {name}", i + 1));
         }
-        self.trace_method("", name, args, &values, (&Type::Void, None));
+        // What it gives; of a check what was computed.
+        let mut given = None;
+        let scalar = |width: u32, n: u64| Some(Value::Bits(Bits::new(width, n)));
         match name {
-            "mark_to_drop" => match to {
+            "mark_to_drop" => match &to {
                 Some(to) => {
-                    let mut standard = self.read(&to);
+                    let mut standard = self.read(to);
                     drop(self, &to.ty, &mut standard);
-                    self.write(&to, standard);
+                    self.write(to, standard);
                 }
                 None => self.drop_everywhere(),
             },
             "random" => {
                 let unit = self.code.bindings.random.unwrap_or(0) as usize;
                 let drawn = self.state.randoms[unit].between(number(0), number(1));
-                self.give(to, drawn);
+                given = scalar(width(&ty), drawn);
             }
             // algorithm, base, data, max
             "hash" => {
@@ -58,16 +60,17 @@ impl<'p> Interpreter<'_, 'p> {
                         base.wrapping_add(drawn.checked_rem(max).unwrap_or(0))
                     }
                 };
-                self.give(to, hashed);
+                given = scalar(width(&ty), hashed);
             }
             // condition, data, given, algorithm
             "verify_checksum" | "verify_checksum_with_payload" if number(0) != 0 => {
                 let payload = name.ends_with("_with_payload");
-                let given = values[2].bits();
+                let expected = values[2].bits();
                 let algorithm = algorithm.and_then(Algorithm::of_v1model);
                 let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
-                let found = self.hash(algorithm, &values[1], None, payload, given.width);
-                if found != given.u64() {
+                let found = self.hash(algorithm, &values[1], None, payload, expected.width);
+                given = scalar(expected.width, found);
+                if found != expected.u64() {
                     self.frame[requests.checksum_error as usize] = 1;
                 }
             }
@@ -77,7 +80,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let algorithm = algorithm.and_then(Algorithm::of_v1model);
                 let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
                 let found = self.hash(algorithm, &values[1], None, payload, width(&ty));
-                self.give(to, found);
+                given = scalar(width(&ty), found);
             }
             "clone" => {
                 self.request(requests.clone, number(1));
@@ -113,13 +116,11 @@ impl<'p> Interpreter<'_, 'p> {
             // A checksum whose condition is false.
             _ => {}
         }
-        Ok(())
-    }
-
-    fn give(&mut self, to: Option<super::place::Place>, value: u64) {
-        if let Some(to) = to {
-            self.write(&to, Value::Bits(Bits::new(width(&to.ty), value)));
+        self.trace_method("", name, args, &values, (&ty, given.as_ref()));
+        if let (Some(to), Some(value)) = (to, given) {
+            self.write(&to, value);
         }
+        Ok(())
     }
 
     /// The value + 1, so that 0 asks for nothing.

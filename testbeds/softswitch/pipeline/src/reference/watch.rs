@@ -8,7 +8,7 @@ use super::value::{Bits, Value, field_types};
 use super::{Interpreter, Scope};
 use crate::table::Bound;
 use p4lang::ast::{Direction, StructKind};
-use p4lang::ir::{Action, Arg, Control, Param, Program, Table, Type, VarId};
+use p4lang::ir::{Action, Arg, Control, Expr, ExprKind, Param, Program, Table, Type, VarId};
 use p4lang::source::Span;
 use std::collections::BTreeSet;
 
@@ -205,6 +205,37 @@ impl<'p> Interpreter<'_, 'p> {
             .collect();
         let result = result.map_or_else(Vec::new, |v| fields_of(self.program, ty, "", v));
         let (object, method) = (object.to_owned(), method.to_owned());
+        self.watch
+            .tell(self.program, self.span, || EventKind::Extern {
+                object,
+                method,
+                args,
+                result,
+            });
+    }
+
+    /// A call whose one argument is no value but a place.
+    pub(super) fn trace_of_place(
+        &mut self,
+        name: &str,
+        arg: &'p Expr,
+        (ty, result): (&Type, &Value),
+    ) {
+        if !self.watch.steps {
+            return;
+        }
+        let place = match &arg.kind {
+            ExprKind::Read(lvalue) => self.resolve(lvalue).ok(),
+            _ => None,
+        };
+        let named = |place: Place| Field {
+            name: "1".into(),
+            value: self.name_of(place.var, &place.steps),
+            width: 0,
+        };
+        let args = place.map(named).into_iter().collect();
+        let result = fields_of(self.program, ty, "", result);
+        let (object, method) = (String::new(), name.to_owned());
         self.watch
             .tell(self.program, self.span, || EventKind::Extern {
                 object,

@@ -78,6 +78,13 @@ impl Table {
         Ok(())
     }
 
+    /// Sets them of all entries.
+    pub fn write_cells(&mut self, offset: u32, pipe: u32, from: &[u64]) {
+        for entry in self.rows.iter() {
+            self.cells.write(entry, offset, pipe, from);
+        }
+    }
+
     /// Sets them; nothing if there is no entry.
     pub fn write_cell(&mut self, found: Option<Index>, offset: u32, pipe: u32, from: &[u64]) {
         if let Some(entry) = found {

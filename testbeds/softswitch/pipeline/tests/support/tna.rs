@@ -24,26 +24,29 @@ pub struct Tna<'a> {
     pub egress_deparser: &'a str,
 }
 
+/// What is left out.
+pub const TNA: Tna<'static> = Tna {
+    include: "tna.p4",
+    decls: "",
+    headers: "byte_h b;",
+    meta: "bit<8> unused;",
+    parser_locals: "",
+    parser: "state go { transition accept; }",
+    port_metadata: "pkt.advance(PORT_METADATA_SIZE);",
+    locals: "",
+    ingress: "tm.ucast_egress_port = 1;",
+    deparser_locals: "",
+    deparser: "pkt.emit(hdr);",
+    egress_parser: "state go { transition accept; }",
+    egress_locals: "",
+    egress: "",
+    egress_deparser_locals: "",
+    egress_deparser: "pkt.emit(hdr);",
+};
+
 impl Default for Tna<'_> {
     fn default() -> Self {
-        Tna {
-            include: "tna.p4",
-            decls: "",
-            headers: "byte_h b;",
-            meta: "bit<8> unused;",
-            parser_locals: "",
-            parser: "state go { transition accept; }",
-            port_metadata: "pkt.advance(PORT_METADATA_SIZE);",
-            locals: "",
-            ingress: "tm.ucast_egress_port = 1;",
-            deparser_locals: "",
-            deparser: "pkt.emit(hdr);",
-            egress_parser: "state go { transition accept; }",
-            egress_locals: "",
-            egress: "",
-            egress_deparser_locals: "",
-            egress_deparser: "pkt.emit(hdr);",
-        }
+        TNA
     }
 }
 
@@ -121,10 +124,28 @@ Switch(pipe) main;
         super::load(&self.text(), config)
     }
 
+    /// With these objects; what comes leaves by port 1.
+    pub fn running(&self, locals: &str, ingress: &str) -> Switch {
+        let ingress = format!("{ingress} tm.ucast_egress_port = 1;");
+        let ingress = &ingress;
+        let program = Tna {
+            locals,
+            ingress,
+            ..*self
+        };
+        program.load()
+    }
+
     pub fn refused(&self) -> LoadError {
         Switch::new(compile(&self.text()), Config::default())
             .expect_err("the program should be refused")
     }
+}
+
+/// The first two words of a packet.
+pub fn words(packet: &[u8]) -> (u32, u32) {
+    let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().expect("four bytes"));
+    (word(0), word(4))
 }
 
 /// Everything that is sent until nothing waits any more.
