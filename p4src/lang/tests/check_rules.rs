@@ -2,7 +2,7 @@
 
 mod check_support;
 
-use check_support::{TINY, compile, control, errors};
+use check_support::{TINY, compile, control, errors, parser};
 
 #[track_caller]
 fn refused(text: &str, message: &str) {
@@ -464,4 +464,194 @@ fn of_packages_in_what_nothing_uses() {
          control unused() { Q() q; R(Box()) r; apply { } } control C(",
     );
     refused(&text, "a package cannot be instantiated in a control");
+}
+
+/// What P4_16 1.2.5 does not have, and p4c's own tests do not use.
+#[test]
+fn of_what_there_is_no_such_thing_as() {
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    let two = "void two(in bit<8> x, in bit<8> y) { }";
+    let newtype = "type bit<8> n_t;";
+    let with = |text: &str, apply: &str| {
+        control("", apply).replace("control C(", &format!("{text} control C("))
+    };
+    let rules = [
+        // 8.22
+        (
+            with(two, "two(x = 1, 2);"),
+            "2",
+            "either all arguments are named or none is",
+        ),
+        // 8.25
+        (
+            with(newtype, "n_t z = (n_t) meta.a; meta.a[0:0] = z[0:0];"),
+            "z",
+            "only bit<> and int<> can be sliced, not n_t",
+        ),
+        // 8.20
+        (
+            control("", "hdr.tags.push_front(0);"),
+            "0",
+            "`push_front` takes a positive number",
+        ),
+        (
+            control("", "hdr.tags.pop_front(0);"),
+            "0",
+            "`pop_front` takes a positive number",
+        ),
+        (
+            control("", "meta.w = (bit<16>) hdr.tags.nextIndex;"),
+            "nextIndex",
+            "a stack's `nextIndex` cannot be read",
+        ),
+        (
+            control("", "meta.f = \"a\" == \"b\";"),
+            "\"a\" == \"b\"",
+            "values of type string cannot be compared",
+        ),
+        // 12.7
+        (
+            control("", "switch (meta.f) { true: { } }"),
+            "meta.f",
+            "values of type bool cannot be switched on",
+        ),
+        // 12.6
+        (
+            control("", "if (meta.f) bit<8> z = 1;"),
+            "bit<8> z = 1;",
+            "a declaration stands in a block",
+        ),
+        (
+            control("", "for (bit<8> i in 1 .. 2) bit<8> z = i;"),
+            "bit<8> z = i;",
+            "a declaration stands in a block",
+        ),
+        // A generic function is right for every type.
+        (
+            top("T next<T>(in T x) { return x + 1; }"),
+            "x + 1",
+            "this operator takes bit<> or int<>, not T",
+        ),
+        (
+            top("T next<T>(in T x) { return -x; }"),
+            "x",
+            "expected bit<> or int<>, found T",
+        ),
+        (
+            top("enum none_t { }"),
+            "none_t",
+            "enum `none_t` has no members",
+        ),
+        (
+            top("enum bit<8> none_t { }"),
+            "none_t",
+            "enum `none_t` has no members",
+        ),
+        // Appendix F
+        (
+            top("extern E { E(); Picker f(); }"),
+            "Picker",
+            "an extern cannot return a Picker",
+        ),
+        (
+            control(
+                "action a() { } table t { default_action = a(); actions = { a; } }",
+                "",
+            ),
+            "default_action = a();",
+            "the default action stands behind the table's actions",
+        ),
+        (
+            top("parser q() { bit<8> start; state start { transition accept; } }"),
+            "start",
+            "`start` is declared twice",
+        ),
+        (
+            control(
+                "table t { key = { 5 : exact; } actions = { NoAction; } }",
+                "",
+            ),
+            "5",
+            "the width of this value is unknown",
+        ),
+    ];
+    for (text, at, message) in rules {
+        let (found_at, found, _) = told(&text);
+        assert_eq!(found_at, at, "{found}\n{text}");
+        assert!(found.contains(message), "{found}");
+    }
+}
+
+/// 15.1: both would have one name. What has none is applied as often as one likes.
+#[test]
+fn of_controls_applied_by_their_name() {
+    let inner = |body: &str| {
+        let inner = format!("control Inner(inout bit<8> x) {{ {body} }}");
+        control("", "Inner.apply(meta.a); Inner.apply(meta.b);")
+            .replace("control C(", &format!("{inner} control C("))
+    };
+    assert!(compile(&inner("apply { x = 1; }")).is_ok());
+    let table = "table t { key = { x : exact; } actions = { NoAction; } }";
+    let text = inner(&format!("{table} apply {{ t.apply(); }}"));
+    let message = "`Inner` is applied by its name twice";
+    says(&text, "Inner.apply(meta.b)", message, "two instances");
+    // Also where it has the table inside.
+    let nested = inner("Deep() d; apply { d.apply(x); }").replace(
+        "control Inner(",
+        &format!(
+            "control Deep(inout bit<8> x) {{ {table} apply {{ t.apply(); }} }} control Inner("
+        ),
+    );
+    refused(&nested, message);
+}
+
+#[test]
+fn of_emit_and_extract() {
+    let deparser = |statement: &str| {
+        control("", "").replace(
+            "control C(",
+            &format!(
+                "header a_t {{ bit<8> x; }} header b_t {{ bit<8> x; }}
+                 control D(packet_out p, in a_t a) {{ apply {{ {statement} }} }} control C("
+            ),
+        )
+    };
+    assert!(compile(&deparser("p.emit(a); p.emit<a_t>(a);")).is_ok());
+    says(
+        &deparser("p.emit<b_t>(a);"),
+        "a",
+        "expected b_t, found a_t",
+        "",
+    );
+    let message = "`emit` takes one type argument";
+    says(&deparser("p.emit<a_t, b_t>(a);"), "b_t", message, "");
+    let skip = |args: &str| {
+        parser(&format!(
+            "state start {{ pkt.extract<opts_t>({args}); transition accept; }}"
+        ))
+    };
+    assert!(compile(&skip("_, 8")).is_ok());
+    refused(&skip("_"), "has no fixed size and cannot be skipped");
+    refused(&skip("_, true"), "expected bit<32>, found bool");
+}
+
+/// 18.1: what a constant stack holds is known at compile time.
+#[test]
+fn of_constant_stacks() {
+    let program = |text: &str| {
+        let stack = "const tag_t[2] S = { { 5 }, { 6 } }; const bit<8>[2] A = { 7, 8 };";
+        control("", "").replace("control C(", &format!("{stack} {text} control C("))
+    };
+    for known in [
+        "const bit<(S[1].id)> x = 1;",
+        "const bit<(A[1])> x = 1;",
+        "const bit<(S.size)> x = 1;",
+        "const bool x = S == S && S[0] != S[1] && S[0] == { 5 } && S[0] != {#} && A == { 7, 8 };",
+        "header v_t { varbit<8> v; } control q() { varbit<8> v = ...; v_t h = ...; apply { h = { ... }; } }",
+    ] {
+        assert!(compile(&program(known)).is_ok(), "{known}");
+    }
+    let found = errors(&program("const bit<(S[2].id)> x = 1;"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("index 2 is outside"), "{found:?}");
 }

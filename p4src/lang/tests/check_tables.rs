@@ -218,3 +218,70 @@ fn faults_in_tables() {
     );
     insta::assert_snapshot!(faults.join("\n"));
 }
+
+/// 14.2.1.4.1: below 0 there are none.
+#[test]
+fn priorities_do_not_count_below_zero() {
+    let entries = |entries: &str| {
+        format!(
+            "table t {{ key = {{ meta.a : ternary; }} actions = {{ NoAction; }} entries = {{ {entries} }} }}"
+        )
+    };
+    let two = entries("priority = 1: 1 : NoAction; 2 : NoAction;");
+    assert_eq!(control_errors(&two, ""), [""; 0]);
+    let three = entries("priority = 1: 1 : NoAction; 2 : NoAction; 3 : NoAction;");
+    let found = control_errors(&three, "");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("the priority of this entry would be -1"),
+        "{found:?}"
+    );
+}
+
+/// 14.2.1.4.1: priorities that are legal, but perhaps not meant.
+#[test]
+fn odd_priorities_are_warned_of() {
+    let warnings = |before: &str, entries: &str| {
+        let table = format!(
+            "table t {{ key = {{ meta.a : ternary; }} actions = {{ NoAction; }} {before} entries = {{ {entries} }} }}"
+        );
+        let files = p4lang::Files::new().with("test.p4", control(&table, "t.apply();"));
+        let compiled = p4lang::compile(&files, "test.p4", &p4lang::Options::default());
+        let warnings = compiled.expect("a program").warnings;
+        let said = warnings.list.iter().map(|w| w.message.clone());
+        said.filter(|m| m.contains("entry")).collect::<Vec<_>>()
+    };
+    let equal = "priority = 2: 1 : NoAction; priority = 2: 2 : NoAction;";
+    let rising = "priority = 1: 1 : NoAction; priority = 2: 2 : NoAction;";
+    let falling = "priority = 2: 1 : NoAction; priority = 1: 2 : NoAction;";
+    let smallest = "largest_priority_wins = false;";
+    let twice = ["another entry has the priority 2, too"];
+    let order = ["this entry wins over the one before it"];
+    assert_eq!(warnings("", equal), twice);
+    assert_eq!(warnings("", rising), order);
+    assert_eq!(warnings(smallest, falling), order);
+    for (before, entries) in [
+        ("@noWarn(\"duplicate_priorities\")", equal),
+        ("@noWarn(\"entries_out_of_priority_order\")", rising),
+        ("", falling),
+        (smallest, rising),
+    ] {
+        assert_eq!(warnings(before, entries), [""; 0], "{before} {entries}");
+    }
+}
+
+#[test]
+fn two_entries_of_one_exact_key_are_an_error() {
+    let entries = |kind: &str, entries: &str| {
+        let table = format!(
+            "table t {{ key = {{ meta.a : {kind}; meta.b : exact; }} actions = {{ NoAction; }} const entries = {{ {entries} }} }}"
+        );
+        control_errors(&table, "")
+    };
+    let twice = "(1, 2) : NoAction; (1, 3) : NoAction; (0x1, 2) : NoAction;";
+    let found = entries("exact", twice);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("another entry has this key"), "{found:?}");
+    // The first wins.
+    assert_eq!(entries("ternary", twice), [""; 0]);
+}

@@ -7,7 +7,7 @@ use super::generic::Wanted;
 use super::types::Ty;
 use super::unit::{Body, UnitKind, join};
 use super::value::Val;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 
@@ -20,15 +20,27 @@ impl<'a> Checker<'a, '_> {
         span: Span,
     ) -> Option<ir::ControlId> {
         let own = self.controls[index as usize].decl.name.name.clone();
+        let again = self.unit.direct_instances.contains(&own);
         let full = self.direct_name(&own);
         let wanted = Wanted {
             types,
             expected: None,
         };
+        let before = self.out.controls.len();
         let val = self.direct(
             |c, made| c.control_instance(index, wanted, full, made),
             span,
         );
+        let mut made = self.out.controls[before..].iter().flatten();
+        if again && made.any(|c| !c.tables.is_empty()) {
+            let message = format!(
+                "`{own}` is applied by its name twice, so that its tables would have one name"
+            );
+            self.push(
+                Diagnostic::error(Code::Duplicate, span, message)
+                    .hint(format!("make two instances: `{own}() a; {own}() b;`")),
+            );
+        }
         match val {
             Val::Control(id, _) => Some(id),
             _ => None,

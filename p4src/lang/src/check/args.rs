@@ -89,6 +89,17 @@ impl<'a> Checker<'a, '_> {
             );
             return None;
         }
+        let named = |arg: &&ast::Arg| arg.name.is_some();
+        if let (Some(by_name), Some(by_place)) =
+            (args.iter().find(named), args.iter().find(|arg| !named(arg)))
+        {
+            let message = "either all arguments are named or none is";
+            self.push(
+                Diagnostic::error(Code::Type, by_place.value.span, message)
+                    .label(by_name.value.span, "this one is named"),
+            );
+            return None;
+        }
         for (i, arg) in args.iter().enumerate() {
             let at = match &arg.name {
                 None => {

@@ -85,7 +85,11 @@ impl<'a> Checker<'a, '_> {
                     );
                     return None;
                 };
-                if let Some(n) = self.small_constant::<u32>(&arg.value)
+                let count = self.small_constant::<u32>(&arg.value);
+                if count == Some(0) {
+                    let message = format!("`{}` takes a positive number", method.name);
+                    self.err(Code::Constant, arg.value.span, message);
+                } else if let Some(n) = count
                     && self.writable(&p, at)
                 {
                     let kind = if method.name == "push_front" {

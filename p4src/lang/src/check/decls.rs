@@ -279,6 +279,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn plain_enum(&mut self, name: &'a ast::Ident, members: &'a [ast::EnumMember]) -> Ty {
+        self.has_members(name, members);
         self.unique_members(members);
         for m in members {
             if let Some(value) = &m.value {
@@ -302,6 +303,7 @@ impl<'a> Checker<'a, '_> {
         name: &'a ast::Ident,
         members: &'a [ast::EnumMember],
     ) -> Ty {
+        self.has_members(name, members);
         self.unique_members(members);
         let ty = self.resolve(repr);
         if !matches!(ty, Ty::Bit(_) | Ty::Int(_) | Ty::Poison) {
@@ -350,6 +352,13 @@ impl<'a> Checker<'a, '_> {
         }
         self.pop_scope();
         Ty::SerEnum(index as u32)
+    }
+
+    fn has_members(&mut self, name: &'a ast::Ident, members: &[ast::EnumMember]) {
+        if members.is_empty() {
+            let message = format!("enum `{}` has no members", name.name);
+            self.err(Code::Type, name.span, message);
+        }
     }
 
     fn unique_members(&mut self, members: &'a [ast::EnumMember]) {

@@ -6,17 +6,23 @@ use super::types::Ty;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
+use crate::source::Span;
+use hashbrown::HashMap;
+use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
     pub(crate) fn table_entries(
         &mut self,
-        entries: &'a [ast::Entry],
-        all_const: bool,
+        property: &'a ast::TableProperty,
         t: &mut ir::Table,
         key_types: &[Ty],
         decls: &[&'a ast::Decl],
         rules: &EntryRules,
     ) {
+        let ast::TablePropertyKind::Entries(entries) = &property.kind else {
+            return;
+        };
+        let all_const = property.is_const;
         let mut written = Vec::with_capacity(entries.len());
         for entry in entries {
             let priority = match &entry.priority {
@@ -63,6 +69,7 @@ impl<'a> Checker<'a, '_> {
                     );
                 }
             }
+            self.repeated_keys(t);
             return;
         }
         let annotated: Vec<Option<u64>> = entries.iter().map(annotated_priority).collect();
@@ -75,10 +82,15 @@ impl<'a> Checker<'a, '_> {
             );
             return;
         }
-        let found = if in_order && annotated.iter().any(Option::is_some) {
-            by_annotation(&annotated)
+        let by_annotation = in_order && annotated.iter().any(Option::is_some);
+        let found = if by_annotation {
+            by_annotation_of(&annotated)
         } else {
-            priorities(&written, rules)
+            let as_written = as_written(&written, rules);
+            if let Some(priorities) = &as_written {
+                self.check_priorities(priorities, t, property, rules);
+            }
+            as_written.and_then(|p| for_the_control_plane(p, rules))
         };
         let Some(priorities) = found else {
             let span = entries.first().map(|e| e.span).unwrap_or_default();
@@ -91,6 +103,82 @@ impl<'a> Checker<'a, '_> {
         };
         for (entry, priority) in t.entries.iter_mut().zip(priorities) {
             entry.priority = priority;
+        }
+    }
+
+    /// Priorities that are no priorities, or look unintended (P4_16 1.2.5, section 14.2.1.4.1).
+    fn check_priorities(
+        &mut self,
+        priorities: &[i64],
+        t: &ir::Table,
+        property: &ast::TableProperty,
+        rules: &EntryRules,
+    ) {
+        let span = |n: usize| t.entries.get(n).map(|e| e.span).unwrap_or_default();
+        if let Some(n) = priorities.iter().position(|p| *p < 0) {
+            let message = format!("the priority of this entry would be {}", priorities[n]);
+            self.push(
+                Diagnostic::error(Code::Constant, span(n), message)
+                    .hint("an entry without a priority counts on from the one before it"),
+            );
+            return;
+        }
+        if !silenced(property, "duplicate_priorities") {
+            let mut first: HashMap<i64, usize> = HashMap::new();
+            for (n, p) in priorities.iter().enumerate() {
+                if let Some(first) = first.get(p) {
+                    let message = format!("another entry has the priority {p}, too");
+                    self.push(
+                        Diagnostic::warning(Code::Lint, span(n), message)
+                            .label(span(*first), "this one")
+                            .hint("which of them wins is unspecified; `@noWarn(\"duplicate_priorities\")` before `entries` if that is meant"),
+                    );
+                } else {
+                    first.insert(*p, n);
+                }
+            }
+        }
+        if silenced(property, "entries_out_of_priority_order") {
+            return;
+        }
+        for (n, pair) in priorities.windows(2).enumerate() {
+            let wrong = match rules.largest_wins {
+                true => pair[0] < pair[1],
+                false => pair[0] > pair[1],
+            };
+            if wrong {
+                let message = "this entry wins over the one before it";
+                self.push(
+                    Diagnostic::warning(Code::Lint, span(n + 1), message)
+                        .label(span(n), "this one")
+                        .hint("`@noWarn(\"entries_out_of_priority_order\")` before `entries` if that is meant"),
+                );
+            }
+        }
+    }
+
+    /// Of two entries of one key, where no priority tells them apart, the second can never be found.
+    fn repeated_keys(&mut self, t: &ir::Table) {
+        let mut seen: HashMap<String, Span> = HashMap::new();
+        for entry in &t.entries {
+            if let Some(first) = seen.insert(format!("{:?}", entry.keys), entry.span) {
+                self.push(
+                    Diagnostic::error(Code::Duplicate, entry.span, "another entry has this key")
+                        .label(first, "the first"),
+                );
+            }
+        }
+    }
+
+    /// A priority as written.
+    fn written_priority(&mut self, e: &'a ast::Expr) -> Option<u64> {
+        let n = self.integer_constant(e)?;
+        match n.to_u64().filter(|n| *n <= i32::MAX as u64) {
+            Some(n) => Some(n),
+            None => {
+                self.err(Code::Constant, e.span, format!("{n} is not a priority"));
+                None
+            }
         }
     }
 
@@ -181,6 +269,16 @@ fn is_prefix(mask: &ir::Expr) -> bool {
     value.count_ones() + zeros == width
 }
 
+/// Whether `@noWarn("what")` stands before the property.
+fn silenced(property: &ast::TableProperty, what: &str) -> bool {
+    let is_it = |a: &ast::Annotation| {
+        a.name.name == "noWarn"
+            && matches!(&a.body, ast::AnnotationBody::Unstructured { literals, .. }
+                if matches!(literals.as_slice(), [ast::Literal::Str(s)] if s == what))
+    };
+    property.annotations.iter().any(is_it)
+}
+
 /// p4c's `@priority(n)`, older than the priorities of the language.
 fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
     let annotation = entry
@@ -197,7 +295,7 @@ fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
 }
 
 /// The smallest `@priority` wins; an entry without one has its place in the order, counted from 1.
-fn by_annotation(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
+fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     let places: Vec<Option<u64>> = annotated
         .iter()
         .zip(1..)
@@ -207,14 +305,12 @@ fn by_annotation(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
         largest_wins: false,
         delta: 1,
     };
-    priorities(&places, &rules)
+    for_the_control_plane(as_written(&places, &rules)?, &rules)
 }
 
-/// P4Runtime's priorities, largest wins, all above 0.
-///
-/// Where the largest wins, entries without a priority count down from `1 + (n − 1) · delta` or from the entry before;
-/// else they count up, and the order is turned round at the end.
-fn priorities(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i32>> {
+/// The priorities that the source gives, in the table's convention: where the largest wins, entries without one count down
+/// from `1 + (n − 1) · delta` or from the entry before; else they count up.
+fn as_written(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i64>> {
     let n = written.len() as i64;
     let delta = i64::try_from(rules.delta).ok()?;
     let step = if rules.largest_wins { -delta } else { delta };
@@ -232,13 +328,18 @@ fn priorities(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i32>> {
         };
         out.push(value);
     }
+    Some(out)
+}
+
+/// P4Runtime's priorities: the largest wins, all are above 0.
+fn for_the_control_plane(mut out: Vec<i64>, rules: &EntryRules) -> Option<Vec<i32>> {
     if !rules.largest_wins {
         let top = out.iter().copied().max().unwrap_or(0);
         for p in &mut out {
             *p = top.checked_sub(*p)?.checked_add(1)?;
         }
     }
-    // A written 0, or counting below it, moves everything up together.
+    // A 0 moves everything up together.
     let least = out.iter().copied().min().unwrap_or(1);
     let shift = if least < 1 { 1 - least } else { 0 };
     out.into_iter()
@@ -248,14 +349,15 @@ fn priorities(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryRules, by_annotation, priorities};
+    use super::{EntryRules, as_written, by_annotation_of, for_the_control_plane};
 
     fn run(written: &[Option<u64>], largest_wins: bool, delta: u64) -> Vec<i32> {
         let rules = EntryRules {
             largest_wins,
             delta,
         };
-        priorities(written, &rules).expect("in range")
+        let priorities = as_written(written, &rules).expect("in range");
+        for_the_control_plane(priorities, &rules).expect("in range")
     }
 
     #[test]
@@ -275,7 +377,7 @@ mod tests {
     #[test]
     fn the_smallest_annotated_priority_wins() {
         assert_eq!(
-            by_annotation(&[Some(3), None, Some(1)]),
+            by_annotation_of(&[Some(3), None, Some(1)]),
             Some(vec![1, 2, 3])
         );
     }

@@ -100,7 +100,6 @@ impl<'a> Checker<'a, '_> {
             | Ty::Enum(_)
             | Ty::SerEnum(_)
             | Ty::Varbit(_)
-            | Ty::Str
             | Ty::MatchKind => match fold::binary(BinOp::Eq, a, b, ir::Type::Bool) {
                 Ok(e) => Some(e),
                 Err(fault) => {

@@ -188,7 +188,7 @@ impl<'a> Checker<'a, '_> {
         use ir::ExprKind as K;
         match &e.kind {
             K::Const(_) | K::InvalidHeader => true,
-            K::Read(lv) | K::IsValid(lv) | K::LastIndex(lv) | K::NextIndex(lv) => {
+            K::Read(lv) | K::IsValid(lv) | K::LastIndex(lv) => {
                 self.unit.is_temp[lv.var.index()]
                     && lv
                         .path
@@ -240,11 +240,9 @@ impl<'a> Checker<'a, '_> {
                 self.mismatch(operand.span, &Ty::Bool, &ty);
                 Val::Poison
             }
-            (UnOp::Plus, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) => Val::Expr(ty, e),
-            (UnOp::Neg, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) => {
-                Val::Expr(ty, fold::unary(ir::UnOp::Neg, e))
-            }
-            (UnOp::BitNot, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) => {
+            (UnOp::Plus, Ty::Bit(_) | Ty::Int(_)) => Val::Expr(ty, e),
+            (UnOp::Neg, Ty::Bit(_) | Ty::Int(_)) => Val::Expr(ty, fold::unary(ir::UnOp::Neg, e)),
+            (UnOp::BitNot, Ty::Bit(_) | Ty::Int(_)) => {
                 Val::Expr(ty, fold::unary(ir::UnOp::BitNot, e))
             }
             _ => {
@@ -347,6 +345,13 @@ impl<'a> Checker<'a, '_> {
             Val::Expr(ty, e) => Some((ty, e)),
             Val::Place(p) => Some(p.read()),
             Val::Poison => None,
+            Val::Integer(n) => {
+                self.push(
+                    Diagnostic::error(Code::Type, span, "the width of this value is unknown")
+                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                );
+                None
+            }
             other => {
                 let ty = match &other {
                     Val::List(_) => self.type_of(&other),

@@ -77,6 +77,12 @@ impl<'a> Checker<'a, '_> {
                 self.constant(default, ty);
             }
         }
+        if sig.ret.is_object()
+            && let Some(at) = sig.ret_span
+        {
+            let shown = self.types.show(&sig.ret);
+            self.err(Code::Type, at, format!("an extern cannot return a {shown}"));
+        }
         if sig.ret == Ty::Integer
             && let Some(at) = sig.ret_span
         {

@@ -101,6 +101,7 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
         BinOp::Mod => a % b,
         BinOp::Shl => a << shift()?,
         BinOp::Shr => a >> shift()?,
+        // Not in P4_16 1.2.5 (section 8.9), but p4c takes them.
         BinOp::And => a & b,
         BinOp::Or => a | b,
         BinOp::Xor => a ^ b,

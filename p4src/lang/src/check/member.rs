@@ -91,10 +91,6 @@ impl<'a> Checker<'a, '_> {
 
     fn stack_member(&mut self, p: Place, elem: Ty, n: u32, member: &ast::Ident) -> Val<'a> {
         let in_parser = matches!(self.unit.kind, super::unit::UnitKind::Parser);
-        let index = |kind: fn(ir::LValue) -> ir::ExprKind| ir::Expr {
-            kind: kind(p.lv.clone()),
-            ty: ir::Type::Bit(32),
-        };
         match member.name.as_str() {
             "next" | "last" | "lastIndex" if !in_parser => {
                 self.push(
@@ -109,8 +105,22 @@ impl<'a> Checker<'a, '_> {
             }
             "next" => Val::Place(self.step(p, Access::Next, elem)),
             "last" => Val::Place(self.step(p, Access::Last, elem)),
-            "lastIndex" => Val::Expr(Ty::Bit(32), index(ir::ExprKind::LastIndex)),
-            "nextIndex" => Val::Expr(Ty::Bit(32), index(ir::ExprKind::NextIndex)),
+            "lastIndex" => {
+                let kind = ir::ExprKind::LastIndex(p.lv);
+                let ty = ir::Type::Bit(32);
+                Val::Expr(Ty::Bit(32), ir::Expr { kind, ty })
+            }
+            "nextIndex" => {
+                self.push(
+                    Diagnostic::error(
+                        Code::UnknownName,
+                        member.span,
+                        "a stack's `nextIndex` cannot be read",
+                    )
+                    .hint("`lastIndex` is the index of the element extracted last"),
+                );
+                Val::Poison
+            }
             "size" => Val::Expr(Ty::Bit(32), size_of_stack(n)),
             _ => {
                 self.no_field(member, &p.ty);
@@ -299,6 +309,7 @@ impl<'a> Checker<'a, '_> {
                     return Val::Poison;
                 };
                 match e {
+                    // A place, too, as p4c has it; P4_16 1.2.5 (section 8.13) would not have it assigned.
                     Ok(p) => Val::Place(self.step(p, Access::Field(n as u32), item.clone())),
                     Err(value) => {
                         if let ir::ExprKind::Tuple(parts) = &value.kind

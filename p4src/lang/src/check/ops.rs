@@ -162,7 +162,7 @@ impl<'a> Checker<'a, '_> {
         let Some((ty, a, b)) = self.same_type(left, right, at) else {
             return Val::Poison;
         };
-        if !matches!(ty, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) {
+        if !matches!(ty, Ty::Bit(_) | Ty::Int(_)) {
             return self.no_arithmetic(&ty, at.2);
         }
         if matches!(op, BinOp::Div | BinOp::Mod) && matches!(ty, Ty::Int(_)) {
@@ -315,7 +315,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Poison;
         };
         let ty = self.decay(ty);
-        if !matches!(ty, Ty::Bit(_) | Ty::Int(_) | Ty::Var(_)) {
+        if !matches!(ty, Ty::Bit(_) | Ty::Int(_)) {
             return self.no_arithmetic(&ty, at.0);
         }
         self.folded(op, value, by, &ty, at.2)

@@ -21,10 +21,9 @@ impl Writes {
     pub(crate) fn reach(&self, e: &ir::Expr) -> bool {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::InvalidHeader => false,
-            ExprKind::Read(lv)
-            | ExprKind::IsValid(lv)
-            | ExprKind::LastIndex(lv)
-            | ExprKind::NextIndex(lv) => self.reach_place(lv),
+            ExprKind::Read(lv) | ExprKind::IsValid(lv) | ExprKind::LastIndex(lv) => {
+                self.reach_place(lv)
+            }
             ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, _, _) => self.reach(a),
             ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => self.reach(a) || self.reach(b),
             ExprKind::Mux(a, b, c) => self.reach(a) || self.reach(b) || self.reach(c),

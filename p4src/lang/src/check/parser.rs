@@ -192,6 +192,22 @@ impl<'a> Checker<'a, '_> {
             );
         }
         order.retain(|s| !built_in(s));
+        // States and the parser's own declarations are names of one scope (P4_16 1.2.5, section 6.8).
+        for state in &order {
+            if let Some(local) = self
+                .unit
+                .scopes
+                .last()
+                .and_then(|s| s.get(state.name.name.as_str()))
+            {
+                let message = format!("`{}` is declared twice", state.name.name);
+                let first = local.span;
+                self.push(
+                    Diagnostic::error(Code::Duplicate, state.name.span, message)
+                        .label(first, "first here"),
+                );
+            }
+        }
         if order.first().is_none_or(|s| s.name.name != "start")
             && !list.iter().any(|s| built_in(&s))
         {

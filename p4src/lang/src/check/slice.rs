@@ -5,7 +5,7 @@ use super::fold;
 use super::types::Ty;
 use super::value::{Place, Val};
 use crate::ast;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{self, Access};
 use crate::source::Span;
 use num_bigint::BigInt;
@@ -86,7 +86,7 @@ impl<'a> Checker<'a, '_> {
         let Some((ty, e)) = self.rvalue(val, at.0) else {
             return Val::Poison;
         };
-        let bare = self.decay(self.types.strip_new(&ty).clone());
+        let bare = self.decay(ty.clone());
         if bare.width().is_none_or(|whole| width > whole) {
             let shown = self.types.show(&ty);
             let message = format!("{shown} has no {width} bits to slice");
@@ -140,7 +140,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Expr(ty, fold::bits(&shifted, &ir::Type::Bit(hi - lo + 1)));
         }
         let ty = match self.type_of(&val) {
-            Some(ty) => self.decay(self.types.strip_new(&ty).clone()),
+            Some(ty) => self.decay(ty),
             None => {
                 if !matches!(val, Val::Poison) {
                     let what = val.what();
@@ -150,13 +150,17 @@ impl<'a> Checker<'a, '_> {
             }
         };
         let Some(width) = ty.width() else {
-            if !ty.is_poison() && !matches!(ty, Ty::Var(_)) {
-                let shown = self.types.show(&ty);
-                self.err(
-                    Code::Type,
-                    base,
-                    format!("only bit<> and int<> can be sliced, not {shown}"),
+            if !ty.is_poison() {
+                let message = format!(
+                    "only bit<> and int<> can be sliced, not {}",
+                    self.types.show(&ty)
                 );
+                let mut d = Diagnostic::error(Code::Type, base, message);
+                if let Ty::New(i) = &ty {
+                    let under = self.types.show(&self.types.newtypes[*i as usize].1);
+                    d = d.hint(format!("cast it: `(({under}) …)[{hi}:{lo}]`"));
+                }
+                self.push(d);
             }
             return Val::Poison;
         };

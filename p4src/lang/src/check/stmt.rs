@@ -145,6 +145,11 @@ impl<'a> Checker<'a, '_> {
 
     /// A statement as the body of something, in a scope and block of its own.
     pub(crate) fn body_of(&mut self, stmt: &'a ast::Stmt) -> ir::Block {
+        if let StmtKind::Decl(decl) = &stmt.kind {
+            let message = "a declaration stands in a block: nothing here could use it";
+            let d = Diagnostic::error(Code::Placement, decl.span, message);
+            self.push(d.hint("`{ … }`"));
+        }
         self.push_scope();
         let block = self.block_of(|c| c.statement(stmt));
         self.pop_scope();

@@ -107,17 +107,17 @@ impl<'a> Checker<'a, '_> {
                 | Ty::Enum(_)
                 | Ty::SerEnum(_)
                 | Ty::Error
-                | Ty::Bool
                 | Ty::Poison
                 | Ty::Var(_)
         );
         if !ok {
             let shown = self.types.show(&ty);
-            self.err(
-                Code::Type,
-                expr.span,
-                format!("values of type {shown} cannot be switched on"),
-            );
+            let message = format!("values of type {shown} cannot be switched on");
+            let mut d = Diagnostic::error(Code::Type, expr.span, message);
+            if bare == Ty::Bool {
+                d = d.hint("`if` tells true from false");
+            }
+            self.push(d);
         }
         let label = |c: &mut Self, e: &'a ast::Expr| -> Option<Const> {
             if ty.is_poison() {

@@ -9,7 +9,6 @@ use crate::ast::{self, ExprKind, TablePropertyKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
-use num_traits::ToPrimitive;
 
 /// Values that a table's entries are read with.
 pub(crate) struct EntryRules {
@@ -82,6 +81,12 @@ impl<'a> Checker<'a, '_> {
         };
         for p in &table.properties {
             if let TablePropertyKind::Other { name, value } = &p.kind {
+                if name.name == "default_action" {
+                    let actions =
+                        |k: &TablePropertyKind| matches!(k, TablePropertyKind::Actions(_));
+                    let message = "the default action stands behind the table's actions";
+                    self.stands_behind(table, p, actions, message);
+                }
                 self.table_property(p, name, value, &mut t, &decls, &mut rules);
             }
         }
@@ -98,9 +103,17 @@ impl<'a> Checker<'a, '_> {
                     );
                     continue;
                 }
-                self.entries_last(table, p);
+                let before = |k: &TablePropertyKind| {
+                    matches!(k, TablePropertyKind::Key(_) | TablePropertyKind::Actions(_))
+                };
+                self.stands_behind(
+                    table,
+                    p,
+                    before,
+                    "entries stand behind the table's key and actions",
+                );
                 t.const_entries = p.is_const;
-                self.table_entries(entries, p.is_const, &mut t, &key_types, &decls, &rules);
+                self.table_entries(p, &mut t, &key_types, &decls, &rules);
             }
         }
         if t.default_action.action.is_none() {
@@ -142,23 +155,20 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The entries stand behind the key and the actions (P4_16 1.2.5, section 14.2.1.4).
-    fn entries_last(&mut self, table: &'a ast::TableDecl, entries: &'a ast::TableProperty) {
-        let later = table.properties.iter().find(|p| {
-            let named = matches!(
-                p.kind,
-                TablePropertyKind::Key(_) | TablePropertyKind::Actions(_)
-            );
-            named && p.span.start > entries.span.start
-        });
-        if let Some(later) = later {
+    /// What refers to other properties stands behind them (P4_16 1.2.5, sections 14.2.1.3 and 14.2.1.4).
+    fn stands_behind(
+        &mut self,
+        table: &'a ast::TableDecl,
+        property: &'a ast::TableProperty,
+        others: impl Fn(&TablePropertyKind) -> bool,
+        message: &str,
+    ) {
+        let behind =
+            |p: &&ast::TableProperty| others(&p.kind) && p.span.start > property.span.start;
+        if let Some(later) = table.properties.iter().find(behind) {
             self.push(
-                Diagnostic::error(
-                    Code::Placement,
-                    entries.span,
-                    "entries stand behind the table's key and actions",
-                )
-                .label(later.span, "this comes first"),
+                Diagnostic::error(Code::Placement, property.span, message)
+                    .label(later.span, "this comes first"),
             );
         }
     }
@@ -464,18 +474,6 @@ impl<'a> Checker<'a, '_> {
             action: Some(at),
             args,
         })
-    }
-
-    /// A priority as written.
-    pub(crate) fn written_priority(&mut self, e: &'a ast::Expr) -> Option<u64> {
-        let n = self.integer_constant(e)?;
-        match n.to_u64().filter(|n| *n <= i32::MAX as u64) {
-            Some(n) => Some(n),
-            None => {
-                self.err(Code::Constant, e.span, format!("{n} is not a priority"));
-                None
-            }
-        }
     }
 }
 

@@ -244,8 +244,6 @@ pub enum ExprKind {
     IsValid(LValue),
     /// `stack.lastIndex` (`bit<32>`)
     LastIndex(LValue),
-    /// `stack.nextIndex` as far as the checker needs it (`bit<32>`)
-    NextIndex(LValue),
     /// `op e`
     Unary(UnOp, Box<Expr>),
     /// Both sides have the type of the result, except comparisons (bool) and shifts (right side any width).

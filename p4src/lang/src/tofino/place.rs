@@ -63,10 +63,7 @@ impl Place {
 pub(super) fn reads<'e>(e: &'e crate::ir::Expr, visit: &mut impl FnMut(&'e LValue)) {
     match &e.kind {
         ExprKind::Const(_) | ExprKind::InvalidHeader => {}
-        ExprKind::Read(lv)
-        | ExprKind::IsValid(lv)
-        | ExprKind::LastIndex(lv)
-        | ExprKind::NextIndex(lv) => visit(lv),
+        ExprKind::Read(lv) | ExprKind::IsValid(lv) | ExprKind::LastIndex(lv) => visit(lv),
         ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Slice(a, ..) => reads(a, visit),
         ExprKind::Binary(_, a, b) | ExprKind::Concat(a, b) => {
             reads(a, visit);

@@ -402,7 +402,6 @@ impl<'p> Text<'p> {
             ExprKind::Read(lv) => self.place(lv),
             ExprKind::IsValid(lv) => format!("{}.isValid", self.place(lv)),
             ExprKind::LastIndex(lv) => format!("{}.lastIndex", self.place(lv)),
-            ExprKind::NextIndex(lv) => format!("{}.nextIndex", self.place(lv)),
             ExprKind::Unary(op, a) => {
                 let op = match op {
                     UnOp::Not => "!",

@@ -174,10 +174,7 @@ impl<'p> Walk<'p> {
 
     pub(super) fn eval(&mut self, cx: Cx, e: &Expr, reader: Reader) -> Val {
         match &e.kind {
-            ExprKind::Const(_)
-            | ExprKind::InvalidHeader
-            | ExprKind::LastIndex(_)
-            | ExprKind::NextIndex(_) => Val::default(),
+            ExprKind::Const(_) | ExprKind::InvalidHeader | ExprKind::LastIndex(_) => Val::default(),
             ExprKind::Read(lv) => {
                 let place = self.place(cx.unit, lv);
                 let val = self.read(&place);

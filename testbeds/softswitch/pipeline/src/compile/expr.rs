@@ -50,10 +50,6 @@ impl Compiler<'_> {
                 let place = self.locate(lvalue)?;
                 self.load(&place)
             }
-            ExprKind::NextIndex(lvalue) => {
-                let place = self.locate(lvalue)?;
-                self.load(&place)
-            }
             ExprKind::IsValid(lvalue) => {
                 let place = self.locate(lvalue)?;
                 let slot = self.load(&place)?;
@@ -98,10 +94,7 @@ impl Compiler<'_> {
         let w = width(&e.ty);
         match &e.kind {
             ExprKind::Const(Const::Tuple(values)) => self.const_tuple(values, &e.ty, d),
-            ExprKind::Const(_)
-            | ExprKind::Read(_)
-            | ExprKind::IsValid(_)
-            | ExprKind::NextIndex(_) => {
+            ExprKind::Const(_) | ExprKind::Read(_) | ExprKind::IsValid(_) => {
                 let (s, n) = (self.expr(e)?, self.size(&e.ty)?);
                 self.copy(d, s, n)
             }

@@ -20,7 +20,6 @@ impl Interpreter<'_, '_> {
                 let place = self.resolve(lvalue)?;
                 Value::Bits(Bits::bool(self.read(&place).is_valid()))
             }
-            ExprKind::NextIndex(lvalue) => Value::Bits(self.next_index(lvalue)?),
             ExprKind::LastIndex(lvalue) => {
                 let (next, one) = (self.next_index(lvalue)?, Bits::new(32, 1u8));
                 Value::Bits(arith::binary(BinOp::Sub, &next, &one, false))
