@@ -246,6 +246,23 @@ fn what_a_registers_counters_cannot_do_is_refused() {
     assert!(where_.contains("@chain_address"), "{where_}");
 }
 
+/// The register's `overflow` is executed by any action that finds it full, also by one that `overflow` calls.
+#[test]
+fn an_overflow_that_overflows_is_refused() {
+    let why = refused(
+        "Register<bit<32>, _>(5) r;
+         RegisterAction<bit<32>, _, bit<32>>(r) again = {
+             void apply(inout bit<32> cell, out bit<32> rv) { rv = cell; }
+         };
+         RegisterAction<bit<32>, _, bit<32>>(r) put = {
+             void apply(inout bit<32> cell, out bit<32> rv) { rv = cell; }
+             void overflow(inout bit<32> cell, out bit<32> rv) { rv = again.push(); }
+         };",
+        "hdr.o.x = put.push();",
+    );
+    assert!(why.contains("leads back to itself"), "{why}");
+}
+
 /// Learns `hdr.i.v` at the index `hdr.i.op`: x is where, y what the comparators say. From 0x40 on it is forgotten.
 fn learning(ways: &str) -> String {
     format!(

@@ -130,6 +130,8 @@ pub struct Surroundings {
     pub cleared: HashSet<Slot>,
     /// The method of a register action that is being compiled.
     pub(super) method: Option<super::tna_learn::InMethod>,
+    /// The methods around it, and itself.
+    pub(super) inside: Vec<p4lang::ir::ActionId>,
     /// What the actions being compiled may learn.
     pub(super) digest: Option<super::tna_learn::Digest>,
     /// Where a chained action leaves the index that it executes.

@@ -268,6 +268,12 @@ impl<'p> Compiler<'p> {
             return self.unsupported("a method outside a control");
         };
         let action = &control.actions[id.index()];
+        // What a register executes where it is full, or empty, belongs to the register: it may lead back here although no
+        // method calls itself.
+        if self.tofino.inside.contains(&id) {
+            return self.unsupported("a register action whose body leads back to itself");
+        }
+        self.tofino.inside.push(id);
         for (param, slot) in action.params.iter().zip(slots) {
             self.scope.slots[param.var.index()] = *slot;
         }
@@ -275,6 +281,7 @@ impl<'p> Compiler<'p> {
         let ret = std::mem::replace(&mut self.scope.ret, end);
         let loops = std::mem::take(&mut self.scope.loops);
         let done = self.block(&action.body);
+        self.tofino.inside.pop();
         self.scope.ret = ret;
         self.scope.loops = loops;
         done?;
