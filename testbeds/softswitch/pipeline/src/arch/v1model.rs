@@ -54,7 +54,7 @@ struct Packet<'a> {
     passes: u32,
     /// `packet_length`.
     length: u64,
-    /// As in [`Asked`]: what ingress has asked for. It is the packet's, not its copies'.
+    /// The length that ingress has asked for, + 1; 0 if none. It is the packet's, not its copies'.
     truncate: u64,
 }
 
