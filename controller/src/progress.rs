@@ -52,7 +52,7 @@ impl Progress {
             bar.finish_and_clear();
         }
         if !self.quiet {
-            eprintln!("{:>12}  {message}", self.name);
+            softswitch::stderr::tell(format_args!("{:>12}  {message}\n", self.name));
         }
     }
 }

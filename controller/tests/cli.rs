@@ -290,6 +290,41 @@ const ENTRIES: &str = r#"[
 /// An empty IPv4 packet to 10.0.2.9.
 const PACKET: &str = "020000000001 020000000002 0800 4500001400000000400063e00a0001020a000209";
 
+/// `/dev/full` takes no byte: the exit code is then all that can be told.
+#[test]
+fn messages_that_nobody_can_read_do_not_change_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.p4");
+    std::fs::write(&file, "control").unwrap();
+    let file = file.to_str().unwrap();
+    for args in [
+        ["p4", "check", file],
+        ["p4", "info", file],
+        ["p4", "fmt", file],
+        ["p4", "resources", file],
+        ["validate", "--json", "none.yaml"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let status = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(args)
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(full.unwrap())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let switch = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["switch", "--no-p4", "--grpc-server-addr", "127.0.0.1:0"])
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&switch.stderr);
+    assert!(message.starts_with("error: standard output: "), "{message}");
+    assert_eq!(switch.status.code(), Some(2));
+}
+
 fn router() -> String {
     let path = repository("xtask/src/bench/p4/router.p4");
     path.display().to_string()

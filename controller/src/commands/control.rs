@@ -50,7 +50,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
         Planned::of(scenario, switches.kind).map_err(|errors| show(&errors, &file, &text))?;
     let addresses = addresses(args, &planned)?;
     for (switch, address) in &addresses {
-        eprintln!("weir: connecting to {switch} at {address}");
+        softswitch::stderr::tell(format_args!("weir: connecting to {switch} at {address}\n"));
     }
     let conditions = Conditions {
         wiring: Wiring::Veth,

@@ -18,7 +18,9 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
     let wiring = match args.links {
         Links::Veth => {
             enter_sandbox().inspect_err(|_| {
-                eprintln!("hint: `weir demo --links memory` needs no namespaces")
+                softswitch::stderr::tell(format_args!(
+                    "hint: `weir demo --links memory` needs no namespaces\n"
+                ))
             })?;
             Wiring::Veth
         }

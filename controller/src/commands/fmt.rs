@@ -69,7 +69,10 @@ fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
     match p4lang::format::format(name, &before) {
         Ok(after) => Ok((before, after)),
         Err(diagnostics) => {
-            eprint!("{}", diagnostics.render(super::p4::is_coloured()));
+            softswitch::stderr::tell(format_args!(
+                "{}",
+                diagnostics.render(super::p4::is_coloured())
+            ));
             Err(())
         }
     }

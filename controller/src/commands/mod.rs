@@ -26,7 +26,7 @@ pub const ERROR: u8 = 2;
 
 /// One message for people, exit code 2.
 pub fn fail(message: impl std::fmt::Display) -> ExitCode {
-    eprintln!("weir: {message}");
+    softswitch::stderr::tell(format_args!("weir: {message}\n"));
     ExitCode::from(ERROR)
 }
 
@@ -57,7 +57,7 @@ fn load(path: &Path) -> Result<Scenario, ExitCode> {
 fn show(diagnostics: &Diagnostics, file: &str, text: &str) -> ExitCode {
     let source = Source { file, text };
     for diagnostic in &diagnostics.0 {
-        eprintln!("{}", diagnostic.render(&source));
+        softswitch::stderr::tell(format_args!("{}\n", diagnostic.render(&source)));
     }
     ExitCode::from(ERROR)
 }

@@ -79,12 +79,14 @@ fn run(args: &P4Run) -> Result<(), ExitCode> {
         Ok(outcome) => {
             print(&outcome.text)?;
             for difference in &outcome.differences {
-                eprintln!("weir: the executors differ: {difference}");
+                softswitch::stderr::tell(format_args!(
+                    "weir: the executors differ: {difference}\n"
+                ));
             }
             if let Some((number, rounds)) = outcome.given_up {
-                eprintln!(
-                    "weir: packet {number} was given up after {rounds} rounds of recirculation; no packet after it was sent"
-                );
+                softswitch::stderr::tell(format_args!(
+                    "weir: packet {number} was given up after {rounds} rounds of recirculation; no packet after it was sent\n"
+                ));
             }
             if outcome.differences.is_empty() && outcome.given_up.is_none() {
                 Ok(())
@@ -164,7 +166,7 @@ pub(super) fn is_coloured() -> bool {
 /// The exit code is for when they are errors.
 fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
     let coloured = coloured(color, &std::io::stderr());
-    eprint!("{}", diagnostics.render(coloured));
+    softswitch::stderr::tell(format_args!("{}", diagnostics.render(coloured)));
     ExitCode::from(ERROR)
 }
 

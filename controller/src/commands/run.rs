@@ -42,7 +42,10 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
             .iter()
             .filter_map(|expectation| expectation.diagnostic.as_ref())
         {
-            eprintln!("{}", expectation.render(&planned.scenario.source()));
+            softswitch::stderr::tell(format_args!(
+                "{}\n",
+                expectation.render(&planned.scenario.source())
+            ));
         }
     }
     report.write(&page, args.json)?;

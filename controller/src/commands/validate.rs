@@ -29,7 +29,7 @@ pub fn main(args: &Validate) -> ExitCode {
             .iter()
             .find(|(scenario, _)| scenario.file == diagnostic.file)
         {
-            eprintln!("{}", diagnostic.render(&scenario.source()));
+            softswitch::stderr::tell(format_args!("{}\n", diagnostic.render(&scenario.source())));
         }
     }
     if refused > 0 || !together.0.is_empty() {

@@ -85,7 +85,10 @@ pub fn build(
         })?;
     // The built-in text is the same every time; what a folder changes in it is the user's.
     if p4src.is_some() && !compiled.warnings.is_empty() {
-        eprint!("switch {switch}:\n{}", compiled.warnings.render(false));
+        softswitch::stderr::tell(format_args!(
+            "switch {switch}:\n{}",
+            compiled.warnings.render(false)
+        ));
     }
     let mut classify = generated.entries_for("SwitchIngress.classify");
     classify.extend(generated.entries_for("SwitchEgress.classify"));

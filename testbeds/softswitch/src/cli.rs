@@ -9,6 +9,7 @@ use crate::trace::Form;
 use clap::builder::RangedU64ValueParser;
 use pipeline::{CLASSES, EgressQueues, Ports, RecirculationLink, Scheduler};
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -263,7 +264,7 @@ pub fn run(args: Args) -> ExitCode {
     match start(args).and_then(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            crate::stderr::tell(format_args!("{message}\n"));
             ExitCode::from(FAILURE)
         }
     }
@@ -343,7 +344,7 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         let failed = |error| format!("error: port {port}: interface {name}: {error}");
         let opened = opened.map_err(failed)?;
         if let Some(notice) = opened.notice {
-            eprintln!("port {port}: interface {name}: {notice}");
+            crate::stderr::tell(format_args!("port {port}: interface {name}: {notice}\n"));
         }
         let mut io = opened.port;
         if let Some(folder) = &args.pcap {
@@ -371,12 +372,14 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         .iter()
         .map(|i| format!("{}@{}", i.port, i.name))
         .collect();
-    println!(
+    writeln!(
+        std::io::stdout(),
         "device {}: P4Runtime at {}, ports {}",
         args.device_id,
         instance.address(),
         ports.join(" ")
-    );
+    )
+    .map_err(|error| format!("error: standard output: {error}"))?;
     Ok(instance)
 }
 

@@ -15,6 +15,7 @@ pub mod once;
 pub mod p4;
 pub mod ports;
 pub mod server;
+pub mod stderr;
 pub mod trace;
 
 pub use cli::run;

@@ -177,6 +177,11 @@ async fn pipelines_are_verified_saved_and_committed() {
         ])
         .await
         .unwrap();
+    // A saved program that is given up takes nothing along.
+    client
+        .set_pipeline(VerifyAndSave, info(), PROGRAM.to_vec(), 2)
+        .await
+        .unwrap();
     client
         .set_pipeline(ReconcileAndCommit, info(), PROGRAM.to_vec(), 2)
         .await

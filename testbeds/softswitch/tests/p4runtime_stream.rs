@@ -86,6 +86,62 @@ async fn digests_are_listed_and_acknowledged() {
     raw.put(Delete, digest(0)).await;
 }
 
+/// A setting is the digest's of that name, whatever its id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn digests_keep_their_settings_by_name() {
+    let (instance, ..) = switch(Some(program()));
+    let mut raw = Raw::primary(&instance).await;
+    let setting = |digest_id| {
+        let config = v1::digest_entry::Config {
+            max_timeout_ns: 0,
+            max_list_size: 7,
+            ack_timeout_ns: 0,
+        };
+        Kind::DigestEntry(v1::DigestEntry {
+            digest_id,
+            config: Some(config),
+        })
+    };
+    let before = id(&raw.index.digests, "learn_t");
+    raw.put(Insert, setting(before)).await;
+    let text = std::str::from_utf8(PROGRAM).unwrap();
+    let call = "digest<learn_t>(1, { hdr.ethernet.src, std.ingress_port });";
+    assert!(text.contains(call));
+    let loaded = |text: &str| {
+        loader()
+            .load(text.as_bytes())
+            .unwrap_or_else(|e| panic!("{e}"))
+    };
+    let reconcile = async |raw: &mut Raw, text: &str, info: &p4lang::p4info::P4Info| {
+        let config = v1::ForwardingPipelineConfig {
+            p4info: Some(p4rt::p4info::to_proto(info)),
+            p4_device_config: text.as_bytes().to_vec(),
+            cookie: None,
+        };
+        let request = v1::SetForwardingPipelineConfigRequest {
+            device_id: DEVICE,
+            election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+            action: v1::set_forwarding_pipeline_config_request::Action::ReconcileAndCommit.into(),
+            config: Some(config),
+            ..Default::default()
+        };
+        let set = raw.grpc.set_forwarding_pipeline_config(request).await;
+        set.map(drop).map_err(|status| status.message().to_owned())
+    };
+    let all = Kind::DigestEntry(v1::DigestEntry::default());
+    let without = text.replace(call, "");
+    let refused = reconcile(&mut raw, &without, &loaded(&without).p4info).await;
+    let message = "the forwarding state cannot be kept: there is no digest learn_t";
+    assert_eq!(refused, Err(message.to_owned()));
+    assert_eq!(raw.read(all.clone()).await, [setting(before)]);
+
+    let mut info = program().p4info;
+    let after = before + 1;
+    info.digests[0].preamble.id = after;
+    assert_eq!(reconcile(&mut raw, text, &info).await, Ok(()));
+    assert_eq!(raw.read(all).await, [setting(after)]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_idle_entry_is_told_of() {
     let (instance, ..) = switch(Some(program()));

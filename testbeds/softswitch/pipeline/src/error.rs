@@ -113,6 +113,9 @@ pub enum TableError {
     /// Entries or default action are constant.
     #[error("the table is constant")]
     ConstTable,
+    /// An entry with an idle timeout in a table without.
+    #[error("the table has no idle timeouts")]
+    NoIdleTimeouts,
     /// A counter's value or a meter's configuration for an action that does not call it.
     #[error("action {action} does not use the table's direct {what}")]
     NotExecuted {

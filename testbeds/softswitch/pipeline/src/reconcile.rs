@@ -6,7 +6,9 @@
 //! where the object of that name has the same shape, and begin anew elsewhere.
 
 use crate::error::{ExternError, ProfileError, ReplicationError, TableError};
-use crate::externs::register::Info;
+use crate::externs::counter::Counter;
+use crate::externs::meter::Meter;
+use crate::externs::register::{Bank, Info};
 use crate::switch::Switch;
 use thiserror::Error;
 
@@ -107,7 +109,7 @@ impl Switch {
                 let to = to.clone().map_err(|error| refused(error.into()))?;
                 let write = self.core.state.tables[to].translated(table, state);
                 let write = write.map_err(|error| refused(error.into()))?;
-                self.insert_whole(now_ns, to, write).map_err(refused)?;
+                self.insert_kept(now_ns, to, write).map_err(refused)?;
             }
             if table.default_written() {
                 let set = self.set_default_action(name, Some(&table.default_action()));
@@ -122,38 +124,56 @@ impl Switch {
     }
 
     fn take_cells(&mut self, old: &Switch) {
-        for info in old.registers.iter() {
-            let same =
-                |r: &&Info| r.name == info.name && r.size == info.size && r.widths == info.widths;
-            let Some(mine) = self.registers.iter().find(same) else {
-                continue;
-            };
-            let (to, to_offset) = (mine.bank as usize, mine.offset);
-            let from = &old.core.state.banks[info.bank as usize];
-            let mut cell = vec![0; info.words() as usize];
-            for banks in self.banks() {
-                for row in 0..info.size {
-                    from.read(row, info.offset, &mut cell);
-                    banks[to].write(row, to_offset, &cell);
-                }
-            }
+        let Switch {
+            registers, core, ..
+        } = self;
+        let same = |info: &&Info, of: &Info| {
+            info.name == of.name && info.size == of.size && info.widths == of.widths
+        };
+        let registers: Vec<(&Info, &Info)> = old
+            .registers
+            .iter()
+            .filter_map(|of| Some((registers.iter().find(|info| same(info, of))?, of)))
+            .collect();
+        let (state, was) = (&mut core.state, &old.core.state);
+        take_registers(&registers, &mut state.banks, &was.banks);
+        take_counters(&mut state.counters, &was.counters);
+        take_meters(&mut state.meters, &was.meters);
+        for (local, was) in core.tofino.pipes.beside(&old.core.tofino.pipes) {
+            take_registers(&registers, &mut local.banks, &was.banks);
+            take_counters(&mut local.counters, &was.counters);
+            take_meters(&mut local.meters, &was.meters);
         }
-        for counter in &old.core.state.counters {
-            let mut mine = self.core.state.counters.iter_mut();
-            let same =
-                mine.find(|c| c.name == counter.name && c.cells.len() == counter.cells.len());
-            if let Some(same) = same {
-                same.cells.clone_from(&counter.cells);
-            }
+    }
+}
+
+fn take_registers(registers: &[(&Info, &Info)], to: &mut [Bank], from: &[Bank]) {
+    for (info, of) in registers {
+        let mut cell = vec![0; of.words() as usize];
+        for row in 0..of.size {
+            from[of.bank as usize].read(row, of.offset, &mut cell);
+            to[info.bank as usize].write(row, info.offset, &cell);
         }
-        for meter in &old.core.state.meters {
-            let mut mine = self.core.state.meters.iter_mut();
-            let same = mine.find(|m| {
-                m.name == meter.name && m.size() == meter.size() && m.bytes == meter.bytes
-            });
-            if let Some(same) = same {
-                same.take_cells(meter);
-            }
+    }
+}
+
+fn take_counters(to: &mut [Counter], from: &[Counter]) {
+    for counter in from {
+        let same =
+            |c: &&mut Counter| c.name == counter.name && c.cells.len() == counter.cells.len();
+        if let Some(mine) = to.iter_mut().find(same) {
+            mine.cells.clone_from(&counter.cells);
+        }
+    }
+}
+
+fn take_meters(to: &mut [Meter], from: &[Meter]) {
+    for meter in from {
+        let same = |m: &&mut Meter| {
+            m.name == meter.name && m.size() == meter.size() && m.bytes == meter.bytes
+        };
+        if let Some(mine) = to.iter_mut().find(same) {
+            mine.take_cells(meter);
         }
     }
 }

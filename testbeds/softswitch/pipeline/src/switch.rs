@@ -180,9 +180,13 @@ impl Switch {
             };
             self.core.start_event(due_ns);
             self.core.stats.made += 1;
+            let traced = self.traced(Some((job.port, &job.bytes)));
             self.arch.run(&mut self.core, due_ns, &job);
             self.core.finished(job);
             self.drain(due_ns);
+            if let Some(before) = traced {
+                self.tell_verdict(before);
+            }
         }
         // Those that join the link meanwhile leave it later.
         for _ in 0..self.core.recirculating() {
@@ -201,9 +205,13 @@ impl Switch {
         // After those of the link, which join the queues.
         while let Some((job, waited)) = self.core.queues.pop(now_ns) {
             self.core.allow_passes();
+            let traced = self.traced(None);
             self.arch.leave_queue(&mut self.core, now_ns, &job, &waited);
             self.core.finished(job);
             self.drain(now_ns);
+            if let Some(before) = traced {
+                self.tell_verdict(before);
+            }
         }
     }
 

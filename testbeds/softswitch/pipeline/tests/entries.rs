@@ -269,6 +269,14 @@ fn an_action_has_only_the_direct_objects_that_it_calls() {
     };
     let kept = switch.modify_whole(0, 0, keep);
     assert_eq!(kept, refused("plain", "counter").map_err(Into::into));
+
+    let mut next = program.load();
+    next.reconcile(0, &switch).unwrap();
+    let counted = |switch: &Switch| {
+        let numbers = [1, 2, 3].map(|a| switch.entry_number(0, 0, &key(a)));
+        numbers.map(|number| switch.entry_state(0, 0, number.unwrap()).unwrap().counter)
+    };
+    assert_eq!(counted(&next), counted(&switch));
 }
 
 #[test]

@@ -74,6 +74,9 @@ fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
         way("multicast_group")
     );
     assert_eq!(psa(&format!("{sends} ostd.clone = b;")), way("clone"));
+    let cloned =
+        format!("CloneSessionId_t i; {sends} ostd.clone = true; ostd.clone_session_id = i;");
+    assert_eq!(psa(&cloned), way("clone_session_id"));
     assert_eq!(psa("ostd.egress_port = p;"), [""; 0], "it is dropped");
     let group =
         "ostd.drop = false; ostd.multicast_group = (MulticastGroup_t) 1; ostd.egress_port = p;";

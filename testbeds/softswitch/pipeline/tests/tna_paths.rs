@@ -602,6 +602,52 @@ fn the_generator_makes_packets_in_virtual_time() {
     );
 }
 
+/// What is legal is not made at once, nor goes on when the application is set anew.
+#[test]
+fn a_start_of_the_generator_may_have_any_number_of_packets() {
+    let mut switch = Tna {
+        ingress: "tm.ucast_egress_port = 1;",
+        ..Tna::default()
+    }
+    .load();
+    let most = |trigger, batches| GeneratorApp {
+        trigger,
+        offset: 0,
+        length: 0,
+        batches,
+        packets: 65_536,
+        batch_gap_ns: 0,
+        packet_gap_ns: 1,
+        port: 68,
+    };
+    let once = Trigger::OneShot { after_ns: 0 };
+    let set = |switch: &mut Switch, app| switch.set_generator_app(0, 0, 1, app).unwrap();
+    set(&mut switch, Some(most(once, 65_536)));
+    let mut last = None;
+    while switch.poll_timeout().is_some_and(|due| due <= 70_000) {
+        switch.handle_timeout(70_000);
+        last = sent(&mut switch).pop();
+    }
+    // 65,536 of the first batch, and 4,466 of the second, which begins with the last of the first.
+    assert_eq!(last, Some((1, vec![1, 0, 0, 1, 0x11, 0x71])));
+    set(&mut switch, None);
+    assert_eq!(switch.poll_timeout(), None, "the rest does not come");
+
+    // Every nanosecond a start without packets.
+    let often = Trigger::Periodic { period_ns: 1 };
+    set(&mut switch, Some(most(often, 0)));
+    assert_eq!(switch.poll_timeout(), None);
+
+    set(&mut switch, Some(most(Trigger::PortDown, 1)));
+    switch.watch_port_down(1, 2).unwrap();
+    set(&mut switch, Some(most(Trigger::PortDown, 1)));
+    switch.port_down(0, 2);
+    assert_eq!(switch.poll_timeout(), None, "it is the former that watched");
+
+    let asked = switch.set_generator_app(0, 0, 1, Some(most(Trigger::Deparser, 1)));
+    assert!(asked.is_err(), "no deparser of a Tofino 1 asks for packets");
+}
+
 #[test]
 fn the_generator_answers_events() {
     let mut switch = Tna {

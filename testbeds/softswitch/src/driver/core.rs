@@ -167,6 +167,12 @@ impl Core {
         Some((now, self.target()?.switch_mut()))
     }
 
+    /// The time, and the state of the program that packets meet.
+    pub fn running(&mut self) -> Option<(u64, &mut pipeline::Switch)> {
+        let now = elapsed_ns(self.origin);
+        Some((now, self.workers[0].program.as_mut()?.switch_mut()))
+    }
+
     /// Keeps a program for [`Self::commit`].
     pub fn save(&mut self, program: Dataplane) {
         self.saved = Some(program);

@@ -1,7 +1,7 @@
 //! SetForwardingPipelineConfig and GetForwardingPipelineConfig (P4Runtime 1.4, sections 14 and 15).
 
 use super::binding::Binding;
-use super::digests::Digests;
+use super::digests::{Configs, Digests};
 use super::*;
 use crate::dataplane::Dataplane;
 use p4lang::p4info::{DataType, ElementField, P4Info, Preamble};
@@ -66,12 +66,20 @@ impl Loaded {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what clients asked of the program before.
-    fn reconcile(&self, old: &Loaded) {
-        let index = &self.binding.index;
-        let mut configs = old.digests().configs().clone();
-        configs.retain(|id, _| index.digests.with_id(*id).is_some());
-        self.digests().set_configs(configs);
+    /// What clients asked of the program before, by the digests' names, as ids of this one; or the name of a digest that it
+    /// lacks.
+    fn digests_of(&self, old: &Loaded) -> Result<Configs, String> {
+        let mut kept = Configs::new();
+        for (id, config) in old.digests().configs() {
+            let Some(digest) = old.binding.index.digests.with_id(*id) else {
+                continue;
+            };
+            let name = &digest.preamble.name;
+            let here = self.binding.index.digests.named(name);
+            let here = here.ok_or_else(|| name.clone())?;
+            kept.insert(here.preamble.id, *config);
+        }
+        Ok(kept)
     }
 }
 
@@ -140,9 +148,19 @@ impl Service {
                 };
             }
             Action::ReconcileAndCommit => {
+                let refused = |error: String| {
+                    Status::invalid_argument(format!(
+                        "the forwarding state cannot be kept: {error}"
+                    ))
+                };
+                // Of what runs, also where another program is saved: that one is given up.
+                let old = pipelines.committed.as_ref();
+                let kept = old.map(|old| loaded.digests_of(old));
+                let kept = kept.transpose();
+                let kept = kept.map_err(|name| refused(format!("there is no digest {name}")))?;
                 let reconcile = move |core: &mut driver::Core| {
                     let mut dataplane = dataplane;
-                    if let Some((now, running)) = core.control() {
+                    if let Some((now, running)) = core.running() {
                         dataplane.switch_mut().reconcile(now, running)?;
                     }
                     core.save(dataplane);
@@ -150,14 +168,8 @@ impl Service {
                     Ok::<_, ReconcileError>(())
                 };
                 let reconciled = self.driver.run(reconcile).await.map_err(stopped)?;
-                reconciled.map_err(|error| {
-                    Status::invalid_argument(format!(
-                        "the forwarding state cannot be kept: {error}"
-                    ))
-                })?;
-                if let Some(old) = pipelines.target() {
-                    loaded.reconcile(old);
-                }
+                reconciled.map_err(|error| refused(error.to_string()))?;
+                loaded.digests().set_configs(kept.unwrap_or_default());
                 *pipelines = Pipelines {
                     committed: Some(loaded),
                     saved: None,

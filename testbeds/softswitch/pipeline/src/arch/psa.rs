@@ -207,7 +207,12 @@ impl Psa {
         let egress_port = x.egress_port.get(frame) as u32;
         let class = x.class_of_service.get(frame);
         if x.clone.get(frame) != 0 {
-            let session = x.clone_session.get(frame) as u32;
+            core.decided(
+                &self.code,
+                x.control,
+                &[(x.clone_session, "clone_session_id")],
+            );
+            let session = x.clone_session.get(&core.frame) as u32;
             self.clone_to_egress(core, now_ns, session, bytes, passes);
         }
         if dropped {
@@ -378,6 +383,11 @@ impl Psa {
 
         core.decided(&self.code, x.control, &[(x.drop, "drop")]);
         if x.clone.get(&core.frame) != 0 {
+            core.decided(
+                &self.code,
+                x.control,
+                &[(x.clone_session, "clone_session_id")],
+            );
             let id = x.clone_session.get(&core.frame) as u32;
             core.stats.made += 1;
             match core

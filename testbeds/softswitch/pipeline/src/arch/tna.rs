@@ -293,6 +293,7 @@ impl Tna {
         }
         let fields = [
             (x.half.drop_ctl, "drop_ctl"),
+            (x.copy_to_cpu(), "copy_to_cpu"),
             (x.unicast_port(&core.frame), "ucast_egress_port"),
         ];
         core.decided(&self.code, x.half.control, &fields);
@@ -352,6 +353,7 @@ impl Tna {
         let Some(out) = self.pass(core, now_ns, x, copy.port, front, bytes) else {
             return;
         };
+        core.decided(&self.code, x.control, &[(x.drop_ctl, "drop_ctl")]);
         let drop = x.drop_ctl.get(&core.frame);
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         if let (Some((session, mut header)), 0) = (mirror, drop & 4) {

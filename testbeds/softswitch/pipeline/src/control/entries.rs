@@ -55,6 +55,20 @@ impl Switch {
         &mut self,
         now_ns: u64,
         table: usize,
+        write: EntryWrite,
+    ) -> Result<(), ProfileError> {
+        let of = self.table_at(table)?;
+        if let EntryAction::Own(bound) = &write.action {
+            of.check_executed(bound.index, &write)?;
+        }
+        self.insert_kept(now_ns, table, write)
+    }
+
+    /// Adds an entry as another program had it, with whatever has gathered there.
+    pub(crate) fn insert_kept(
+        &mut self,
+        now_ns: u64,
+        table: usize,
         mut write: EntryWrite,
     ) -> Result<(), ProfileError> {
         self.table_at(table)?;

@@ -112,9 +112,6 @@ impl Table {
         self.writable()?;
         let key = self.whole_key(write.priority, &write.key)?;
         self.has_room_for(&key)?;
-        if let EntryAction::Own(bound) = &write.action {
-            self.check_executed(bound.index, &write)?;
-        }
         let mut attached = self.attached();
         attached.counter = write.counter.unwrap_or_default();
         if let Some(note) = write.note {
@@ -173,7 +170,11 @@ impl Table {
     }
 
     /// What an entry's action does not use is not set with the entry (P4Runtime 1.4, "Direct Resources").
-    fn check_executed(&self, action: Option<u32>, write: &EntryWrite) -> Result<(), TableError> {
+    pub fn check_executed(
+        &self,
+        action: Option<u32>,
+        write: &EntryWrite,
+    ) -> Result<(), TableError> {
         let action = action.and_then(|index| self.spec.actions.get(index as usize));
         let refused = |what| TableError::NotExecuted {
             action: action.map_or("NoAction", |a| &a.name).to_owned(),
@@ -320,18 +321,27 @@ impl Table {
             }
             other => other,
         };
+        if state.idle_timeout_ns != 0 && !self.spec.idle_timeout {
+            return Err(TableError::NoIdleTimeouts);
+        }
         // A field more may have become a don't-care, but not a priority more.
         named.table.clone_from(&self.spec.name);
         Ok(EntryWrite {
             key: self.entry_fields(&named)?,
             priority: named.priority,
             action,
-            meter: state.meter.filter(|_| self.spec.direct_meter.is_some()),
+            meter: state.meter.filter(|_| self.meters_as(from)),
             clear_meter_counts: false,
             counter: Some(state.counter).filter(|_| self.spec.direct_counter.is_some()),
             idle_timeout_ns: state.idle_timeout_ns,
             note: Some(Box::new(state.note)),
         })
+    }
+
+    /// Whether both have direct meters of one unit.
+    fn meters_as(&self, other: &Table) -> bool {
+        let unit = |table: &Table| table.spec.direct_meter.as_ref().map(|meter| meter.bytes);
+        unit(self).is_some() && unit(self) == unit(other)
     }
 
     /// Takes out what is not constant.

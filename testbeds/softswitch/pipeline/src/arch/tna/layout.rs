@@ -96,6 +96,10 @@ impl Own {
 }
 
 impl Ingress {
+    pub(super) fn copy_to_cpu(&self) -> Field {
+        self.tm.copy_to_cpu
+    }
+
     /// The port, if ingress has given any.
     pub(super) fn unicast_port(&self, frame: &[u64]) -> Field {
         let unicast = &self.tm.unicast;

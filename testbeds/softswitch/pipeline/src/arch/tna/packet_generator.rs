@@ -6,7 +6,9 @@
 use super::PIPES;
 use crate::core::{Job, Path};
 use crate::error::ExternError;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 /// Bytes of a pipe's buffer.
 const BUFFER: usize = 16 * 1024;
@@ -14,8 +16,8 @@ const BUFFER: usize = 16 * 1024;
 const APPS: [u8; 2] = [8, 16];
 /// Batches of a start, packets of a batch at most: their numbers have 16 bits.
 const BATCHES: u32 = 1 << 16;
-/// Packets that wait, at most: more are not made.
-const LIMIT: usize = 65_536;
+/// Starts whose packets have not all come, at most: an application that is started more often loses the later ones.
+const RUNS: usize = 1024;
 
 /// What starts an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +75,76 @@ pub(crate) struct Generator {
     watched: BTreeSet<(u8, u32)>,
     /// When an application with a timer starts next.
     timers: BTreeMap<(u32, u8), u64>,
-    /// Packets to come, in order of time.
-    waiting: VecDeque<(u64, u32, Vec<u8>)>,
+    /// What was started: the one whose packet comes next first, of those at one time the one that was started first.
+    runs: BinaryHeap<Reverse<Run>>,
+    started: u64,
+}
+
+/// A start of an application, up to its next packet. Packets are made one by one, when they are due: a start may have 2³².
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    /// When the next packet comes.
+    due: u64,
+    /// Of all starts; what follows decides nothing.
+    number: u64,
+    of: (u32, u8),
+    port: u32,
+    /// When the batch began, or was to begin.
+    batch_start: u64,
+    batch: u32,
+    packet: u32,
+    /// How many of both there are; at least 1.
+    batches: u32,
+    packets: u32,
+    batch_gap_ns: u64,
+    packet_gap_ns: u64,
+    first: u8,
+    header: Header,
+    body: Arc<[u8]>,
+}
+
+/// The six bytes in front, but the application and pipe in the first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Header {
+    /// Numbers of batch and packet.
+    Counted,
+    /// A port and the packet's number.
+    Port([u8; 2]),
+    /// Tofino 1: of the first bits of a packet that came back. Their lower half counts the batches.
+    Key(u8, u16),
+    /// Zeroes.
+    None,
+}
+
+impl Run {
+    /// The next packet, and the rest if there is any.
+    fn next(mut self) -> (u64, u32, Vec<u8>, Option<Run>) {
+        let (batch, packet) = (self.batch as u16, (self.packet as u16).to_be_bytes());
+        let pair = match self.header {
+            Header::Counted => batch.to_be_bytes(),
+            Header::Port(port) => port,
+            Header::Key(_, low) => low.wrapping_add(batch).to_be_bytes(),
+            Header::None => [0; 2],
+        };
+        let high = match self.header {
+            Header::Key(high, _) => high,
+            _ => 0,
+        };
+        let mut bytes = vec![self.first, high, pair[0], pair[1], packet[0], packet[1]];
+        bytes.extend_from_slice(&self.body);
+        let (due, port) = (self.due, self.port);
+        self.packet += 1;
+        if self.packet < self.packets {
+            self.due = due.saturating_add(self.packet_gap_ns);
+        } else {
+            self.packet = 0;
+            self.batch += 1;
+            self.batch_start = self.batch_start.saturating_add(self.batch_gap_ns);
+            self.due = due.max(self.batch_start);
+        }
+        let rest = (self.batch < self.batches).then_some(self);
+        (due, port, bytes, rest)
+    }
 }
 
 impl Generator {
@@ -110,17 +180,24 @@ impl Generator {
         if pipe >= PIPES || app >= APPS[usize::from(self.tofino2)] {
             return Err(ExternError::OutOfRange);
         }
+        // What it was no longer starts anything, nor goes on.
         self.timers.remove(&(pipe, app));
+        self.watched
+            .retain(|(other, port)| (*other, port >> 7) != (app, pipe));
+        self.runs.retain(|Reverse(run)| run.of != (pipe, app));
         let Some(config) = config else {
             let there = self.apps.remove(&(pipe, app));
             return there.map(drop).ok_or(ExternError::NotFound);
         };
         let end = config.offset.checked_add(config.length);
         let many = config.batches > BATCHES || config.packets > BATCHES;
-        if end.is_none_or(|end| end > BUFFER) || config.port > 0x7f || many {
+        let asks = config.trigger == Trigger::Deparser && !self.tofino2;
+        if end.is_none_or(|end| end > BUFFER) || config.port > 0x7f || many || asks {
             return Err(ExternError::OutOfRange);
         }
+        let makes = config.batches > 0 && config.packets > 0;
         match config.trigger {
+            _ if !makes => {}
             Trigger::OneShot { after_ns } => {
                 let due = now_ns.saturating_add(after_ns);
                 self.timers.insert((pipe, app), due);
@@ -161,12 +238,8 @@ impl Generator {
             if !self.watched.remove(&(app, port)) {
                 continue;
             }
-            let port = port.to_be_bytes();
-            self.start(now_ns, pipe, app, |_, packet| {
-                let mut header = [0, 0, port[2] & 1, port[3], 0, 0];
-                header[4..].copy_from_slice(&packet.to_be_bytes());
-                header
-            });
+            let [.., high, low] = port.to_be_bytes();
+            self.start(now_ns, pipe, app, Header::Port([high & 1, low]));
         }
     }
 
@@ -180,20 +253,13 @@ impl Generator {
         };
         let key = u32::from_be_bytes(*first);
         let wanted = |t: Trigger| matches!(t, Trigger::Recirculation { value, mask } if (key ^ value) & mask == 0);
-        let tofino2 = self.tofino2;
         for app in self.triggered(pipe, wanted) {
             let [_, high, ..] = key.to_be_bytes();
-            self.start(now_ns, pipe, app, |batch, packet| {
-                let packet = packet.to_be_bytes();
-                if tofino2 {
-                    let batch = batch.to_be_bytes();
-                    [0, 0, batch[0], batch[1], packet[0], packet[1]]
-                } else {
-                    // The lower half of the key counts the batches.
-                    let low = (key as u16).wrapping_add(batch).to_be_bytes();
-                    [0, high, low[0], low[1], packet[0], packet[1]]
-                }
-            });
+            let header = match self.tofino2 {
+                true => Header::Counted,
+                false => Header::Key(high, key as u16),
+            };
+            self.start(now_ns, pipe, app, header);
         }
     }
 
@@ -212,56 +278,73 @@ impl Generator {
         else {
             return;
         };
-        let mut bytes = vec![((pipe as u8) & 3) << 4 | app, 0, 0, 0, 0, 0];
-        bytes.extend_from_slice(header);
         // The address counts 16-byte words.
         let start = (address as usize).saturating_mul(16).min(BUFFER);
         let end = start.saturating_add(length as usize).min(BUFFER);
+        let mut body = header.to_vec();
         match self.buffers.get(&pipe) {
-            Some(buffer) => bytes.extend_from_slice(&buffer[start..end]),
-            None => bytes.resize(bytes.len() + end - start, 0),
+            Some(buffer) => body.extend_from_slice(&buffer[start..end]),
+            None => body.resize(body.len() + end - start, 0),
         }
-        let port = self.apps.get(&(pipe, app)).map_or(68, |a| a.port);
-        self.wait(now_ns, pipe << 7 | port, bytes);
+        let Some(config) = self.apps.get(&(pipe, app)).cloned() else {
+            return;
+        };
+        let single = GeneratorApp {
+            batches: 1,
+            packets: 1,
+            ..config
+        };
+        self.run(now_ns, (pipe, app), &single, Header::None, body.into());
     }
 
-    /// Makes all packets of one start; `header` gives the six bytes without the application.
-    fn start(&mut self, now_ns: u64, pipe: u32, app: u8, header: impl Fn(u16, u16) -> [u8; 6]) {
+    /// Starts an application.
+    fn start(&mut self, now_ns: u64, pipe: u32, app: u8, header: Header) {
         let Some(config) = self.apps.get(&(pipe, app)).cloned() else {
             return;
         };
         let body = match self.buffers.get(&pipe) {
-            Some(buffer) => buffer[config.offset..config.offset + config.length].to_vec(),
-            None => vec![0; config.length],
+            Some(buffer) => buffer[config.offset..config.offset + config.length].into(),
+            None => vec![0; config.length].into(),
         };
-        // Tofino 1: 3 bits of padding, 2 of pipe, 3 of application; Tofino 2: 2, 2 and 4.
-        let shift = if self.tofino2 { 4 } else { 3 };
-        let first = (pipe as u8 & 3) << shift | app;
-        let (mut last, mut batch_start) = (now_ns, now_ns);
-        for batch in 0..config.batches {
-            let mut due = last.max(batch_start);
-            for packet in 0..config.packets {
-                let mut bytes = header(batch as u16, packet as u16).to_vec();
-                bytes[0] |= first;
-                bytes.extend_from_slice(&body);
-                self.wait(due, pipe << 7 | config.port, bytes);
-                last = due;
-                due = due.saturating_add(config.packet_gap_ns);
-            }
-            batch_start = batch_start.saturating_add(config.batch_gap_ns);
-        }
+        self.run(now_ns, (pipe, app), &config, header, body);
     }
 
-    fn wait(&mut self, due: u64, port: u32, bytes: Vec<u8>) {
-        if self.waiting.len() < LIMIT {
-            let at = self.waiting.partition_point(|(other, _, _)| *other <= due);
-            self.waiting.insert(at, (due, port, bytes));
+    fn run(
+        &mut self,
+        now_ns: u64,
+        of: (u32, u8),
+        config: &GeneratorApp,
+        header: Header,
+        body: Arc<[u8]>,
+    ) {
+        if config.batches == 0 || config.packets == 0 || self.runs.len() >= RUNS {
+            return;
         }
+        let (pipe, app) = of;
+        // Tofino 1: 3 bits of padding, 2 of pipe, 3 of application; Tofino 2: 2, 2 and 4.
+        let shift = if self.tofino2 { 4 } else { 3 };
+        self.started += 1;
+        self.runs.push(Reverse(Run {
+            due: now_ns,
+            number: self.started,
+            of,
+            port: pipe << 7 | config.port,
+            batch_start: now_ns,
+            batch: 0,
+            packet: 0,
+            batches: config.batches,
+            packets: config.packets,
+            batch_gap_ns: config.batch_gap_ns,
+            packet_gap_ns: config.packet_gap_ns,
+            first: (pipe as u8 & 3) << shift | app,
+            header,
+            body,
+        }));
     }
 
     /// When the next packet comes.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        let waiting = self.waiting.front().map(|(due, _, _)| *due);
+        let waiting = self.runs.peek().map(|Reverse(run)| run.due);
         let timer = self.timers.values().min().copied();
         waiting.into_iter().chain(timer).min()
     }
@@ -269,7 +352,7 @@ impl Generator {
     /// The next packet whose time has come.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<(u64, Job)> {
         while let Some((&(pipe, app), &due)) = self.timers.iter().min_by_key(|(_, due)| **due) {
-            let earlier = self.waiting.front().is_some_and(|(w, _, _)| *w < due);
+            let earlier = self.runs.peek().is_some_and(|Reverse(run)| run.due < due);
             if due > now_ns || earlier {
                 break;
             }
@@ -280,12 +363,14 @@ impl Generator {
                 let next = due.saturating_add(period_ns.max(1));
                 self.timers.insert((pipe, app), next);
             }
-            self.start(due, pipe, app, |batch, packet| {
-                let (batch, packet) = (batch.to_be_bytes(), packet.to_be_bytes());
-                [0, 0, batch[0], batch[1], packet[0], packet[1]]
-            });
+            self.start(due, pipe, app, Header::Counted);
         }
-        let (due, port, bytes) = self.waiting.pop_front_if(|(due, _, _)| *due <= now_ns)?;
+        if self.runs.peek().is_none_or(|Reverse(run)| run.due > now_ns) {
+            return None;
+        }
+        let Reverse(run) = self.runs.pop()?;
+        let (due, port, bytes, rest) = run.next();
+        self.runs.extend(rest.map(Reverse));
         let job = Job {
             path: Path::Normal,
             port,

@@ -75,6 +75,23 @@ impl Pipes {
         }
     }
 
+    /// What these keep beside what those do, pipe by pipe, but for pipe 0.
+    pub(crate) fn beside<'a>(
+        &'a mut self,
+        old: &'a Pipes,
+    ) -> impl Iterator<Item = (&'a mut Local, &'a Local)> {
+        if let Some(fresh) = &self.fresh {
+            for (mine, other) in self.others.iter_mut().zip(&old.others) {
+                if other.is_some() && mine.is_none() {
+                    *mine = Some(fresh.clone());
+                }
+            }
+        }
+        let others = self.others.iter_mut().zip(&old.others);
+        let both = std::iter::once((&mut self.fresh, &old.fresh)).chain(others);
+        both.filter_map(|(mine, other)| mine.as_mut().zip(other.as_ref()))
+    }
+
     /// All but pipe 0, for what the control plane writes to every pipe.
     pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut Local> {
         let others = self.others.iter_mut().flatten();
