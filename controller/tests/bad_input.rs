@@ -505,7 +505,7 @@ fn sources_that_are_too_large() {
         // It has no end.
         (
             &["p4", "check", "/dev/zero"],
-            "cannot read `/dev/zero`: it has more than 16 MiB\n",
+            "cannot read `/dev/zero`: it is a device, not a file\n",
             "",
         ),
         (

@@ -300,7 +300,7 @@ fn messages_that_nobody_can_read_do_not_change_the_exit_code() {
     for args in [
         ["p4", "check", file],
         ["p4", "info", file],
-        ["p4", "fmt", file],
+        ["p4", "fmt", "none.p4"],
         ["p4", "resources", file],
         ["validate", "--json", "none.yaml"],
     ] {
