@@ -7,7 +7,7 @@ use super::Output;
 use super::instantiate::is_packet;
 use crate::ir::{
     Arg, Block, Const, ControlId, Expr, ExprKind, ExternId, FunctionId, LValue, Param, ParserId,
-    Stmt, StmtKind, Type, Var, VarId,
+    Stmt, StmtKind, Type, Var, VarId, visit,
 };
 use crate::limits::LIMITS;
 use num_bigint::BigUint;
@@ -202,24 +202,24 @@ impl Held {
         };
         for (n, p) in out.parsers.iter().flatten().enumerate() {
             let unit = UnitId::Parser(ParserId(n as u32));
-            each(&p.init, &mut |s| see(unit, s));
+            visit(&p.init, &mut |s| see(unit, s));
             for state in &p.states {
-                each(&state.body, &mut |s| see(unit, s));
+                visit(&state.body, &mut |s| see(unit, s));
             }
         }
         for (n, c) in out.controls.iter().flatten().enumerate() {
             let unit = UnitId::Control(ControlId(n as u32));
-            each(&c.body, &mut |s| see(unit, s));
+            visit(&c.body, &mut |s| see(unit, s));
             for action in &c.actions {
-                each(&action.body, &mut |s| see(unit, s));
+                visit(&action.body, &mut |s| see(unit, s));
             }
             for offered in c.tables.iter().flat_map(|t| &t.actions) {
-                each(&offered.calls, &mut |s| see(unit, s));
+                visit(&offered.calls, &mut |s| see(unit, s));
             }
         }
         for (n, f) in out.functions.iter().flatten().enumerate() {
             let unit = UnitId::Function(FunctionId(n as u32));
-            each(&f.body, &mut |s| see(unit, s));
+            visit(&f.body, &mut |s| see(unit, s));
         }
         // Calls have no cycles, so each round settles one more level of nesting.
         loop {
@@ -245,40 +245,6 @@ fn inner_args(kind: &StmtKind) -> Option<&[Arg]> {
         | StmtKind::CallFunction(_, args)
         | StmtKind::CallAction(_, args) => Some(args),
         _ => None,
-    }
-}
-
-/// Each statement, those inside others too.
-pub(super) fn each(block: &[Stmt], see: &mut impl FnMut(&Stmt)) {
-    for stmt in block {
-        see(stmt);
-        match &stmt.kind {
-            StmtKind::If(arms, otherwise) => {
-                for arm in arms {
-                    each(&arm.before, see);
-                    each(&arm.then, see);
-                }
-                each(otherwise, see);
-            }
-            StmtKind::Switch { cases, default, .. } => {
-                for (_, block) in cases {
-                    each(block, see);
-                }
-                each(default, see);
-            }
-            StmtKind::Loop {
-                cond_stmts,
-                body,
-                update,
-                ..
-            } => {
-                each(cond_stmts, see);
-                each(body, see);
-                each(update, see);
-            }
-            StmtKind::Atomic(block) => each(block, see),
-            _ => {}
-        }
     }
 }
 

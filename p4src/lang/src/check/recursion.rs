@@ -2,11 +2,10 @@
 //! an abstract method that calls, by `this` or by an object it is handed, what executes it again.
 
 use super::decls::ExternDecl;
-use super::objects::each;
 use super::{Checker, Output};
 use crate::ast::{Annotation, AnnotationBody, ExprKind};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::ir::{self, ActionId, ControlId, StmtKind};
+use crate::ir::{self, ActionId, ControlId, StmtKind, visit};
 use crate::source::Span;
 use hashbrown::HashMap;
 
@@ -76,7 +75,7 @@ impl Calls {
         let action = |c: ControlId, a: ActionId| first_action[c.index()] + a.index();
         let callees = |caller: Option<ControlId>, block: &[ir::Stmt]| {
             let mut found = Vec::new();
-            each(block, &mut |stmt| match &stmt.kind {
+            visit(block, &mut |stmt| match &stmt.kind {
                 StmtKind::CallFunction(id, _) => {
                     found.push((first_function + id.index(), stmt.span))
                 }
