@@ -8,7 +8,7 @@ mod roles;
 
 use crate::diagnostics::{Diagnostics, Sink};
 use crate::lexer::{Tok, Token, lex};
-use crate::preprocess::{is_directive, logical_line};
+use crate::preprocess::{is_continued, is_directive, logical_line};
 use crate::source::SourceMap;
 use roles::{Role, roles};
 use std::ops::Range;
@@ -102,32 +102,40 @@ fn column(line: &str) -> usize {
     })
 }
 
-/// Whether a block comment is open at the line's end.
-fn ends_in_comment(line: &str, mut open: bool) -> bool {
+/// A comment that goes on on the next line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comment {
+    /// `/* …`
+    Block,
+    /// `// … \`
+    Line,
+}
+
+/// The comment that is open at the line's end; `open` was at its start.
+fn left_open(line: &str, mut open: Option<Comment>) -> Option<Comment> {
+    let goes_on = || is_continued(line).then_some(Comment::Line);
     let mut rest = line;
     loop {
-        if open {
-            let Some(end) = rest.find("*/") else {
-                return true;
-            };
-            rest = &rest[end + 2..];
-            open = false;
-            continue;
+        match open.take() {
+            Some(Comment::Line) => return goes_on(),
+            Some(Comment::Block) => {
+                let Some(end) = rest.find("*/") else {
+                    return Some(Comment::Block);
+                };
+                rest = &rest[end + 2..];
+            }
+            None => {}
         }
-        let Some(next) = rest.find(['/', '"']) else {
-            return false;
-        };
+        let next = rest.find(['/', '"'])?;
         let from = &rest[next..];
         if from.starts_with("//") {
-            return false;
+            return goes_on();
         }
         if let Some(inside) = from.strip_prefix("/*") {
-            open = true;
+            open = Some(Comment::Block);
             rest = inside;
         } else if let Some(string) = from.strip_prefix('"') {
-            let Some(end) = string.find('"') else {
-                return false;
-            };
+            let end = string.find('"')?;
             rest = &string[end + 1..];
         } else {
             rest = &from[1..];
@@ -194,20 +202,20 @@ impl Writer<'_> {
         }
         let (before, next) = (before.map(|b| b.0), next.map(|n| n.0));
         let mut lines = gap.split('\n').peekable();
-        let mut in_comment = false;
+        let mut comment = None;
         // Where the next line begins.
         let mut at = from;
         if before.is_some() {
             // What is left of the line behind the token.
             let trailing = lines.next().unwrap_or_default();
             at += trailing.len() + 1;
-            let comment = trailing.trim();
-            if !comment.is_empty() {
+            let behind = trailing.trim();
+            if !behind.is_empty() {
                 let space = trailing.len() - trailing.trim_start().len();
                 self.out.push_str(&" ".repeat(space.max(1)));
-                self.out.push_str(comment);
+                self.out.push_str(behind);
             }
-            in_comment = ends_in_comment(trailing, false);
+            comment = left_open(trailing, None);
         }
         let mut blank = 0;
         let started = |out: &str| !out.is_empty();
@@ -219,27 +227,27 @@ impl Writer<'_> {
             if last && next.is_some() {
                 // The spaces in front of the next token, perhaps behind a comment.
                 self.newline(blank, before, next, started(&self.out));
-                if in_comment {
+                if comment.is_some() {
                     self.out.push_str(line.trim_end());
                     self.out.push(' ');
                     return;
                 }
                 self.indent(column(line), before, next);
-                let comment = line.trim();
-                if !comment.is_empty() {
-                    self.out.push_str(comment);
+                let before_it = line.trim();
+                if !before_it.is_empty() {
+                    self.out.push_str(before_it);
                     self.out.push(' ');
                 }
                 return;
             }
             let continued = directive == Some(Directive::Continued);
-            if content.trim().is_empty() && !in_comment && !continued {
+            if content.trim().is_empty() && comment.is_none() && !continued {
                 blank += 1;
                 continue;
             }
             self.newline(blank, before, None, started(&self.out));
             blank = 0;
-            if in_comment || continued {
+            if comment.is_some() || continued {
                 self.out.push_str(content);
             } else if directive.is_some() {
                 self.out.push_str(content.trim_start());
@@ -248,7 +256,7 @@ impl Writer<'_> {
                 self.out.push_str(content.trim_start());
             }
             if directive.is_none() {
-                in_comment = ends_in_comment(line, in_comment);
+                comment = left_open(line, comment);
             }
         }
     }

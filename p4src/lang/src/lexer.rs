@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Code, Sink};
 use crate::limits::LIMITS;
-use crate::preprocess::continuation;
+use crate::preprocess::{continuation, line_comment};
 use crate::source::Span;
 use num_bigint::BigInt;
 
@@ -253,10 +253,7 @@ impl Lexer<'_, '_> {
     }
 
     fn line_comment(&mut self) {
-        self.at = self
-            .rest()
-            .find('\n')
-            .map_or(self.text.len(), |n| self.at + n);
+        self.at += line_comment(self.rest());
     }
 
     fn block_comment(&mut self) {

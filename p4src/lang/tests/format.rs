@@ -122,6 +122,19 @@ fn a_backslash_ends_its_line_whatever_white_space_follows() {
 }
 
 #[test]
+fn a_comment_that_a_backslash_continues_takes_no_token_with_it() {
+    for text in [
+        "// a \\\n   b /* \n\n\nx\n",
+        "control C() {\n    apply {\n        // a \\\n\n    }\n}\n",
+        "f(x, // a \\\n\n  y)\n",
+    ] {
+        let once = formatted(text);
+        assert_eq!(contents(&once), contents(text), "{once}");
+        assert_eq!(formatted(&once), once, "twice is once");
+    }
+}
+
+#[test]
 fn lines_that_go_on_keep_their_distance() {
     let text = "control C(\n    in bit<8> x,\n    in bit<8> y) {\n  apply {\n    bool z = x == 1\n        || y == 2;\n  }\n}\n";
     let expected = "control C(\n    in bit<8> x,\n    in bit<8> y) {\n    apply {\n        bool z = x == 1\n            || y == 2;\n    }\n}\n";

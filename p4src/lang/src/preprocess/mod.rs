@@ -11,7 +11,7 @@ mod macros;
 mod tokens;
 
 pub(crate) use directives::logical_line;
-pub(crate) use tokens::continuation;
+pub(crate) use tokens::{continuation, is_continued, line_comment};
 
 pub use loader::{BUILTIN_DIR, Files, Loader, builtin, source_text};
 
@@ -203,8 +203,26 @@ impl Preprocessor<'_, '_> {
                 continue;
             }
             cursor.at += length;
+            let start = self.map.text.len() as u32;
             self.copy(cursor, text);
+            if kind == Kind::LineComment
+                && let Some((first, _)) = text.split_once('\n')
+            {
+                self.warn_of_continued(Span {
+                    start,
+                    end: start + first.trim_end().len() as u32,
+                });
+            }
         }
+    }
+
+    /// A `//` comment that takes the next line with it is seldom meant.
+    fn warn_of_continued(&mut self, comment: Span) {
+        let message = "the backslash at its end makes the next line a part of this comment";
+        self.sink.push(
+            Diagnostic::warning(Code::Lint, comment, message)
+                .hint("end the comment with something else, or write `/* … */`"),
+        );
     }
 
     /// Text that stays as it is.

@@ -91,6 +91,27 @@ fn strings_and_comments_are_left_alone() {
 }
 
 #[test]
+fn a_backslash_continues_a_line_comment_too() {
+    assert_eq!(text("#define N 1 \\\n + 2 // c \\\n more \\\n\nN"), "1 + 2");
+    assert_eq!(
+        text("#define N 8\n// N \\\n N \\ \nN\nN"),
+        "// N \\\nN \\\nN\n8"
+    );
+    assert_eq!(text("#if 0\n// \\\n#else\nn\n#endif\nx"), "x");
+    assert_eq!(text("// \\"), "// \\");
+    let (map, found) = run(
+        Files::new().with("main.p4", "a // c \\ \nb\nc"),
+        &Options::default(),
+    );
+    assert_eq!(map.text, "a // c \\ \nb\nc\n");
+    assert_eq!(found.list.len(), 1);
+    assert_eq!(
+        &map.text[found.list[0].span.start as usize..found.list[0].span.end as usize],
+        "// c \\"
+    );
+}
+
+#[test]
 fn conditionals() {
     let pick = |defines: &str| {
         text(&format!(

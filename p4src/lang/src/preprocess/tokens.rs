@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Space,
     /// A block comment over several lines.
     LongComment,
-    /// `// …`
+    /// `// …`, with the lines that backslashes make part of it.
     LineComment,
     /// The end of a line.
     Newline,
@@ -45,9 +45,7 @@ pub(super) fn first(text: &str) -> (Kind, usize) {
             run(|b| b.is_ascii_alphanumeric() || b == b'_'),
         ),
         b'"' => (Kind::Str, string(bytes)),
-        b'/' if text.starts_with("//") => {
-            (Kind::LineComment, text.find('\n').unwrap_or(text.len()))
-        }
+        b'/' if text.starts_with("//") => (Kind::LineComment, line_comment(text)),
         b'/' if text.starts_with("/*") => {
             let end = text[2..].find("*/").map_or(text.len(), |n| n + 4);
             if text[..end].contains('\n') {
@@ -58,6 +56,28 @@ pub(super) fn first(text: &str) -> (Kind, usize) {
         }
         _ => (Kind::Punct, text.chars().next().map_or(1, char::len_utf8)),
     }
+}
+
+/// Length of the `//` comment at the start of `text`: to its line's end, or of the first line behind it that no backslash
+/// continues. The C preprocessor joins lines before it looks for comments (C23, section 5.1.1.2).
+pub(crate) fn line_comment(text: &str) -> usize {
+    let mut length = 0;
+    for line in text.split_inclusive('\n') {
+        let Some(whole) = line.strip_suffix('\n') else {
+            break;
+        };
+        if !is_continued(whole) {
+            return length + whole.len();
+        }
+        length += line.len();
+    }
+    text.len()
+}
+
+/// Whether a backslash makes the next line a part of this one.
+pub(crate) fn is_continued(line: &str) -> bool {
+    line.rfind('\\')
+        .is_some_and(|at| continuation(&line[at..]).is_some())
 }
 
 /// Length of a backslash that ends its line or the text, and of the line end. White space may stand between, as GCC has it.
