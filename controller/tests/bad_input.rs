@@ -551,6 +551,53 @@ fn a_file_whose_name_is_no_text_is_not_called_missing() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.ends_with(": its name is not UTF-8\n"), "{said}");
     }
+    let output = weir(folder.path(), &["p4", "check", "none.p4", "-I"])
+        .arg(name)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(ERROR));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said, "weir: -I na\u{fffd}me.p4: its name is not UTF-8\n");
+}
+
+#[test]
+fn a_graph_does_not_overwrite_what_it_is_drawn_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = [
+        ("p.p4", "#include \"a.p4\"\npackage P(bit<8> b);\nP(a) main;\n"),
+        ("a.p4", "const bit<8> a = 1;\n"),
+    ];
+    for (name, text) in texts {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    std::fs::hard_link(folder.path().join("a.p4"), folder.path().join("other.p4")).unwrap();
+    for (output, source) in [("p.p4", "p.p4"), ("./a.p4", "a.p4"), ("other.p4", "a.p4")] {
+        let finished = run(folder.path(), &["p4", "graph", "p.p4", "-o", output]);
+        finished.expect_code(ERROR);
+        let message = format!("weir: --output {output} would overwrite the program's {source}\n");
+        assert_eq!(finished.stderr, message);
+    }
+    for (name, text) in texts {
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join(name)).unwrap(),
+            text
+        );
+    }
+}
+
+#[test]
+fn a_name_that_the_system_finds_too_long_is_not_echoed_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("#include \"{}\"\n", "x".repeat(1 << 20));
+    std::fs::write(folder.path().join("p.p4"), text).unwrap();
+    let finished = run(folder.path(), &["p4", "check", "p.p4"]);
+    finished.expect_code(ERROR);
+    assert!(
+        finished.stderr.contains("File name too long"),
+        "{}",
+        finished.stderr
+    );
+    assert!(finished.stderr.len() < 2000, "{}", finished.stderr);
 }
 
 #[test]

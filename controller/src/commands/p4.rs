@@ -1,6 +1,7 @@
 //! `weir p4 check|info|preprocess|fmt|graph|resources|run`
 
 use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -35,11 +36,24 @@ fn graph(args: &P4Graph) -> Result<(), ExitCode> {
         true => p4lang::graph::svg(&compiled.program),
         false => p4lang::graph::dot(&compiled.program),
     };
-    match &args.output {
-        None => print(text),
-        Some(file) => std::fs::write(file, text)
-            .map_err(|error| fail(format_args!("cannot write {}: {error}", file.display()))),
+    let Some(file) = &args.output else {
+        return print(text);
+    };
+    let sources = &compiled.program.source.files;
+    if let Some(source) = sources.iter().find(|source| is_same(file, source.as_ref())) {
+        return Err(fail(format_args!(
+            "--output {} would overwrite the program's {source}",
+            file.display()
+        )));
     }
+    std::fs::write(file, text)
+        .map_err(|error| fail(format_args!("cannot write {}: {error}", file.display())))
+}
+
+/// Whether both are there and are one file, under whatever names.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let identity = |path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    identity(a).is_some_and(|a| Some(a) == identity(b))
 }
 
 /// A file of them may be larger than one of text.
@@ -106,16 +120,19 @@ fn run(args: &P4Run) -> Result<(), ExitCode> {
     }
 }
 
-fn options(args: &P4File) -> p4lang::Options {
-    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+fn options(args: &P4File) -> Result<p4lang::Options, ExitCode> {
+    let folder = |path: &PathBuf| match disk::name(path) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(why) => Err(fail(format_args!("-I {}: {why}", path.display()))),
+    };
     let define = |text: &String| match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), value.to_owned()),
         None => (text.clone(), "1".to_owned()),
     };
-    p4lang::Options {
-        include_dirs: args.include.iter().map(text).collect(),
+    Ok(p4lang::Options {
+        include_dirs: args.include.iter().map(folder).collect::<Result<_, _>>()?,
         defines: args.define.iter().map(define).collect(),
-    }
+    })
 }
 
 fn name(args: &P4File) -> Result<&str, ExitCode> {
@@ -125,7 +142,7 @@ fn name(args: &P4File) -> Result<&str, ExitCode> {
 
 /// Compiles; shows what is wrong with the program, or may be.
 fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
-    let compiled = p4lang::compile(&Disk, name(args)?, &options(args))
+    let compiled = p4lang::compile(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&diagnostics, args.color))?;
     show(&compiled.warnings, args.color);
     Ok(compiled)
@@ -141,7 +158,7 @@ fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCo
 
 /// The program as one text. It need not be right P4 beyond its directives.
 fn preprocess(args: &P4File) -> Result<(), ExitCode> {
-    let text = p4lang::preprocessed(&Disk, name(args)?, &options(args))
+    let text = p4lang::preprocessed(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&diagnostics, args.color))?;
     print(text)
 }

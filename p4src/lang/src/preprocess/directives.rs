@@ -284,7 +284,8 @@ impl Preprocessor<'_, '_> {
                 self.mark_line(cursor);
             }
             Err(NotFound::Unreadable(path, why)) => {
-                self.fault(Code::Include, shown, format!("cannot read `{path}`: {why}"));
+                let message = format!("cannot read `{}`: {why}", shortened(&path));
+                self.fault(Code::Include, shown, message);
                 self.end_directive(cursor, raw);
             }
             Err(NotFound::Nowhere(tried)) => {
