@@ -108,9 +108,11 @@ fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
     match kind {
         EventKind::Received { port, bytes } => {
             let head = format!("port {port}: {} bytes", bytes.len());
-            let mut all = vec![paint.bold(&head)];
-            all.extend(bytes.chunks(16).map(|row| format!("    {}", hex(row))));
-            all
+            with_bytes(paint.bold(&head), bytes)
+        }
+        EventKind::Dequeued { port, bytes } => {
+            let head = format!("queue of port {port}: {} bytes", bytes.len());
+            with_bytes(paint.bold(&head), bytes)
         }
         EventKind::Block { name } => vec![paint.bold(name)],
         EventKind::State { state, .. } => vec![format!("  state {state}")],
@@ -184,14 +186,18 @@ fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
         }
         EventKind::Transmit { port, bytes } => {
             let head = format!("→ port {port}: {} bytes", bytes.len());
-            let mut all = vec![paint.good(&head)];
-            all.extend(bytes.chunks(16).map(|row| format!("    {}", hex(row))));
-            all
+            with_bytes(paint.good(&head), bytes)
         }
         EventKind::Drop { reason } => vec![paint.bad(&format!("→ dropped: {reason}"))],
+        EventKind::Enqueued { packets } => vec![format!("→ queued: {packets}")],
         EventKind::Recirculate { packets } => vec![format!("→ recirculated: {packets}")],
         EventKind::Digest { messages } => vec![format!("→ digest messages: {messages}")],
     }
+}
+
+fn with_bytes(head: String, bytes: &[u8]) -> Vec<String> {
+    let rows = bytes.chunks(16).map(|row| format!("    {}", hex(row)));
+    std::iter::once(head).chain(rows).collect()
 }
 
 fn with_fields(head: String, fields: &[EventField]) -> Vec<String> {
@@ -301,6 +307,10 @@ fn json(event: &Event) -> Value {
             json!({ "event": "transmit", "port": port, "bytes": hex(bytes) })
         }
         EventKind::Drop { reason } => json!({ "event": "drop", "reason": reason }),
+        EventKind::Dequeued { port, bytes } => {
+            json!({ "event": "dequeued", "port": port, "bytes": hex(bytes) })
+        }
+        EventKind::Enqueued { packets } => json!({ "event": "enqueued", "packets": packets }),
         EventKind::Recirculate { packets } => {
             json!({ "event": "recirculate", "packets": packets })
         }
@@ -348,6 +358,101 @@ mod tests {
             json!({ "name": "1.src", "value": "0x2", "bits": 8 })
         );
         assert_eq!(json["result"][0]["value"], "0x9");
+    }
+
+    /// Every packet leaves by port 1.
+    const TO_PORT_1: &str = "
+        #include <core.p4>
+        #include <tna.p4>
+        struct none_t {}
+        parser IP(packet_in p, out none_t h, out none_t m, out ingress_intrinsic_metadata_t ig) {
+            state start { p.extract(ig); p.advance(PORT_METADATA_SIZE); transition accept; }
+        }
+        control I(inout none_t h, inout none_t m, in ingress_intrinsic_metadata_t ig,
+                  in ingress_intrinsic_metadata_from_parser_t ip,
+                  inout ingress_intrinsic_metadata_for_deparser_t id,
+                  inout ingress_intrinsic_metadata_for_tm_t tm) {
+            apply { tm.ucast_egress_port = 1; }
+        }
+        control ID(packet_out p, inout none_t h, in none_t m,
+                   in ingress_intrinsic_metadata_for_deparser_t id) { apply {} }
+        parser EP(packet_in p, out none_t h, out none_t m, out egress_intrinsic_metadata_t eg) {
+            state start { p.extract(eg); transition accept; }
+        }
+        control E(inout none_t h, inout none_t m, in egress_intrinsic_metadata_t eg,
+                  in egress_intrinsic_metadata_from_parser_t ep,
+                  inout egress_intrinsic_metadata_for_deparser_t ed,
+                  inout egress_intrinsic_metadata_for_output_port_t op) { apply {} }
+        control ED(packet_out p, inout none_t h, in none_t m,
+                   in egress_intrinsic_metadata_for_deparser_t ed) { apply {} }
+        Pipeline(IP(), I(), ID(), EP(), E(), ED()) pipe;
+        Switch(pipe) main;";
+
+    /// What the architecture tells since the last call, as text and as JSON.
+    fn told(switch: &mut pipeline::Switch) -> (String, Vec<Value>) {
+        let (mut events, lost) = switch.take_events();
+        events.retain(|event| event.at.is_none());
+        let json = render(&events, lost, Form::Json, false);
+        let json = json.lines().map(|line| serde_json::from_str(line).unwrap());
+        (render(&events, lost, Form::Text, false), json.collect())
+    }
+
+    #[test]
+    fn packets_that_waited_and_packets_that_the_switch_made_have_a_heading_and_a_verdict() {
+        let files = p4lang::Files::new().with("test.p4", TO_PORT_1);
+        let program = p4lang::compile(&files, "test.p4", &p4lang::Options::default());
+        let config = pipeline::Config {
+            egress_queues: pipeline::EgressQueues {
+                rate_bps: Some(8_000_000),
+                ..pipeline::EgressQueues::default()
+            },
+            ..pipeline::Config::default()
+        };
+        let program = program.expect("a right program").program;
+        let mut switch = pipeline::Switch::new(program.into(), config).unwrap();
+        switch.set_tracing(true);
+        let sent = json!({ "event": "transmit", "port": 1, "bytes": "07 08" });
+
+        switch.handle_packet(0, 0, &[7, 8]);
+        switch.handle_packet(0, 0, &[7, 8]);
+        let (text, json) = told(&mut switch);
+        let packet = "  port 0: 2 bytes\n      07 08\n";
+        let leaves = "  → port 1: 2 bytes\n      07 08\n";
+        assert_eq!(text, format!("{packet}{leaves}{packet}  → queued: 1\n"));
+        assert_eq!(json[1], sent);
+        assert_eq!(json[3], json!({ "event": "enqueued", "packets": 1 }));
+        switch.handle_timeout(2_000);
+        let (text, json) = told(&mut switch);
+        let packet = "  queue of port 1: 2 bytes\n      07 08\n";
+        assert_eq!(text, format!("{packet}{leaves}"));
+        let dequeued = json!({ "event": "dequeued", "port": 1, "bytes": "07 08" });
+        assert_eq!(json, [dequeued, sent]);
+
+        switch.write_generator_buffer(0, 0, &[7, 8]).unwrap();
+        let app = pipeline::GeneratorApp {
+            trigger: pipeline::Trigger::OneShot { after_ns: 0 },
+            offset: 0,
+            length: 2,
+            batches: 1,
+            packets: 1,
+            batch_gap_ns: 0,
+            packet_gap_ns: 0,
+            port: 68,
+        };
+        switch.set_generator_app(9_000, 0, 1, Some(app)).unwrap();
+        switch.handle_timeout(9_000);
+        let (text, json) = told(&mut switch);
+        let bytes = "01 00 00 00 00 00 07 08";
+        let packet = format!("  port 68: 8 bytes\n      {bytes}\n");
+        let leaves = format!("  → port 1: 8 bytes\n      {bytes}\n");
+        assert_eq!(text, format!("{packet}{leaves}"));
+        assert_eq!(
+            json,
+            [
+                json!({ "event": "received", "port": 68, "bytes": bytes }),
+                json!({ "event": "transmit", "port": 1, "bytes": bytes }),
+            ]
+        );
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Switch {
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
         self.core.start_event(now_ns);
-        let traced = self.traced(Some((port, frame)));
+        let traced = self.traced(port, frame);
         self.arch.receive(&mut self.core, now_ns, port, frame);
         self.drain(now_ns);
         if let Some(before) = traced {
@@ -180,7 +180,7 @@ impl Switch {
             };
             self.core.start_event(due_ns);
             self.core.stats.made += 1;
-            let traced = self.traced(Some((job.port, &job.bytes)));
+            let traced = self.traced(job.port, &job.bytes);
             self.arch.run(&mut self.core, due_ns, &job);
             self.core.finished(job);
             self.drain(due_ns);
@@ -194,7 +194,7 @@ impl Switch {
                 break;
             };
             self.core.start_event(now_ns);
-            let traced = self.traced(Some((job.port, &job.bytes)));
+            let traced = self.traced(job.port, &job.bytes);
             self.arch.run(&mut self.core, now_ns, &job);
             self.core.finished(job);
             self.drain(now_ns);
@@ -205,7 +205,7 @@ impl Switch {
         // After those of the link, which join the queues.
         while let Some((job, waited)) = self.core.queues.pop(now_ns) {
             self.core.allow_passes();
-            let traced = self.traced(None);
+            let traced = self.traced_on(job.port, &job.bytes);
             self.arch.leave_queue(&mut self.core, now_ns, &job, &waited);
             self.core.finished(job);
             self.drain(now_ns);

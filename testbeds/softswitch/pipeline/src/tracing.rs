@@ -15,6 +15,7 @@ pub(crate) struct Before {
     transmits: usize,
     drops: Vec<u64>,
     recirculated: u64,
+    waiting: usize,
     digests: usize,
 }
 
@@ -41,19 +42,32 @@ impl Switch {
         reference.map_or_else(Default::default, |r| r.watch.take())
     }
 
-    /// Notes what starts; `None` if nobody looks.
-    pub(crate) fn traced(&mut self, packet: Option<(u32, &[u8])>) -> Option<Before> {
+    /// Notes that a packet came in; `None` if nobody looks.
+    pub(crate) fn traced(&mut self, port: u32, bytes: &[u8]) -> Option<Before> {
+        self.starts(|| EventKind::Received {
+            port,
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    /// The same of a packet that leaves an egress queue.
+    pub(crate) fn traced_on(&mut self, port: u32, bytes: &[u8]) -> Option<Before> {
+        self.starts(|| EventKind::Dequeued {
+            port,
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    fn starts(&mut self, event: impl FnOnce() -> EventKind) -> Option<Before> {
         let reference = self.core.reference.as_mut();
         let watch = &mut reference.filter(|r| r.watch.steps)?.watch;
-        if let Some((port, bytes)) = packet {
-            let bytes = bytes.to_vec();
-            watch.note(EventKind::Received { port, bytes });
-        }
+        watch.note(event());
         let stats = &self.core.stats;
         Some(Before {
             transmits: self.core.transmits.len(),
             drops: DropReason::ALL.map(|r| stats.dropped(r)).to_vec(),
             recirculated: stats.recirculated,
+            waiting: self.core.queues.waiting(),
             digests: self.core.state.digests.len(),
         })
     }
@@ -78,6 +92,10 @@ impl Switch {
                 watch.note(EventKind::Drop { reason });
             }
         }
+        let packets = core.queues.waiting().saturating_sub(before.waiting) as u64;
+        if packets > 0 {
+            watch.note(EventKind::Enqueued { packets });
+        }
         let packets = stats.recirculated - before.recirculated;
         if packets > 0 {
             watch.note(EventKind::Recirculate { packets });
@@ -90,27 +108,34 @@ impl Switch {
 }
 
 impl Core {
-    /// Tells of undefined fields by which the architecture has decided after a block: of those, in this order, up to the
-    /// first that is not 0.
+    /// Tells of undefined fields by which the architecture goes after a block. `fields` gives those that count for this
+    /// packet, by what the frame holds; it is asked only if undefined values are marked.
     #[inline(always)]
-    pub(crate) fn decided(&mut self, code: &Code, block: Block, fields: &[(Field, &str)]) {
+    pub(crate) fn decided(
+        &mut self,
+        code: &Code,
+        block: Block,
+        fields: impl FnOnce(&Core) -> Vec<(Field, &'static str)>,
+    ) {
         if self.reference.is_some() {
             self.tell_decided(code, block, fields);
         }
     }
 
     #[cold]
-    fn tell_decided(&mut self, code: &Code, block: Block, fields: &[(Field, &str)]) {
-        let Some(reference) = &mut self.reference else {
+    fn tell_decided(
+        &mut self,
+        code: &Code,
+        block: Block,
+        fields: impl FnOnce(&Core) -> Vec<(Field, &'static str)>,
+    ) {
+        let marks = |reference: &Reference| reference.watch.fill.marks();
+        if !self.reference.as_deref().is_some_and(marks) {
             return;
-        };
-        for (field, name) in fields {
-            if let Some(slot) = field.slot() {
-                reference.decides(code, block, &self.frame, slot, name);
-            }
-            if field.get(&self.frame) != 0 {
-                break;
-            }
+        }
+        let fields = fields(self);
+        if let Some(reference) = &mut self.reference {
+            reference.decides(code, block, &self.frame, &fields);
         }
     }
 }

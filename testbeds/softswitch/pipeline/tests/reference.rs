@@ -4,7 +4,7 @@
 mod support;
 
 use p4lang::runtime::Match;
-use pipeline::{Config, EventKind, Executor, Switch};
+use pipeline::{Config, EgressQueues, EventKind, Executor, GeneratorApp, Switch, Trigger};
 use support::tna::Tna;
 use support::v1model::V1;
 use support::{Psa, compile, entry};
@@ -74,6 +74,13 @@ fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
         way("multicast_group")
     );
     assert_eq!(psa(&format!("{sends} ostd.clone = b;")), way("clone"));
+    let class = |ingress: &str| {
+        psa(&format!(
+            "ClassOfService_t c; ostd.class_of_service = c; {ingress}"
+        ))
+    };
+    assert_eq!(class(sends), way("class_of_service"));
+    assert_eq!(class(""), [""; 0], "it is dropped");
     let cloned =
         format!("CloneSessionId_t i; {sends} ostd.clone = true; ostd.clone_session_id = i;");
     assert_eq!(psa(&cloned), way("clone_session_id"));
@@ -107,21 +114,247 @@ fn undefined_values_are_told_by_which_a_packet_goes_its_way() {
         v1model("s.egress_spec = 1;", "bit<9> p; s.egress_spec = p;"),
         way("egress_spec")
     );
-    let tna = |ingress: &str| {
+    assert_eq!(
+        v1model("bit<3> q; s.priority = q; s.egress_spec = 1;", ""),
+        way("priority")
+    );
+    assert_eq!(
+        v1model("bit<3> q; s.priority = q; mark_to_drop(s);", ""),
+        [""; 0]
+    );
+}
+
+#[test]
+fn undefined_values_are_told_by_which_a_psa_packet_leaves_egress() {
+    let told = |egress: &str| {
+        let program = Psa {
+            egress,
+            ..Psa::default()
+        };
+        of(&program.text(), &[7, 8])
+    };
+    assert_eq!(told("bool b; ostd.drop = b;"), way(&["drop"]));
+    assert_eq!(
+        told("CloneSessionId_t i; ostd.clone = true; ostd.clone_session_id = i;"),
+        way(&["clone_session_id"])
+    );
+    assert_eq!(
+        told("CloneSessionId_t i; ostd.clone_session_id = i;"),
+        [""; 0],
+        "nothing is cloned"
+    );
+}
+
+/// Of fields by which an architecture goes.
+fn way(names: &[&str]) -> Vec<String> {
+    let told = |name: &&str| format!("{name}, by which the packet goes its way");
+    names.iter().map(told).collect()
+}
+
+/// All that the traffic manager of a Tofino can be told, undefined.
+const UNDEFINED: &str = "
+    ingress_intrinsic_metadata_for_tm_t u;
+    tm.copy_to_cpu = u.copy_to_cpu; tm.bypass_egress = u.bypass_egress; tm.qid = u.qid;
+    tm.packet_color = u.packet_color; tm.deflect_on_drop = u.deflect_on_drop; tm.rid = u.rid;
+    tm.level1_mcast_hash = u.level1_mcast_hash; tm.level2_mcast_hash = u.level2_mcast_hash;
+    tm.level1_exclusion_id = u.level1_exclusion_id; tm.level2_exclusion_id = u.level2_exclusion_id;";
+
+#[test]
+fn undefined_values_are_told_by_which_a_tofinos_packet_goes_its_way() {
+    let ingress = |ingress: &str| {
         let program = Tna {
             ingress,
             ..Tna::default()
         };
         of(&program.text(), &[0; 64])
     };
+    let told = |text: &str| ingress(&format!("bit<16> g; bit<9> p; bit<3> d; {text}"));
     assert_eq!(
-        tna("bit<9> p; tm.ucast_egress_port = p;"),
-        way("ucast_egress_port")
+        told("tm.ucast_egress_port = p;"),
+        way(&["ucast_egress_port"])
+    );
+    assert_eq!(told("tm.mcast_grp_a = g;"), way(&["mcast_grp_a"]));
+    assert_eq!(told("tm.mcast_grp_b = g;"), way(&["mcast_grp_b"]));
+    let dropped = "dprsr.drop_ctl = d; tm.ucast_egress_port = 1;";
+    assert_eq!(told(dropped), way(&["drop_ctl"]));
+    let reserved = "dprsr.drop_ctl[2:2] = d[2:2]; tm.ucast_egress_port = 1;";
+    assert_eq!(
+        told(reserved),
+        [""; 0],
+        "the bit decides nothing in ingress"
+    );
+
+    let of_any = ["bypass_egress", "qid", "packet_color"];
+    let (cpu, unicast) = (["copy_to_cpu"], ["deflect_on_drop"]);
+    let trees = [
+        "level1_mcast_hash",
+        "level2_mcast_hash",
+        "level1_exclusion_id",
+        "level2_exclusion_id",
+        "rid",
+    ];
+    let all = |text: &str| ingress(&format!("{UNDEFINED} {text}"));
+    assert_eq!(
+        all("tm.ucast_egress_port = 1;"),
+        way(&[&cpu[..], &unicast, &of_any].concat())
     );
     assert_eq!(
-        tna("bit<3> d; tm.ucast_egress_port = 1; dprsr.drop_ctl = d;"),
-        way("drop_ctl")
+        all("tm.mcast_grp_b = 1;"),
+        way(&[&cpu[..], &trees, &of_any].concat())
     );
+    let nowhere = "tm.ucast_egress_port = 1; tm.mcast_grp_a = 1; dprsr.drop_ctl = 3;";
+    assert_eq!(all(nowhere), [""; 0], "nothing goes anywhere");
+    assert_eq!(told(""), [""; 0], "never assigned: invalid, or 0");
+
+    let egress = |mirrors: &str, egress: &str| {
+        let program = Tna {
+            egress,
+            egress_deparser_locals: "Mirror() m;",
+            egress_deparser: &format!("{mirrors} pkt.emit(hdr);"),
+            ..Tna::default()
+        };
+        of(&program.text(), &[0; 64])
+    };
+    let drops = "bit<3> d; dprsr.drop_ctl = d;";
+    let of_mirrors = "bit<3> d; dprsr.mirror_type = 1; dprsr.drop_ctl[2:2] = d[2:2];";
+    let emit = "if (dprsr.mirror_type == 1) { m.emit<byte_h>(1, { 8w7 }); }";
+    assert_eq!(egress("", drops), way(&["drop_ctl"]));
+    assert_eq!(egress(emit, of_mirrors), way(&["drop_ctl"]));
+    assert_eq!(egress("", of_mirrors), [""; 0], "nothing is mirrored");
+}
+
+#[test]
+fn what_the_generator_is_asked_for_is_told_if_it_is_undefined() {
+    let told = |ingress: &str, deparser: &str| {
+        let program = Tna {
+            include: "t2na.p4",
+            ingress: &format!("bit<1> b; bit<14> a; tm.ucast_egress_port = 1; {ingress}"),
+            deparser_locals: "Pktgen() g;",
+            deparser,
+            ..Tna::default()
+        };
+        of(&program.text(), &[0; 64])
+    };
+    let emit = "g.emit<byte_h>({ 8w7 });";
+    assert_eq!(told("dprsr.pktgen = b;", emit), way(&["pktgen"]));
+    assert_eq!(
+        told("dprsr.pktgen = 1; dprsr.pktgen_address = a;", emit),
+        way(&["pktgen_address"])
+    );
+    assert_eq!(told("dprsr.pktgen_address = a;", emit), [""; 0]);
+    assert_eq!(told("dprsr.pktgen = b;", ""), [""; 0]);
+}
+
+/// A Tofino program whose deparsers pick by types.
+fn picking(ingress: &str, deparser: &str) -> Switch {
+    let program = Tna {
+        ingress: &format!("tm.ucast_egress_port = 1; {ingress}"),
+        deparser_locals: "Mirror() m; Resubmit() r; Digest<byte_h>() g;",
+        deparser,
+        egress_deparser_locals: "Mirror() m;",
+        egress_deparser: "if (dprsr.mirror_type == 1) { m.emit<byte_h>(1, { 8w7 }); }",
+        meta: "bit<8> never;",
+        ..Tna::default()
+    };
+    let config = Config {
+        executor: Executor::Reference,
+        poison: Some(1),
+        ..Config::default()
+    };
+    Switch::new(compile(&program.text()), config).unwrap()
+}
+
+const PICKS: &str = "if (dprsr.mirror_type == 1) { m.emit<byte_h>(1, { 8w7 }); }
+                     if (dprsr.resubmit_type == 2) { r.emit(); }
+                     if (dprsr.digest_type == 3) { g.pack({ 8w7 }); }";
+
+#[test]
+fn types_that_were_not_assigned_pick_nothing_and_are_not_told() {
+    assert_eq!(told(&mut picking("", PICKS), &[0; 64]), [""; 0]);
+    for seed in 1..=64 {
+        let mut switch = picking("", PICKS);
+        switch.set_tracing(true);
+        switch.handle_packet(seed, 0, &[0; 64]);
+        let events = switch.take_events().0;
+        let branch = |e: &pipeline::Event| match e.kind {
+            EventKind::Branch { taken, .. } => Some(taken),
+            _ => None,
+        };
+        let taken: Vec<_> = events.iter().filter_map(branch).collect();
+        assert_eq!(taken, [false; 4], "seed {seed}");
+    }
+    let assigned = "bit<3> t; dprsr.resubmit_type = t;";
+    assert_eq!(
+        told(&mut picking(assigned, PICKS), &[0; 64]),
+        ["a condition"]
+    );
+    // The control may not read what it has not assigned: there it is a value.
+    let read = "if (dprsr.mirror_type == 1) { tm.qid = 3; }";
+    assert_eq!(told(&mut picking(read, PICKS), &[0; 64]), ["a condition"]);
+}
+
+#[test]
+fn what_a_packet_has_not_asked_for_is_not_made_and_its_arguments_decide_nothing() {
+    let emits = "m.emit<byte_h>(1, { meta.never }); g.pack({ meta.never });";
+    assert_eq!(told(&mut picking("", emits), &[0; 64]), [""; 0]);
+    assert_eq!(
+        told(&mut picking("dprsr.digest_type = 0;", emits), &[0; 64]),
+        ["argument 1 of ID.g.pack"]
+    );
+    let undefined = "bit<3> t; dprsr.mirror_type = t;";
+    assert_eq!(
+        told(
+            &mut picking(undefined, "m.emit<byte_h>(1, { 8w7 });"),
+            &[0; 64]
+        ),
+        way(&["mirror_type"])
+    );
+    let calls = called(&mut picking("dprsr.digest_type = 0;", emits), &[0; 64]);
+    assert_eq!(result(&calls, "ID.m.emit"), "nothing");
+    assert_eq!(result(&calls, "ID.g.pack"), "");
+}
+
+#[test]
+fn what_an_earlier_packet_left_undefined_is_not_told_of_a_later_one() {
+    let mut switch = poisoned(
+        "",
+        "bool b; if (hdr.x.v == 1) { ostd.drop = b; }
+         else { if (ostd.drop) { hdr.x.v = 3; } send_to_port(ostd, (PortId_t) 1); }",
+    );
+    assert_eq!(told(&mut switch, &[1, 8]), way(&["drop"]));
+    assert_eq!(told(&mut switch, &[2, 8]), [""; 0], "true by PSA's default");
+}
+
+#[test]
+fn an_ingress_clone_leaves_undefined_what_is_so_of_the_original() {
+    let told = |clone: &str| {
+        let program = V1 {
+            meta: "bit<8> m;",
+            ingress: &format!("bit<8> n; meta.m = n; {clone} s.egress_spec = 1;"),
+            egress: "if (s.instance_type == 0) { if (meta.m == 3) { hdr.x.a = 4; } }",
+            ..V1::default()
+        };
+        let config = Config {
+            executor: Executor::Reference,
+            poison: Some(1),
+            ..Config::default()
+        };
+        let mut switch = Switch::new(compile(&program.text()), config).unwrap();
+        let replicas = vec![p4lang::runtime::Replica {
+            port: 2,
+            instance: 0,
+        }];
+        let session = p4lang::runtime::CloneSession {
+            id: 5,
+            replicas,
+            class_of_service: 0,
+            packet_length_bytes: 0,
+        };
+        switch.set_clone_session(&session).unwrap();
+        told(&mut switch, &[7, 8])
+    };
+    assert_eq!(told(""), ["a condition"]);
+    assert_eq!(told("clone(CloneType.I2E, 5);"), ["a condition"]);
 }
 
 #[test]
@@ -282,6 +515,113 @@ fn a_tofino_program_is_traced_and_its_undefined_values_are_told() {
         "{:?}",
         events.last()
     );
+}
+
+/// The architecture's events: what the packets are and what becomes of them.
+fn ends(switch: &mut Switch) -> Vec<EventKind> {
+    let events = switch.take_events().0.into_iter();
+    events.filter(|e| e.at.is_none()).map(|e| e.kind).collect()
+}
+
+#[test]
+fn a_packet_that_waits_for_its_port_is_told_when_it_joins_the_queue_and_when_it_leaves() {
+    let queues = EgressQueues {
+        depth: 1,
+        rate_bps: Some(8_000_000),
+        ..EgressQueues::default()
+    };
+    let config = Config {
+        egress_queues: queues,
+        ..Config::default()
+    };
+    let psa = Psa {
+        decls: BYTE,
+        headers: "byte_h x;",
+        egress_parser: "state start { pkt.extract(hdr.x); transition accept; }",
+        egress: "hdr.x.v = hdr.x.v + 1; ostd.drop = hdr.x.v == 4;",
+        ..Psa::default()
+    };
+    let tna = Tna {
+        egress_parser: "state go { pkt.extract(hdr.b); transition accept; }",
+        egress: "hdr.b.v = hdr.b.v + 1; if (hdr.b.v == 4) { dprsr.drop_ctl = 1; }",
+        ..Tna::default()
+    };
+    let v1model = V1 {
+        egress: "hdr.x.a = hdr.x.a + 1; if (hdr.x.a == 4) { mark_to_drop(s); }",
+        ..V1::default()
+    };
+    for text in [psa.text(), tna.text(), v1model.text()] {
+        let mut switch = support::load(&text, config.clone());
+        switch.set_tracing(true);
+        let frame = |first: u8| [&[first][..], &[0; 99]].concat();
+        let received = |first| EventKind::Received {
+            port: 0,
+            bytes: frame(first),
+        };
+        let dequeued = |first| EventKind::Dequeued {
+            port: 1,
+            bytes: frame(first),
+        };
+        let transmit = |first| EventKind::Transmit {
+            port: 1,
+            bytes: frame(first),
+        };
+        let joined = EventKind::Enqueued { packets: 1 };
+        let drop = |reason| EventKind::Drop { reason };
+        for (packet, verdict) in [
+            (1, transmit(2)),
+            (2, joined.clone()),
+            (9, drop("queue_full")),
+        ] {
+            switch.handle_packet(0, 0, &frame(packet));
+            assert_eq!(ends(&mut switch), [received(packet), verdict]);
+        }
+        switch.handle_timeout(100_000);
+        assert_eq!(ends(&mut switch), [dequeued(2), transmit(3)]);
+        switch.handle_packet(100_000, 0, &frame(3));
+        assert_eq!(ends(&mut switch), [received(3), joined]);
+        switch.handle_timeout(200_000);
+        assert_eq!(ends(&mut switch), [dequeued(3), drop("egress")]);
+    }
+}
+
+#[test]
+fn a_packet_that_the_generator_makes_is_told_with_what_becomes_of_it() {
+    let mut switch = Tna {
+        parser: "state go { pkt.advance(48); pkt.extract(hdr.b); transition accept; }",
+        ingress: "if (hdr.b.v == 1) { tm.ucast_egress_port = 1; }",
+        ..Tna::default()
+    }
+    .load();
+    switch.set_tracing(true);
+    for (app, first) in [(3, 1), (4, 2)] {
+        switch.write_generator_buffer(0, 0, &[first, 9]).unwrap();
+        let config = GeneratorApp {
+            trigger: Trigger::OneShot { after_ns: 500 },
+            offset: 0,
+            length: 2,
+            batches: 1,
+            packets: 1,
+            batch_gap_ns: 0,
+            packet_gap_ns: 0,
+            port: 68,
+        };
+        switch.set_generator_app(0, 0, app, Some(config)).unwrap();
+        switch.handle_timeout(500);
+        let made = [&[app, 0, 0, 0, 0, 0][..], &[first, 9]].concat();
+        let received = EventKind::Received {
+            port: 68,
+            bytes: made,
+        };
+        let verdict = match first {
+            1 => EventKind::Transmit {
+                port: 1,
+                bytes: vec![1, 9],
+            },
+            _ => EventKind::Drop { reason: "ingress" },
+        };
+        assert_eq!(ends(&mut switch), [received, verdict]);
+    }
 }
 
 /// What a packet's calls of externs tell: name, arguments, result.

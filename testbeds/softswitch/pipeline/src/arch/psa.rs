@@ -193,13 +193,7 @@ impl Psa {
             &mut out,
         );
 
-        let fields = [
-            (x.drop, "drop"),
-            (x.resubmit, "resubmit"),
-            (x.multicast_group, "multicast_group"),
-            (x.egress_port, "egress_port"),
-        ];
-        core.decided(&self.code, x.control, &fields);
+        core.decided(&self.code, x.control, |core| x.deciding(&core.frame));
         let frame = &core.frame;
         let dropped = x.drop.get(frame) != 0;
         let resubmit = x.resubmit.get(frame) != 0;
@@ -207,11 +201,6 @@ impl Psa {
         let egress_port = x.egress_port.get(frame) as u32;
         let class = x.class_of_service.get(frame);
         if x.clone.get(frame) != 0 {
-            core.decided(
-                &self.code,
-                x.control,
-                &[(x.clone_session, "clone_session_id")],
-            );
             let session = x.clone_session.get(&core.frame) as u32;
             self.clone_to_egress(core, now_ns, session, bytes, passes);
         }
@@ -381,13 +370,8 @@ impl Psa {
             &mut out,
         );
 
-        core.decided(&self.code, x.control, &[(x.drop, "drop")]);
+        core.decided(&self.code, x.control, |core| x.deciding(&core.frame));
         if x.clone.get(&core.frame) != 0 {
-            core.decided(
-                &self.code,
-                x.control,
-                &[(x.clone_session, "clone_session_id")],
-            );
             let id = x.clone_session.get(&core.frame) as u32;
             core.stats.made += 1;
             match core
@@ -450,7 +434,6 @@ impl Psa {
         };
         let parsed = core.run_blocks(&self.code, [blocks.parser, blocks.control], run);
         core.stats.parser_errors += u64::from(parsed.error != 0);
-        core.decided(&self.code, blocks.control, &[(blocks.clone, "clone")]);
         // Nobody will see the bytes of a packet that ends here, nor the metadata of a clone that is not made.
         let frame = &core.frame;
         let unseen = blocks.drop.get(frame) != 0 && blocks.clone.get(frame) == 0;

@@ -26,6 +26,19 @@ impl Field {
         (self.mask != 0).then_some(self.slot)
     }
 
+    /// Which bits of the slot are its.
+    pub(crate) fn mask(self) -> u64 {
+        self.mask
+    }
+
+    /// No more than these of its bits.
+    pub(crate) fn bits(self, mask: u64) -> Field {
+        Field {
+            mask: self.mask & mask,
+            ..self
+        }
+    }
+
     /// The slot behind it: where a field of TNA's metadata has its validity.
     pub(crate) fn following(self) -> Field {
         self.slot().map_or(self, |slot| Field {

@@ -291,12 +291,10 @@ impl Tna {
             });
             return;
         }
-        let fields = [
-            (x.half.drop_ctl, "drop_ctl"),
-            (x.copy_to_cpu(), "copy_to_cpu"),
-            (x.unicast_port(&core.frame), "ucast_egress_port"),
-        ];
-        core.decided(&self.code, x.half.control, &fields);
+        core.decided(&self.code, x.half.control, |core| {
+            let generates = core.state.captures[usize::from(capture::PKTGEN)].is_some();
+            x.deciding(&core.frame, generates && self.tofino2)
+        });
         let frame = &core.frame;
         let drop = x.half.drop_ctl.get(frame);
         let mut request = x.request(frame);
@@ -353,7 +351,11 @@ impl Tna {
         let Some(out) = self.pass(core, now_ns, x, copy.port, front, bytes) else {
             return;
         };
-        core.decided(&self.code, x.control, &[(x.drop_ctl, "drop_ctl")]);
+        core.decided(&self.code, x.control, |core| {
+            let mirrors = core.state.captures[usize::from(capture::MIRROR)].is_some();
+            let bits = if mirrors { 1 | 4 } else { 1 };
+            vec![(x.drop_ctl.bits(bits), "drop_ctl")]
+        });
         let drop = x.drop_ctl.get(&core.frame);
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         if let (Some((session, mut header)), 0) = (mirror, drop & 4) {

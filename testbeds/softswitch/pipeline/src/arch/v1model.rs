@@ -135,11 +135,9 @@ impl V1model {
 
         let asked = x.requests.of(&core.frame);
         if asked.resubmit == 0 {
-            let fields = [
-                (std.mcast_grp, "mcast_grp"),
-                (std.egress_spec, "egress_spec"),
-            ];
-            core.decided(&self.code, x.blocks.ingress, &fields);
+            core.decided(&self.code, x.blocks.ingress, |core| {
+                std.deciding(&core.frame)
+            });
         }
         if let Some(session) = asked.clone.checked_sub(1) {
             core.stats.made += 1;
@@ -222,6 +220,8 @@ impl V1model {
         let mut kept = core.image();
         x.kept(&core.frame, list, &mut kept);
 
+        let reference = core.reference.as_mut();
+        let undefined = reference.map(|reference| reference.set_aside());
         let bytes = session.cut(packet.bytes);
         x.all.zero(&mut core.frame);
         std.ingress_port.set(&mut core.frame, port.into());
@@ -237,6 +237,9 @@ impl V1model {
         self.copies(core, now_ns, &session.replicas, clone);
 
         x.all.load(&mut core.frame, &image);
+        if let (Some(reference), Some(undefined)) = (&mut core.reference, undefined) {
+            reference.put_back(undefined);
+        }
         core.recycle_image(kept);
         core.recycle_image(image);
     }
@@ -368,8 +371,9 @@ impl V1model {
                 x.kept(frame, asked.clone_list, meta);
             });
         }
-        let fields = [(std.egress_spec, "egress_spec")];
-        core.decided(&self.code, x.blocks.egress, &fields);
+        core.decided(&self.code, x.blocks.egress, |_| {
+            vec![(std.egress_spec, "egress_spec")]
+        });
         if std.egress_spec.get(&core.frame) as u32 == DROP_PORT {
             core.stats.drop(DropReason::Egress);
             return;

@@ -94,7 +94,7 @@ pub enum Object {
 }
 
 /// Slots that gate what a deparser asks for: nothing is asked while they are 0.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gates {
     /// Of `Mirror.emit`.
     pub mirror: Option<Slot>,

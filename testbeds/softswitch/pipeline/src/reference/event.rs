@@ -123,6 +123,18 @@ pub enum EventKind {
         /// Why, as [`crate::DropReason::name`] says.
         reason: &'static str,
     },
+    /// Packets wait for their ports in egress queues.
+    Enqueued {
+        /// How many joined them.
+        packets: u64,
+    },
+    /// A packet that has waited goes on: egress follows.
+    Dequeued {
+        /// Of this port's queues.
+        port: u32,
+        /// Its bytes as it joined the queue.
+        bytes: Vec<u8>,
+    },
     /// Packets wait on the recirculation link.
     Recirculate {
         /// How many joined it.

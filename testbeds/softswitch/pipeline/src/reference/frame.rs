@@ -38,10 +38,11 @@ impl Shadow {
         reader.value(ty)
     }
 
-    /// Whether bits of the value that lies in a single slot are undefined.
-    pub fn is_undefined(&self, frame: &[u64], slot: Slot) -> bool {
+    /// The undefined bits of a slot.
+    pub fn undefined(&self, frame: &[u64], slot: Slot) -> u64 {
         let written = self.0.get(&(slot as usize));
-        written.is_some_and(|(word, _)| frame.get(slot as usize) == Some(word))
+        let written = written.filter(|(word, _)| frame.get(slot as usize) == Some(word));
+        written.map_or(0, |(_, mask)| *mask)
     }
 
     /// Writes the value there, with what the fields of invalid headers hold or without.
@@ -92,10 +93,7 @@ impl Reader<'_> {
     /// A slot and its undefined bits.
     fn word(&mut self) -> (u64, u64) {
         let word = self.words.get(self.at).copied().unwrap_or(0);
-        let undefined = match self.shadow.0.get(&self.at) {
-            Some((written, mask)) if *written == word => *mask,
-            _ => 0,
-        };
+        let undefined = self.shadow.undefined(self.words, self.at as Slot);
         self.at += 1;
         (word, undefined)
     }

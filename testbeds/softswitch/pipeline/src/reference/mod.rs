@@ -33,10 +33,11 @@ mod value;
 mod watch;
 
 use crate::arch::block::{Ended, Run};
+use crate::arch::region::Field;
 use crate::bindings::{Block, Unit};
 use crate::compile::tna::Gates;
 use crate::externs::State;
-use crate::op::{Code, Slot};
+use crate::op::Code;
 use p4lang::ast::Direction;
 use p4lang::ir::{Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
 use p4lang::source::Span;
@@ -123,6 +124,8 @@ struct Interpreter<'a, 'p> {
     counts: Counts,
     /// TNA: what a deparser is asked for.
     gates: Gates,
+    /// TNA: whether the gate of mirrors is undefined. In ingress it is a value, the others are validities.
+    undefined_mirror: bool,
     /// TNA: checksums that wait for the parser's end.
     residuals: Vec<tna::Residual<'p>>,
     /// TNA: the register action's method that runs.
@@ -163,6 +166,10 @@ impl Reference {
         let program = Arc::clone(&self.program);
         let bound = &code.bindings.blocks[block.number as usize];
         let (scope, declared, params) = unit(&program, bound.unit);
+        if let Unit::Parser(_) = bound.unit {
+            // A pass begins: the architecture has written the frame anew, perhaps what an earlier pass left undefined there.
+            self.shadow = frame::Shadow::default();
+        }
         let mut vars = vec![Value::Nothing; declared.len()];
         for (param, slot) in params.iter().zip(&bound.params) {
             if let Some(slot) = slot {
@@ -173,7 +180,14 @@ impl Reference {
                 {
                     continue;
                 }
-                vars[param.var.index()] = self.shadow.read(&program, memory.frame, *slot, ty, fill);
+                let mut value = self.shadow.read(&program, memory.frame, *slot, ty, fill);
+                if bound.gates != Gates::default() {
+                    // The types by which a Tofino's deparser picks what it makes besides the packet are no values there: one
+                    // that was not assigned picks nothing, whatever it is compared with. As in the machine it reads as 0, and
+                    // the gate is closed.
+                    value.clear_invalid_fields();
+                }
+                vars[param.var.index()] = value;
             }
         }
         for (var, value) in declared.iter().zip(&mut vars) {
@@ -182,6 +196,8 @@ impl Reference {
             }
         }
         let keeps_invalid = self.watch.fill.keeps_invalid;
+        let undefined = |slot| self.shadow.undefined(memory.frame, slot) != 0;
+        let undefined_mirror = bound.gates.mirror.is_some_and(undefined);
         let mut interpreter = Interpreter {
             program: &program,
             code,
@@ -198,6 +214,7 @@ impl Reference {
             error: 0,
             counts: Counts::default(),
             gates: bound.gates,
+            undefined_mirror,
             residuals: Vec::new(),
             method: None,
             digest: None,
@@ -235,23 +252,36 @@ impl Reference {
         (ended, counts)
     }
 
-    /// Tells of a field that a block has left undefined though the architecture goes by it.
+    /// Tells of fields that a block has left undefined though the architecture goes by them.
     pub(crate) fn decides(
         &mut self,
         code: &Code,
         block: Block,
         frame: &[u64],
-        slot: Slot,
-        name: &str,
+        fields: &[(Field, &str)],
     ) {
-        if self.shadow.is_undefined(frame, slot) {
-            let span = match code.bindings.blocks[block.number as usize].unit {
-                Unit::Parser(id) => self.program.parsers[id.index()].span,
-                Unit::Control(id) => self.program.controls[id.index()].span,
-            };
-            let what = format!("{name}, by which the packet goes its way");
-            self.watch.undefined(what, &self.program, span);
+        let span = match code.bindings.blocks[block.number as usize].unit {
+            Unit::Parser(id) => self.program.parsers[id.index()].span,
+            Unit::Control(id) => self.program.controls[id.index()].span,
+        };
+        for (field, name) in fields {
+            let slot = field.slot();
+            let undefined = slot.map_or(0, |slot| self.shadow.undefined(frame, slot));
+            if undefined & field.mask() != 0 {
+                let what = watch::decisive(name);
+                self.watch.undefined(what, &self.program, span);
+            }
         }
+    }
+
+    /// Which values are undefined, to be put back when the frame is what it is now again.
+    pub(crate) fn set_aside(&mut self) -> frame::Shadow {
+        std::mem::take(&mut self.shadow)
+    }
+
+    /// See [`Reference::set_aside`].
+    pub(crate) fn put_back(&mut self, shadow: frame::Shadow) {
+        self.shadow = shadow;
     }
 
     /// A block's name.

@@ -2,7 +2,9 @@
 
 use super::place::{Place, Step};
 use super::value::{Bits, Value, width};
+use super::watch::decisive;
 use super::{Interpreter, Result, arith};
+use crate::compile;
 use crate::compile::parser_counter::SLOTS;
 use crate::compile::tna::Object;
 use crate::compile::tna_objects::{COLOURS, own_colours};
@@ -37,7 +39,6 @@ impl<'p> Interpreter<'_, 'p> {
     ) -> Result<Option<Value>> {
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
-        let gates = self.gates;
         match (object, method) {
             (Object::MathUnit(unit), "execute") => {
                 let unit = &self.code.maths[unit as usize];
@@ -69,10 +70,10 @@ impl<'p> Interpreter<'_, 'p> {
                 };
                 self.frame[slot as usize] = next & 0xff;
             }
-            (Object::Mirror, "emit") if self.open(gates.mirror) => {
+            (Object::Mirror, "emit") => {
                 self.capture(capture::MIRROR, number(0), values.get(1));
             }
-            (Object::Resubmit, "emit") if self.open(gates.resubmit) => {
+            (Object::Resubmit, "emit") => {
                 self.capture(capture::RESUBMIT, 0, values.first());
             }
             (Object::Pktgen, "emit") => self.capture(capture::PKTGEN, 0, values.first()),
@@ -81,9 +82,21 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(None)
     }
 
-    /// Whether a deparser is asked for what the gate is of.
-    pub(super) fn open(&self, gate: Option<u32>) -> bool {
-        gate.is_none_or(|slot| self.frame[slot as usize] != 0)
+    /// Whether the packet has asked the deparser for what this method makes; of other methods true.
+    pub(super) fn asked(&mut self, id: ExternId, method: &str) -> bool {
+        let gates = self.gates;
+        let gate = match (self.code.bindings.objects[id.index()], method) {
+            (compile::Object::Tofino(Object::Mirror), "emit") => gates.mirror,
+            (compile::Object::Tofino(Object::Resubmit), "emit") => gates.resubmit,
+            (compile::Object::Digest(_), "pack") => gates.digest,
+            _ => None,
+        };
+        let Some(slot) = gate else { return true };
+        if gate == gates.mirror && self.undefined_mirror {
+            let what = decisive("mirror_type");
+            self.watch.undefined(what, self.program, self.span);
+        }
+        self.frame[slot as usize] != 0
     }
 
     fn capture(&mut self, kind: u8, session: u64, header: Option<&Value>) {

@@ -254,6 +254,15 @@ impl Value {
         }
     }
 
+    /// Lets fields that are invalid by their own validity read as 0.
+    pub fn clear_invalid_fields(&mut self) {
+        match self {
+            Value::Own(false, bits) => *bits = Bits::new(bits.width, 0u8),
+            Value::Struct(fields) => fields.iter_mut().for_each(Value::clear_invalid_fields),
+            _ => {}
+        }
+    }
+
     /// The bits of a scalar; of others none.
     pub fn bits(&self) -> Bits {
         match self {

@@ -204,6 +204,20 @@ impl<'p> Interpreter<'_, 'p> {
             .flat_map(|(i, (e, v))| fields_of(self.program, &e.ty, &(i + 1).to_string(), v))
             .collect();
         let result = result.map_or_else(Vec::new, |v| fields_of(self.program, ty, "", v));
+        self.tell_call((object, method), args, result);
+    }
+
+    /// A call of a deparser's for which the packet has not asked.
+    pub(super) fn trace_unasked(&mut self, object: &str, method: &str) {
+        let nothing = Field {
+            name: String::new(),
+            value: "nothing".into(),
+            width: 0,
+        };
+        self.tell_call((object, method), Vec::new(), vec![nothing]);
+    }
+
+    fn tell_call(&mut self, (object, method): (&str, &str), args: Vec<Field>, result: Vec<Field>) {
         let (object, method) = (object.to_owned(), method.to_owned());
         self.watch
             .tell(self.program, self.span, || EventKind::Extern {
@@ -235,20 +249,13 @@ impl<'p> Interpreter<'_, 'p> {
         };
         let args = place.map(named).into_iter().collect();
         let result = fields_of(self.program, ty, "", result);
-        let (object, method) = (String::new(), name.to_owned());
-        self.watch
-            .tell(self.program, self.span, || EventKind::Extern {
-                object,
-                method,
-                args,
-                result,
-            });
+        self.tell_call(("", name), args, result);
     }
 
     /// An execution of a register: the cell's index; its new value and the outputs.
     pub(super) fn trace_execution(
         &mut self,
-        (object, method): (&str, &str),
+        call: (&str, &str),
         index: u64,
         after: &Value,
         outputs: &'p [Param],
@@ -274,13 +281,7 @@ impl<'p> Interpreter<'_, 'p> {
             value: format!("0x{index:x}"),
             width: 32,
         }];
-        let (object, method) = (object.to_owned(), method.to_owned());
-        self.watch.tell(program, self.span, || EventKind::Extern {
-            object,
-            method,
-            args,
-            result,
-        });
+        self.tell_call(call, args, result);
     }
 
     /// A resolved path as the source would write it.
@@ -321,6 +322,11 @@ impl<'p> Interpreter<'_, 'p> {
         }
         name
     }
+}
+
+/// What is told of a field by which the architecture goes.
+pub(super) fn decisive(name: &str) -> String {
+    format!("{name}, by which the packet goes its way")
 }
 
 /// Names the first field that is not the same.

@@ -60,7 +60,38 @@ pub(super) struct Egress {
     pub(super) deparser_port: Field,
 }
 
+/// A field and its name.
+type Named = (Field, &'static str);
+
+/// What decides about a clone.
+fn cloning(frame: &[u64], clone: Field, session: Field) -> Vec<Named> {
+    let mut fields = vec![(clone, "clone")];
+    if clone.get(frame) != 0 {
+        fields.push((session, "clone_session_id"));
+    }
+    fields
+}
+
 impl Ingress {
+    /// The fields that decide about a packet after ingress (PSA 6.2): each if those before leave it the choice.
+    pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
+        let mut fields = cloning(frame, self.clone, self.clone_session);
+        let chain = [
+            (self.drop, "drop"),
+            (self.resubmit, "resubmit"),
+            (self.multicast_group, "multicast_group"),
+            (self.egress_port, "egress_port"),
+        ];
+        let ends = chain.iter().position(|(field, _)| field.get(frame) != 0);
+        let ends = ends.unwrap_or(chain.len() - 1);
+        fields.extend(&chain[..=ends]);
+        // A packet for a port or a group joins the queue of its class.
+        if ends >= 2 {
+            fields.push((self.class_of_service, "class_of_service"));
+        }
+        fields
+    }
+
     pub(super) fn load(
         compiler: &mut Compiler<'_>,
         package: &Package,
@@ -143,6 +174,13 @@ impl Ingress {
 }
 
 impl Egress {
+    /// The fields that decide about a packet after egress (PSA 6.5).
+    pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
+        let mut fields = cloning(frame, self.clone, self.clone_session);
+        fields.push((self.drop, "drop"));
+        fields
+    }
+
     pub(super) fn load(
         compiler: &mut Compiler<'_>,
         package: &Package,

@@ -96,17 +96,60 @@ impl Own {
 }
 
 impl Ingress {
-    pub(super) fn copy_to_cpu(&self) -> Field {
-        self.tm.copy_to_cpu
-    }
-
-    /// The port, if ingress has given any.
-    pub(super) fn unicast_port(&self, frame: &[u64]) -> Field {
-        let unicast = &self.tm.unicast;
-        match unicast.get(frame) {
-            Some(_) => unicast.field,
-            None => Field::default(),
+    /// The fields that decide about a packet after ingress: of those with a validity the valid ones, of what goes with the
+    /// copies that which these have need of. `generates`: the deparser has made a header for the packet generator.
+    pub(super) fn deciding(&self, frame: &[u64], generates: bool) -> Vec<(Field, &'static str)> {
+        let tm = &self.tm;
+        let mut fields = vec![(self.half.drop_ctl.bits(3), "drop_ctl")];
+        if generates {
+            fields.push((self.pktgen, "pktgen"));
+            if self.pktgen.get(frame) != 0 {
+                let place = [
+                    (self.pktgen_address, "pktgen_address"),
+                    (self.pktgen_length, "pktgen_length"),
+                ];
+                fields.extend(place);
+            }
         }
+        let drop = self.half.drop_ctl.get(frame);
+        let has = |own: &Own| drop & 1 == 0 && own.get(frame).is_some();
+        let (unicast, groups) = (has(&tm.unicast), has(&tm.group_a) || has(&tm.group_b));
+        let mut to_cpu = false;
+        if drop & 2 == 0 {
+            fields.push((tm.copy_to_cpu, "copy_to_cpu"));
+            to_cpu = tm.copy_to_cpu.get(frame) != 0;
+        }
+        if unicast {
+            let decisive = [
+                (tm.unicast.field, "ucast_egress_port"),
+                (tm.deflect_on_drop, "deflect_on_drop"),
+            ];
+            fields.extend(decisive);
+        }
+        for (group, name) in [(&tm.group_a, "mcast_grp_a"), (&tm.group_b, "mcast_grp_b")] {
+            if has(group) {
+                fields.push((group.field, name));
+            }
+        }
+        if groups {
+            let decisive = [
+                (tm.hash1, "level1_mcast_hash"),
+                (tm.hash2, "level2_mcast_hash"),
+                (tm.xid, "level1_exclusion_id"),
+                (tm.yid, "level2_exclusion_id"),
+                (tm.rid, "rid"),
+            ];
+            fields.extend(decisive);
+        }
+        if unicast || groups || to_cpu {
+            let decisive = [
+                (tm.bypass_egress, "bypass_egress"),
+                (tm.qid, "qid"),
+                (tm.colour, "packet_color"),
+            ];
+            fields.extend(decisive);
+        }
+        fields
     }
 
     /// What ingress asks the traffic manager for.

@@ -1,5 +1,6 @@
 //! Where v1model's metadata lie in the frame, and which of them field lists keep.
 
+use super::DROP_PORT;
 use crate::arch::region::{Binder, Field, Region, left};
 use crate::bindings::Block;
 use crate::compile::Compiler;
@@ -41,6 +42,24 @@ pub(super) struct Standard {
     pub(super) egress_global_timestamp: Field,
     pub(super) mcast_grp: Field,
     pub(super) egress_rid: Field,
+}
+
+impl Standard {
+    /// The fields that decide about a packet after ingress that is not resubmitted.
+    pub(super) fn deciding(&self, frame: &[u64]) -> Vec<(Field, &'static str)> {
+        let mut fields = vec![(self.mcast_grp, "mcast_grp")];
+        let goes_on = if self.mcast_grp.get(frame) != 0 {
+            true
+        } else {
+            fields.push((self.egress_spec, "egress_spec"));
+            self.egress_spec.get(frame) != u64::from(DROP_PORT)
+        };
+        // It joins the queue of its priority.
+        if goes_on {
+            fields.push((self.priority, "priority"));
+        }
+        fields
+    }
 }
 
 /// Everything that belongs to one packet.
