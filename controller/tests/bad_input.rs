@@ -564,7 +564,10 @@ fn a_file_whose_name_is_no_text_is_not_called_missing() {
 fn a_graph_does_not_overwrite_what_it_is_drawn_from() {
     let folder = tempfile::tempdir().unwrap();
     let texts = [
-        ("p.p4", "#include \"a.p4\"\npackage P(bit<8> b);\nP(a) main;\n"),
+        (
+            "p.p4",
+            "#include \"a.p4\"\npackage P(bit<8> b);\nP(a) main;\n",
+        ),
         ("a.p4", "const bit<8> a = 1;\n"),
     ];
     for (name, text) in texts {

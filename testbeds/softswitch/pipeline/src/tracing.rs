@@ -122,6 +122,13 @@ impl Core {
         }
     }
 
+    /// The frame has been loaded with what was kept of it: which bits were undefined is not kept.
+    pub(crate) fn nothing_is_undefined(&mut self) {
+        if let Some(reference) = &mut self.reference {
+            reference.set_aside();
+        }
+    }
+
     #[cold]
     fn tell_decided(
         &mut self,

@@ -315,6 +315,54 @@ fn what_a_packet_has_not_asked_for_is_not_made_and_its_arguments_decide_nothing(
 }
 
 #[test]
+fn an_undefined_side_of_a_condition_that_the_other_side_decides_is_not_told() {
+    let told = |condition: &str| {
+        let text = format!(
+            "bool u; bool yes = hdr.x.isValid(); bool no = !yes;
+             if ({condition}) {{ hdr.x.v = 1; }} send_to_port(ostd, (PortId_t) 1);"
+        );
+        undefined("", &text)
+    };
+    for decided in ["u && no", "no && u", "u || yes", "yes || u", "!u && no"] {
+        assert_eq!(told(decided), [""; 0], "{decided}");
+    }
+    for open in ["u && yes", "yes && u", "u || no", "no || u", "!u && yes"] {
+        assert_eq!(told(open), ["a condition"], "{open}");
+    }
+    assert_eq!(
+        told("hdr.y.v == 1 && hdr.y.isValid()"),
+        [""; 0],
+        "the header is asked for too late, but it is"
+    );
+}
+
+#[test]
+fn what_a_packet_left_undefined_is_not_told_of_another_that_has_waited() {
+    let program = V1 {
+        meta: "bit<1> m;",
+        ingress: "s.egress_spec = 1; bit<1> u; if (hdr.x.a == 1) { meta.m = 1; } else { meta.m = u; }",
+        egress: "if (hdr.x.a == 1) { if (meta.m == 1) { hdr.x.b = 4; } }",
+        ..V1::default()
+    };
+    let config = Config {
+        executor: Executor::Reference,
+        poison: Some(1),
+        egress_queues: EgressQueues {
+            rate_bps: Some(8_000_000),
+            ..EgressQueues::default()
+        },
+        ..Config::default()
+    };
+    let mut switch = Switch::new(compile(&program.text()), config).unwrap();
+    for first in [1, 1, 2] {
+        switch.handle_packet(0, 0, &[first, 8]);
+    }
+    switch.handle_timeout(1_000_000);
+    assert_eq!(switch.stats().transmitted, 3);
+    assert_eq!(switch.take_events().0, []);
+}
+
+#[test]
 fn what_an_earlier_packet_left_undefined_is_not_told_of_a_later_one() {
     let mut switch = poisoned(
         "",

@@ -15,6 +15,7 @@
 //! counters and meters of its own; tables are the same in all.
 
 mod admission;
+mod asked;
 pub(crate) mod fixed;
 mod ghost;
 mod layout;
@@ -31,6 +32,7 @@ use crate::error::LoadError;
 use crate::externs::capture;
 use crate::op::{Code, Slot};
 use crate::stats::DropReason;
+use asked::Ingress;
 pub(crate) use fixed::{Fixed, cpu_port, recirculates};
 use ghost::Report;
 use layout::{EgressHeader, Half, Pipeline};
@@ -269,7 +271,7 @@ impl Tna {
         &self,
         core: &mut Core,
         now_ns: u64,
-        x: &layout::Ingress,
+        x: &Ingress,
         arrival: &Arrival<'_>,
         out: &[u8],
     ) {

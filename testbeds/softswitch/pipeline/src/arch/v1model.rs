@@ -251,6 +251,7 @@ impl V1model {
             return;
         };
         x.all.load(&mut core.frame, &job.meta);
+        core.nothing_is_undefined();
         x.standard
             .instance_type
             .set(&mut core.frame, instance::EGRESS_CLONE);
@@ -313,6 +314,7 @@ impl V1model {
             return;
         };
         self.layout.all.load(&mut core.frame, image);
+        core.nothing_is_undefined();
         let packet = Packet {
             bytes: &job.bytes,
             cursor: usize::try_from(*cursor).unwrap_or(usize::MAX),

@@ -3,7 +3,7 @@
 
 use super::arith;
 use super::value::{Bits, Value, field_types, width};
-use super::{Interpreter, Result};
+use super::{Interpreter, Result, Scope};
 use num_bigint::BigUint;
 use p4lang::ir::{BinOp, Expr, ExprKind, Type};
 
@@ -25,20 +25,8 @@ impl Interpreter<'_, '_> {
                 Value::Bits(arith::binary(BinOp::Sub, &next, &one, false))
             }
             ExprKind::Unary(op, a) => Value::Bits(arith::unary(*op, &self.expr(a)?.bits())),
-            // The right side is evaluated only if the left does not decide (8.5).
-            ExprKind::Binary(BinOp::LogAnd, a, b) => {
-                if self.truth(a, "a condition")? {
-                    self.expr(b)?
-                } else {
-                    Value::Bits(Bits::bool(false))
-                }
-            }
-            ExprKind::Binary(BinOp::LogOr, a, b) => {
-                if self.truth(a, "a condition")? {
-                    Value::Bits(Bits::bool(true))
-                } else {
-                    self.expr(b)?
-                }
+            ExprKind::Binary(op @ (BinOp::LogAnd | BinOp::LogOr), a, b) => {
+                Value::Bits(self.logical(*op, a, b)?)
             }
             ExprKind::Binary(op, a, b) => {
                 let (x, y) = (self.expr(a)?, self.expr(b)?);
@@ -68,6 +56,23 @@ impl Interpreter<'_, '_> {
             }
             ExprKind::InvalidHeader => self.undefined(&e.ty),
         })
+    }
+
+    /// `&&` and `||`: the right side is evaluated only if the left does not decide (8.5), or may not, being undefined. What
+    /// the right side decides alone is defined.
+    fn logical(&mut self, op: BinOp, a: &Expr, b: &Expr) -> Result<Bits> {
+        let left = self.expr(a)?.bits();
+        let decides = left.is_true() == (op == BinOp::LogOr);
+        // In a parser the right side may raise an error, which it must not if the left side decides.
+        if decides && matches!(self.env().scope, Scope::Parser(_)) {
+            self.influences(&left, || "a condition".into());
+            return Ok(Bits::bool(left.is_true()));
+        }
+        if decides && left.undefined == BigUint::ZERO {
+            return Ok(left);
+        }
+        let right = self.expr(b)?.bits();
+        Ok(arith::binary(op, &left, &right, false))
     }
 
     /// A condition.

@@ -1,7 +1,8 @@
 //! Where the parameters of TNA's blocks lie in the frame: intrinsic metadata are known by the names of their types.
 
+use super::asked::{ForTm, Ingress, Own};
 use super::ghost::Ghost;
-use super::multicast::{Copied, Request};
+use super::multicast::Copied;
 use super::{NO_MATCH, argument};
 use crate::arch::region::{Binder, Field, Region};
 use crate::bindings::Block;
@@ -50,126 +51,6 @@ impl Half {
     /// The parser of that number, if there are several.
     pub(super) fn parser(&self, number: usize) -> Block {
         *self.parsers.get(number).unwrap_or(&self.parsers[0])
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Ingress {
-    pub(super) half: Half,
-    pub(super) pktgen: Field,
-    pub(super) pktgen_address: Field,
-    pub(super) pktgen_length: Field,
-    tm: ForTm,
-}
-
-/// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three with their validities.
-#[derive(Debug, Default)]
-struct ForTm {
-    unicast: Own,
-    group_a: Own,
-    group_b: Own,
-    bypass_egress: Field,
-    deflect_on_drop: Field,
-    colour: Field,
-    copy_to_cpu: Field,
-    cos: Field,
-    cos_for_cpu: Field,
-    qid: Field,
-    hash1: Field,
-    hash2: Field,
-    xid: Field,
-    yid: Field,
-    rid: Field,
-}
-
-/// A field and its validity.
-#[derive(Debug, Default)]
-struct Own {
-    field: Field,
-    valid: Field,
-}
-
-impl Own {
-    fn get(&self, frame: &[u64]) -> Option<u32> {
-        (self.valid.get(frame) != 0).then(|| self.field.get(frame) as u32)
-    }
-}
-
-impl Ingress {
-    /// The fields that decide about a packet after ingress: of those with a validity the valid ones, of what goes with the
-    /// copies that which these have need of. `generates`: the deparser has made a header for the packet generator.
-    pub(super) fn deciding(&self, frame: &[u64], generates: bool) -> Vec<(Field, &'static str)> {
-        let tm = &self.tm;
-        let mut fields = vec![(self.half.drop_ctl.bits(3), "drop_ctl")];
-        if generates {
-            fields.push((self.pktgen, "pktgen"));
-            if self.pktgen.get(frame) != 0 {
-                let place = [
-                    (self.pktgen_address, "pktgen_address"),
-                    (self.pktgen_length, "pktgen_length"),
-                ];
-                fields.extend(place);
-            }
-        }
-        let drop = self.half.drop_ctl.get(frame);
-        let has = |own: &Own| drop & 1 == 0 && own.get(frame).is_some();
-        let (unicast, groups) = (has(&tm.unicast), has(&tm.group_a) || has(&tm.group_b));
-        let mut to_cpu = false;
-        if drop & 2 == 0 {
-            fields.push((tm.copy_to_cpu, "copy_to_cpu"));
-            to_cpu = tm.copy_to_cpu.get(frame) != 0;
-        }
-        if unicast {
-            let decisive = [
-                (tm.unicast.field, "ucast_egress_port"),
-                (tm.deflect_on_drop, "deflect_on_drop"),
-            ];
-            fields.extend(decisive);
-        }
-        for (group, name) in [(&tm.group_a, "mcast_grp_a"), (&tm.group_b, "mcast_grp_b")] {
-            if has(group) {
-                fields.push((group.field, name));
-            }
-        }
-        if groups {
-            let decisive = [
-                (tm.hash1, "level1_mcast_hash"),
-                (tm.hash2, "level2_mcast_hash"),
-                (tm.xid, "level1_exclusion_id"),
-                (tm.yid, "level2_exclusion_id"),
-                (tm.rid, "rid"),
-            ];
-            fields.extend(decisive);
-        }
-        if unicast || groups || to_cpu {
-            let decisive = [
-                (tm.bypass_egress, "bypass_egress"),
-                (tm.qid, "qid"),
-                (tm.colour, "packet_color"),
-            ];
-            fields.extend(decisive);
-        }
-        fields
-    }
-
-    /// What ingress asks the traffic manager for.
-    pub(super) fn request(&self, frame: &[u64]) -> Request {
-        let tm = &self.tm;
-        Request {
-            unicast: tm.unicast.get(frame),
-            groups: [tm.group_a.get(frame), tm.group_b.get(frame)],
-            copy_to_cpu: tm.copy_to_cpu.get(frame) != 0,
-            bypass: tm.bypass_egress.get(frame) != 0,
-            deflects: tm.deflect_on_drop.get(frame) != 0,
-            colour: tm.colour.get(frame),
-            cos: tm.cos.get(frame),
-            cos_for_cpu: tm.cos_for_cpu.get(frame),
-            qid: tm.qid.get(frame),
-            hashes: [tm.hash1.get(frame), tm.hash2.get(frame)],
-            xid: tm.xid.get(frame) as u16,
-            yid: tm.yid.get(frame) as u16,
-            rid: tm.rid.get(frame) as u16,
-        }
     }
 }
 
