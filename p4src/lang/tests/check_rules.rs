@@ -252,9 +252,9 @@ fn of_value_sets() {
         hint,
     );
     says(
-        &program("tuple<int>", ""),
-        "tuple<int>",
-        "cannot hold tuple<int>",
+        &program("tuple<h_t>", header),
+        "tuple<h_t>",
+        "cannot hold tuple<h_t>",
         hint,
     );
     assert!(compile(&program("bit<8>", "")).is_ok());
@@ -388,6 +388,96 @@ fn of_annotations_without_what_they_annotate() {
         message,
         "`@pkginfo[name = ",
     );
+}
+
+#[test]
+fn of_names_for_the_control_plane() {
+    let table = |annotations: &str, more: &str| {
+        let key =
+            "key = { meta.a : exact; } actions = { act; NoAction; } default_action = NoAction;";
+        let table = format!("{more} {annotations} table t {{ {key} }}");
+        control(&format!("action act() {{ }} {table}"), "t.apply();")
+    };
+    let action = table("@name(\"x\")", "").replace("action act", "@name(\"x\") action act");
+    refused(
+        &action,
+        "this action and the table before it are named `C.x`",
+    );
+    let register = table("@name(\"r\")", "Register<bit<8>, bit<8>>(4) r;");
+    refused(&register, "are named `C.r` for the control plane");
+    assert!(
+        compile(&table(
+            "@hidden",
+            "@name(\"t\") Register<bit<8>, bit<8>>(4) r;"
+        ))
+        .is_ok()
+    );
+    let keys = "meta.a : exact @name(\"k\"); meta.b : exact @name(\"k\");";
+    let keys = table("", "").replace("meta.a : exact;", keys);
+    refused(
+        &keys,
+        "two fields of this key are named `k` for the control plane",
+    );
+    for twice in [
+        "@name(\"x\") @name(\"y\")",
+        "@name(\"x\") @hidden",
+        "@hidden @hidden",
+    ] {
+        refused(
+            &table(twice, ""),
+            "one of them at most names what stands here",
+        );
+    }
+    for (body, takes) in [
+        ("@name", "`@name` takes one string"),
+        ("@name(1)", "`@name` takes one string"),
+        ("@name[x = \"y\"]", "`@name` takes one string"),
+        ("@hidden(1)", "`@hidden` takes nothing"),
+    ] {
+        refused(&table(body, ""), takes);
+    }
+}
+
+#[test]
+fn of_types_within_types() {
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    for (text, message) in [
+        ("typedef void v;", "a typedef cannot stand for void"),
+        (
+            "typedef match_kind v;",
+            "a typedef cannot stand for match_kind",
+        ),
+        ("typedef string v;", "a typedef cannot stand for string"),
+        (
+            "struct q { list<bit<8>> l; }",
+            "a struct cannot hold a field of type list<bit<8>>",
+        ),
+        (
+            "bit<8> f(in tuple<int> t) { return 1; }",
+            "a tuple cannot hold a field of type int",
+        ),
+        (
+            "struct z { varbit<8> v; } header q { z z; }",
+            "a header cannot hold a field of type z",
+        ),
+        (
+            "bit<8> f(in void x) { return 1; }",
+            "nothing but a result can be `void`",
+        ),
+        (
+            "control g<H>(inout H h) { apply { } }",
+            "a control with a body has no type parameters",
+        ),
+        (
+            "parser g<H>(inout H h) { state start { transition accept; } }",
+            "a parser with a body has no type parameters",
+        ),
+    ] {
+        refused(&top(text), message);
+    }
+    assert!(compile(&top("control g<H>(inout H h); parser k<H>(out H h);")).is_ok());
+    let switch = "state start { switch (meta.a) { 1: { } } transition accept; }";
+    refused(&parser(switch), "a `switch` cannot stand in a parser");
 }
 
 #[test]

@@ -32,14 +32,43 @@ impl<'a> Checker<'a, '_> {
                 let d = Diagnostic::error(Code::Type, a.span, "`@pkginfo` says nothing");
                 self.push(d.hint("`@pkginfo[name = \"…\", version = \"…\"]`"));
             }
-            if let ("name", AnnotationBody::Unstructured { literals, .. }) =
-                (a.name.name.as_str(), &a.body)
-                && !matches!(literals.as_slice(), [Literal::Str(_), ..])
-            {
-                self.err(Code::Type, a.name.span, "`@name` takes one string");
-            }
         }
+        self.check_naming(list);
         list.iter().map(|a| self.annotation(a)).collect()
+    }
+
+    /// At most one `@name` or `@hidden` (P4_16 1.2.5, section 18.3.3), each with the body that it takes.
+    fn check_naming(&mut self, list: &'a [ast::Annotation]) {
+        let names = |a: &&ast::Annotation| matches!(a.name.name.as_str(), "name" | "hidden");
+        let mut first: Option<&ast::Annotation> = None;
+        for a in list.iter().filter(names) {
+            let well_formed = match (&*a.name.name, &a.body) {
+                ("name", AnnotationBody::Unstructured { literals, .. }) => {
+                    matches!(literals.as_slice(), [Literal::Str(_), ..])
+                }
+                ("name", AnnotationBody::List(items)) => items.len() == 1,
+                ("name", _) => false,
+                (_, body) => matches!(body, AnnotationBody::None),
+            };
+            if !well_formed {
+                let takes = match &*a.name.name {
+                    "name" => "`@name` takes one string",
+                    _ => "`@hidden` takes nothing",
+                };
+                self.err(Code::Type, a.name.span, takes);
+            }
+            if let Some(first) = first {
+                let message = format!(
+                    "`@{}` behind `@{}`: one of them at most names what stands here",
+                    a.name.name, first.name.name
+                );
+                self.push(
+                    Diagnostic::error(Code::Duplicate, a.span, message)
+                        .label(first.span, "the first"),
+                );
+            }
+            first = first.or(Some(a));
+        }
     }
 
     /// Whether a new type's translations for the control plane can be read: `list` is their source.

@@ -103,6 +103,9 @@ impl<'a> Checker<'a, '_> {
                 self.no_optional_params(&p.ctor_params);
                 self.check_names(p.params.iter().map(|p| &p.name));
                 self.check_names(p.type_params.iter());
+                if p.body.is_some() {
+                    self.no_type_params(&p.type_params, "parser");
+                }
                 self.parsers.push(p);
                 self.types.parser_names.push(p.name.name.clone());
                 let index = self.parsers.len() as u32 - 1;
@@ -113,6 +116,9 @@ impl<'a> Checker<'a, '_> {
                 self.no_optional_params(&c.ctor_params);
                 self.check_names(c.params.iter().map(|p| &p.name));
                 self.check_names(c.type_params.iter());
+                if c.body.is_some() {
+                    self.no_type_params(&c.type_params, "control");
+                }
                 self.controls.push(ControlDef {
                     decl: c,
                     annotations: &decl.annotations,
@@ -171,7 +177,7 @@ impl<'a> Checker<'a, '_> {
         match &decl.kind {
             DeclKind::Typedef { ty, name } => {
                 let val = match ty {
-                    ast::TypeOrDecl::Type(ty) => self.type_name(ty),
+                    ast::TypeOrDecl::Type(ty) => self.typedef(ty),
                     ast::TypeOrDecl::Decl(inner) => {
                         self.top_level(inner);
                         match decl_name(inner) {
@@ -275,6 +281,18 @@ impl<'a> Checker<'a, '_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What a typedef may stand for (P4_16 1.2.5, section 7.2.12).
+    fn typedef(&mut self, ty: &'a ast::Type) -> Val<'a> {
+        match self.type_name(ty) {
+            Val::Type(of @ (Ty::Void | Ty::MatchKind | Ty::Str)) => {
+                let message = format!("a typedef cannot stand for {}", self.types.show(&of));
+                self.err(Code::Type, ty.span, message);
+                Val::Poison
+            }
+            val => val,
         }
     }
 

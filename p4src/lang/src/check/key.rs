@@ -95,6 +95,16 @@ impl<'a> Checker<'a, '_> {
         }
         let name = super::unit::given_name(&written, &k.annotations);
         let annotations = self.annotations(&k.annotations);
+        let is_hidden = |list: &[ir::Annotation]| list.iter().any(|a| a.name == "hidden");
+        let twice = |other: &ir::Key| other.name == name && !is_hidden(&other.annotations);
+        if !is_hidden(&annotations) && t.key.iter().any(twice) {
+            let message =
+                format!("two fields of this key are named `{name}` for the control plane");
+            self.push(
+                Diagnostic::error(Code::Duplicate, k.expr.span, message)
+                    .hint("`@name(\"…\")` behind the match kind tells them apart"),
+            );
+        }
         t.key.push(ir::Key {
             expr,
             match_kind: k.kind.name.clone(),

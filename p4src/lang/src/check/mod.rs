@@ -284,38 +284,48 @@ impl<'a, 's> Checker<'a, 's> {
         })
     }
 
-    /// What a control plane addresses must have one name each; instances of one type share theirs only with `@name`.
+    /// What a control plane addresses must have one name each (P4_16 1.2.5, section 18.3.3); instances of one type share
+    /// theirs only with `@name`.
     fn unique_names(&mut self) {
-        let mut seen: HashMap<(&str, String), Span> = HashMap::new();
+        let mut seen: HashMap<String, (&str, Span)> = HashMap::new();
         let mut twice = Vec::new();
         let mut see = |kind: &'static str, name: &str, span: Span| {
             // A top-level action is one, however many controls have a copy of it.
-            if let Some(first) = seen.insert((kind, name.to_owned()), span)
-                && (kind != "action" || first != span)
+            if let Some(first) = seen.insert(name.to_owned(), (kind, span))
+                && (kind != "action" || first != (kind, span))
             {
-                twice.push((kind, name.to_owned(), first, span));
+                twice.push((name.to_owned(), first, (kind, span)));
             }
         };
+        let is_hidden = |list: &[ir::Annotation]| list.iter().any(|a| a.name == "hidden");
         for c in self.out.controls.iter().flatten() {
-            for t in &c.tables {
+            for t in c.tables.iter().filter(|t| !is_hidden(&t.annotations)) {
                 see("table", &t.name, t.span);
             }
             let offered = c.tables.iter().flat_map(|t| &t.actions);
             for id in offered.map(|a| a.action).collect::<BTreeSet<_>>() {
-                if let Some(action) = c.actions.get(id.index()) {
+                if let Some(action) = c.actions.get(id.index())
+                    && !is_hidden(&action.annotations)
+                {
                     see("action", &action.name, action.span);
                 }
             }
         }
         for e in &self.out.externs {
-            see("object", &e.name, e.span);
+            if !is_hidden(&e.annotations) {
+                see("object", &e.name, e.span);
+            }
         }
-        for (kind, name, first, span) in twice {
+        for (name, (one, first), (other, span)) in twice {
+            let both = match one == other {
+                true => format!("two {one}s are"),
+                false => format!("this {other} and the {one} before it are"),
+            };
             self.push(
                 Diagnostic::error(
                     Code::Duplicate,
                     span,
-                    format!("two {kind}s are named `{name}` for the control plane"),
+                    format!("{both} named `{name}` for the control plane"),
                 )
                 .label(first, "the first")
                 .hint("`@name(\"…\")` tells them apart"),

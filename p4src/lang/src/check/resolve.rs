@@ -127,7 +127,16 @@ impl<'a> Checker<'a, '_> {
                 let mut fields = Vec::with_capacity(items.len());
                 for item in items {
                     let field = self.resolve(item);
-                    if matches!(field, Ty::Str | Ty::Void | Ty::DontCare) || field.is_object() {
+                    let storable = !matches!(
+                        field,
+                        Ty::Str
+                            | Ty::Void
+                            | Ty::DontCare
+                            | Ty::Integer
+                            | Ty::MatchKind
+                            | Ty::List(_)
+                    );
+                    if !storable || field.is_object() {
                         let shown = self.types.show(&field);
                         self.err(
                             Code::Type,
@@ -360,14 +369,19 @@ impl<'a> Checker<'a, '_> {
     fn field_type(&mut self, kind: StructKind, ty: Ty, f: &ast::Field) -> Ty {
         let bare = self.types.strip_new(&ty);
         let ok = match kind {
-            StructKind::Header => self.types.has_a_layout(bare),
+            StructKind::Header => {
+                // Of what is in a struct the offset must be known.
+                let varies = matches!(bare, Ty::Struct(_) | Ty::Stack(..))
+                    && self.types.bits(bare).is_some_and(|(min, max)| min != max);
+                self.types.has_a_layout(bare) && !varies
+            }
             StructKind::Union => {
                 matches!(bare, Ty::Var(_) | Ty::Poison) || self.types.is_header(bare)
             }
             StructKind::Struct => {
                 !matches!(
                     bare,
-                    Ty::Void | Ty::Integer | Ty::MatchKind | Ty::Str | Ty::DontCare
+                    Ty::Void | Ty::Integer | Ty::MatchKind | Ty::Str | Ty::DontCare | Ty::List(_)
                 ) && !bare.is_object()
             }
         };

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::fold;
 use super::types::Ty;
+use super::unit::Body;
 use super::value::Val;
 use crate::ast::{self, ExprKind, SwitchLabel};
 use crate::diagnostics::{Code, Diagnostic};
@@ -12,6 +13,12 @@ use hashbrown::HashMap;
 
 impl<'a> Checker<'a, '_> {
     pub(crate) fn switch(&mut self, expr: &'a ast::Expr, cases: &'a [ast::SwitchCase], span: Span) {
+        if self.unit.body == Body::State {
+            let message = "a `switch` cannot stand in a parser";
+            let hint = "`transition select(…)` chooses among states, `if` among statements";
+            self.push(Diagnostic::error(Code::Placement, expr.span, message).hint(hint));
+            return;
+        }
         if let Some(table) = self.action_run(expr) {
             self.switch_action(table, expr.span, cases, span);
         } else {
