@@ -62,9 +62,9 @@ impl<'a> Checker<'a, '_> {
                     "`@{}` behind `@{}`: one of them at most names what stands here",
                     a.name.name, first.name.name
                 );
+                // p4c takes it.
                 self.push(
-                    Diagnostic::error(Code::Duplicate, a.span, message)
-                        .label(first.span, "the first"),
+                    Diagnostic::warning(Code::Lint, a.span, message).label(first.span, "the first"),
                 );
             }
             first = first.or(Some(a));

@@ -103,9 +103,6 @@ impl<'a> Checker<'a, '_> {
                 self.no_optional_params(&p.ctor_params);
                 self.check_names(p.params.iter().map(|p| &p.name));
                 self.check_names(p.type_params.iter());
-                if p.body.is_some() {
-                    self.no_type_params(&p.type_params, "parser");
-                }
                 self.parsers.push(p);
                 self.types.parser_names.push(p.name.name.clone());
                 let index = self.parsers.len() as u32 - 1;
@@ -116,9 +113,6 @@ impl<'a> Checker<'a, '_> {
                 self.no_optional_params(&c.ctor_params);
                 self.check_names(c.params.iter().map(|p| &p.name));
                 self.check_names(c.type_params.iter());
-                if c.body.is_some() {
-                    self.no_type_params(&c.type_params, "control");
-                }
                 self.controls.push(ControlDef {
                     decl: c,
                     annotations: &decl.annotations,

@@ -100,8 +100,9 @@ impl<'a> Checker<'a, '_> {
         if !is_hidden(&annotations) && t.key.iter().any(twice) {
             let message =
                 format!("two fields of this key are named `{name}` for the control plane");
+            // p4c takes it: the control plane has their ids.
             self.push(
-                Diagnostic::error(Code::Duplicate, k.expr.span, message)
+                Diagnostic::warning(Code::Lint, k.expr.span, message)
                     .hint("`@name(\"…\")` behind the match kind tells them apart"),
             );
         }

@@ -287,15 +287,18 @@ impl<'a, 's> Checker<'a, 's> {
     /// What a control plane addresses must have one name each (P4_16 1.2.5, section 18.3.3); instances of one type share
     /// theirs only with `@name`.
     fn unique_names(&mut self) {
-        let mut seen: HashMap<String, (&str, Span)> = HashMap::new();
+        let mut seen: HashMap<String, Vec<(&str, Span)>> = HashMap::new();
         let mut twice = Vec::new();
         let mut see = |kind: &'static str, name: &str, span: Span| {
+            let others = seen.entry(name.to_owned()).or_default();
+            let first = others.iter().find(|other| other.0 == kind);
             // A top-level action is one, however many controls have a copy of it.
-            if let Some(first) = seen.insert(name.to_owned(), (kind, span))
+            if let Some(&first) = first.or(others.first())
                 && (kind != "action" || first != (kind, span))
             {
                 twice.push((name.to_owned(), first, (kind, span)));
             }
+            others.push((kind, span));
         };
         let is_hidden = |list: &[ir::Annotation]| list.iter().any(|a| a.name == "hidden");
         for c in self.out.controls.iter().flatten() {
@@ -317,18 +320,21 @@ impl<'a, 's> Checker<'a, 's> {
             }
         }
         for (name, (one, first), (other, span)) in twice {
-            let both = match one == other {
-                true => format!("two {one}s are"),
-                false => format!("this {other} and the {one} before it are"),
+            let named = format!("named `{name}` for the control plane");
+            let d = match one == other {
+                true => {
+                    let message = format!("two {one}s are {named}");
+                    Diagnostic::error(Code::Duplicate, span, message)
+                }
+                // p4c takes it: P4Info has a list for each kind.
+                false => {
+                    let message = format!("this {other} and the {one} before it are {named}");
+                    Diagnostic::warning(Code::Lint, span, message)
+                }
             };
             self.push(
-                Diagnostic::error(
-                    Code::Duplicate,
-                    span,
-                    format!("{both} named `{name}` for the control plane"),
-                )
-                .label(first, "the first")
-                .hint("`@name(\"…\")` tells them apart"),
+                d.label(first, "the first")
+                    .hint("`@name(\"…\")` tells them apart"),
             );
         }
     }

@@ -9,9 +9,6 @@ impl<'a> Checker<'a, '_> {
     /// Directions and default values against the types.
     pub(crate) fn check_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
         for (p, ty) in params.iter().zip(types) {
-            if *ty == Ty::Void {
-                self.err(Code::Type, p.ty.span, "nothing but a result can be `void`");
-            }
             let at_compile_time = matches!(ty, Ty::Str | Ty::Integer) || ty.is_object();
             if p.direction != Direction::None && at_compile_time {
                 let shown = self.types.show(ty);
@@ -101,18 +98,6 @@ impl<'a> Checker<'a, '_> {
                     .hint("a control or parser can: `control c(T x) { … }`"),
                 );
             }
-        }
-    }
-
-    /// Types of parsers and controls may be generic; what has a body may not (P4_16 1.2.5, sections 13.2 and 14.1).
-    pub(crate) fn no_type_params(&mut self, type_params: &'a [ast::Ident], what: &str) {
-        if let Some(first) = type_params.first() {
-            let message = format!("a {what} with a body has no type parameters");
-            self.push(
-                Diagnostic::error(Code::Placement, first.span, message).hint(format!(
-                    "a {what}'s type may have them: `{what} T<H>(inout H h);`"
-                )),
-            );
         }
     }
 

@@ -127,16 +127,9 @@ impl<'a> Checker<'a, '_> {
                 let mut fields = Vec::with_capacity(items.len());
                 for item in items {
                     let field = self.resolve(item);
-                    let storable = !matches!(
-                        field,
-                        Ty::Str
-                            | Ty::Void
-                            | Ty::DontCare
-                            | Ty::Integer
-                            | Ty::MatchKind
-                            | Ty::List(_)
-                    );
-                    if !storable || field.is_object() {
+                    if matches!(field, Ty::Str | Ty::Void | Ty::DontCare | Ty::List(_))
+                        || field.is_object()
+                    {
                         let shown = self.types.show(&field);
                         self.err(
                             Code::Type,
