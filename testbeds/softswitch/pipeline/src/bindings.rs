@@ -77,6 +77,8 @@ pub struct Bindings {
     pub direct: HashMap<ExternId, u32>,
     /// Index into the state's profiles.
     pub profiles: HashMap<ExternId, u32>,
+    /// PSA: what ingress's deparser leaves for egress's parser, and the architecture copies: from, to, slots.
+    pub carried: Vec<(Slot, Slot, u32)>,
     /// v1model: where its functions leave what they ask for.
     pub requests: Requests,
     /// v1model: field lists of the deprecated calls.

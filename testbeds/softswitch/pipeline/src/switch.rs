@@ -92,8 +92,8 @@ pub struct Config {
     /// What runs blocks.
     pub executor: Executor,
     /// With [`Executor::Reference`]: undefined bits hold a pattern of this seed, and what reads them to decide anything is
-    /// told by [`Switch::take_events`]. `None`: they are 0. What metadata carry into a further pass or out of an egress queue
-    /// counts as defined.
+    /// told by [`Switch::take_events`]. `None`: they are 0. What metadata carry into another pass or out of an egress queue
+    /// counts as defined, but for what PSA's ingress gives egress at once.
     pub poison: Option<u64>,
 }
 

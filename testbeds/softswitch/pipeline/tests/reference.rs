@@ -337,6 +337,52 @@ fn an_undefined_side_of_a_condition_that_the_other_side_decides_is_not_told() {
 }
 
 #[test]
+fn what_psa_carries_from_ingress_to_egress_stays_undefined() {
+    let switch = |deparser: &str| {
+        let program = Psa {
+            decls: BYTE,
+            headers: "byte_h x;",
+            parser: "state start { pkt.extract(hdr.x); transition accept; }",
+            carried: "bit<1> c; bit<8> d;",
+            ingress: "send_to_port(ostd, (PortId_t) 1); ostd.clone = true; ostd.clone_session_id = (CloneSessionId_t) 0;",
+            deparser,
+            egress_parser: "
+                state start {
+                    transition select(istd.egress_port == (PortId_t) 1) { true: sent; default: cloned; }
+                }
+                state sent { transition select(normal.c, normal.d) { (1, 5): accept; default: accept; } }
+                state cloned { transition select(cloned_i2e.d) { 5: accept; default: accept; } }",
+            ..Psa::default()
+        };
+        let config = Config {
+            executor: Executor::Reference,
+            poison: Some(1),
+            egress_queues: EgressQueues {
+                port_rates_bps: [(1, 8_000_000)].into(),
+                ..EgressQueues::default()
+            },
+            ..Config::default()
+        };
+        Switch::new(compile(&program.text()), config).unwrap()
+    };
+    let of = |deparser: &str| told(&mut switch(deparser), &[7, 8]);
+    let key = ["a key of select"];
+    assert_eq!(of("normal.c = 1; cloned.d = 1;"), key, "normal.d");
+    assert_eq!(of("normal.c = 1; normal.d = 1;"), key, "cloned.d");
+    assert_eq!(of(""), [key, key].concat(), "both");
+    let all = "normal.c = 1; normal.d = 1; cloned.d = 1;";
+    assert_eq!(of(all), [""; 0]);
+
+    // Of what waits it is not known.
+    let mut switch = switch("cloned.d = 1; if (hdr.x.v == 1) { normal.c = 1; normal.d = 1; }");
+    for first in [1, 1, 2] {
+        switch.handle_packet(0, 0, &[first, 8]);
+    }
+    switch.handle_timeout(1_000_000);
+    assert_eq!(switch.take_events().0, []);
+}
+
+#[test]
 fn what_a_packet_left_undefined_is_not_told_of_another_that_has_waited() {
     let program = V1 {
         meta: "bit<1> m;",

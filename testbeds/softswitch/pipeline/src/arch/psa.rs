@@ -107,6 +107,13 @@ impl Psa {
         };
         let ingress = Ingress::load(compiler, first)?;
         let egress = Egress::load(compiler, second)?;
+        let carried = [
+            (ingress.normal_meta, egress.normal_in),
+            (ingress.clone_meta, egress.clone_i2e_in),
+        ];
+        compiler.carried = carried
+            .map(|(from, to)| (from.slot, to.slot, from.size.min(to.size)))
+            .into();
         Ok(Psa {
             code: Code::default(),
             ingress,
@@ -137,6 +144,7 @@ impl Psa {
 
     /// Runs egress of a packet that has waited for its port.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job) {
+        core.nothing_is_undefined();
         self.egress(core, now_ns, Copied::of(job), &job.bytes, &job.meta);
     }
 

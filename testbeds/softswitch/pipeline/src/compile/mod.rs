@@ -79,6 +79,8 @@ pub struct Compiler<'p> {
     /// Extern instances.
     pub objects: Vec<Object>,
     blocks: Vec<bindings::Bound>,
+    /// See [`Bindings::carried`].
+    pub carried: Vec<(Slot, Slot, u32)>,
     /// For each block, where the slots begin that nothing else knows.
     own: Vec<Slot>,
     /// Slots that the architecture looks at one by one.
@@ -141,6 +143,7 @@ impl<'p> Compiler<'p> {
             registers: Vec::new(),
             objects: Vec::new(),
             blocks: Vec::new(),
+            carried: Vec::new(),
             own: Vec::new(),
             pinned: Vec::new(),
             errors,
@@ -316,6 +319,7 @@ impl<'p> Compiler<'p> {
             value_sets: self.value_sets,
             direct: self.direct,
             profiles: self.profiles,
+            carried: self.carried,
             requests: self.v1model.requests,
             inline_lists: self.v1model.inline_lists,
             digests: self.v1model.digests,

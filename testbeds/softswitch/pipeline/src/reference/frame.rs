@@ -16,9 +16,31 @@ use std::collections::BTreeMap;
 
 /// Which bits of the frame are undefined: as long as a slot holds what was written there with them.
 #[derive(Debug, Default)]
-pub struct Shadow(BTreeMap<usize, (u64, u64)>);
+pub struct Shadow {
+    slots: Marks,
+    /// Those of what a deparser has left for the next parser, until it leaves something else.
+    left: Marks,
+}
+
+/// By slot: the word, and its undefined bits.
+type Marks = BTreeMap<usize, (u64, u64)>;
 
 impl Shadow {
+    /// A pass begins: the architecture has written the frame anew, perhaps what an earlier pass left undefined there. What
+    /// it has `carried` from the deparser before is undefined where it is now.
+    pub fn begin(&mut self, carried: &[(Slot, Slot, u32)]) {
+        self.slots.clear();
+        for (from, to, size) in carried {
+            let (from, to) = (*from as usize, *to as usize);
+            for (slot, (word, mask)) in self.left.range(from..from + *size as usize) {
+                // Where it has carried nothing there are zeroes.
+                if *word != 0 {
+                    self.slots.insert(slot - from + to, (*word, *mask));
+                }
+            }
+        }
+    }
+
     /// The value at a slot.
     pub fn read(
         &self,
@@ -40,21 +62,32 @@ impl Shadow {
 
     /// The undefined bits of a slot.
     pub fn undefined(&self, frame: &[u64], slot: Slot) -> u64 {
-        let written = self.0.get(&(slot as usize));
+        let written = self.slots.get(&(slot as usize));
         let written = written.filter(|(word, _)| frame.get(slot as usize) == Some(word));
         written.map_or(0, |(_, mask)| *mask)
     }
 
-    /// Writes the value there, with what the fields of invalid headers hold or without.
-    pub fn write(&mut self, frame: &mut [u64], slot: Slot, value: &Value, keeps_invalid: bool) {
+    /// Writes the value there, with what the fields of invalid headers hold or without; `leaves`: for the next parser.
+    pub fn write(
+        &mut self,
+        frame: &mut [u64],
+        slot: Slot,
+        value: &Value,
+        (keeps_invalid, leaves): (bool, bool),
+    ) {
+        let marks = if leaves {
+            &mut self.left
+        } else {
+            &mut self.slots
+        };
         let (mut words, mut undefined) = (Vec::new(), Vec::new());
         slots(value, keeps_invalid, &mut words, &mut undefined);
         for (i, (word, undefined)) in words.into_iter().zip(undefined).enumerate() {
             let at = slot as usize + i;
             frame[at] = word;
             match undefined {
-                0 => self.0.remove(&at),
-                mask => self.0.insert(at, (word, mask)),
+                0 => marks.remove(&at),
+                mask => marks.insert(at, (word, mask)),
             };
         }
     }

@@ -167,8 +167,7 @@ impl Reference {
         let bound = &code.bindings.blocks[block.number as usize];
         let (scope, declared, params) = unit(&program, bound.unit);
         if let Unit::Parser(_) = bound.unit {
-            // A pass begins: the architecture has written the frame anew, perhaps what an earlier pass left undefined there.
-            self.shadow = frame::Shadow::default();
+            self.shadow.begin(&code.bindings.carried);
         }
         let mut vars = vec![Value::Nothing; declared.len()];
         for (param, slot) in params.iter().zip(&bound.params) {
@@ -242,7 +241,11 @@ impl Reference {
             let written = matches!(param.direction, Direction::Out | Direction::InOut);
             if let (Some(slot), true, Some(env)) = (slot, written, envs.first()) {
                 let value = &env.vars[param.var.index()];
-                self.shadow.write(frame, *slot, value, keeps_invalid);
+                // Only PSA's deparsers have such parameters.
+                let leaves =
+                    param.direction == Direction::Out && matches!(bound.unit, Unit::Control(_));
+                self.shadow
+                    .write(frame, *slot, value, (keeps_invalid, leaves));
             }
         }
         if let Some(left) = bound.left {
