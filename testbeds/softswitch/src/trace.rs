@@ -428,7 +428,6 @@ mod tests {
         let dequeued = json!({ "event": "dequeued", "port": 1, "bytes": "07 08" });
         assert_eq!(json, [dequeued, sent]);
 
-        switch.write_generator_buffer(0, 0, &[7, 8]).unwrap();
         let app = pipeline::GeneratorApp {
             trigger: pipeline::Trigger::OneShot { after_ns: 0 },
             offset: 0,
@@ -439,7 +438,8 @@ mod tests {
             packet_gap_ns: 0,
             port: 68,
         };
-        switch.set_generator_app(9_000, 0, 1, Some(app)).unwrap();
+        let set = switch.set_generator(9_000, 0, (0, &[7, 8]), 1, Some(app));
+        set.unwrap();
         switch.handle_timeout(9_000);
         let (text, json) = told(&mut switch);
         let bytes = "01 00 00 00 00 00 07 08";

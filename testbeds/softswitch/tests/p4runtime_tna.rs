@@ -4,8 +4,10 @@
 mod support;
 
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
-use p4rt::client::{Query, UpdateType};
+use p4rt::client::{PipelineAction, Query, UpdateType};
+use p4rt::p4info::to_proto;
 use p4rt::translate::Item;
+use softswitch::dataplane::Loader;
 use softswitch::server::{connect_extension, weir};
 use support::*;
 use weir::generator_app::Trigger;
@@ -118,7 +120,7 @@ async fn the_packet_generator() {
     };
     service.set_generator(down(&[2])).await.unwrap();
     let fails = |core: &mut softswitch::driver::Core| {
-        let (now, switch) = core.control().unwrap();
+        let (now, switch) = core.running().unwrap();
         switch.port_down(now, 2);
     };
     instance.handle().run(fails).await.unwrap();
@@ -126,17 +128,57 @@ async fn the_packet_generator() {
         let made = vec![3, 0, 0, 2, 0, packet, 0xaa, 0xbb];
         assert_eq!(one.receive(TIMEOUT), Some(made), "port 2 is down");
     }
+    // What is refused changes nothing.
+    service.set_generator(down(&[1])).await.unwrap();
+    let otherwise = |trigger| weir::SetGeneratorRequest {
+        buffer: vec![1, 2],
+        ..request(trigger)
+    };
     let refused = [
-        request(None),
-        request(Some(Trigger::PeriodNs(0))),
-        weir::SetGeneratorRequest {
-            app: 8,
-            ..request(Some(Trigger::PeriodNs(1)))
-        },
+        (otherwise(None), "the application has no trigger"),
+        (otherwise(Some(Trigger::PeriodNs(0))), "a period of 0"),
+        (
+            otherwise(down(&[1, 130]).config.unwrap().trigger),
+            "port 130 is not of pipe 0",
+        ),
+        (
+            weir::SetGeneratorRequest {
+                app: 256 + 3,
+                ..otherwise(Some(Trigger::PeriodNs(1)))
+            },
+            "no application 259: a pipe has 8",
+        ),
+        (
+            weir::SetGeneratorRequest {
+                app: 4,
+                config: None,
+                ..otherwise(None)
+            },
+            "pipe 0: application 4 is not set",
+        ),
+        (
+            weir::SetGeneratorRequest {
+                buffer_offset: 16_383,
+                ..otherwise(Some(Trigger::OneShotAfterNs(1)))
+            },
+            "2 bytes from 16383 on: the buffer has 16384",
+        ),
     ];
-    for request in refused {
+    for (request, message) in refused {
         let error = service.set_generator(request).await.unwrap_err();
-        assert_eq!(error.code(), tonic::Code::InvalidArgument, "{error}");
+        assert_eq!(
+            (error.code(), error.message()),
+            (tonic::Code::InvalidArgument, message)
+        );
+    }
+    let fails = |core: &mut softswitch::driver::Core| {
+        let (now, switch) = core.running().unwrap();
+        switch.port_down(now, 1);
+    };
+    instance.handle().run(fails).await.unwrap();
+    for packet in 0..2 {
+        let made = vec![3, 0, 0, 1, 0, packet, 0xaa, 0xbb];
+        assert_eq!(one.receive(TIMEOUT), Some(made), "port 1 is down");
     }
     let (instance, ..) = switch(Some(program()));
     let address = instance.address().to_string();
@@ -144,4 +186,44 @@ async fn the_packet_generator() {
     let once = request(Some(Trigger::OneShotAfterNs(1)));
     let error = service.set_generator(once).await.unwrap_err();
     assert_eq!(error.code(), tonic::Code::FailedPrecondition, "{error}");
+}
+
+/// The generator is that of the program which runs, whatever is saved meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_packet_generator_beside_a_saved_program() {
+    use PipelineAction::*;
+    let (instance, one, _two) = switch_running(TOFINO);
+    let mut client = connect(&instance).await;
+    let _events = client.become_primary(1).await.unwrap();
+    let p4info = to_proto(&loader().load(TOFINO).unwrap().p4info);
+    let mut set_pipeline = async |action, text: &[u8]| {
+        let set = client.set_pipeline(action, p4info.clone(), text.to_vec(), 0);
+        set.await.unwrap();
+    };
+    let address = instance.address().to_string();
+    let mut service = connect_extension(&address, TIMEOUT).await.unwrap();
+    let made = |packet| vec![3, 0, 0, 0, 0, packet, 0xaa, 0xbb];
+    let again = request(Some(Trigger::PeriodNs(1_000_000)));
+    service.set_generator(again.clone()).await.unwrap();
+    set_pipeline(VerifyAndSave, TOFINO).await;
+    let stop = weir::SetGeneratorRequest {
+        config: None,
+        ..again.clone()
+    };
+    service.set_generator(stop).await.unwrap();
+    while one.try_receive().is_some() {}
+    assert_eq!(one.receive(NEVER), None, "it has stopped");
+    service.set_generator(again.clone()).await.unwrap();
+    for packet in 0..2 {
+        assert_eq!(one.receive(TIMEOUT), Some(made(packet)));
+    }
+    set_pipeline(Commit, &[]).await;
+    while one.try_receive().is_some() {}
+    assert_eq!(one.receive(NEVER), None, "a new program begins without");
+
+    // Goes on where a program takes over.
+    service.set_generator(again).await.unwrap();
+    set_pipeline(ReconcileAndCommit, TOFINO).await;
+    while one.try_receive().is_some() {}
+    assert!(one.receive(TIMEOUT).is_some());
 }

@@ -1,5 +1,6 @@
 //! What can go wrong, one small enum per operation.
 
+use crate::arch::tna::{PIPES, packet_generator};
 use crate::port_numbers::PortError;
 use crate::table::key::Kind;
 use p4lang::source::Span;
@@ -238,4 +239,36 @@ pub enum ExternError {
     /// It is there already.
     #[error("already there")]
     Duplicate,
+}
+
+/// The packet generator of a Tofino refuses what it is told. Nothing has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum GeneratorError {
+    /// There are fewer pipes.
+    #[error("no pipe {0}: there are {count}", count = PIPES)]
+    Pipe(u32),
+    /// There are so many.
+    #[error("no application {0}: a pipe has {1}")]
+    App(u32, u32),
+    /// The application of that pipe is to stop, and has not been set.
+    #[error("pipe {0}: application {1} is not set")]
+    NotSet(u32, u32),
+    /// Offset and length of a piece that goes beyond the buffer.
+    #[error("{1} bytes from {0} on: the buffer has {size}", size = packet_generator::BUFFER)]
+    Buffer(usize, usize),
+    /// Batches, or packets of a batch.
+    #[error("{0} batches or packets: there may be {most} of each", most = packet_generator::BATCHES)]
+    TooMany(u32),
+    /// The packets' port has more than 7 bits.
+    #[error("port {0}: within a pipe there are 0 to 127")]
+    Port(u32),
+    /// A port whose going down is waited for, and the generator's pipe.
+    #[error("port {0} is not of pipe {1}")]
+    OtherPipe(u32, u32),
+    /// Again and again, at once.
+    #[error("a period of 0")]
+    NoPeriod,
+    /// No deparser of a Tofino 1 asks for packets.
+    #[error("deparsers start applications on a Tofino 2 only")]
+    Deparser,
 }

@@ -43,7 +43,9 @@ pub use arch::tna::multicast::{MulticastNode, MulticastTree};
 pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
 pub use arch::v1model::DROP_PORT;
 pub use control::{DirectChange, EntryRef, Noted, RegisterCells};
-pub use error::{ExternError, LoadError, ProfileError, ReplicationError, TableError};
+pub use error::{
+    ExternError, GeneratorError, LoadError, ProfileError, ReplicationError, TableError,
+};
 pub use externs::DigestMessage;
 pub use externs::counter::{CounterValue, Kind as CounterKind};
 pub use externs::filter::FilterConfig;

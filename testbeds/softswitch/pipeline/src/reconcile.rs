@@ -2,8 +2,8 @@
 //! RECONCILE_AND_COMMIT).
 //!
 //! What the control plane has written is kept or refused: entries with their counters and meters, default actions,
-//! members, groups, value sets, multicast groups, clone sessions, notes. What packets have left behind, and meters, are kept
-//! where the object of that name has the same shape, and begin anew elsewhere.
+//! members, groups, value sets, multicast groups, clone sessions, notes; a Tofino's packet generator goes on. What packets have
+//! left behind, and meters, are kept where the object of that name has the same shape, and begin anew elsewhere.
 
 use crate::error::{ExternError, ProfileError, ReplicationError, TableError};
 use crate::externs::counter::Counter;
@@ -42,6 +42,14 @@ pub enum ReconcileError {
     /// A multicast group or clone session.
     #[error("replication: {0}")]
     Replication(#[from] ReplicationError),
+    /// An application of the packet generator; the new program is for another chip, whose generator makes other packets.
+    #[error("packet generator: pipe {pipe}, application {app}: the program is for another chip")]
+    Generator {
+        /// Its pipe.
+        pipe: u32,
+        /// Its number.
+        app: u32,
+    },
 }
 
 impl Switch {
@@ -67,7 +75,7 @@ impl Switch {
         }
         self.take_notes(old);
         self.take_cells(old);
-        Ok(())
+        self.take_generator(old)
     }
 
     fn take_profiles(&mut self, old: &Switch) -> Result<(), ReconcileError> {
@@ -121,6 +129,18 @@ impl Switch {
             }
         }
         Ok(())
+    }
+
+    fn take_generator(&mut self, old: &Switch) -> Result<(), ReconcileError> {
+        let generator = &old.core.tofino.generator;
+        if self.program.arch == old.program.arch {
+            self.core.tofino.generator = generator.clone();
+            return Ok(());
+        }
+        match generator.first_app() {
+            None => Ok(()),
+            Some((pipe, app)) => Err(ReconcileError::Generator { pipe, app }),
+        }
     }
 
     fn take_cells(&mut self, old: &Switch) {

@@ -25,11 +25,14 @@ pub enum DropReason {
     WorkLimit,
     /// TNA: the ingress parser failed, and nobody looks at its error.
     Parser,
+    /// TNA: an application of the packet generator was to start while so many made packets that none had room; counted once,
+    /// however many packets it would have made.
+    GeneratorFull,
 }
 
 impl DropReason {
     /// All of them, in order.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::Ingress,
         DropReason::Egress,
         DropReason::InvalidPort,
@@ -41,6 +44,7 @@ impl DropReason {
         DropReason::PassLimit,
         DropReason::WorkLimit,
         DropReason::Parser,
+        DropReason::GeneratorFull,
     ];
 
     /// In a report.
@@ -57,6 +61,7 @@ impl DropReason {
             DropReason::PassLimit => "pass_limit",
             DropReason::WorkLimit => "work_limit",
             DropReason::Parser => "parser",
+            DropReason::GeneratorFull => "generator_full",
         }
     }
 }
@@ -125,6 +130,12 @@ impl Stats {
     /// A packet becomes so many copies; a list without any is a packet that is dropped, and counted there.
     pub(crate) fn copied(&mut self, copies: usize) {
         self.made += (copies as u64).saturating_sub(1);
+    }
+
+    /// So many starts of the packet generator make nothing: as if each had made a packet that was dropped.
+    pub(crate) fn lose_starts(&mut self, starts: u64) {
+        self.made += starts;
+        self.drops[DropReason::GeneratorFull as usize] += starts;
     }
 
     pub(crate) fn drop(&mut self, reason: DropReason) {

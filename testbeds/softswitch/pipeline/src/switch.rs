@@ -16,8 +16,9 @@ use std::sync::Arc;
 /// Marks kept until they are fetched.
 pub(crate) const TRACE_LIMIT: usize = 65_536;
 
-/// Packets that a Tofino's generator makes at one call of [`Switch::handle_timeout`].
-const GENERATED_LIMIT: usize = 65_536;
+/// Packets that a Tofino's generator makes at one call of [`Switch::handle_timeout`]; the rest is due at once. More would hold
+/// up what arrives meanwhile, and wait to be sent all together.
+const GENERATED_LIMIT: usize = 256;
 
 /// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes three milliseconds a packet.
 const MAX_STEPS: u32 = 1 << 17;
@@ -176,7 +177,8 @@ impl Switch {
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.expire(now_ns);
         for _ in 0..GENERATED_LIMIT {
-            let Some((due_ns, job)) = self.core.tofino.generator.due(now_ns) else {
+            let core = &mut self.core;
+            let Some((due_ns, job)) = core.tofino.generator.due(&mut core.stats, now_ns) else {
                 break;
             };
             self.core.start_event(due_ns);

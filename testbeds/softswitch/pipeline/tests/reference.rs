@@ -689,7 +689,6 @@ fn a_packet_that_the_generator_makes_is_told_with_what_becomes_of_it() {
     .load();
     switch.set_tracing(true);
     for (app, first) in [(3, 1), (4, 2)] {
-        switch.write_generator_buffer(0, 0, &[first, 9]).unwrap();
         let config = GeneratorApp {
             trigger: Trigger::OneShot { after_ns: 500 },
             offset: 0,
@@ -700,9 +699,11 @@ fn a_packet_that_the_generator_makes_is_told_with_what_becomes_of_it() {
             packet_gap_ns: 0,
             port: 68,
         };
-        switch.set_generator_app(0, 0, app, Some(config)).unwrap();
+        let buffer = (0, &[first, 9][..]);
+        let set = switch.set_generator(0, 0, buffer, app, Some(config));
+        set.unwrap();
         switch.handle_timeout(500);
-        let made = [&[app, 0, 0, 0, 0, 0][..], &[first, 9]].concat();
+        let made = [&[app as u8, 0, 0, 0, 0, 0][..], &[first, 9]].concat();
         let received = EventKind::Received {
             port: 68,
             bytes: made,

@@ -3,8 +3,7 @@
 mod support;
 
 use pipeline::{
-    Config, CounterValue, DropReason, Executor, GeneratorApp, MirrorSession, MulticastNode,
-    MulticastTree, Switch, Trigger,
+    Config, CounterValue, DropReason, Executor, MirrorSession, MulticastNode, MulticastTree, Switch,
 };
 use support::tna::{Tna, settled};
 use support::{one, sent, through};
@@ -525,6 +524,40 @@ fn a_batch_is_taken_back_in_every_pipe() {
 }
 
 #[test]
+fn a_program_that_takes_over_does_so_in_each_pipe() {
+    let mut old = counting();
+    for port in [0u16, 68, 128 + 68, 384 + 70] {
+        let [a, b] = port.to_be_bytes();
+        old.handle_packet(0, 0, &[a, b, 0]);
+        settled(&mut old);
+    }
+    old.register_write("I.passes", 0, &[7.into()]).unwrap();
+    let pipes = |switch: &Switch| {
+        let cells = |pipe| {
+            let passes = |row| switch.register_read_pipe(pipe, "I.passes", row).unwrap();
+            let met = switch.counter_read_pipe(pipe, "I.met", 1).unwrap();
+            (passes(0), passes(1), met.packets)
+        };
+        (0..4).map(cells).collect::<Vec<_>>()
+    };
+    let mut new = counting();
+    new.reconcile(0, &old).unwrap();
+    let cells = |passes: u128, met| (vec![7.into()], vec![passes.into()], met);
+    let expected = [
+        cells(105, 5),
+        cells(101, 1),
+        // Has met no packet: what it began with, and what was written.
+        cells(100, 0),
+        cells(101, 1),
+    ];
+    assert_eq!(pipes(&new), expected);
+    new.handle_packet(0, 0, &[0, 128 + 68, 0]);
+    assert_eq!(settled(&mut new), [(1, vec![0, 0, 102])], "pipe 1 goes on");
+    new.handle_packet(0, 0, &[1, 68, 0]);
+    assert_eq!(settled(&mut new), [(1, vec![0, 0, 101])], "pipe 2 begins");
+}
+
+#[test]
 fn pipes_may_run_programs_of_their_own() {
     let one = Tna {
         ingress: "tm.ucast_egress_port = 128 + 68;",
@@ -550,144 +583,6 @@ fn pipes_may_run_programs_of_their_own() {
         1,
         "pipe 2 runs nothing"
     );
-}
-
-#[test]
-fn the_generator_makes_packets_in_virtual_time() {
-    let mut switch = Tna {
-        ingress: "hdr.b.setValid(); hdr.b.v = (bit<8>) ig.ingress_port; tm.ucast_egress_port = 1;",
-        ..Tna::default()
-    }
-    .load();
-    switch.write_generator_buffer(0, 16, &[0xaa, 0xbb]).unwrap();
-    let app = |trigger| {
-        Some(GeneratorApp {
-            trigger,
-            offset: 16,
-            length: 2,
-            batches: 2,
-            packets: 2,
-            batch_gap_ns: 100,
-            packet_gap_ns: 10,
-            port: 68,
-        })
-    };
-    let packet = |header: [u8; 6]| (1, [&[68][..], &header, &[0xaa, 0xbb]].concat());
-    let all = |app: u8| [[0, 0], [0, 1], [1, 0], [1, 1]].map(|[b, p]| packet([app, 0, 0, b, 0, p]));
-    switch
-        .set_generator_app(1000, 0, 3, app(Trigger::OneShot { after_ns: 500 }))
-        .unwrap();
-    let mut times = Vec::new();
-    let mut got = Vec::new();
-    while let Some(due) = switch.poll_timeout() {
-        times.push(due);
-        switch.handle_timeout(due);
-        got.extend(sent(&mut switch));
-    }
-    assert_eq!(got, all(3));
-    assert_eq!(times, [1500, 1510, 1600, 1610], "from start to start");
-
-    switch
-        .set_generator_app(2000, 0, 1, app(Trigger::Periodic { period_ns: 1000 }))
-        .unwrap();
-    switch.handle_timeout(4999);
-    assert_eq!(sent(&mut switch), [all(1), all(1)].concat());
-    switch.set_generator_app(5000, 0, 1, None).unwrap();
-    assert_eq!(switch.poll_timeout(), None);
-    assert!(
-        switch
-            .set_generator_app(0, 0, 8, app(Trigger::PortDown))
-            .is_err(),
-        "eight of them"
-    );
-}
-
-/// What is legal is not made at once, nor goes on when the application is set anew.
-#[test]
-fn a_start_of_the_generator_may_have_any_number_of_packets() {
-    let mut switch = Tna {
-        ingress: "tm.ucast_egress_port = 1;",
-        ..Tna::default()
-    }
-    .load();
-    let most = |trigger, batches| GeneratorApp {
-        trigger,
-        offset: 0,
-        length: 0,
-        batches,
-        packets: 65_536,
-        batch_gap_ns: 0,
-        packet_gap_ns: 1,
-        port: 68,
-    };
-    let once = Trigger::OneShot { after_ns: 0 };
-    let set = |switch: &mut Switch, app| switch.set_generator_app(0, 0, 1, app).unwrap();
-    set(&mut switch, Some(most(once, 65_536)));
-    let mut last = None;
-    while switch.poll_timeout().is_some_and(|due| due <= 70_000) {
-        switch.handle_timeout(70_000);
-        last = sent(&mut switch).pop();
-    }
-    // 65,536 of the first batch, and 4,466 of the second, which begins with the last of the first.
-    assert_eq!(last, Some((1, vec![1, 0, 0, 1, 0x11, 0x71])));
-    set(&mut switch, None);
-    assert_eq!(switch.poll_timeout(), None, "the rest does not come");
-
-    // Every nanosecond a start without packets.
-    let often = Trigger::Periodic { period_ns: 1 };
-    set(&mut switch, Some(most(often, 0)));
-    assert_eq!(switch.poll_timeout(), None);
-
-    set(&mut switch, Some(most(Trigger::PortDown, 1)));
-    switch.watch_port_down(1, 2).unwrap();
-    set(&mut switch, Some(most(Trigger::PortDown, 1)));
-    switch.port_down(0, 2);
-    assert_eq!(switch.poll_timeout(), None, "it is the former that watched");
-
-    let asked = switch.set_generator_app(0, 0, 1, Some(most(Trigger::Deparser, 1)));
-    assert!(asked.is_err(), "no deparser of a Tofino 1 asks for packets");
-}
-
-#[test]
-fn the_generator_answers_events() {
-    let mut switch = Tna {
-        parser: "state go { transition select(ig.ingress_port) { 69: accept; default: byte; } } state byte { pkt.extract(hdr.b); transition accept; }",
-        ingress: "if (hdr.b.isValid() && hdr.b.v == 0x77) { hdr.b.v = 0x12; tm.ucast_egress_port = 68; }
-                  else { tm.ucast_egress_port = 1; }",
-        ..Tna::default()
-    }
-    .load();
-    let app = |trigger| {
-        Some(GeneratorApp {
-            trigger,
-            offset: 0,
-            length: 0,
-            batches: 1,
-            packets: 1,
-            batch_gap_ns: 0,
-            packet_gap_ns: 0,
-            port: 69,
-        })
-    };
-    switch
-        .set_generator_app(0, 0, 2, app(Trigger::PortDown))
-        .unwrap();
-    let wanted = Trigger::Recirculation {
-        value: 0x1200_0000,
-        mask: 0xff00_0000,
-    };
-    switch.set_generator_app(0, 0, 4, app(wanted)).unwrap();
-    switch.watch_port_down(2, 33).unwrap();
-    assert!(
-        switch.watch_port_down(4, 33).is_err(),
-        "waits for something else"
-    );
-    switch.port_down(10, 33);
-    assert_eq!(settled(&mut switch), [(1, vec![2, 0, 0, 33, 0, 0])]);
-    switch.handle_packet(20, 0, &[0x77, 0xa, 0xb, 0xc, 0xd]);
-    let back = (1, vec![0x12, 0xa, 0xb, 0xc, 0xd]);
-    let made = (1, vec![4, 0xa, 0xb, 0xc, 0, 0]);
-    assert_eq!(settled(&mut switch), [back, made]);
 }
 
 #[test]

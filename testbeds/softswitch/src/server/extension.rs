@@ -105,23 +105,15 @@ impl Switch for Extension {
         request: Request<proto::SetGeneratorRequest>,
     ) -> Result<Response<proto::SetGeneratorResponse>, Status> {
         let request = request.into_inner();
-        let watched = watched_ports(&request);
         let config = request.config.map(generator_app).transpose()?;
-        let app = u8::try_from(request.app).unwrap_or(u8::MAX);
         let set = move |core: &mut driver::Core| {
-            let (now, switch) = core.control()?;
+            // Not the one that is saved: it makes no packets, and would make all it has missed when it is committed.
+            let (now, switch) = core.running()?;
             if !matches!(switch.program().arch, Arch::Tna | Arch::T2na) {
                 return None;
             }
-            let (at, bytes) = (request.buffer_offset as usize, &request.buffer);
-            let written = match bytes.is_empty() {
-                true => Ok(()),
-                false => switch.write_generator_buffer(request.pipe, at, bytes),
-            };
-            let set =
-                written.and_then(|()| switch.set_generator_app(now, request.pipe, app, config));
-            let mut ports = watched.into_iter();
-            Some(set.and_then(|()| ports.try_for_each(|port| switch.watch_port_down(app, port))))
+            let buffer = (request.buffer_offset as usize, &request.buffer[..]);
+            Some(switch.set_generator(now, request.pipe, buffer, request.app, config))
         };
         let set = self.driver.run(set).await.map_err(super::stopped)?;
         set.ok_or_else(|| Status::failed_precondition("no Tofino program runs"))?
@@ -138,24 +130,16 @@ impl Switch for Extension {
     }
 }
 
-/// The ports whose going down is to start the application.
-fn watched_ports(request: &proto::SetGeneratorRequest) -> Vec<u32> {
-    let trigger = request.config.as_ref().and_then(|app| app.trigger.as_ref());
-    match trigger {
-        Some(proto::generator_app::Trigger::PortDown(down)) => down.ports.clone(),
-        _ => Vec::new(),
-    }
-}
-
 fn generator_app(app: proto::GeneratorApp) -> Result<GeneratorApp, Status> {
     use proto::generator_app::Trigger as Wanted;
     let unset = || Status::invalid_argument("the application has no trigger");
     Ok(GeneratorApp {
         trigger: match app.trigger.ok_or_else(unset)? {
             Wanted::OneShotAfterNs(after_ns) => Trigger::OneShot { after_ns },
-            Wanted::PeriodNs(0) => return Err(Status::invalid_argument("a period of 0")),
             Wanted::PeriodNs(period_ns) => Trigger::Periodic { period_ns },
-            Wanted::PortDown(_) => Trigger::PortDown,
+            Wanted::PortDown(proto::PortDown { ports }) => Trigger::PortDown {
+                ports: ports.into_iter().collect(),
+            },
             Wanted::Recirculation(proto::Recirculation { value, mask }) => {
                 Trigger::Recirculation { value, mask }
             }

@@ -345,7 +345,7 @@ fn value_sets(switch: &Switch) -> Vec<String> {
 
 /// What only a Tofino has; elsewhere it is set and never looked at.
 fn tofino(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Result<()> {
-    match input.int_in_range(0..=6u8)? {
+    match input.int_in_range(0..=5u8)? {
         0 => {
             let bytes: [u8; 8] = input.arbitrary()?;
             switch.set_port_metadata(input.int_in_range(0..=8)?, &bytes);
@@ -386,23 +386,18 @@ fn tofino(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Res
             input.int_in_range(0..=3)?,
             [input.int_in_range(0..=8)?].into(),
         ),
-        5 => {
-            let bytes: [u8; 32] = input.arbitrary()?;
-            tried(switch.write_generator_buffer(
-                input.int_in_range(0..=4)?,
-                input.int_in_range(0..=17_000)?,
-                &bytes,
-            ));
-        }
         _ => {
-            let trigger = match input.int_in_range(0..=3u8)? {
+            let trigger = match input.int_in_range(0..=4u8)? {
                 0 => Trigger::OneShot {
                     after_ns: input.int_in_range(0..=1 << 30)?,
                 },
                 1 => Trigger::Periodic {
                     period_ns: 1 << input.int_in_range(20..=40u8)?,
                 },
-                2 => Trigger::PortDown,
+                2 => Trigger::PortDown {
+                    ports: [input.int_in_range(0..=300)?].into(),
+                },
+                3 => Trigger::Deparser,
                 _ => Trigger::Recirculation {
                     value: 0,
                     mask: input.int_in_range(0..=1)?,
@@ -419,9 +414,11 @@ fn tofino(switch: &mut Switch, now_ns: u64, input: &mut Unstructured<'_>) -> Res
                 port: 68,
             };
             let app = input.ratio(3, 4)?.then_some(app);
-            tried(switch.set_generator_app(
+            let bytes: [u8; 32] = input.arbitrary()?;
+            tried(switch.set_generator(
                 now_ns,
                 input.int_in_range(0..=4)?,
+                (input.int_in_range(0..=17_000)?, &bytes),
                 input.int_in_range(0..=8)?,
                 app,
             ));

@@ -176,7 +176,7 @@ impl Tna {
                 if path == Path::Recirculate && fixed::RECIRCULATION.contains(&(job.port & 0x7f)) {
                     let pipe = job.port >> 7;
                     let generator = &mut core.tofino.generator;
-                    generator.recirculated(pipe, &job.bytes, now_ns);
+                    generator.recirculated(&mut core.stats, now_ns, pipe, &job.bytes);
                 }
                 self.receive(core, now_ns, job.port, &job.bytes);
             }
@@ -313,7 +313,8 @@ impl Tna {
             core.state.captures[usize::from(capture::PKTGEN)].take(),
         ) {
             let generator = &mut core.tofino.generator;
-            generator.asked(arrival.port >> 7, place, &header, now_ns);
+            let pipe = arrival.port >> 7;
+            generator.asked(&mut core.stats, now_ns, pipe, place, &header);
         }
         let mirror = core.state.captures[usize::from(capture::MIRROR)].take();
         let mirrored = mirror.is_some();

@@ -5,7 +5,7 @@ use super::multicast::MulticastTree;
 use super::packet_generator::{Generator, GeneratorApp};
 use super::pipes::Pipes;
 use super::{PIPES, PORTS};
-use crate::error::{ExternError, ReplicationError};
+use crate::error::{ExternError, GeneratorError, ReplicationError};
 use crate::externs::counter::CounterValue;
 use crate::externs::filter::{FilterConfig, cell_words};
 use crate::switch::{Ports, Switch};
@@ -252,39 +252,28 @@ impl Switch {
         self.core.tofino.deflection = to;
     }
 
-    /// TNA: the packet generator's buffer of a pipe, from `offset` on. 16 KiB.
-    pub fn write_generator_buffer(
-        &mut self,
-        pipe: u32,
-        offset: usize,
-        bytes: &[u8],
-    ) -> Result<(), ExternError> {
-        self.core.tofino.generator.write(pipe, offset, bytes)
-    }
-
-    /// TNA: starts one of the eight applications of a pipe's packet generator, or stops it.
-    pub fn set_generator_app(
+    /// TNA: writes bytes into the buffer of a pipe's packet generator (16 KiB) from an offset on, and sets one of its
+    /// applications or, without one, stops it.
+    ///
+    /// # Errors
+    /// After one nothing has changed.
+    pub fn set_generator(
         &mut self,
         now_ns: u64,
         pipe: u32,
-        app: u8,
+        buffer: (usize, &[u8]),
+        app: u32,
         config: Option<GeneratorApp>,
-    ) -> Result<(), ExternError> {
-        self.core.tofino.generator.set(now_ns, pipe, app, config)
-    }
-
-    /// TNA: lets an application whose trigger is [`Trigger::PortDown`](crate::Trigger::PortDown) start when this port of
-    /// its pipe goes down next; after that it has to be told again.
-    ///
-    /// # Errors
-    /// [`ExternError::NotFound`]: the pipe has no such application.
-    pub fn watch_port_down(&mut self, app: u8, port: u32) -> Result<(), ExternError> {
-        self.core.tofino.generator.watch(app, port)
+    ) -> Result<(), GeneratorError> {
+        let generator = &mut self.core.tofino.generator;
+        generator.set(now_ns, pipe, buffer, app, config)
     }
 
     /// TNA: a port has gone down: starts what waits for it.
     pub fn port_down(&mut self, now_ns: u64, port: u32) {
-        self.core.tofino.generator.port_down(now_ns, port);
+        let core = &mut self.core;
+        let generator = &mut core.tofino.generator;
+        generator.port_down(&mut core.stats, now_ns, port);
     }
 
     /// TNA: a register's cell in one pipe. [`Switch::register_read`] reads pipe 0's, a write goes to all.

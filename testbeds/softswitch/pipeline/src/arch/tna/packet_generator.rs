@@ -1,26 +1,28 @@
-//! The packet generator of each pipe: eight applications, in virtual time.
+//! The packet generator of each pipe: eight applications, of a Tofino 2 sixteen, in virtual time.
 //!
-//! An application makes batches of packets from a piece of its pipe's buffer. Each packet has six bytes in front that say
-//! which application, batch and packet it is; it enters ingress like one of a recirculation port.
+//! Whatever starts an application, it makes batches of packets from a piece of its pipe's buffer. Each packet has six bytes in
+//! front that say which application, batch and packet it is; it enters ingress like one of a recirculation port.
 
 use super::PIPES;
 use crate::core::{Job, Path};
-use crate::error::ExternError;
+use crate::error::GeneratorError;
+use crate::stats::Stats;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 /// Bytes of a pipe's buffer.
-const BUFFER: usize = 16 * 1024;
+pub(crate) const BUFFER: usize = 16 * 1024;
 /// Applications: 8 of a Tofino 1, 16 of a Tofino 2.
-const APPS: [u8; 2] = [8, 16];
+const APPS: [u32; 2] = [8, 16];
 /// Batches of a start, packets of a batch at most: their numbers have 16 bits.
-const BATCHES: u32 = 1 << 16;
-/// Starts whose packets have not all come, at most: an application that is started more often loses the later ones.
+pub(crate) const BATCHES: u32 = 1 << 16;
+/// Starts whose packets have not all come, at most: an application that is started more often loses the later ones, and they
+/// are counted.
 const RUNS: usize = 1024;
 
 /// What starts an application.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
     /// Once, this long after it was set.
     OneShot {
@@ -32,8 +34,11 @@ pub enum Trigger {
         /// ns; at least 1
         period_ns: u64,
     },
-    /// A port of the pipe goes down that [`Switch::watch_port_down`](crate::Switch::watch_port_down) was told of.
-    PortDown,
+    /// One of these ports goes down. Each starts the application once; after that it has to be set again.
+    PortDown {
+        /// Of the pipe.
+        ports: BTreeSet<u32>,
+    },
     /// A packet comes back through the generator's own port whose first 32 bits are `value` where `mask` is set.
     Recirculation {
         /// Of the packet.
@@ -41,7 +46,8 @@ pub enum Trigger {
         /// Which bits count.
         mask: u32,
     },
-    /// Tofino 2: a packet's ingress deparser asks for it.
+    /// Tofino 2: a packet's ingress deparser asks for it. What it emits comes first in each packet, then the piece of the
+    /// buffer that it names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] do not matter.
     Deparser,
 }
 
@@ -58,7 +64,8 @@ pub struct GeneratorApp {
     pub batches: u32,
     /// Packets of a batch, 65,536 at most.
     pub packets: u32,
-    /// From the start of a batch to the start of the next, ns; a batch that takes longer is followed at once.
+    /// To the start of the next batch, ns. Tofino 1: from the start of a batch; one that takes longer is followed at once.
+    /// Tofino 2: from its last packet.
     pub batch_gap_ns: u64,
     /// Between packets of a batch, ns.
     pub packet_gap_ns: u64,
@@ -66,29 +73,29 @@ pub struct GeneratorApp {
     pub port: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Generator {
     tofino2: bool,
     buffers: BTreeMap<u32, Vec<u8>>,
-    apps: BTreeMap<(u32, u8), GeneratorApp>,
-    /// Applications and ports that a port's going down starts, once.
-    watched: BTreeSet<(u8, u32)>,
+    /// By pipe and number.
+    apps: BTreeMap<(u32, u32), GeneratorApp>,
     /// When an application with a timer starts next.
-    timers: BTreeMap<(u32, u8), u64>,
+    timers: BTreeMap<(u32, u32), u64>,
     /// What was started: the one whose packet comes next first, of those at one time the one that was started first.
     runs: BinaryHeap<Reverse<Run>>,
     started: u64,
 }
 
 /// A start of an application, up to its next packet. Packets are made one by one, when they are due: a start may have 2³².
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     /// When the next packet comes.
     due: u64,
     /// Of all starts; what follows decides nothing.
     number: u64,
-    of: (u32, u8),
+    of: (u32, u32),
     port: u32,
+    tofino2: bool,
     /// When the batch began, or was to begin.
     batch_start: u64,
     batch: u32,
@@ -104,7 +111,7 @@ struct Run {
 }
 
 /// The six bytes in front, but the application and pipe in the first.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
     /// Numbers of batch and packet.
     Counted,
@@ -112,8 +119,6 @@ enum Header {
     Port([u8; 2]),
     /// Tofino 1: of the first bits of a packet that came back. Their lower half counts the batches.
     Key(u8, u16),
-    /// Zeroes.
-    None,
 }
 
 impl Run {
@@ -124,7 +129,6 @@ impl Run {
             Header::Counted => batch.to_be_bytes(),
             Header::Port(port) => port,
             Header::Key(_, low) => low.wrapping_add(batch).to_be_bytes(),
-            Header::None => [0; 2],
         };
         let high = match self.header {
             Header::Key(high, _) => high,
@@ -139,7 +143,8 @@ impl Run {
         } else {
             self.packet = 0;
             self.batch += 1;
-            self.batch_start = self.batch_start.saturating_add(self.batch_gap_ns);
+            let from = if self.tofino2 { due } else { self.batch_start };
+            self.batch_start = from.saturating_add(self.batch_gap_ns);
             self.due = due.max(self.batch_start);
         }
         let rest = (self.batch < self.batches).then_some(self);
@@ -155,96 +160,92 @@ impl Generator {
         }
     }
 
-    pub(super) fn write(
-        &mut self,
+    /// Whether [`Generator::set`] takes these.
+    fn check(
+        &self,
         pipe: u32,
-        offset: usize,
-        bytes: &[u8],
-    ) -> Result<(), ExternError> {
-        let end = offset.checked_add(bytes.len());
-        if pipe >= PIPES || end.is_none_or(|end| end > BUFFER) {
-            return Err(ExternError::OutOfRange);
+        (offset, bytes): (usize, &[u8]),
+        app: u32,
+        config: Option<&GeneratorApp>,
+    ) -> Result<(), GeneratorError> {
+        let apps = APPS[usize::from(self.tofino2)];
+        if pipe >= PIPES {
+            return Err(GeneratorError::Pipe(pipe));
         }
-        let buffer = self.buffers.entry(pipe).or_insert_with(|| vec![0; BUFFER]);
-        buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
-        Ok(())
+        if app >= apps {
+            return Err(GeneratorError::App(app, apps));
+        }
+        in_buffer(offset, bytes.len())?;
+        match config {
+            Some(config) => config.check(pipe, self.tofino2),
+            None if self.apps.contains_key(&(pipe, app)) => Ok(()),
+            None => Err(GeneratorError::NotSet(pipe, app)),
+        }
     }
 
+    /// Writes into the buffer, then sets an application or stops it. After an error nothing has changed.
     pub(super) fn set(
         &mut self,
         now_ns: u64,
         pipe: u32,
-        app: u8,
+        buffer: (usize, &[u8]),
+        app: u32,
         config: Option<GeneratorApp>,
-    ) -> Result<(), ExternError> {
-        if pipe >= PIPES || app >= APPS[usize::from(self.tofino2)] {
-            return Err(ExternError::OutOfRange);
+    ) -> Result<(), GeneratorError> {
+        self.check(pipe, buffer, app, config.as_ref())?;
+        let (offset, bytes) = buffer;
+        if !bytes.is_empty() {
+            let buffer = self.buffers.entry(pipe).or_insert_with(|| vec![0; BUFFER]);
+            buffer[offset..offset + bytes.len()].copy_from_slice(bytes);
         }
         // What it was no longer starts anything, nor goes on.
-        self.timers.remove(&(pipe, app));
-        self.watched
-            .retain(|(other, port)| (*other, port >> 7) != (app, pipe));
-        self.runs.retain(|Reverse(run)| run.of != (pipe, app));
+        let of = (pipe, app);
+        self.apps.remove(&of);
+        self.timers.remove(&of);
+        self.runs.retain(|Reverse(run)| run.of != of);
         let Some(config) = config else {
-            let there = self.apps.remove(&(pipe, app));
-            return there.map(drop).ok_or(ExternError::NotFound);
+            return Ok(());
         };
-        let end = config.offset.checked_add(config.length);
-        let many = config.batches > BATCHES || config.packets > BATCHES;
-        let asks = config.trigger == Trigger::Deparser && !self.tofino2;
-        if end.is_none_or(|end| end > BUFFER) || config.port > 0x7f || many || asks {
-            return Err(ExternError::OutOfRange);
+        let after_ns = match config.trigger {
+            Trigger::OneShot { after_ns } => Some(after_ns),
+            Trigger::Periodic { period_ns } => Some(period_ns),
+            _ => None,
+        };
+        if let Some(after_ns) = after_ns.filter(|_| config.batches > 0 && config.packets > 0) {
+            self.timers.insert(of, now_ns.saturating_add(after_ns));
         }
-        let makes = config.batches > 0 && config.packets > 0;
-        match config.trigger {
-            _ if !makes => {}
-            Trigger::OneShot { after_ns } => {
-                let due = now_ns.saturating_add(after_ns);
-                self.timers.insert((pipe, app), due);
-            }
-            Trigger::Periodic { period_ns } => {
-                let due = now_ns.saturating_add(period_ns.max(1));
-                self.timers.insert((pipe, app), due);
-            }
-            _ => {}
-        }
-        self.apps.insert((pipe, app), config);
+        self.apps.insert(of, config);
         Ok(())
     }
 
+    /// Pipe and number of an application that is set.
+    pub(crate) fn first_app(&self) -> Option<(u32, u32)> {
+        self.apps.keys().next().copied()
+    }
+
     /// Applications of a pipe whose trigger is wanted.
-    fn triggered(&self, pipe: u32, wanted: impl Fn(Trigger) -> bool) -> Vec<u8> {
-        let apps = self.apps.range((pipe, 0)..=(pipe, u8::MAX));
-        apps.filter(|(_, a)| wanted(a.trigger))
+    fn triggered(&self, pipe: u32, wanted: impl Fn(&Trigger) -> bool) -> Vec<u32> {
+        let apps = self.apps.range((pipe, 0)..=(pipe, u32::MAX));
+        apps.filter(|(_, a)| wanted(&a.trigger))
             .map(|((_, app), _)| *app)
             .collect()
     }
 
-    /// The port's next going down starts the application.
-    pub(super) fn watch(&mut self, app: u8, port: u32) -> Result<(), ExternError> {
-        let waits = self.apps.get(&(port >> 7, app));
-        match waits.map(|a| a.trigger) {
-            Some(Trigger::PortDown) => {
-                self.watched.insert((app, port));
-                Ok(())
-            }
-            _ => Err(ExternError::NotFound),
-        }
-    }
-
-    pub(super) fn port_down(&mut self, now_ns: u64, port: u32) {
+    pub(super) fn port_down(&mut self, stats: &mut Stats, now_ns: u64, port: u32) {
         let pipe = port >> 7;
-        for app in self.triggered(pipe, |t| t == Trigger::PortDown) {
-            if !self.watched.remove(&(app, port)) {
-                continue;
+        let waits = |t: &Trigger| matches!(t, Trigger::PortDown { ports } if ports.contains(&port));
+        for app in self.triggered(pipe, waits) {
+            let config = self.apps.get_mut(&(pipe, app));
+            if let Some(Trigger::PortDown { ports }) = config.map(|config| &mut config.trigger) {
+                ports.remove(&port);
             }
             let [.., high, low] = port.to_be_bytes();
-            self.start(now_ns, pipe, app, Header::Port([high & 1, low]));
+            self.start(stats, now_ns, (pipe, app), Header::Port([high & 1, low]));
         }
     }
 
     /// A packet is back through recirculation.
-    pub(super) fn recirculated(&mut self, pipe: u32, bytes: &[u8], now_ns: u64) {
+    pub(super) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
         if self.apps.is_empty() {
             return;
         }
@@ -252,72 +253,72 @@ impl Generator {
             return;
         };
         let key = u32::from_be_bytes(*first);
-        let wanted = |t: Trigger| matches!(t, Trigger::Recirculation { value, mask } if (key ^ value) & mask == 0);
+        let wanted = |t: &Trigger| matches!(t, Trigger::Recirculation { value, mask } if (key ^ value) & mask == 0);
         for app in self.triggered(pipe, wanted) {
             let [_, high, ..] = key.to_be_bytes();
             let header = match self.tofino2 {
                 true => Header::Counted,
                 false => Header::Key(high, key as u16),
             };
-            self.start(now_ns, pipe, app, header);
+            self.start(stats, now_ns, (pipe, app), header);
         }
     }
 
-    /// Tofino 2: an ingress deparser asks for a packet of the buffer, with a header of its own.
+    /// Tofino 2: an ingress deparser asks for packets with a piece of the buffer, behind a header of its own.
     pub(super) fn asked(
         &mut self,
+        stats: &mut Stats,
+        now_ns: u64,
         pipe: u32,
         (address, length): (u64, u64),
         header: &[u8],
-        now_ns: u64,
     ) {
-        let Some(app) = self
-            .triggered(pipe, |t| t == Trigger::Deparser)
-            .first()
-            .copied()
-        else {
+        let apps = self.triggered(pipe, |t| *t == Trigger::Deparser);
+        if apps.is_empty() {
             return;
-        };
+        }
         // The address counts 16-byte words.
         let start = (address as usize).saturating_mul(16).min(BUFFER);
         let end = start.saturating_add(length as usize).min(BUFFER);
-        let mut body = header.to_vec();
-        match self.buffers.get(&pipe) {
-            Some(buffer) => body.extend_from_slice(&buffer[start..end]),
-            None => body.resize(body.len() + end - start, 0),
+        let body = [header, &self.piece(pipe, start, end - start)].concat();
+        let body: Arc<[u8]> = body.into();
+        for app in apps {
+            self.run(stats, now_ns, (pipe, app), Header::Counted, &body);
         }
-        let Some(config) = self.apps.get(&(pipe, app)).cloned() else {
-            return;
-        };
-        let single = GeneratorApp {
-            batches: 1,
-            packets: 1,
-            ..config
-        };
-        self.run(now_ns, (pipe, app), &single, Header::None, body.into());
+    }
+
+    /// Of a pipe's buffer.
+    fn piece(&self, pipe: u32, offset: usize, length: usize) -> Vec<u8> {
+        match self.buffers.get(&pipe) {
+            Some(buffer) => buffer[offset..offset + length].to_vec(),
+            None => vec![0; length],
+        }
     }
 
     /// Starts an application.
-    fn start(&mut self, now_ns: u64, pipe: u32, app: u8, header: Header) {
-        let Some(config) = self.apps.get(&(pipe, app)).cloned() else {
-            return;
-        };
-        let body = match self.buffers.get(&pipe) {
-            Some(buffer) => buffer[config.offset..config.offset + config.length].into(),
-            None => vec![0; config.length].into(),
-        };
-        self.run(now_ns, (pipe, app), &config, header, body);
+    fn start(&mut self, stats: &mut Stats, now_ns: u64, of: (u32, u32), header: Header) {
+        if let Some(config) = self.apps.get(&of) {
+            let body = self.piece(of.0, config.offset, config.length);
+            self.run(stats, now_ns, of, header, &body.into());
+        }
     }
 
     fn run(
         &mut self,
+        stats: &mut Stats,
         now_ns: u64,
-        of: (u32, u8),
-        config: &GeneratorApp,
+        of: (u32, u32),
         header: Header,
-        body: Arc<[u8]>,
+        body: &Arc<[u8]>,
     ) {
-        if config.batches == 0 || config.packets == 0 || self.runs.len() >= RUNS {
+        let Some(config) = self.apps.get(&of) else {
+            return;
+        };
+        if config.batches == 0 || config.packets == 0 {
+            return;
+        }
+        if self.is_full() {
+            stats.lose_starts(1);
             return;
         }
         let (pipe, app) = of;
@@ -329,6 +330,7 @@ impl Generator {
             number: self.started,
             of,
             port: pipe << 7 | config.port,
+            tofino2: self.tofino2,
             batch_start: now_ns,
             batch: 0,
             packet: 0,
@@ -336,10 +338,15 @@ impl Generator {
             packets: config.packets,
             batch_gap_ns: config.batch_gap_ns,
             packet_gap_ns: config.packet_gap_ns,
-            first: (pipe as u8 & 3) << shift | app,
+            first: (pipe as u8 & 3) << shift | app as u8,
             header,
-            body,
+            body: Arc::clone(body),
         }));
+    }
+
+    /// No start has room.
+    fn is_full(&self) -> bool {
+        self.runs.len() >= RUNS
     }
 
     /// When the next packet comes.
@@ -350,20 +357,23 @@ impl Generator {
     }
 
     /// The next packet whose time has come.
-    pub(crate) fn due(&mut self, now_ns: u64) -> Option<(u64, Job)> {
-        while let Some((&(pipe, app), &due)) = self.timers.iter().min_by_key(|(_, due)| **due) {
-            let earlier = self.runs.peek().is_some_and(|Reverse(run)| run.due < due);
-            if due > now_ns || earlier {
+    pub(crate) fn due(&mut self, stats: &mut Stats, now_ns: u64) -> Option<(u64, Job)> {
+        while let Some((&of, &due)) = self.timers.iter().min_by_key(|(_, due)| **due) {
+            let next = self.runs.peek().map(|Reverse(run)| run.due);
+            if due > now_ns || next.is_some_and(|next| next < due) {
                 break;
             }
-            self.timers.remove(&(pipe, app));
-            if let Some(Trigger::Periodic { period_ns }) =
-                self.apps.get(&(pipe, app)).map(|a| a.trigger)
-            {
-                let next = due.saturating_add(period_ns.max(1));
-                self.timers.insert((pipe, app), next);
+            self.timers.remove(&of);
+            let trigger = self.apps.get(&of).map(|a| &a.trigger);
+            if let Some(&Trigger::Periodic { period_ns }) = trigger {
+                // There is no room before the next packet has gone: all starts until then at once, as there may be millions.
+                let until = next.filter(|_| self.is_full()).unwrap_or(due).min(now_ns);
+                let more = (until - due) / period_ns.max(1);
+                stats.lose_starts(more);
+                let next = due.saturating_add(period_ns.saturating_mul(more + 1));
+                self.timers.insert(of, next);
             }
-            self.start(due, pipe, app, Header::Counted);
+            self.start(stats, due, of, Header::Counted);
         }
         if self.runs.peek().is_none_or(|Reverse(run)| run.due > now_ns) {
             return None;
@@ -378,5 +388,36 @@ impl Generator {
             ..Job::default()
         };
         Some((due, job))
+    }
+}
+
+impl GeneratorApp {
+    fn check(&self, pipe: u32, tofino2: bool) -> Result<(), GeneratorError> {
+        in_buffer(self.offset, self.length)?;
+        for number in [self.batches, self.packets] {
+            if number > BATCHES {
+                return Err(GeneratorError::TooMany(number));
+            }
+        }
+        if self.port > 0x7f {
+            return Err(GeneratorError::Port(self.port));
+        }
+        match &self.trigger {
+            Trigger::Periodic { period_ns: 0 } => Err(GeneratorError::NoPeriod),
+            Trigger::PortDown { ports } => match ports.iter().find(|port| **port >> 7 != pipe) {
+                Some(port) => Err(GeneratorError::OtherPipe(*port, pipe)),
+                None => Ok(()),
+            },
+            Trigger::Deparser if !tofino2 => Err(GeneratorError::Deparser),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn in_buffer(offset: usize, length: usize) -> Result<(), GeneratorError> {
+    let end = offset.checked_add(length);
+    match end.filter(|end| *end <= BUFFER) {
+        Some(_) => Ok(()),
+        None => Err(GeneratorError::Buffer(offset, length)),
     }
 }
