@@ -124,8 +124,7 @@ impl Switch {
                 set.map_err(|error: TableError| refused(error.into()))?;
             }
             if let Ok(to) = to {
-                let (counter, meter) = table.default_direct();
-                self.core.state.tables[to].restore_default_direct(counter, meter);
+                self.core.state.tables[to].take_default_direct(table);
             }
         }
         Ok(())

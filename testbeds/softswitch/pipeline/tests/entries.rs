@@ -4,8 +4,8 @@ mod support;
 
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 use pipeline::{
-    Bound, CounterValue, DirectChange, EntryAction, EntryRef, EntryState, EntryWrite, FieldKey,
-    MeterConfig, Note, ProfileError, ReconcileError, Switch, TableError,
+    Bound, Config, CounterValue, DirectChange, EntryAction, EntryRef, EntryState, EntryWrite,
+    FieldKey, MeterConfig, Note, ProfileError, ReconcileError, Switch, TableError,
 };
 use support::v1model::V1;
 use support::{Psa, through};
@@ -13,6 +13,10 @@ use support::{Psa, through};
 const MS: u64 = 1_000_000;
 
 fn program(table: &str, locals: &str) -> Switch {
+    load(&text(table, locals))
+}
+
+fn text(table: &str, locals: &str) -> String {
     let locals = format!(
         "direct_counter(CounterType.packets_and_bytes) c;
         direct_meter<bit<2>>(MeterType.packets) m;
@@ -34,7 +38,11 @@ fn program(table: &str, locals: &str) -> Switch {
         ingress: "t.apply(); n.count((bit<32>) hdr.x.a); r.write(0, hdr.x.b);",
         ..V1::default()
     };
-    program.load()
+    program.text()
+}
+
+fn load(text: &str) -> Switch {
+    support::load(text, Config::default())
 }
 
 fn key(a: u128) -> Vec<FieldKey> {
@@ -340,4 +348,72 @@ fn a_new_program_takes_over_what_was_written() {
         (table.as_str(), error),
         ("ingress.t", ProfileError::Table(TableError::NoSuchTable))
     );
+}
+
+#[test]
+fn a_table_without_idle_timeouts_takes_none_over() {
+    let mut old = program("", "");
+    let without = text("", "").replace("support_timeout = true;", "");
+    old.insert_whole(0, 0, write(1, 5)).unwrap();
+    assert_eq!(load(&without).reconcile(0, &old), Ok(()));
+    let timed = EntryWrite {
+        idle_timeout_ns: MS,
+        ..write(2, 5)
+    };
+    old.insert_whole(0, 0, timed).unwrap();
+    let table = "ingress.t".to_owned();
+    let error = ProfileError::Table(TableError::NoIdleTimeouts);
+    assert_eq!(
+        load(&without).reconcile(0, &old),
+        Err(ReconcileError::Table { table, error })
+    );
+}
+
+/// So many packets a second are not so many bytes.
+#[test]
+fn meters_of_another_unit_begin_anew() {
+    let text = text(
+        "default_action = forward(3);",
+        "meter(2, MeterType.packets) k;",
+    );
+    let text = text.replace("t.apply();", "t.apply(); k.execute_meter(0, meta.colour);");
+    let mut old = load(&text);
+    let config = MeterConfig {
+        cir: 10,
+        cburst: 2,
+        pir: 20,
+        pburst: 4,
+    };
+    let metered = EntryWrite {
+        meter: Some(config),
+        ..write(1, 5)
+    };
+    old.insert_whole(0, 0, metered).unwrap();
+    let change = DirectChange {
+        counter: None,
+        meter: Some(Some(config)),
+        clear_meter_counts: false,
+    };
+    old.change_direct(0, 0, &EntryRef::Default, &change)
+        .unwrap();
+    old.meter_configure("ingress.k", 0, Some(config), 0)
+        .unwrap();
+    through(&mut old, &[1, 0]);
+    through(&mut old, &[2, 0]);
+
+    let kept = |of: &str| {
+        let mut new = load(&text.replace(of, &of.replace("packets", "bytes")));
+        new.reconcile(0, &old).unwrap();
+        let entry = state(&new, 0, 1);
+        assert_eq!(entry.counter.packets, 1, "the entry is there");
+        [
+            entry.meter,
+            new.direct_meter_config("ingress.t", None).unwrap(),
+            new.meter_config("ingress.k", 0).unwrap(),
+        ]
+    };
+    let some = Some(config);
+    assert_eq!(kept("MeterType.none"), [some, some, some]);
+    assert_eq!(kept("(MeterType.packets) m;"), [None, None, some]);
+    assert_eq!(kept("(2, MeterType.packets) k;"), [some, some, None]);
 }

@@ -269,6 +269,16 @@ impl Table {
         (self.default_counter, self.default_meter) = (counter, meter);
     }
 
+    /// Takes over those of another program's table, as far as there are the like here.
+    pub fn take_default_direct(&mut self, from: &Table) {
+        if self.spec.direct_counter.is_some() {
+            self.default_counter = from.default_counter;
+        }
+        if self.meters_as(from) {
+            self.default_meter = from.default_meter;
+        }
+    }
+
     /// The number of an entry.
     pub fn number(&self, priority: i32, key: &[FieldKey]) -> Option<u32> {
         self.row(&self.whole_key(priority, key).ok()?).ok()
