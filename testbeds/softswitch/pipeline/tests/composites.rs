@@ -245,6 +245,59 @@ fn a_header_has_arrays_that_are_indexed_at_run_time() {
 }
 
 #[test]
+fn indices_known_only_at_run_time_stand_within_each_other() {
+    // x is 0, y is 1.
+    let cases: [(&str, [u8; 8]); 13] = [
+        ("hdr.s[hdr.h.y].v[hdr.h.x] = 0x77;", [1, 2, 3, 4, 0x77, 6, 7, 8]),
+        ("hdr.s[hdr.h.y].v[1] = 0x77;", [1, 2, 3, 4, 5, 0x77, 7, 8]),
+        ("hdr.s[0].v[hdr.h.y] = 0x77;", [1, 0x77, 3, 4, 5, 6, 7, 8]),
+        ("hdr.s[hdr.h.x].k[hdr.h.y].v = hdr.s[hdr.h.y].v[hdr.h.x];", [1, 2, 3, 5, 5, 6, 7, 8]),
+        ("hdr.s[hdr.h.y].v[hdr.h.x][3:0] = 9;", [1, 2, 3, 4, 9, 6, 7, 8]),
+        ("hdr.s[hdr.h.y].v[hdr.h.x] += 1;", [1, 2, 3, 4, 6, 6, 7, 8]),
+        ("change(hdr.s[hdr.h.y].k[hdr.h.x].v);", [1, 2, 3, 4, 5, 6, 0x17, 8]),
+        ("both(hdr.s[hdr.h.y].v[hdr.h.x], hdr.s[hdr.h.y].v[hdr.h.y]);", [1, 2, 3, 4, 6, 5, 7, 8]),
+        // The place is the one before the call.
+        ("next(hdr.h.x, hdr.s[hdr.h.y].v[hdr.h.x]);", [1, 2, 3, 4, 0x77, 6, 7, 8]),
+        ("hdr.s[hdr.h.y].v[hdr.h.x + 2] = 0x77;", [1, 2, 3, 4, 5, 6, 7, 8]),
+        ("hdr.s[hdr.h.y + 1].v[hdr.h.x] = 0x77;", [1, 2, 3, 4, 5, 6, 7, 8]),
+        (
+            "hdr.s[1].setInvalid(); hdr.s[hdr.h.y].v[hdr.h.x] = 0x77; hdr.s[hdr.h.y].k[hdr.h.x].v = 0x77;
+             hdr.s[1].setValid(); bit<8> z = hdr.s[1].v[0] | hdr.s[1].k[0].v; bool is = z == 0x77;
+             hdr.s[1] = { { is ? 8w1 : 0, 0 }, { { 0 }, { 0 } } };",
+            [1, 2, 3, 4, 0, 0, 0, 0],
+        ),
+        (
+            "pair_t[2] p = { { { 1, 2 } }, { { 3, 4 } } }; p[hdr.h.y].v[hdr.h.x] = 9;
+             hdr.s[0].v = { p[hdr.h.y].v[hdr.h.x], p[hdr.h.x].v[hdr.h.y] };",
+            [9, 2, 3, 4, 5, 6, 7, 8],
+        ),
+    ];
+    for (statements, expected) in cases {
+        let ingress = format!("{statements} send_to_port(ostd, (PortId_t) 1);");
+        let mut switch = Psa {
+            decls: "
+                struct k_t { bit<8> v; }
+                struct pair_t { bit<8>[2] v; }
+                header a_t { bit<8>[2] v; k_t[2] k; }
+                header b_t { bit<8> x; bit<8> y; }
+                void change(inout bit<8> v) { v = v + 0x10; }
+                void both(inout bit<8> v, inout bit<8> w) { bit<8> t = v; v = w; w = t; }
+                void next(inout bit<8> i, out bit<8> v) { i = i + 1; v = 0x77; }",
+            headers: "b_t h; a_t[2] s;",
+            parser: "state start {
+                pkt.extract(hdr.h); pkt.extract(hdr.s.next); pkt.extract(hdr.s.next);
+                transition accept;
+            }",
+            ingress: &ingress,
+            ..Psa::default()
+        }
+        .load();
+        let sent = one(&mut switch, &[0, 1, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(sent[2..], expected, "{statements}");
+    }
+}
+
+#[test]
 fn loops_run_over_arrays_that_are_values() {
     let cases = [
         ("(bit<8>[3]) { 1, hdr.h.x, 3 }", [1, 0xa, 3]),

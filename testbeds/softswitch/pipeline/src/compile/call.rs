@@ -69,11 +69,10 @@ impl<'p> Compiler<'p> {
         let mut extents = Vec::new();
         for place in &places {
             extents.push(match place {
-                Some(place) if place.element.is_none() => Some((place.slot, self.size(&place.ty)?)),
-                // A stack element may be anywhere in its stack.
-                Some(place) => place.element.map(|e| {
-                    let e = &self.code.elements[e as usize];
-                    (e.stack, 1 + e.count * e.stride)
+                Some(place) => Some(match place.elements.first() {
+                    None => (place.slot, self.size(&place.ty)?),
+                    // A stack element may be anywhere in its stack.
+                    Some(e) => (e.stack, 1 + e.count * e.stride),
                 }),
                 None => None,
             });

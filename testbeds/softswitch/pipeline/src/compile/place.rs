@@ -6,7 +6,7 @@ use crate::exec::wide::limbs;
 use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
 use p4lang::ir::{Access, LValue, Type};
 
-/// Where a path leads. With `element`, slots count from the element's first.
+/// Where a path leads. Slots count from the first of the last of `elements`, if there are any.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub slot: Slot,
@@ -14,8 +14,9 @@ pub(super) struct Place {
     pub guard: Option<Guard>,
     /// First slot and size of the union that it is a member of.
     pub union: Option<(Slot, u32)>,
-    /// Stack element with an index known only at run time.
-    pub element: Option<u32>,
+    /// Elements of stacks with an index known only at run time, from the outermost; the slots of an inner one's stack count
+    /// from the first of the element around it.
+    pub elements: Vec<Element>,
     /// Bits `hi ..= lo`.
     pub slice: Option<(u32, u32)>,
     /// Type at the end, of the whole value if sliced.
@@ -26,13 +27,30 @@ pub(super) struct Place {
     pub validates: Option<Slot>,
 }
 
-/// Where a header's validity is.
+/// Where a header's validity is. The header may have an array, of which the place is in an element.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Guard {
-    /// The header has an array: the place is in one of its elements.
-    Outside(Slot),
-    /// Counted as the place is.
-    Beside(Slot),
+pub(super) struct Guard {
+    /// How many of the place's elements are around the header.
+    pub around: usize,
+    /// Counted from the first of the last of them.
+    pub slot: Slot,
+}
+
+/// The elements of a place, brought into temporary slots: each with its slots, from the outermost.
+struct Loaded(Vec<(u32, Slot)>);
+
+impl Loaded {
+    /// What slots are counted from in the last of so many elements.
+    fn within(&self, elements: usize) -> Slot {
+        match elements.checked_sub(1).and_then(|n| self.0.get(n)) {
+            Some((_, slots)) => *slots,
+            None => 0,
+        }
+    }
+
+    fn base(&self) -> Slot {
+        self.within(self.0.len())
+    }
 }
 
 impl Place {
@@ -40,7 +58,7 @@ impl Place {
     pub fn is_plain(&self) -> bool {
         self.guard.is_none()
             && self.union.is_none()
-            && self.element.is_none()
+            && self.elements.is_empty()
             && self.slice.is_none()
             && self.validates.is_none()
     }
@@ -53,7 +71,7 @@ impl Compiler<'_> {
             slot: self.scope.slots[var],
             guard: None,
             union: None,
-            element: None,
+            elements: Vec::new(),
             slice: None,
             ty: self.scope.vars[var].ty.clone(),
             next: None,
@@ -69,15 +87,10 @@ impl Compiler<'_> {
     /// place (P4_16 6.8).
     pub(super) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Place> {
         let mut place = self.locate(lvalue)?;
-        if let Some(e) = place.element {
-            let mut element = self.code.elements[e as usize];
-            let index = self.alloc(1)?;
-            self.op(Op::Mov {
-                d: index,
-                s: element.index,
-            })?;
+        for element in &mut place.elements {
+            let (index, s) = (self.alloc(1)?, element.index);
+            self.op(Op::Mov { d: index, s })?;
             element.index = index;
-            place.element = Some(self.element(element));
         }
         Ok(place)
     }
@@ -100,7 +113,10 @@ impl Compiler<'_> {
                 } else {
                     place.union = None;
                     if self.is_header(&place.ty) {
-                        place.guard = Some(Guard::Beside(place.slot));
+                        place.guard = Some(Guard {
+                            around: place.elements.len(),
+                            slot: place.slot,
+                        });
                     }
                 }
                 place.slot += part.at;
@@ -111,8 +127,9 @@ impl Compiler<'_> {
                 let Type::Stack(id, count) = place.ty else {
                     return self.unsupported("an index into this type");
                 };
-                if place.element.is_some() {
-                    return self.unsupported("a stack within a stack");
+                let by_number = matches!(access, Access::Index(_));
+                if !by_number && !place.elements.is_empty() {
+                    return self.unsupported("`next` or `last` of a stack within an element");
                 }
                 let stack = place.slot;
                 place.ty = Type::Struct(id);
@@ -156,17 +173,13 @@ impl Compiler<'_> {
                         index
                     }
                 };
-                let element = Element {
+                place.elements.push(Element {
                     stack,
                     count,
                     stride,
                     index,
-                };
-                place.element = Some(self.element(element));
+                });
                 place.slot = 0;
-                if let Some(Guard::Beside(validity)) = place.guard {
-                    place.guard = Some(Guard::Outside(validity));
-                }
             }
         }
         Ok(())
@@ -207,18 +220,24 @@ impl Compiler<'_> {
         self.op(Op::Wide((self.code.wide.len() - 1) as u32))
     }
 
-    /// Brings an element into temporary slots, or gives 0 for a fixed place.
-    fn base(&mut self, place: &Place) -> Result<Slot> {
-        let Some(e) = place.element else { return Ok(0) };
-        let stride = self.code.elements[e as usize].stride;
-        let d = self.alloc(stride)?;
-        self.op(Op::LoadElement { e, d })?;
-        Ok(d)
+    /// Brings a place's elements into temporary slots.
+    fn loaded(&mut self, place: &Place) -> Result<Loaded> {
+        let mut loaded = Loaded(Vec::with_capacity(place.elements.len()));
+        for element in &place.elements {
+            let e = self.element(Element {
+                stack: loaded.base() + element.stack,
+                ..*element
+            });
+            let d = self.alloc(element.stride)?;
+            self.op(Op::LoadElement { e, d })?;
+            loaded.0.push((e, d));
+        }
+        Ok(loaded)
     }
 
     /// The slot at which the value can be read.
     pub(super) fn load(&mut self, place: &Place) -> Result<Slot> {
-        let slot = self.base(place)? + place.slot;
+        let slot = self.loaded(place)?.base() + place.slot;
         match place.slice {
             None => Ok(slot),
             Some((hi, lo)) => {
@@ -251,7 +270,8 @@ impl Compiler<'_> {
     /// Writes the value at `s`.
     pub(super) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
         let top = self.top;
-        let base = self.base(place)?;
+        let loaded = self.loaded(place)?;
+        let base = loaded.base();
         let slot = base + place.slot;
         let n = self.size(&place.ty)?;
         let s = match place.slice {
@@ -282,11 +302,7 @@ impl Compiler<'_> {
         };
         // A Tofino writes a container, whatever the header's validity.
         let guard = place.guard.filter(|_| !self.tofino.is_tofino);
-        let guard = guard.map(|guard| match guard {
-            Guard::Outside(validity) => validity,
-            Guard::Beside(validity) => base + validity,
-        });
-        match guard {
+        match guard.map(|guard| loaded.within(guard.around) + guard.slot) {
             None => self.copy(slot, s, n)?,
             Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,
             Some(g) => self.op(Op::CopyIf { g, d: slot, s, n })?,
@@ -299,7 +315,7 @@ impl Compiler<'_> {
             })?;
         }
         self.only_member(place, base, n)?;
-        self.write_back(place, base)?;
+        self.write_back(&loaded)?;
         self.top = top;
         Ok(())
     }
@@ -320,11 +336,11 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn write_back(&mut self, place: &Place, base: Slot) -> Result<()> {
-        match place.element {
-            Some(e) => self.op(Op::StoreElement { e, s: base }),
-            None => Ok(()),
+    fn write_back(&mut self, loaded: &Loaded) -> Result<()> {
+        for &(e, s) in loaded.0.iter().rev() {
+            self.op(Op::StoreElement { e, s })?;
         }
+        Ok(())
     }
 
     /// Runs `change` on the slots of a place that is not sliced, whether it lies in a stack or not.
@@ -333,11 +349,12 @@ impl Compiler<'_> {
         place: &Place,
         change: impl FnOnce(&mut Self, Slot) -> Result<()>,
     ) -> Result<()> {
-        let base = self.base(place)?;
+        let loaded = self.loaded(place)?;
+        let base = loaded.base();
         change(self, base + place.slot)?;
         let n = self.size(&place.ty)?;
         self.only_member(place, base, n)?;
-        self.write_back(place, base)
+        self.write_back(&loaded)
     }
 
     pub(super) fn copy(&mut self, d: Slot, s: Slot, n: u32) -> Result<()> {

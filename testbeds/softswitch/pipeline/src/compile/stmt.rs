@@ -241,8 +241,8 @@ impl<'p> Compiler<'p> {
         let Type::Stack(id, count) = place.ty else {
             return self.unsupported("push or pop on this type");
         };
-        if place.element.is_some() {
-            return self.unsupported("a stack within a stack");
+        if !place.elements.is_empty() {
+            return self.unsupported("push or pop of a stack within an element");
         }
         let stride = self.size(&Type::Struct(id))?;
         let e = self.element(crate::op::Element {
@@ -297,7 +297,7 @@ impl<'p> Compiler<'p> {
     fn next_of(&self, place: &super::place::Place) -> Option<Slot> {
         place.next.or_else(|| {
             // A member of `stack.next`, a stack of unions.
-            let element = self.code.elements[place.element? as usize];
+            let element = place.elements.last()?;
             (place.union.is_some() && element.index == element.stack).then_some(element.stack)
         })
     }

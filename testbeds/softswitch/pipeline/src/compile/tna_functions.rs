@@ -1,7 +1,6 @@
 //! TNA's extern functions.
 
 use super::layout::width;
-use super::place::Guard;
 use super::v1model_functions::written;
 use super::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
@@ -111,10 +110,9 @@ impl Compiler<'_> {
         let mut place = self.locate(lvalue)?;
         let bit = match (place.validates, place.guard) {
             (Some(validity), _) => validity,
-            (None, Some(Guard::Beside(validity))) => validity,
-            (None, Some(Guard::Outside(validity))) => {
-                place.element = None;
-                validity
+            (None, Some(guard)) => {
+                place.elements.truncate(guard.around);
+                guard.slot
             }
             (None, None) if self.is_header(&place.ty) => place.slot,
             (None, None) => return self.constant(1),

@@ -311,7 +311,7 @@ impl Compiler<'_> {
         match &e.kind {
             ExprKind::Read(lvalue) => {
                 let place = self.locate(lvalue)?;
-                if place.element.is_some() || place.slice.is_some() {
+                if !place.elements.is_empty() || place.slice.is_some() {
                     return self.unsupported("a part of a field in a field list");
                 }
                 let n = self.size(&place.ty)?;
