@@ -341,16 +341,16 @@ fn direct_meters_mark_when_they_are_called() {
 #[test]
 fn what_is_not_executed_is_refused_with_its_place() {
     let error = with(
-        "header x_h { bit<8> v; } header b_t { bit<8>[4] v; }",
+        "header x_h { bit<8> v; } struct b_t { x_h[4] v; }",
         "",
-        "b_t[2] s; s[hdr.x.v].v[hdr.x.v] = 1; hdr.x.v = s[0].v[0];",
+        "b_t[2] s; s[hdr.x.v].v.push_front(1); hdr.x.v = s[0].v[0].v;",
     )
     .refused();
     let LoadError::Unsupported { what, span } = error else {
         panic!("{error:?}")
     };
     assert!(
-        what.contains("a stack within a stack") && span.end > span.start,
+        what.contains("push or pop of a stack within an element") && span.end > span.start,
         "{what}"
     );
 }

@@ -121,8 +121,10 @@ PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
     }
 
     pub fn refused(&self) -> LoadError {
-        Switch::new(compile(&self.text()), Config::default())
-            .expect_err("the program should be refused")
+        match Switch::new(compile(&self.text()), Config::default()) {
+            Ok(_) => panic!("the program should be refused"),
+            Err(error) => error,
+        }
     }
 }
 
