@@ -139,6 +139,40 @@ async fn digests_keep_their_settings_by_name() {
     assert_eq!(raw.read(all).await, [setting(before)]);
 }
 
+/// No packet can find an entry of a program that only waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn idle_timeouts_of_a_saved_program_begin_with_its_commit() {
+    use pipeline::{Bound, EntryAction, EntryWrite, FieldKey};
+    let (instance, ..) = switch(None);
+    let timed = EntryWrite {
+        key: vec![FieldKey::Masked {
+            value: 9.into(),
+            mask: ((1_u128 << 48) - 1).into(),
+        }],
+        priority: 0,
+        action: EntryAction::Own(Bound {
+            index: Some(0),
+            params: [2].into(),
+        }),
+        meter: None,
+        clear_meter_counts: false,
+        counter: None,
+        idle_timeout_ns: 1 << 60,
+        note: None,
+    };
+    let timed_from = |core: &mut softswitch::driver::Core| {
+        core.save(program().dataplane);
+        let (saved_ns, switch) = core.control().unwrap();
+        let table = switch.table_position("MyIngress.watched").unwrap();
+        switch.insert_whole(0, table, timed).unwrap();
+        core.commit();
+        let due = core.running().unwrap().1.poll_timeout();
+        (saved_ns, due.unwrap() - (1 << 60))
+    };
+    let (saved_ns, from) = instance.handle().run(timed_from).await.unwrap();
+    assert!(from >= saved_ns, "from {from}, saved at {saved_ns}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_idle_entry_is_told_of() {
     let (instance, ..) = switch(Some(program()));

@@ -109,6 +109,15 @@ fn an_entry_that_no_packet_finds_is_reported_once_per_timeout() {
         "being reported is no hit"
     );
 
+    // A program that has been written to before it runs.
+    let mut saved = program("", "");
+    saved.insert_whole(0, 0, timed(1, 10)).unwrap();
+    saved.insert_whole(0, 0, write(2, 1)).unwrap();
+    saved.start(50 * MS);
+    assert_eq!(idle(&mut saved, 50 * MS), []);
+    assert_eq!(saved.poll_timeout(), Some(60 * MS));
+    assert_eq!(state(&saved, 51 * MS, 2).since_hit_ns, MS);
+
     // Another timeout counts from when it is written; none, and no entry, never end.
     switch.modify_whole(26 * MS, 0, timed(1, 3)).unwrap();
     assert_eq!(switch.poll_timeout(), Some(29 * MS));

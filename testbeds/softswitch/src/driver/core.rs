@@ -187,6 +187,7 @@ impl Core {
         for port in ports().filter(|port| !port.is_up()) {
             program.switch_mut().set_port_up(port.counters.port, false);
         }
+        program.switch_mut().start(elapsed_ns(self.origin));
         // What the old program still held (recirculating frames) ends with it.
         let old = self.workers[0].program.iter();
         for (reason, frames) in old.flat_map(|program| program.drops()) {

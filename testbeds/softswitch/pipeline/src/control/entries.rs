@@ -196,6 +196,13 @@ impl Switch {
             .min()
     }
 
+    /// Packets come from now on. What was written earlier is timed as if it were written now.
+    pub fn start(&mut self, now_ns: u64) {
+        for table in &self.idle_tables {
+            self.core.state.tables[*table].restart_timers(now_ns);
+        }
+    }
+
     /// Finds entries that were idle for their time.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         let mut looks = LOOKS;

@@ -86,6 +86,17 @@ impl Table {
         }
     }
 
+    /// No packet could find an entry before now.
+    pub fn restart_timers(&mut self, now_ns: u64) {
+        for row in 0..self.numbers() {
+            self.stop_timer(row);
+            if let Some(timer) = self.timer(row) {
+                *timer = Timer::new(timer.timeout_ns, now_ns);
+            }
+            self.start_timer(row);
+        }
+    }
+
     fn timer(&mut self, index: Index) -> Option<&mut Timer> {
         Some(&mut self.attachments.more_mut(index)?.timer)
     }
