@@ -314,7 +314,7 @@ fn of_headers_methods() {
         "eth_t has no method",
         near,
     );
-    let stacks = "only stacks have `push_front`: call it on a member, `….tags.push_front()`";
+    let stacks = "only header stacks have `push_front`: call it on a member, `….tags.push_front()`";
     says(
         &program("hdr.push_front(1);"),
         "push_front",
@@ -446,6 +446,11 @@ fn of_names_for_the_control_plane() {
     for (body, takes) in [
         ("@name", "`@name` takes one string"),
         ("@name(1)", "`@name` takes one string"),
+        ("@name(\"a\", \"b\")", "`@name` takes one string"),
+        ("@name(\"a\" 3)", "`@name` takes one string"),
+        ("@name(\"\")", "which is not empty"),
+        ("@name[1]", "`@name` takes one string"),
+        ("@name[\"a\" ++ \"b\"]", "`@name` takes one string"),
         ("@name[x = \"y\"]", "`@name` takes one string"),
         ("@hidden(1)", "`@hidden` takes nothing"),
     ] {
@@ -454,9 +459,43 @@ fn of_names_for_the_control_plane() {
 }
 
 #[test]
+fn of_arrays_that_are_no_stacks() {
+    for (statement, message) in [
+        (
+            "bit<8>[2] v; v.push_front(1);",
+            "bit<8>[2] has no method `push_front`",
+        ),
+        (
+            "meta_t[2] v; v.pop_front(1);",
+            "meta_t[2] has no method `pop_front`",
+        ),
+        (
+            "bit<8>[2] v = { y = 1, y = 2 };",
+            "bit<8>[2] has no fields that have names",
+        ),
+        (
+            "tuple<bit<8>, bit<8>> v = { p = 1, q = 2 };",
+            "has no fields that have names",
+        ),
+        (
+            "hdr.tags = { a = { 1 }, b = { 2 }, c = { 3 } };",
+            "tag_t[3] has no fields that have names",
+        ),
+    ] {
+        refused(&control("", statement), message);
+    }
+    let fine = "hdr.tags.push_front(1); hdr.tags = { { id = 1 }, { id = 2 }, { id = 3 } };";
+    assert!(compile(&control("", fine)).is_ok());
+}
+
+#[test]
 fn of_types_within_types() {
     let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
     for (text, message) in [
+        (
+            "typedef list<void> v;",
+            "a list cannot hold elements of type void",
+        ),
         ("typedef void v;", "a typedef cannot stand for void"),
         (
             "typedef match_kind v;",

@@ -139,12 +139,10 @@ async fn digests_keep_their_settings_by_name() {
     assert_eq!(raw.read(all).await, [setting(before)]);
 }
 
-/// No packet can find an entry of a program that only waits.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn idle_timeouts_of_a_saved_program_begin_with_its_commit() {
+/// An entry of `watched` that nothing will hit for longer than a test lasts.
+fn timed() -> pipeline::EntryWrite {
     use pipeline::{Bound, EntryAction, EntryWrite, FieldKey};
-    let (instance, ..) = switch(None);
-    let timed = EntryWrite {
+    EntryWrite {
         key: vec![FieldKey::Masked {
             value: 9.into(),
             mask: ((1_u128 << 48) - 1).into(),
@@ -159,12 +157,37 @@ async fn idle_timeouts_of_a_saved_program_begin_with_its_commit() {
         counter: None,
         idle_timeout_ns: 1 << 60,
         note: None,
+    }
+}
+
+/// What was there goes on being timed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn idle_timeouts_go_on_when_a_program_takes_over() {
+    let (instance, ..) = switch(None);
+    let due = |core: &mut softswitch::driver::Core| {
+        core.save(program().dataplane);
+        core.commit();
+        let (_, switch) = core.running().unwrap();
+        let table = switch.table_position("MyIngress.watched").unwrap();
+        switch.insert_whole(0, table, timed()).unwrap();
+        let before = core.running().unwrap().1.poll_timeout();
+        core.reconcile(program().dataplane).unwrap();
+        (before, core.running().unwrap().1.poll_timeout())
     };
+    let (before, behind) = instance.handle().run(due).await.unwrap();
+    assert_eq!(before, behind);
+    assert!(before.is_some_and(|due| due >= 1 << 60));
+}
+
+/// No packet can find an entry of a program that only waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn idle_timeouts_of_a_saved_program_begin_with_its_commit() {
+    let (instance, ..) = switch(None);
     let timed_from = |core: &mut softswitch::driver::Core| {
         core.save(program().dataplane);
         let (saved_ns, switch) = core.control().unwrap();
         let table = switch.table_position("MyIngress.watched").unwrap();
-        switch.insert_whole(0, table, timed).unwrap();
+        switch.insert_whole(0, table, timed()).unwrap();
         core.commit();
         let due = core.running().unwrap().1.poll_timeout();
         (saved_ns, due.unwrap() - (1 << 60))

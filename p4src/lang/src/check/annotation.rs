@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::fold;
+use super::unit::name_in;
 use super::value::Val;
 use crate::ast::{self, AnnotationBody, Literal};
 use crate::diagnostics::{Code, Diagnostic};
@@ -43,16 +44,12 @@ impl<'a> Checker<'a, '_> {
         let mut first: Option<&ast::Annotation> = None;
         for a in list.iter().filter(names) {
             let well_formed = match (&*a.name.name, &a.body) {
-                ("name", AnnotationBody::Unstructured { literals, .. }) => {
-                    matches!(literals.as_slice(), [Literal::Str(_), ..])
-                }
-                ("name", AnnotationBody::List(items)) => items.len() == 1,
-                ("name", _) => false,
+                ("name", _) => name_in(a).is_some_and(|name| !matches!(name, "" | ".")),
                 (_, body) => matches!(body, AnnotationBody::None),
             };
             if !well_formed {
                 let takes = match &*a.name.name {
-                    "name" => "`@name` takes one string",
+                    "name" => "`@name` takes one string, which is not empty",
                     _ => "`@hidden` takes nothing",
                 };
                 self.err(Code::Type, a.name.span, takes);

@@ -76,7 +76,9 @@ impl<'a> Checker<'a, '_> {
                 }
                 None
             }
-            ("push_front" | "pop_front", Ty::Stack(..), Some(p)) => {
+            ("push_front" | "pop_front", Ty::Stack(elem, _), Some(p))
+                if self.types.holds_validity(elem) =>
+            {
                 let [arg] = call.args else {
                     self.err(
                         Code::Type,
@@ -117,7 +119,7 @@ impl<'a> Checker<'a, '_> {
     /// What to call instead of a method that values of type `ty` do not have.
     fn method_hint(&self, name: &str, ty: &Ty) -> Option<String> {
         let known: &[&str] = match ty {
-            Ty::Stack(..) => &["push_front", "pop_front"],
+            Ty::Stack(elem, _) if self.types.holds_validity(elem) => &["push_front", "pop_front"],
             _ if self.types.is_header(ty) => &["isValid", "setValid", "setInvalid"],
             _ if self.types.is_union(ty) => &["isValid"],
             _ => &[],
@@ -128,7 +130,7 @@ impl<'a> Checker<'a, '_> {
         let owners = match name {
             "isValid" => "headers and header unions have",
             "setValid" | "setInvalid" => "only headers have",
-            "push_front" | "pop_front" => "only stacks have",
+            "push_front" | "pop_front" => "only header stacks have",
             _ => return None,
         };
         let mut hint = format!("{owners} `{name}`");

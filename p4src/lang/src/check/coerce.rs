@@ -150,6 +150,13 @@ impl<'a> Checker<'a, '_> {
             return None;
         }
         let bare = self.types.strip_new(ty).clone();
+        let named = list.items.iter().find(|item| item.name.is_some());
+        if let (Ty::Tuple(_) | Ty::Stack(..) | Ty::List(_), Some(item)) = (&bare, named) {
+            let message = format!("{} has no fields that have names", self.types.show(ty));
+            let hint = "write the elements without names, in their order";
+            self.push(Diagnostic::error(Code::Type, item.span, message).hint(hint));
+            return None;
+        }
         match &bare {
             Ty::Struct(i) => {
                 let info = &self.types.structs[*i as usize];
@@ -163,8 +170,7 @@ impl<'a> Checker<'a, '_> {
                     return None;
                 }
                 let fields = info.fields.clone();
-                let named = list.items.iter().any(|item| item.name.is_some());
-                let parts = if named {
+                let parts = if named.is_some() {
                     self.by_name(list, *i, &fields, span)?
                 } else {
                     let types: Vec<&Ty> = fields.iter().map(|(_, t)| t).collect();

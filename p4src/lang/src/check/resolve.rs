@@ -142,7 +142,16 @@ impl<'a> Checker<'a, '_> {
                 }
                 Ty::Tuple(fields.into())
             }
-            TypeKind::List(elem) => Ty::List(Rc::new(self.resolve(elem))),
+            TypeKind::List(elem) => {
+                let elem_ty = self.resolve(elem);
+                if matches!(elem_ty, Ty::Void) || elem_ty.is_object() {
+                    let shown = self.types.show(&elem_ty);
+                    let message = format!("a list cannot hold elements of type {shown}");
+                    self.err(Code::Type, elem.span, message);
+                    return Val::Poison;
+                }
+                Ty::List(Rc::new(elem_ty))
+            }
         };
         if self.types.nodes(&t) > LIMITS.type_nodes || self.types.leaves(&t) > LIMITS.type_leaves {
             self.type_too_large(ty.span);

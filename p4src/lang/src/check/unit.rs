@@ -214,29 +214,29 @@ impl<'a> Checker<'a, '_> {
 
 /// `@name("x")`'s x, else the name.
 pub(crate) fn given_name(name: &str, annotations: &[crate::ast::Annotation]) -> String {
-    use crate::ast::{AnnotationBody, ExprKind, Literal};
-    for a in annotations.iter().filter(|a| a.name.name == "name") {
-        match &a.body {
-            AnnotationBody::Unstructured { literals, .. } => {
-                if let [Literal::Str(s)] = literals.as_slice() {
-                    return s.clone();
-                }
-            }
-            AnnotationBody::List(items) => {
-                if let [
-                    crate::ast::Expr {
-                        kind: ExprKind::Str(s),
-                        ..
-                    },
-                ] = items.as_slice()
-                {
-                    return s.clone();
-                }
-            }
-            _ => {}
-        }
+    let mut named = annotations.iter().filter(|a| a.name.name == "name");
+    named.find_map(name_in).unwrap_or(name).to_owned()
+}
+
+/// The string in a `@name("…")` or `@name["…"]`.
+pub(crate) fn name_in(annotation: &crate::ast::Annotation) -> Option<&str> {
+    use crate::ast::{AnnotationBody, Expr, ExprKind, Literal};
+    match &annotation.body {
+        AnnotationBody::Unstructured { literals, .. } => match literals.as_slice() {
+            [Literal::Str(name)] => Some(name),
+            _ => None,
+        },
+        AnnotationBody::List(items) => match items.as_slice() {
+            [
+                Expr {
+                    kind: ExprKind::Str(name),
+                    ..
+                },
+            ] => Some(name),
+            _ => None,
+        },
+        _ => None,
     }
-    name.to_owned()
 }
 
 /// A child's name behind its parent's; a name that starts with a dot stands alone.

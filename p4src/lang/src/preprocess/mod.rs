@@ -204,7 +204,15 @@ impl Preprocessor<'_, '_> {
             }
             cursor.at += length;
             let start = self.map.text.len() as u32;
-            self.copy(cursor, text);
+            let ends_with_file = cursor.at == cursor.text.len();
+            match tokens::last_continuation(text).filter(|_| ends_with_file) {
+                // It does not continue in the file that includes this one.
+                Some(at) => {
+                    self.copy(cursor, &text[..at]);
+                    self.copy(cursor, &text[at + 1..]);
+                }
+                None => self.copy(cursor, text),
+            }
             if kind == Kind::LineComment
                 && let Some((first, _)) = text.split_once('\n')
             {

@@ -98,7 +98,15 @@ fn a_backslash_continues_a_line_comment_too() {
         "// N \\\nN \\\nN\n8"
     );
     assert_eq!(text("#if 0\n// \\\n#else\nn\n#endif\nx"), "x");
-    assert_eq!(text("// \\"), "// \\");
+    assert_eq!(text("// \\"), "//");
+    for included in ["a // c \\", "a // c \\ \n", "// \\\n b \\\n"] {
+        let files = Files::new()
+            .with("main.p4", "#include \"i.p4\"\nb\n")
+            .with("i.p4", included);
+        let (map, _) = run(files, &Options::default());
+        let before = map.text.strip_suffix("\nb\n").expect("a line of its own");
+        assert!(!tokens::is_continued(before.trim_end()), "{}", map.text);
+    }
     let (map, found) = run(
         Files::new().with("main.p4", "a // c \\ \nb\nc"),
         &Options::default(),

@@ -76,8 +76,13 @@ pub(crate) fn line_comment(text: &str) -> usize {
 
 /// Whether a backslash makes the next line a part of this one.
 pub(crate) fn is_continued(line: &str) -> bool {
-    line.rfind('\\')
-        .is_some_and(|at| continuation(&line[at..]).is_some())
+    last_continuation(line).is_some()
+}
+
+/// Where the backslash stands that continues the last line of `text`, which may end with that line's end.
+pub(super) fn last_continuation(text: &str) -> Option<usize> {
+    let at = text.rfind('\\')?;
+    (continuation(&text[at..])? == text.len() - at).then_some(at)
 }
 
 /// Length of a backslash that ends its line or the text, and of the line end. White space may stand between, as GCC has it.

@@ -504,6 +504,33 @@ fn what_is_masked_out_or_overwritten_is_not_told() {
 }
 
 #[test]
+fn elements_of_arrays_are_told_with_their_headers() {
+    let program = Psa {
+        decls: "struct k_t { bit<8> k; } header a_t { bit<8>[2] v; k_t[1] s; }",
+        headers: "a_t[2] a;",
+        parser: "state start { pkt.extract(hdr.a.next); transition accept; }",
+        ingress: "send_to_port(ostd, (PortId_t) 3);",
+        ..Psa::default()
+    };
+    let mut switch = program.load();
+    switch.set_tracing(true);
+    switch.handle_packet(0, 0, &[7, 8, 9]);
+    let (events, _) = switch.take_events();
+    let fields = events.iter().find_map(|event| match &event.kind {
+        EventKind::Extract { fields, .. } => Some(fields),
+        _ => None,
+    });
+    let fields = fields.expect("a header").iter();
+    let shown: Vec<_> = fields.map(|f| (&*f.name, &*f.value, f.width)).collect();
+    let expected = [
+        ("v[0].value", "0x7", 8),
+        ("v[1].value", "0x8", 8),
+        ("s[0].k", "0x9", 8),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn steps_of_a_packet_are_told_and_no_more_when_it_ends() {
     let program = Psa {
         decls: BYTE,

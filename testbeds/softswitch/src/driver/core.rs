@@ -5,6 +5,7 @@ use super::fleet::{Fleet, Lost};
 use super::port::{Port, PortCounters};
 use super::worker::{Worker, elapsed_ns};
 use crate::dataplane::Dataplane;
+use pipeline::ReconcileError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -183,11 +184,27 @@ impl Core {
         let Some(mut program) = self.saved.take() else {
             return false;
         };
+        program.switch_mut().start(elapsed_ns(self.origin));
+        self.replace(program);
+        true
+    }
+
+    /// Runs a program that takes over the state of the one that runs, if one does; a saved one is given up. Errors: what does
+    /// not fit; nothing has changed then.
+    pub fn reconcile(&mut self, mut program: Dataplane) -> Result<(), ReconcileError> {
+        if let Some((now, running)) = self.running() {
+            program.switch_mut().reconcile(now, running)?;
+        }
+        self.saved = None;
+        self.replace(program);
+        Ok(())
+    }
+
+    fn replace(&mut self, mut program: Dataplane) {
         let ports = || self.workers.iter().flat_map(|worker| &worker.ports);
         for port in ports().filter(|port| !port.is_up()) {
             program.switch_mut().set_port_up(port.counters.port, false);
         }
-        program.switch_mut().start(elapsed_ns(self.origin));
         // What the old program still held (recirculating frames) ends with it.
         let old = self.workers[0].program.iter();
         for (reason, frames) in old.flat_map(|program| program.drops()) {
@@ -209,7 +226,6 @@ impl Core {
         } else {
             1
         });
-        true
     }
 
     /// Gives the ports to the first `count` workers, in turn.

@@ -7,7 +7,6 @@ use crate::dataplane::Dataplane;
 use p4lang::p4info::{DataType, ElementField, P4Info, Preamble};
 use p4rt::p4info::{DecodeError, Index, from_proto, to_proto};
 use p4rt::translate::data::describe;
-use pipeline::ReconcileError;
 use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
@@ -158,15 +157,7 @@ impl Service {
                 let kept = old.map(|old| loaded.digests_of(old));
                 let kept = kept.transpose();
                 let kept = kept.map_err(|name| refused(format!("there is no digest {name}")))?;
-                let reconcile = move |core: &mut driver::Core| {
-                    let mut dataplane = dataplane;
-                    if let Some((now, running)) = core.running() {
-                        dataplane.switch_mut().reconcile(now, running)?;
-                    }
-                    core.save(dataplane);
-                    core.commit();
-                    Ok::<_, ReconcileError>(())
-                };
+                let reconcile = |core: &mut driver::Core| core.reconcile(dataplane);
                 let reconciled = self.driver.run(reconcile).await.map_err(stopped)?;
                 reconciled.map_err(|error| refused(error.to_string()))?;
                 loaded.digests().set_configs(kept.unwrap_or_default());

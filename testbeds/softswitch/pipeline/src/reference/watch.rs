@@ -381,7 +381,9 @@ pub(super) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value)
             let types = field_types(program, ty);
             let mut all = Vec::new();
             for (i, (element, ty)) in elements.iter().zip(&types).enumerate() {
-                if element.is_valid() {
+                // Of headers only those that are valid.
+                let is_header = matches!(element, Value::Header { .. } | Value::Union(_));
+                if !is_header || element.is_valid() {
                     all.extend(fields_of(program, ty, &format!("{name}[{i}]"), element));
                 }
             }
