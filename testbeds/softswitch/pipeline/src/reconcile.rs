@@ -117,7 +117,13 @@ impl Switch {
                 let to = to.clone().map_err(|error| refused(error.into()))?;
                 let write = self.core.state.tables[to].translated(table, state);
                 let write = write.map_err(|error| refused(error.into()))?;
+                let timed = table.timer_of(number);
+                let timed = timed.map(|timer| (timer, write.priority, write.key.clone()));
                 self.insert_kept(now_ns, to, write).map_err(refused)?;
+                if let Some((timer, priority, key)) = timed {
+                    let resumed = self.core.state.tables[to].resume_timer(priority, &key, timer);
+                    resumed.map_err(|error| refused(error.into()))?;
+                }
             }
             if table.default_written() {
                 let set = self.set_default_action(name, Some(&table.default_action()));

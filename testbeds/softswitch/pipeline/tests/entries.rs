@@ -342,7 +342,7 @@ fn a_new_program_takes_over_what_was_written() {
     assert_eq!(new.register_read("ingress.r", 0), Ok(vec![77.into()]));
     assert_eq!(new.counter_read("ingress.n", 1).unwrap().packets, 1);
     assert_eq!(through(&mut new, &[1, 0])[0].0, 5);
-    assert_eq!(new.poll_timeout(), Some(30 * MS), "timers begin anew");
+    assert_eq!(new.poll_timeout(), Some(10 * MS), "timers go on");
 
     // A program without the table would forget the entry: refused.
     let bare = V1 {

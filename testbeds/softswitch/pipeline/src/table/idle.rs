@@ -1,6 +1,6 @@
 //! Idle timeouts: which entries no packet has found for their time (P4Runtime specification 1.4, section 9.1.7).
 
-use super::{Index, Table};
+use super::{FieldKey, Index, Table, TableError};
 use std::collections::BTreeSet;
 
 /// Timeouts below this are kept as written and timed as this: an entry is reported once per timeout.
@@ -95,6 +95,28 @@ impl Table {
             }
             self.start_timer(row);
         }
+    }
+
+    /// The timer of an entry of a table that has them.
+    pub fn timer_of(&self, index: Index) -> Option<Timer> {
+        Some(self.attachments.more(index)?.timer)
+    }
+
+    /// Lets an entry's time go on from what it was elsewhere.
+    pub fn resume_timer(
+        &mut self,
+        priority: i32,
+        key: &[FieldKey],
+        from: Timer,
+    ) -> Result<(), TableError> {
+        let key = self.whole_key(priority, key)?;
+        let row = self.row(&key)?;
+        self.stop_timer(row);
+        if let Some(timer) = self.timer(row) {
+            (timer.hit_ns, timer.told_ns) = (from.hit_ns, from.told_ns);
+        }
+        self.start_timer(row);
+        Ok(())
     }
 
     fn timer(&mut self, index: Index) -> Option<&mut Timer> {

@@ -89,7 +89,7 @@ fn change_meter(cell: &mut Cell, now_ns: u64, change: &DirectChange) {
 }
 
 impl Table {
-    fn whole_key(&self, priority: i32, key: &[FieldKey]) -> Result<Key, TableError> {
+    pub(super) fn whole_key(&self, priority: i32, key: &[FieldKey]) -> Result<Key, TableError> {
         if self.spec.wants_priority() != (priority > 0) || priority < 0 {
             return Err(TableError::BadPriority(priority));
         }
