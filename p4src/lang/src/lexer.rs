@@ -373,9 +373,18 @@ pub fn unescape(literal: &str) -> String {
     let inner = inner.strip_suffix('"').unwrap_or(inner);
     let mut out = String::with_capacity(inner.len());
     let mut chars = inner.chars();
-    while let Some(c) = chars.next() {
+    loop {
+        let rest = chars.as_str();
+        let Some(c) = chars.next() else {
+            return out;
+        };
         if c != '\\' {
             out.push(c);
+            continue;
+        }
+        // The C preprocessor joins lines within strings, too.
+        if let Some(length) = continuation(rest).filter(|n| rest[..*n].ends_with('\n')) {
+            chars = rest[length..].chars();
             continue;
         }
         match chars.next() {
@@ -387,7 +396,6 @@ pub fn unescape(literal: &str) -> String {
             None => out.push('\\'),
         }
     }
-    out
 }
 
 #[cfg(test)]
@@ -438,5 +446,17 @@ mod tests {
         assert_eq!(unknown, 2);
         let names = tokens.iter().filter(|t| t.kind == Tok::Ident).count();
         assert_eq!(names, 3);
+    }
+
+    #[test]
+    fn strings_go_on_behind_a_backslash_that_ends_a_line() {
+        for (literal, value) in [
+            ("\"ab\\\ncd\"", "abcd"),
+            ("\"ab\\ \r\n cd\"", "ab cd"),
+            ("\"ab\\ \"", "ab\\ "),
+            ("\"a\\n\\\"b\\\\\"", "a\n\"b\\"),
+        ] {
+            assert_eq!(unescape(literal), value, "{literal:?}");
+        }
     }
 }

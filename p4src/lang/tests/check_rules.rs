@@ -764,6 +764,24 @@ fn of_emit_and_extract() {
     assert!(compile(&skip("_, 8")).is_ok());
     refused(&skip("_"), "has no fixed size and cannot be skipped");
     refused(&skip("_, true"), "expected bit<32>, found bool");
+    for ty in [
+        "bit<8>",
+        "bool",
+        "bit<8>[2]",
+        "tag_t[2]",
+        "meta_t",
+        "tuple<bit<8>>",
+    ] {
+        let skip = format!("state start {{ pkt.extract<{ty}>(_); transition accept; }}");
+        refused(&parser(&skip), "only headers can be extracted");
+    }
+    let arrays = deparser("bit<8>[2] v; p.emit(v);");
+    refused(&arrays, "bit<8>[2] cannot be emitted");
+    let arrays = deparser("s_t v; p.emit(v);").replace(
+        "header b_t",
+        "struct s_t { a_t a; bit<8>[2] v; } header b_t",
+    );
+    refused(&arrays, "s_t cannot be emitted");
 }
 
 /// 18.1: what a constant stack holds is known at compile time.

@@ -11,6 +11,8 @@ use crate::ir;
 use crate::source::Span;
 use num_bigint::BigInt;
 
+const ONLY_HEADERS: &str = "only headers can be extracted";
+
 impl<'a> Checker<'a, '_> {
     /// A method of a parameter of an extern type.
     pub(crate) fn call_object(
@@ -79,6 +81,10 @@ impl<'a> Checker<'a, '_> {
                     return;
                 }
             };
+            if !self.types.is_header(&ty) && !matches!(ty, Ty::Var(_) | Ty::Poison) {
+                self.err(Code::Type, call.type_args[0].span, ONLY_HEADERS);
+                return;
+            }
             match self.types.bits(&ty) {
                 Some((min, max)) if min == max && call.args.len() == 1 => {
                     let bits = fold::bits(&BigInt::from(min), &ir::Type::Bit(32));
@@ -112,7 +118,7 @@ impl<'a> Checker<'a, '_> {
         };
         let Some(ty) = self.header_type(&header) else {
             let span = first.value.span;
-            self.err(Code::Type, span, "only headers can be extracted");
+            self.err(Code::Type, span, ONLY_HEADERS);
             return;
         };
         let varbits = varbit_fields(&self.types.ir[ty.index()]);
@@ -275,7 +281,8 @@ impl<'a> Checker<'a, '_> {
                 info.kind != ast::StructKind::Struct
                     || info.fields.iter().all(|(_, t)| self.emittable(t))
             }
-            Ty::Stack(..) | Ty::Var(_) | Ty::Poison => true,
+            Ty::Stack(elem, _) => self.emittable(elem),
+            Ty::Var(_) | Ty::Poison => true,
             Ty::Tuple(items) => items.iter().all(|t| self.emittable(t)),
             _ => false,
         }
