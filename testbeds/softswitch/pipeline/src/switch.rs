@@ -20,7 +20,8 @@ pub(crate) const TRACE_LIMIT: usize = 65_536;
 /// up what arrives meanwhile, and wait to be sent all together.
 const GENERATED_LIMIT: usize = 256;
 
-/// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes three milliseconds a packet.
+/// Twice what a loop over a `bit<16>` takes; a program that loops for ever takes three milliseconds a packet. Rounds are counted,
+/// not what a round does: one that copies an array of a megabyte each time takes seconds.
 const MAX_STEPS: u32 = 1 << 17;
 
 /// Which ports exist. The CPU port and the recirculation port always do.
