@@ -146,7 +146,7 @@ impl SwitchTrace<'_> {
 }
 
 /// How late a frame may be seen to come: the recorder stamps its copy of a frame when it gets it, and the switch, which gets one
-/// of its own, may by then have sent the frame on (by 6 us, seen once in 30,000 frames on a busy machine). The kernel has no
+/// of its own, may by then have sent the frame on (by up to 6 us, in a few of a hundred runs on a busy machine). The kernel has no
 /// earlier time for TCP over veth.
 const STAMP_NS: u64 = 100_000;
 

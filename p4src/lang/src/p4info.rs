@@ -13,6 +13,7 @@ mod typing;
 mod walk;
 
 pub use crate::ir::Structured;
+pub(crate) use annotations::is_hidden;
 pub use build::build;
 pub use types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 

@@ -95,7 +95,7 @@ impl<'a> Checker<'a, '_> {
         }
         let name = super::unit::given_name(&written, &k.annotations);
         let annotations = self.annotations(&k.annotations);
-        let is_hidden = |list: &[ir::Annotation]| list.iter().any(|a| a.name == "hidden");
+        use crate::p4info::is_hidden;
         let twice = |other: &ir::Key| other.name == name && !is_hidden(&other.annotations);
         if !is_hidden(&annotations) && t.key.iter().any(twice) {
             let message =

@@ -300,7 +300,7 @@ impl<'a, 's> Checker<'a, 's> {
             }
             others.push((kind, span));
         };
-        let is_hidden = |list: &[ir::Annotation]| list.iter().any(|a| a.name == "hidden");
+        use crate::p4info::is_hidden;
         for c in self.out.controls.iter().flatten() {
             for t in c.tables.iter().filter(|t| !is_hidden(&t.annotations)) {
                 see("table", &t.name, t.span);

@@ -4,7 +4,7 @@ use super::{ActionScope, StructuredAnnotation};
 use crate::ir;
 use std::collections::BTreeSet;
 
-pub(super) fn is_hidden(annotations: &[ir::Annotation]) -> bool {
+pub(crate) fn is_hidden(annotations: &[ir::Annotation]) -> bool {
     annotations.iter().any(|a| a.name == "hidden")
 }
 
