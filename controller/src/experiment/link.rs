@@ -1,0 +1,78 @@
+//! Both sides' counts of a host's link, held against each other.
+
+use std::time::{Duration, Instant};
+
+use controller::target::PortCount;
+use testbeds::bed::BedError;
+use testbeds::net::Counters;
+
+use super::{ExperimentError, Planned, Stage};
+
+/// Both sides' counts of a host's link.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LinkCount {
+    switch: PortCount,
+    host: Counters,
+}
+
+/// Frames that the workload has sent may be under way for so long after it has ended.
+const SETTLING: Duration = Duration::from_secs(2);
+
+impl LinkCount {
+    /// What they say now.
+    pub fn take(stage: &mut Stage<'_>, host: &str) -> Result<LinkCount, ExperimentError> {
+        let topology = &stage.planned.scenario.topology;
+        let switch = switch_of(stage.planned, host)?;
+        let port = topology.next_hop(switch, host).map(|port| port.number);
+        let counts = stage.fleet.port_counts(switch)?;
+        let count = counts
+            .into_iter()
+            .find(|count| Some(count.port) == port)
+            .unwrap_or_default();
+        Ok(LinkCount {
+            switch: count,
+            host: stage.bed.host_counters(host)?,
+        })
+    }
+
+    /// Bytes in both directions since `before`, once both sides say the same; an error if they do not.
+    pub fn settled_bytes(
+        stage: &mut Stage<'_>,
+        host: &str,
+        before: LinkCount,
+    ) -> Result<u64, ExperimentError> {
+        let start = Instant::now();
+        loop {
+            let now = LinkCount::take(stage, host)?;
+            let by_switch = [
+                now.switch.rx_bytes - before.switch.rx_bytes,
+                now.switch.tx_bytes - before.switch.tx_bytes,
+            ];
+            let by_host = [
+                now.host.tx_bytes - before.host.tx_bytes,
+                now.host.rx_bytes - before.host.rx_bytes,
+            ];
+            if by_switch == by_host {
+                return Ok(by_switch[0] + by_switch[1]);
+            }
+            if start.elapsed() > SETTLING {
+                return Err(ExperimentError::LinkCounters {
+                    switch: switch_of(stage.planned, host)?.to_owned(),
+                    counted_by_switch: by_switch[0] + by_switch[1],
+                    counted_by_host: by_host[0] + by_host[1],
+                });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn switch_of<'a>(planned: &'a Planned, host: &str) -> Result<&'a str, ExperimentError> {
+    let peer = planned
+        .scenario
+        .topology
+        .links
+        .iter()
+        .find_map(|link| link.peer(host));
+    Ok(peer.ok_or_else(|| BedError::Unknown(format!("link of {host}")))?)
+}
