@@ -298,6 +298,7 @@ impl OnInterfaces {
                 tx_frames: counters.tx_frames,
                 tx_bytes: counters.tx_bytes,
                 errors: counters.rx_dropped + counters.tx_dropped,
+                rx_lost_frames: counters.rx_dropped,
             })
         };
         self.ports.iter().map(count).collect()

@@ -77,8 +77,10 @@ pub struct PortCount {
     pub tx_frames: u64,
     /// Sent.
     pub tx_bytes: u64,
-    /// Received and not processed, or not sent.
+    /// Arrived and not processed, or not sent.
     pub errors: u64,
+    /// Of these, frames that arrived while too many others waited for the switch. It knows nothing of them, a capture does.
+    pub rx_lost_frames: u64,
 }
 
 /// A switch as the controller sees it: programs, entries, cells, by name.

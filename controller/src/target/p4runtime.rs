@@ -94,6 +94,7 @@ impl Target for P4Runtime {
             tx_frames: port.tx_frames,
             tx_bytes: port.tx_bytes,
             errors: port.rx_errors + port.tx_errors,
+            rx_lost_frames: port.rx_lost_frames,
         };
         Ok(response.into_inner().ports.into_iter().map(count).collect())
     }

@@ -249,6 +249,69 @@ fn frames_that_find_no_room_are_counted_and_those_after_them_pass() {
     }
 }
 
+#[test]
+fn frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pass() {
+    if !in_namespace("frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pass")
+    {
+        return;
+    }
+    veth("s1", "h1");
+    let (mut switch, mut host) = (open("s1", Io::Ring), open("h1", Io::Ring));
+    // More than a socket's buffer holds of frames that no slot does, and fewer than there are slots.
+    const FRAMES: u64 = 1000;
+    for _ in 0..FRAMES {
+        assert_eq!(send(&mut host, &frame(1, 9000)), 0);
+    }
+    let kept = receive_all(&mut switch);
+    let lost = switch.overflow();
+    assert!(!kept.is_empty() && lost > 0, "{} {lost}", kept.len());
+    assert_eq!(kept.len() as u64 + lost, FRAMES);
+    assert!(kept.iter().all(|kept| *kept == frame(1, 9000)));
+    assert_eq!(send(&mut host, &frame(2, 9000)), 0);
+    assert_eq!(receive_all(&mut switch), [frame(2, 9000)]);
+    assert_eq!(switch.overflow(), 0, "counted once");
+}
+
+#[test]
+fn a_client_is_told_how_many_frames_a_port_has_lost() {
+    if !in_namespace("a_client_is_told_how_many_frames_a_port_has_lost") {
+        return;
+    }
+    ip("link set lo up");
+    veth("s1", "h1");
+    let ring = RingOptions {
+        slots: 100,
+        ..RingOptions::default()
+    };
+    let options = ports::Options { io: Io::Ring, ring };
+    let port = ports::open("s1", options).unwrap().port;
+    let instance = attached(vec![(1, port)], None);
+    let mut host = open("h1", Io::Ring);
+    // While a command runs the switch takes no frame.
+    let fill = move |_: &mut driver::Core| {
+        for number in 0..250u8 {
+            host.send(&frame(number, 60)).unwrap();
+        }
+        host.flush().unwrap()
+    };
+    assert_eq!(instance.handle().run_blocking(fill).unwrap(), 0);
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let asked = runtime.block_on(async {
+        let address = instance.address().to_string();
+        let mut extension = softswitch::server::connect_extension(&address, TIMEOUT).await?;
+        let request = softswitch::server::weir::PortCountersRequest {};
+        let answer = extension.port_counters(request).await?;
+        Ok::<_, Box<dyn std::error::Error>>(answer.into_inner().ports)
+    });
+    let port = &asked.unwrap()[0];
+    let lost = port.rx_lost_frames;
+    assert!(lost > 0 && lost <= 150, "{port:?}");
+    assert_eq!((port.rx_frames + lost, port.rx_errors), (250, lost));
+    let drops = instance.statistics().unwrap().drops;
+    assert_eq!(drops.get("receive queue full"), Some(&lost));
+}
+
 /// What has arrived: on a veth pair a frame arrives while it is sent.
 fn receive_all(port: &mut Box<dyn PortIo>) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();

@@ -288,7 +288,7 @@ impl Core {
         for counters in self.port_counters() {
             statistics.rx_frames += counters.rx_frames;
             statistics.tx_frames += counters.tx_frames;
-            overflow += counters.rx_overflow;
+            overflow += counters.rx_lost_frames;
         }
         let mut add = |reason: &str, frames| {
             if frames > 0 {

@@ -17,10 +17,10 @@ pub struct PortCounters {
     pub tx_frames: u64,
     /// Without FCS; of frames handed to the link.
     pub tx_bytes: u64,
-    /// Received and not processed.
+    /// Arrived and not processed.
     pub rx_errors: u64,
-    /// Of these, frames that came while too many others waited for the switch.
-    pub rx_overflow: u64,
+    /// Of these, frames that arrived while too many others waited for the switch.
+    pub rx_lost_frames: u64,
     /// Lost at a link that was full or down.
     pub tx_errors: u64,
 }
@@ -86,9 +86,9 @@ impl Port {
 
     /// The counters, with what the kernel has counted meanwhile.
     pub(super) fn read_counters(&mut self) -> &PortCounters {
-        let overflow = self.io.overflow();
-        self.counters.rx_overflow += overflow;
-        self.counters.rx_errors += overflow;
+        let lost = self.io.overflow();
+        self.counters.rx_lost_frames += lost;
+        self.counters.rx_errors += lost;
         &self.counters
     }
 }

@@ -68,6 +68,7 @@ impl Switch for Extension {
             tx_bytes: counters.tx_bytes,
             rx_errors: counters.rx_errors,
             tx_errors: counters.tx_errors,
+            rx_lost_frames: counters.rx_lost_frames,
         };
         Ok(Response::new(proto::PortCountersResponse {
             ports: counters.into_iter().map(port).collect(),

@@ -62,7 +62,15 @@ pub fn switch_running(text: &[u8]) -> (Instance, MemoryLink, MemoryLink) {
 fn with_config(program: Option<(Program, Vec<u8>)>) -> (Instance, MemoryLink, MemoryLink) {
     let (port1, link1) = link("one").unwrap();
     let (port2, link2) = link("two").unwrap();
-    let ports: Vec<(u32, Box<dyn PortIo>)> = vec![(1, Box::new(port1)), (2, Box::new(port2))];
+    let instance = attached(vec![(1, Box::new(port1)), (2, Box::new(port2))], program);
+    (instance, link1, link2)
+}
+
+/// A switch with these ports; a program with its device config.
+pub fn attached(
+    ports: Vec<(u32, Box<dyn PortIo>)>,
+    program: Option<(Program, Vec<u8>)>,
+) -> Instance {
     let config = Config {
         device_id: DEVICE,
         cpu_port: CPU_PORT,
@@ -72,7 +80,7 @@ fn with_config(program: Option<(Program, Vec<u8>)>) -> (Instance, MemoryLink, Me
         grpc: "127.0.0.1:0".parse().unwrap(),
         workers: Default::default(),
     };
-    (start(config).unwrap(), link1, link2)
+    start(config).unwrap()
 }
 
 pub async fn connect(instance: &Instance) -> Client {

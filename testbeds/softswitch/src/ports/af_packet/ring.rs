@@ -55,8 +55,20 @@ pub struct Ring {
     /// Frames before `next_out` that the kernel has not been told of.
     queued: usize,
     lost: usize,
+    /// Frames since the last question that the kernel has cut, having no room for them beside the ring.
+    cut: u64,
     large: Vec<u8>,
     warned: bool,
+}
+
+/// What became of a frame that has arrived.
+enum Taken {
+    /// The sink has it.
+    Whole,
+    /// The kernel has kept the part of it that fits a slot.
+    Cut,
+    /// It is longer than any that the switch takes.
+    TooLong,
 }
 
 impl Ring {
@@ -111,6 +123,7 @@ impl Ring {
             next_out: 0,
             queued: 0,
             lost: 0,
+            cut: 0,
             large: Vec::new(),
             warned: false,
         })
@@ -126,10 +139,10 @@ impl Ring {
             .count()
     }
 
-    /// Hands the frame of the next slot over; false if it is lost.
-    fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<bool> {
+    /// Hands the frame of the next slot over.
+    fn hand_over(&mut self, sink: &mut dyn Sink) -> io::Result<Taken> {
         let Some(arrived) = self.incoming.arrived(self.next_in) else {
-            return Ok(false);
+            return Ok(Taken::Cut);
         };
         let Arrived {
             status,
@@ -143,13 +156,13 @@ impl Ring {
             self.large.resize(HEADROOM + MAX_FRAME, 0);
             let received = self.socket.receive(&mut self.large[HEADROOM..])?;
             if received != Some(len) || len > MAX_FRAME {
-                return Ok(self.oversized(len));
+                return Ok(self.not_whole(len));
             }
             &mut self.large[..HEADROOM + len]
         } else if bytes.len() == HEADROOM + len {
             bytes
         } else {
-            return Ok(self.oversized(len));
+            return Ok(self.not_whole(len));
         };
         let start = match tag {
             // The kernel leaves room before the frame: only the addresses are moved.
@@ -164,12 +177,15 @@ impl Ring {
             finish_checksum(&mut frame[start..]);
         }
         sink.frame(&frame[start..]);
-        Ok(true)
+        Ok(Taken::Whole)
     }
 
-    /// A frame that is lost for its length.
-    fn oversized(&mut self, len: usize) -> bool {
-        if len > MAX_FRAME && !self.warned {
+    /// A frame of which the kernel has kept a part.
+    fn not_whole(&mut self, len: usize) -> Taken {
+        if len <= MAX_FRAME {
+            return Taken::Cut;
+        }
+        if !self.warned {
             self.warned = true;
             tracing::warn!(
                 port = self.name,
@@ -177,7 +193,7 @@ impl Ring {
                  (ethtool -K INTERFACE tso off gso off)"
             );
         }
-        false
+        Taken::TooLong
     }
 
     /// Hands the queued frames to the kernel; what it does not take is lost, as on any full link.
@@ -299,10 +315,10 @@ impl PortIo for Ring {
             self.incoming
                 .set_status(self.next_in, libc::TP_STATUS_KERNEL);
             self.next_in = (self.next_in + 1) % self.incoming.count();
-            if handed_over? {
-                received.frames += 1;
-            } else {
-                received.errors += 1;
+            match handed_over? {
+                Taken::Whole => received.frames += 1,
+                Taken::Cut => self.cut += 1,
+                Taken::TooLong => received.errors += 1,
             }
         }
         Ok(received)
@@ -339,7 +355,7 @@ impl PortIo for Ring {
     }
 
     fn overflow(&mut self) -> u64 {
-        self.socket.overflow()
+        self.socket.overflow() + std::mem::take(&mut self.cut)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
