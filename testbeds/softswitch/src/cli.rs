@@ -1,6 +1,5 @@
 //! `weir switch`: the switch on its own, with the flags that BMv2's users know.
 
-use crate::driver::Workers;
 use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::dump::Dump;
@@ -54,13 +53,6 @@ pub struct Args {
     /// interfaces sees only what the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
-    /// Threads that run packets, each with ports of its own. A program whose packets leave something to later ones (registers,
-    /// meters, idle timeouts), or whose rates are limited, runs on one.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub workers: u32,
-    /// Keep each worker on a processor of its own.
-    #[arg(long)]
-    pub pin_workers: bool,
     /// Write what passes each port to pcap files in this folder.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
@@ -317,7 +309,6 @@ fn start(args: Args) -> Result<instance::Instance, String> {
             ..pipeline::Config::default()
         },
         trace: args.trace,
-        workers: args.workers as usize,
     };
     let options = p4lang::Options {
         defines: args.defines,
@@ -360,10 +351,6 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         loader: Arc::new(loader),
         program,
         grpc: args.grpc_server_addr,
-        workers: Workers {
-            count: args.workers as usize,
-            pinned: args.pin_workers,
-        },
     };
     let failed = |error| format!("error: P4Runtime at {}: {error}", args.grpc_server_addr);
     let instance = instance::start(config).map_err(failed)?;

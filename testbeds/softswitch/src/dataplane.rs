@@ -11,19 +11,16 @@ pub struct Dataplane {
     switch: Switch,
     /// How what it tells of packets is printed.
     told: Option<Form>,
-    /// The same for other workers.
-    siblings: Vec<Switch>,
     /// How many blocks are cut when the next warning is due.
     warns_at: u64,
 }
 
 impl Dataplane {
-    /// Runs `switch`; what it tells is printed in a form, if there is one. `siblings` are for other workers.
-    pub(crate) fn new(switch: Switch, told: Option<Form>, siblings: Vec<Switch>) -> Self {
+    /// Runs `switch`; what it tells is printed in a form, if there is one.
+    pub(crate) fn new(switch: Switch, told: Option<Form>) -> Self {
         Self {
             switch,
             told,
-            siblings,
             warns_at: 1,
         }
     }
@@ -78,16 +75,6 @@ impl Dataplane {
             return Some(Event::Idle(table, Box::new(entry)));
         }
         self.switch.poll_digest().map(Event::Digest)
-    }
-
-    /// The same program for other workers, where it can run on several: their switches are siblings of this one's
-    /// ([`Switch::sibling`]). They are given away once.
-    pub fn take_siblings(&mut self) -> Vec<Dataplane> {
-        let told = self.told;
-        let siblings = std::mem::take(&mut self.siblings).into_iter();
-        siblings
-            .map(|switch| Self::new(switch, told, Vec::new()))
-            .collect()
     }
 
     /// The program's state, for the control plane.

@@ -25,8 +25,6 @@ pub struct Config {
     pub program: Option<(Program, Vec<u8>)>,
     /// Where to serve P4Runtime; port 0 takes a free one.
     pub grpc: SocketAddr,
-    /// The loader's programs run on no more than it makes them for.
-    pub workers: driver::Workers,
 }
 
 /// A switch that runs until it is stopped, dropped, or asked to end by a client.
@@ -59,7 +57,7 @@ pub fn start(config: Config) -> io::Result<Instance> {
         handle,
         packet_in,
         thread: packets,
-    } = driver::start(config.ports, config.cpu_port, config.workers)?;
+    } = driver::start(config.ports, config.cpu_port)?;
     let (shutdown, _) = watch::channel(false);
     let server_config = server::Config {
         device_id: config.device_id,

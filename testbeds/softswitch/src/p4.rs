@@ -17,8 +17,6 @@ pub struct P4Loader {
     pub config: pipeline::Config,
     /// Whether, and how, each packet's steps are printed.
     pub trace: Option<Form>,
-    /// On how many workers, where that is possible; 0 is as good as 1.
-    pub workers: usize,
 }
 
 impl Loader for P4Loader {
@@ -70,10 +68,9 @@ impl P4Loader {
             switch.set_tracing(true);
         }
         let told = self.trace.or(self.config.poison.map(|_| Form::Text));
-        let siblings = self.siblings(&switch).map_err(refused)?;
         Ok(Program {
             p4info: compiled.p4info,
-            dataplane: Dataplane::new(switch, told, siblings),
+            dataplane: Dataplane::new(switch, told),
         })
     }
 }
@@ -90,21 +87,4 @@ pub(crate) fn refusal(program: &p4lang::ir::Program, error: &pipeline::LoadError
     let mut sink = Sink::new();
     sink.error(code, span, error.to_string());
     sink.finish(Arc::clone(&program.source)).to_string()
-}
-
-impl P4Loader {
-    /// The program for the workers beside the first; none, with a warning, if it cannot run on several.
-    fn siblings(&self, switch: &Switch) -> Result<Vec<Switch>, pipeline::LoadError> {
-        let others = 1..self.workers.max(1);
-        if others.is_empty() {
-            return Ok(Vec::new());
-        }
-        let reasons = switch.bound_to_one_worker();
-        if !reasons.is_empty() {
-            let (workers, reasons) = (self.workers, reasons.join("; "));
-            tracing::warn!("the program runs on one worker, not {workers}: {reasons}");
-            return Ok(Vec::new());
-        }
-        others.map(|number| switch.sibling(number as u64)).collect()
-    }
 }

@@ -5,7 +5,7 @@
 
 mod support;
 
-use softswitch::driver::{self, Workers};
+use softswitch::driver;
 use softswitch::ports::dump::Dump;
 use softswitch::ports::{self, Io, MAX_FRAME, PortIo, RingOptions, pcap};
 use std::time::{Duration, Instant};
@@ -139,12 +139,8 @@ fn a_switch_forwards_between_interfaces_and_captures() {
     let captured = |name| -> Box<dyn PortIo> {
         Box::new(Dump::new(open(name, Io::Auto), folder.path()).unwrap())
     };
-    let driver::Driver { handle, thread, .. } = driver::start(
-        vec![(1, captured("s1")), (2, captured("s2"))],
-        CPU_PORT,
-        Workers::default(),
-    )
-    .unwrap();
+    let driver::Driver { handle, thread, .. } =
+        driver::start(vec![(1, captured("s1")), (2, captured("s2"))], CPU_PORT).unwrap();
     let mut program = program().dataplane;
     let key = vec![p4lang::runtime::FieldMatch {
         field: "dst".into(),
@@ -251,8 +247,9 @@ fn frames_that_find_no_room_are_counted_and_those_after_them_pass() {
 
 #[test]
 fn frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pass() {
-    if !in_namespace("frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pass")
-    {
+    if !in_namespace(
+        "frames_that_find_no_room_beside_the_ring_are_counted_and_those_after_them_pass",
+    ) {
         return;
     }
     veth("s1", "h1");

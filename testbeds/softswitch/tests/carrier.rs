@@ -4,7 +4,6 @@ mod support;
 
 use p4lang::runtime::ActionCall;
 use pipeline::{GroupMember, Indirect};
-use softswitch::driver::Workers;
 use softswitch::instance::{Config, start};
 use softswitch::ports::{Io, PortIo};
 use std::sync::Arc;
@@ -68,7 +67,6 @@ fn members_follow_the_carrier_of_the_port_they_watch() {
         loader: Arc::new(loader()),
         program: None,
         grpc: "127.0.0.1:0".parse().unwrap(),
-        workers: Workers::default(),
     };
     // Without carrier before the switch starts.
     ip("link set h2 down");

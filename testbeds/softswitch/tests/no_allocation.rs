@@ -3,7 +3,7 @@
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use p4lang::Options;
-use softswitch::driver::{self, Workers};
+use softswitch::driver;
 use softswitch::p4::P4Loader;
 use softswitch::ports::{PortIo, Received, Sink};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -121,12 +121,7 @@ fn a_frame_costs_no_allocation() {
         })
     };
     let (more, silent) = (event(), event());
-    let running = driver::start(
-        vec![(1, port(&more)), (2, port(&silent))],
-        510,
-        Workers::default(),
-    )
-    .unwrap();
+    let running = driver::start(vec![(1, port(&more)), (2, port(&silent))], 510).unwrap();
     running
         .handle
         .run_blocking(move |core| {

@@ -125,7 +125,6 @@ async fn a_program_is_sent_and_forwards() {
         loader: Arc::new(loader),
         program: None,
         grpc: "127.0.0.1:0".parse().unwrap(),
-        workers: Default::default(),
     };
     let instance = start(config).unwrap();
     let mut client = Client::connect(&instance.address().to_string(), 1, TIMEOUT)

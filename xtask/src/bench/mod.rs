@@ -14,7 +14,6 @@ mod row;
 mod support;
 mod ternary;
 mod veth;
-mod workers;
 mod writes;
 
 use anyhow::{Context, Result, bail};
@@ -55,7 +54,6 @@ const BENCHES: &[Bench] = &[
     (writes::NAMES, writes::run),
     (veth::NAMES, veth::run),
     (idle::NAMES, |_| idle::run()),
-    (workers::NAMES, |_| workers::run()),
 ];
 
 /// Measures everything; `Ok(false)` if a figure was not reached.

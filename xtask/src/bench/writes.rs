@@ -54,7 +54,6 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
         loader: Arc::new(loader),
         program: Some((program, PROGRAM.as_bytes().to_vec())),
         grpc: "127.0.0.1:0".parse()?,
-        workers: Default::default(),
     };
     let instance = softswitch::instance::start(config)?;
     let address = instance.address();

@@ -2,7 +2,6 @@
 
 use crate::error::ReplicationError;
 use crate::externs::State;
-use crate::held::Held;
 use crate::queues::{Admission, Queues, sending_ns};
 use crate::reference::Reference;
 use crate::stats::{DropReason, Stats};
@@ -47,7 +46,7 @@ pub(crate) struct Core {
     pub config: Config,
     pub frame: Vec<u64>,
     pub state: State,
-    pub replication: Held<Replication>,
+    pub replication: Replication,
     pub stats: Stats,
     pub trace: Vec<u32>,
     /// What runs blocks at this time.
@@ -75,7 +74,7 @@ impl Core {
             config,
             frame,
             state,
-            replication: Held::default(),
+            replication: Replication::default(),
             stats: Stats::default(),
             trace: Vec::new(),
             reference: None,

@@ -9,7 +9,6 @@
 //!                                       table/, externs/   what blocks look up and keep
 //! poll_transmit(), poll_timeout()       core.rs, queues.rs   replication, egress queues, the recirculation link
 //! insert_entry(…), register_read(…)     control/
-//! sibling(), share(), recall()          workers.rs, held.rs   the same tables in several workers
 //! ```
 //!
 //! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers read as 0 and are
@@ -23,7 +22,6 @@ mod core;
 mod error;
 mod exec;
 mod externs;
-mod held;
 mod image;
 mod limits;
 mod op;
@@ -35,7 +33,6 @@ mod stats;
 mod switch;
 mod table;
 mod tracing;
-mod workers;
 
 pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
 pub use arch::tna::fixed::{MirrorSession, QueueThresholds};

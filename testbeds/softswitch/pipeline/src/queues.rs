@@ -160,11 +160,6 @@ impl Queues {
         }
     }
 
-    /// Some port has a rate.
-    pub(crate) fn is_limited(&self) -> bool {
-        !self.unlimited
-    }
-
     /// An event happens now.
     pub(crate) fn set_now(&mut self, now_ns: u64) {
         self.clock_ns = now_ns;

@@ -100,33 +100,6 @@ impl Stats {
         DropReason::ALL.into_iter().map(|r| (r, self.dropped(r)))
     }
 
-    /// Adds those of another worker.
-    pub(crate) fn add(&mut self, more: &Stats) {
-        // Named one by one, so that none is forgotten.
-        let Stats {
-            received,
-            made,
-            transmitted,
-            recirculated,
-            parser_errors,
-            out_of_steps,
-            failed_assertions,
-            register_conflicts,
-            drops,
-        } = more;
-        self.received += received;
-        self.made += made;
-        self.transmitted += transmitted;
-        self.recirculated += recirculated;
-        self.parser_errors += parser_errors;
-        self.out_of_steps += out_of_steps;
-        self.failed_assertions += failed_assertions;
-        self.register_conflicts += register_conflicts;
-        for (mine, more) in self.drops.iter_mut().zip(drops) {
-            *mine += more;
-        }
-    }
-
     /// A packet becomes so many copies; a list without any is a packet that is dropped, and counted there.
     pub(crate) fn copied(&mut self, copies: usize) {
         self.made += (copies as u64).saturating_sub(1);

@@ -1,6 +1,7 @@
 //! A port of the packet loop: back end, counters, what is known of it.
 
 use crate::ports::PortIo;
+use std::cell::Cell;
 
 /// Frames and bytes at one port, seen from the switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(super) struct Port {
     pub(super) io: Box<dyn PortIo>,
     pub(super) counters: PortCounters,
     /// Has frames, as far as is known.
-    pub(super) ready: bool,
+    pub(super) ready: Cell<bool>,
     pub(super) unflushed: bool,
     pub(super) failed: bool,
     /// The link has carrier, as far as is known.
@@ -46,7 +47,7 @@ impl Port {
                 ..Default::default()
             },
             io,
-            ready: false,
+            ready: Cell::new(false),
             unflushed: false,
             failed: false,
             carrier: true,

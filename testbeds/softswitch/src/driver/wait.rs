@@ -8,13 +8,12 @@
 //! so the time to look grows; after a long sleep there is none. While it looks it yields, so that whoever has work for the
 //! same processor goes first.
 
-use super::crossing::Inbox;
-use super::worker::Worker;
+use super::engine::Engine;
+use super::port::Port;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ const GATHER: Duration = Duration::from_micros(50);
 /// Descriptors that are polled without a list on the heap.
 const FEW_SOURCES: usize = 33;
 
-/// How a worker's thread is to sleep.
+/// How the loop is to sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
     /// Until something arrives or so much time has passed.
@@ -40,19 +39,11 @@ pub(super) enum Sleep {
     Gather(Duration),
 }
 
-/// Knows what may wake a worker.
+/// Knows what may wake the loop.
 pub(super) struct Waiter {
     wake: Arc<EventFd>,
-    /// The descriptors of ports, and the ports' positions. Duplicates, so that the worker is not borrowed while it sleeps.
-    sources: Vec<(OwnedFd, usize)>,
     /// Some port tells only by its descriptor whether a frame waits.
     asks_kernel: bool,
-    /// Of the worker's ports, as they were when the sources were taken.
-    generation: Option<u64>,
-    /// The positions of ports that have become readable.
-    readable: Vec<usize>,
-    /// After a sleep that has not looked at the ports.
-    looks_next: bool,
     look: Duration,
     /// When the sleep began, the look before it included.
     slept_from: Instant,
@@ -64,14 +55,11 @@ pub(super) struct Waiter {
 
 impl Waiter {
     /// `wake` ends every sleep.
-    pub(super) fn new(wake: Arc<EventFd>) -> Self {
+    pub(super) fn new(wake: Arc<EventFd>, ports: &[Port]) -> Self {
+        let asks_kernel = |port: &Port| port.io.fd().is_some() && port.io.has_arrived().is_none();
         Self {
             wake,
-            sources: Vec::new(),
-            asks_kernel: false,
-            generation: None,
-            readable: Vec::new(),
-            looks_next: false,
+            asks_kernel: ports.iter().any(asks_kernel),
             look: Duration::ZERO,
             slept_from: Instant::now(),
             run: 0,
@@ -79,70 +67,29 @@ impl Waiter {
         }
     }
 
-    /// Before a turn: tells the worker what the last sleep has seen.
-    pub(super) fn follow(&mut self, worker: &mut Worker) {
-        if self.generation != Some(worker.generation) {
-            // Too many open files: tried again before each turn.
-            if let Err(error) = self.take_sources(worker) {
-                tracing::warn!(%error, "ports cannot be waited for");
-            }
-            self.readable.clear();
-            self.looks_next = true;
-        }
-        for position in self.readable.drain(..) {
-            worker.mark_ready(position);
-        }
-        if std::mem::take(&mut self.looks_next) {
-            self.look(worker);
-        }
-    }
-
-    fn take_sources(&mut self, worker: &Worker) -> io::Result<()> {
-        self.sources.clear();
-        let ports = &worker.ports;
-        for (position, port) in ports.iter().enumerate() {
-            if let Some(fd) = port.io.fd() {
-                self.sources.push((fd.try_clone_to_owned()?, position));
-            }
-        }
-        self.asks_kernel = ports
-            .iter()
-            .any(|port| port.io.fd().is_some() && port.io.has_arrived().is_none());
-        self.generation = Some(worker.generation);
-        self.readable.reserve(self.sources.len());
-        Ok(())
-    }
-
-    /// A turn has handled so many frames.
-    pub(super) fn handled(&mut self, frames: usize) {
-        self.run += frames;
-    }
-
     /// Finds out which ports have frames, without waiting.
-    pub(super) fn look(&mut self, worker: &mut Worker) {
-        worker.mark_arrived();
+    pub(super) fn look(&self, engine: &Engine) {
+        engine.mark_arrived();
         if self.asks_kernel {
-            self.poll(Some(Duration::ZERO));
-            for position in self.readable.drain(..) {
-                worker.mark_ready(position);
-            }
+            self.poll(engine, Some(Duration::ZERO));
         }
     }
 
     /// After a turn of so many frames: looks for more, for a moment; then says how to sleep, unless there are any.
     pub(super) fn after(
         &mut self,
-        worker: &mut Worker,
+        engine: &Engine,
         frames: usize,
         is_wanted: impl Fn() -> bool,
     ) -> Option<Sleep> {
+        self.run += frames;
         if frames > 0 {
-            self.look(worker);
+            self.look(engine);
             return None;
         }
-        let due = worker.idle_time();
+        let due = engine.idle_time();
         if due.is_some_and(|due| due.is_zero()) {
-            self.look(worker);
+            self.look(engine);
             return None;
         }
         let load = std::mem::take(&mut self.run) >= LOAD;
@@ -154,7 +101,7 @@ impl Waiter {
             let until = self.slept_from + due.map_or(self.look, |due| due.min(self.look));
             while Instant::now() < until {
                 for _ in 0..LOOKS {
-                    if worker.mark_arrived() || is_wanted() {
+                    if engine.mark_arrived() || is_wanted() {
                         return None;
                     }
                     std::hint::spin_loop();
@@ -162,23 +109,18 @@ impl Waiter {
                 std::thread::yield_now();
             }
         }
-        self.sources
-            .retain(|(_, position)| !worker.has_failed(*position));
-        Some(Sleep::Until(worker.idle_time()))
+        Some(Sleep::Until(engine.idle_time()))
     }
 
-    /// Sleeps. What arrives in `inbox` ends a sleep until something arrives.
-    pub(super) fn sleep(&mut self, sleep: Sleep, inbox: Option<&Inbox>) {
+    /// Sleeps, and marks the ports that have frames then.
+    pub(super) fn sleep(&mut self, engine: &Engine, sleep: Sleep) {
         match sleep {
             Sleep::Gather(time) => {
-                poll(&self.wake, &[], Some(time), |_| {});
-                self.looks_next = true;
+                poll(&self.wake, &[], Some(time));
+                self.look(engine);
             }
             Sleep::Until(timeout) => {
-                if inbox.is_none_or(Inbox::falls_asleep) {
-                    self.poll(timeout);
-                    inbox.inspect(|inbox| inbox.awakes());
-                }
+                self.poll(engine, timeout);
                 self.look = match self.slept_from.elapsed() {
                     slept if slept > 2 * LONGEST_LOOK => Duration::ZERO,
                     _ => (self.look * 2).clamp(SHORTEST_LOOK, LONGEST_LOOK),
@@ -187,46 +129,38 @@ impl Waiter {
         }
     }
 
-    /// Waits for the ports; notes which are readable.
-    fn poll(&mut self, timeout: Option<Duration>) {
-        let readable = &mut self.readable;
-        poll(&self.wake, &self.sources, timeout, |position| {
-            readable.push(position);
-        });
+    /// Waits for the ports; marks those that are readable.
+    fn poll(&self, engine: &Engine, timeout: Option<Duration>) {
+        poll(&self.wake, &engine.ports, timeout);
     }
 }
 
-/// Waits until one of the sources, or `wake`, is readable, or the time is over; tells the positions of those that are.
-fn poll(
-    wake: &EventFd,
-    sources: &[(OwnedFd, usize)],
-    timeout: Option<Duration>,
-    mut readable: impl FnMut(usize),
-) {
-    let source = |i: usize| {
-        let source = i.checked_sub(1).and_then(|i| sources.get(i));
-        let fd = source.map_or(wake.as_fd(), |(fd, _)| fd.as_fd());
-        PollFd::new(fd, PollFlags::POLLIN)
+/// Waits until one of the ports, or `wake`, is readable, or the time is over; marks the ports that are.
+fn poll(wake: &EventFd, ports: &[Port], timeout: Option<Duration>) {
+    let polled = || {
+        let working = ports.iter().filter(|port| !port.failed);
+        working.filter_map(|port| Some((port, port.io.fd()?)))
     };
-    let count = 1 + sources.len();
+    let mut sources = polled().map(|(_, fd)| fd);
+    let count = sources.clone().count();
     // On the stack unless there are many: a switch that sleeps after each frame allocates nothing either.
     let mut few: [PollFd<'_>; FEW_SOURCES];
     let mut many: Vec<PollFd<'_>>;
-    let fds = if count <= FEW_SOURCES {
-        few = std::array::from_fn(source);
-        &mut few[..count]
+    let mut next = |_| PollFd::new(sources.next().unwrap_or(wake.as_fd()), PollFlags::POLLIN);
+    // The last one is `wake`.
+    let fds = if count < FEW_SOURCES {
+        few = std::array::from_fn(next);
+        &mut few[..=count]
     } else {
-        many = (0..count).map(source).collect();
+        many = (0..=count).map(&mut next).collect();
         &mut many[..]
     };
     // EINTR is the only failure left, and as good as a timeout.
     if ppoll(fds, timeout.map(TimeSpec::from_duration), None).is_ok() {
-        for (fd, (_, position)) in fds[1..].iter().zip(sources) {
-            if fd.any().unwrap_or(true) {
-                readable(*position);
-            }
+        for ((port, _), fd) in polled().zip(&*fds) {
+            port.ready.set(port.ready.get() || fd.any().unwrap_or(true));
         }
-        if fds[0].any().unwrap_or(false) {
+        if fds[count].any().unwrap_or(false) {
             // Cleared before the commands are looked at.
             let _ = wake.read();
         }

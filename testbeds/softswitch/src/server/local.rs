@@ -26,7 +26,7 @@ impl Local {
             handle,
             packet_in,
             thread,
-        } = driver::start(Vec::new(), cpu_port, driver::Workers::default())
+        } = driver::start(Vec::new(), cpu_port)
             .map_err(|error| ServeError::Listener(error.to_string()))?;
         let (shutdown, stop) = watch::channel(false);
         let service = Service::new(config, &handle, stop).await?;

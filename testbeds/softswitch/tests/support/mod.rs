@@ -78,7 +78,6 @@ pub fn attached(
         loader: Arc::new(loader()),
         program,
         grpc: "127.0.0.1:0".parse().unwrap(),
-        workers: Default::default(),
     };
     start(config).unwrap()
 }

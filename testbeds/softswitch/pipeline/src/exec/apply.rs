@@ -71,7 +71,7 @@ impl Machine<'_> {
             self.state.tables[apply.table as usize].touch(found, self.now_ns);
         }
         if apply.counts {
-            self.state.count_found(apply.table, found, bytes);
+            self.state.tables[apply.table as usize].count(found, bytes);
         }
         if let Some(slot) = apply.colour {
             let table = &mut self.state.tables[apply.table as usize];

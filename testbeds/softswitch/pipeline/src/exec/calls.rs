@@ -113,12 +113,12 @@ impl Machine<'_> {
             Op::Count { counter, index } => {
                 let index = f!(index);
                 let bytes = self.state.counted(self.packet.len());
-                self.state.count_at(counter, index, bytes);
+                self.state.counters[counter as usize].count(index, bytes);
             }
             Op::CountDirect { table } => {
                 let bytes = self.state.counted(self.packet.len());
                 let found = self.state.found[table as usize];
-                self.state.count_found(table, found, bytes);
+                self.state.tables[table as usize].count(found, bytes);
             }
             Op::MeterDirect { table, colour, d } => {
                 let (colour, bytes) = (f!(colour), self.state.counted(self.packet.len()));

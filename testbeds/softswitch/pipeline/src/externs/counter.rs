@@ -1,7 +1,5 @@
 //! Counters, indexed and direct.
 
-use std::ops::AddAssign;
-
 /// What a cell has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterValue {
@@ -30,13 +28,6 @@ impl Kind {
             _ => return None,
         };
         Some(Kind { packets, bytes })
-    }
-}
-
-impl AddAssign for CounterValue {
-    fn add_assign(&mut self, more: Self) {
-        self.packets = self.packets.wrapping_add(more.packets);
-        self.bytes = self.bytes.wrapping_add(more.bytes);
     }
 }
 

@@ -12,15 +12,11 @@ pub mod meter;
 pub mod profile;
 pub mod random;
 pub mod register;
-mod tally;
 pub mod value_set;
-
-pub use tally::Tallies;
 
 use crate::exec::bits;
 use crate::exec::wide::limbs;
 use crate::externs::filter::{CELL_WORDS, Direct};
-use crate::held::Held;
 use crate::limits::LIMITS;
 use crate::op::Layout;
 use crate::table::{Index, Table};
@@ -43,17 +39,15 @@ pub struct DigestMessage {
 #[derive(Debug, Clone, Default)]
 pub struct State {
     /// In order of controls.
-    pub tables: Held<Vec<Table>>,
+    pub tables: Vec<Table>,
     /// What the last packet found in each table; its direct counter or meter may be asked for later.
     pub found: Vec<Option<Index>>,
     /// Register cells.
     pub banks: Vec<register::Bank>,
     /// Indexed counters.
     pub counters: Vec<counter::Counter>,
-    /// Of one of several workers: what it counts meanwhile.
-    pub tallies: Option<Box<Tallies>>,
     /// Action profiles and selectors.
-    pub profiles: Held<Vec<profile::Profile>>,
+    pub profiles: Vec<profile::Profile>,
     /// Indexed meters.
     pub meters: Vec<meter::Meter>,
     /// Checksum units.
@@ -61,7 +55,7 @@ pub struct State {
     /// Random number generators.
     pub randoms: Vec<random::Random>,
     /// Value sets of parsers.
-    pub value_sets: Held<Vec<value_set::ValueSet>>,
+    pub value_sets: Vec<value_set::ValueSet>,
     /// Names of the digests.
     pub digest_names: Vec<String>,
     /// Messages not yet fetched.

@@ -161,16 +161,6 @@ impl Table {
         cell.add(*kind, bytes);
     }
 
-    /// Adds what others have counted at an entry, or with `None` at the default action.
-    pub fn add_count(&mut self, found: Option<Index>, more: CounterValue) {
-        if more != CounterValue::default() {
-            *match found {
-                Some(row) => self.attachments.counter_mut(row),
-                None => &mut self.default_counter,
-            } += more;
-        }
-    }
-
     /// Marks a packet that came with `colour` (the program's value) with the meter of the entry that a lookup found.
     pub fn mark(&mut self, found: Option<Index>, colour: u64, now_ns: u64, bytes: u64) -> u64 {
         let Some(DirectMeter {

@@ -1,7 +1,6 @@
-//! What one worker works on: its ports, its program, what it counts.
+//! What the loop works on: the ports, the program, what is counted.
 
 use super::FRAMES_PER_TURN;
-use super::crossing::Crossing;
 use super::port::{Port, PortCounters};
 use crate::dataplane::{Dataplane, Event};
 use crate::ports::Sink;
@@ -17,20 +16,13 @@ pub(super) struct Drops {
     pub(super) control_plane_too_slow: u64,
     /// No frames: digest messages and idle entries.
     pub(super) notifications_lost: u64,
-    /// For ports of another worker.
-    pub(super) worker_too_slow: u64,
 }
 
-/// What one thread runs packets on.
-pub(super) struct Worker {
-    /// None: there is none, or it runs on the first worker alone.
+/// See the module.
+pub(super) struct Engine {
     pub(super) program: Option<Dataplane>,
     /// In order of number.
     pub(super) ports: Vec<Port>,
-    /// Changes with which ports these are.
-    pub(super) generation: u64,
-    /// To the other workers, if there are any.
-    pub(super) crossing: Option<Crossing>,
     /// Ports that have failed and of which the program has not been told.
     pub(super) failed: Vec<u32>,
     pub(super) drops: Drops,
@@ -41,11 +33,10 @@ pub(super) struct Worker {
     origin: Instant,
 }
 
-impl Worker {
+impl Engine {
     /// `ports` in order of number. Time counts from `origin`.
     pub(super) fn new(
         ports: Vec<Port>,
-        crossing: Option<Crossing>,
         cpu_port: u32,
         packet_in: mpsc::Sender<Event>,
         origin: Instant,
@@ -53,8 +44,6 @@ impl Worker {
         Self {
             program: None,
             ports,
-            generation: 0,
-            crossing,
             failed: Vec::new(),
             drops: Drops::default(),
             packets_in: 0,
@@ -64,17 +53,15 @@ impl Worker {
         }
     }
 
-    /// One batch from each port that has frames, run to completion, and what other workers have for these ports; how many
-    /// frames these were.
+    /// One batch from each port that has frames, run to completion; how many frames these were.
     pub(super) fn turn(&mut self) -> usize {
         self.run_due();
         let mut frames = 0;
         for position in 0..self.ports.len() {
-            if std::mem::take(&mut self.ports[position].ready) || self.always_ready(position) {
+            if self.ports[position].ready.take() || self.always_ready(position) {
                 frames += self.receive(position);
             }
         }
-        frames += self.take_crossed();
         self.transmit();
         if let Some(program) = &mut self.program {
             program.warn_of_cuts();
@@ -104,26 +91,9 @@ impl Worker {
                 let was_up = port.is_up();
                 port.failed = true;
                 self.failed.extend(was_up.then_some(number));
-                if let Some(crossing) = &self.crossing {
-                    crossing.ask_for_control();
-                }
                 0
             }
         }
-    }
-
-    /// Puts the frames on these ports that other workers have sent to them; how many.
-    pub(super) fn take_crossed(&mut self) -> usize {
-        let Some(crossing) = &self.crossing else {
-            return 0;
-        };
-        let (ports, drops) = (&mut self.ports, &mut self.drops);
-        crossing.take(|number, frame| {
-            match ports.binary_search_by_key(&number, |port| port.counters.port) {
-                Ok(position) => ports[position].send(frame),
-                Err(_) => drops.no_such_port += 1,
-            }
-        })
     }
 
     /// Sends what the program has for its ports and for the control plane.
@@ -145,10 +115,7 @@ impl Worker {
                 }
                 continue;
             } else {
-                match self.crossing.as_mut().and_then(|c| c.send(port, &frame)) {
-                    Some(lost) => self.drops.worker_too_slow += lost,
-                    None => self.drops.no_such_port += 1,
-                }
+                self.drops.no_such_port += 1;
             }
             if let Some(program) = &mut self.program {
                 program.recycle(frame);
@@ -162,9 +129,6 @@ impl Worker {
         for port in self.ports.iter_mut().filter(|port| port.unflushed) {
             port.flush();
         }
-        if let Some(crossing) = &mut self.crossing {
-            self.drops.worker_too_slow += crossing.flush();
-        }
     }
 
     /// A port without a descriptor has to be asked. Its frames (those of a file) wait for a program.
@@ -173,27 +137,16 @@ impl Worker {
         !port.failed && port.io.fd().is_none() && self.program.is_some()
     }
 
-    /// Marks the ports of which it can be seen that they have frames; whether there are any, or any from other workers.
-    pub(super) fn mark_arrived(&mut self) -> bool {
-        let mut any = self.crossing.as_ref().is_some_and(Crossing::has_arrived);
-        for port in &mut self.ports {
+    /// Marks the ports of which it can be seen that they have frames; whether there are any.
+    pub(super) fn mark_arrived(&self) -> bool {
+        let mut any = false;
+        for port in &self.ports {
             if !port.failed && port.io.has_arrived() == Some(true) {
-                port.ready = true;
+                port.ready.set(true);
                 any = true;
             }
         }
         any
-    }
-
-    /// What the kernel says about a port.
-    pub(super) fn mark_ready(&mut self, position: usize) {
-        if let Some(port) = self.ports.get_mut(position) {
-            port.ready = !port.failed;
-        }
-    }
-
-    pub(super) fn has_failed(&self, position: usize) -> bool {
-        self.ports.get(position).is_none_or(|port| port.failed)
     }
 
     fn run_due(&mut self) {
