@@ -7,17 +7,42 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
+use parser_gen::Library;
 use parser_gen::filter::{Expr, Filter, Node, Test, TextPattern, ValueSet};
 
 /// Beyond this many conjunctions filters count as overlapping.
 const MAX_CONJUNCTIONS: usize = 4096;
 
-/// Protocols of which a packet has at most one.
-const EXCLUSIVE: [&[&str]; 2] = [&["ip", "ipv6"], &["tcp", "udp"]];
+/// Which protocols stand in one packet, as the protocol library has it.
+struct Carriage {
+    /// What a packet with a protocol has too.
+    implied: BTreeMap<String, Vec<String>>,
+    /// Pairs of which a packet has at most one.
+    apart: BTreeSet<(String, String)>,
+}
 
-/// What carries a protocol.
-const CARRIER: [(&str, &str); 3] = [("redis", "tcp"), ("agg", "udp"), ("roce", "udp")];
+static CARRIAGE: LazyLock<Carriage> = LazyLock::new(|| {
+    let library = Library::builtin();
+    let names: Vec<&str> = library
+        .protocols()
+        .iter()
+        .map(|p| p.filter.as_str())
+        .collect();
+    let mut carriage = Carriage {
+        implied: BTreeMap::new(),
+        apart: BTreeSet::new(),
+    };
+    for a in &names {
+        let implied = library.implied_by(a).into_iter().map(str::to_owned);
+        carriage.implied.insert((*a).to_owned(), implied.collect());
+        let apart = names.iter().filter(|b| !library.coexist(a, b));
+        let pairs = apart.map(|b| ((*a).to_owned(), (*b).to_owned()));
+        carriage.apart.extend(pairs);
+    }
+    carriage
+});
 
 /// Whether a packet may match both.
 #[must_use]
@@ -198,9 +223,8 @@ impl Conjunction {
 
     fn with_protocol(mut self, protocol: &str) -> Option<Conjunction> {
         self.present.insert(protocol.to_owned());
-        let carrier = CARRIER.iter().find(|(carried, _)| *carried == protocol);
-        self.present
-            .extend(carrier.map(|(_, carrier)| (*carrier).to_owned()));
+        let implied = CARRIAGE.implied.get(protocol).into_iter().flatten();
+        self.present.extend(implied.cloned());
         self.consistent().then_some(self)
     }
 
@@ -223,9 +247,10 @@ impl Conjunction {
     }
 
     fn consistent(&self) -> bool {
-        let excluded = EXCLUSIVE
+        let excluded = CARRIAGE
+            .apart
             .iter()
-            .any(|group| group.iter().filter(|p| self.present.contains(**p)).count() > 1);
+            .any(|(a, b)| self.present.contains(a) && self.present.contains(b));
         !excluded && self.present.is_disjoint(&self.absent)
     }
 }
@@ -315,7 +340,6 @@ fn complement(ranges: &[RangeInclusive<u128>]) -> Vec<RangeInclusive<u128>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parser_gen::Library;
 
     fn filter(text: &str) -> Filter {
         Filter::parse(&Library::builtin(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -328,6 +352,10 @@ mod tests {
             ("tcp.dport == 80", "tcp.sport == 81", true),
             ("tcp", "udp", false),
             ("redis.command == \"GET\"", "udp.dport == 22341", false),
+            ("roce.qp == 1", "tcp", false),
+            ("roce.qp == 1", "udp.dport == 4791", true),
+            ("roce.qp == 1", "agg.job == 1", false),
+            ("vlan.id == 1", "!eth", false),
             ("redis.command == \"GET\"", "redis.command == \"get\"", true),
             (
                 "redis.command == \"GET\"",

@@ -50,6 +50,12 @@ pub enum FilterErrorKind {
         /// The limit.
         limit: usize,
     },
+    /// An operator of other filter languages.
+    #[error("there is no operator `{operator}`")]
+    UnknownOperator {
+        /// As written.
+        operator: String,
+    },
     /// The protocol library has no such name.
     #[error("unknown {what} `{name}`")]
     Unknown {

@@ -111,6 +111,16 @@ pub(super) fn parse(tokens: &[Spanned]) -> Result<Syntax, FilterError> {
     }
 }
 
+/// An operator of Wireshark's display filters that this language does not have.
+fn foreign_operator(token: &Token) -> Option<&str> {
+    let Token::Word(word) = token else {
+        return None;
+    };
+    ["contains", "matches", "endswith"]
+        .into_iter()
+        .find(|operator| operator == word)
+}
+
 /// `tokens` ends with `End`, which is never consumed.
 struct Parser<'a> {
     tokens: &'a [Spanned],
@@ -240,6 +250,13 @@ impl Parser<'_> {
                 span: operator_span,
                 literal: self.literal()?,
             }
+        } else if let Some(operator) = foreign_operator(self.peek()) {
+            let kind = FilterErrorKind::UnknownOperator {
+                operator: operator.to_owned(),
+            };
+            return Err(FilterError::new(kind, operator_span).hint(Some(
+                "a switch compares whole values and beginnings: `==`, `in {…}`, `startswith \"…\"`",
+            )));
         } else {
             Condition::Bare
         };

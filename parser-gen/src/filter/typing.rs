@@ -93,12 +93,7 @@ fn lookup<'a>(
             .find(|field| field.name.split('.').next() == Some(&name.text))
             .map(|field| format!("its fields are named like `{}`", field.name))
     } else {
-        let fields = library.fields().map(|field| field.name);
-        let protocols = library
-            .protocols()
-            .iter()
-            .map(|protocol| protocol.filter.as_str());
-        nearest(&name.text, fields.chain(protocols)).map(|near| format!("did you mean `{near}`?"))
+        hint_for_unknown(library, &name.text)
     };
     let kind = match known {
         // Metadata is there for every packet, so its presence is no test.
@@ -123,6 +118,46 @@ fn lookup<'a>(
     Err(FilterError::new(kind, name.span.clone()).hint(hint.as_deref()))
 }
 
+/// What somebody may have meant by a name that the library does not have.
+fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
+    let has = |field: &String| library.field(field).is_some();
+    // Wireshark's `ip.addr` and `tcp.port` are either end's.
+    let ends = |stem: &str, ends: [&str; 2]| {
+        let fields = ends.map(|end| format!("{stem}.{end}"));
+        fields.iter().all(has).then(|| {
+            let [from, to] = fields;
+            format!("either end is written `({from} == … || {to} == …)`")
+        })
+    };
+    let either = match name.rsplit_once('.') {
+        Some((stem, "addr" | "host")) => ends(stem, ["src", "dst"]),
+        Some((stem, "port")) => ends(stem, ["sport", "dport"]),
+        _ => None,
+    };
+    let protocols = || {
+        let protocols = library.protocols().iter();
+        protocols.map(|protocol| protocol.filter.as_str())
+    };
+    either
+        .or_else(|| {
+            let fields = library.fields().map(|field| field.name);
+            let near = nearest(name, fields.chain(protocols()))?;
+            Some(format!("did you mean `{near}`?"))
+        })
+        .or_else(|| {
+            let protocol = name.split('.').next().unwrap_or(name);
+            if !protocols().any(|known| known == protocol) {
+                let known: Vec<&str> = protocols().collect();
+                return Some(format!("the protocols are {}", known.join(", ")));
+            }
+            let own = library.fields().map(|field| field.name);
+            let own: Vec<&str> = own
+                .filter(|field| field.split('.').next() == Some(protocol))
+                .collect();
+            Some(format!("the fields of `{protocol}` are {}", own.join(", ")))
+        })
+}
+
 /// The candidate with the smallest edit distance, if it is small for the name's length; of several, the one that
 /// begins and ends most alike.
 fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -143,7 +178,7 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
     candidates
         .map(|candidate| {
             (
-                edit_distance(name, candidate),
+                strsim::levenshtein(name, candidate),
                 std::cmp::Reverse(alike(candidate)),
                 candidate,
             )
@@ -151,22 +186,6 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
         .min()
         .filter(|(distance, _, _)| *distance <= (name.len() / 3).max(1))
         .map(|(_, _, candidate)| candidate)
-}
-
-/// Levenshtein's distance, one row at a time.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, a) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn operator_clash(

@@ -175,6 +175,7 @@ fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
             code: n.code,
             name: n.name,
             about: n.about,
+            pipelined: n.pipelined,
         })
         .collect())
 }

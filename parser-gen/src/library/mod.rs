@@ -4,6 +4,7 @@
 //! leads somewhere, every header is whole bytes, every filter name is unique. `schema` is the files' shape,
 //! `load` turns it into this model.
 
+mod carriage;
 mod load;
 mod schema;
 
@@ -29,6 +30,8 @@ pub struct Note {
     pub name: String,
     /// One line for people.
     pub about: String,
+    /// The packet was read, and more of what filters look at follows in it; otherwise it was not read as deep as asked.
+    pub pipelined: bool,
 }
 
 /// One protocol.

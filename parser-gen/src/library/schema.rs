@@ -119,4 +119,6 @@ pub(super) struct NoteFile {
     pub code: u8,
     pub name: String,
     pub about: String,
+    #[serde(default)]
+    pub pipelined: bool,
 }

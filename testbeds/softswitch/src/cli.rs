@@ -256,7 +256,7 @@ pub fn run(args: Args) -> ExitCode {
     match start(args).and_then(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            crate::stderr::tell(format_args!("{message}\n"));
+            cli_io::stderr::tell(format_args!("{message}\n"));
             ExitCode::from(FAILURE)
         }
     }
@@ -335,7 +335,7 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         let failed = |error| format!("error: port {port}: interface {name}: {error}");
         let opened = opened.map_err(failed)?;
         if let Some(notice) = opened.notice {
-            crate::stderr::tell(format_args!("port {port}: interface {name}: {notice}\n"));
+            cli_io::stderr::tell(format_args!("port {port}: interface {name}: {notice}\n"));
         }
         let mut io = opened.port;
         if let Some(folder) = &args.pcap {

@@ -8,14 +8,12 @@
 mod carrier;
 pub mod cli;
 pub mod dataplane;
-pub mod disk;
 pub mod driver;
 pub mod instance;
 pub mod once;
 pub mod p4;
 pub mod ports;
 pub mod server;
-pub mod stderr;
 pub mod trace;
 
 pub use cli::run;

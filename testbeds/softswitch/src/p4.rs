@@ -1,8 +1,8 @@
 //! P4 text as a data plane: p4lang compiles it, [`pipeline`] runs it.
 
 use crate::dataplane::{Dataplane, LoadError, Loader, Program};
-use crate::disk::{self, Disk};
 use crate::trace::Form;
+use cli_io::disk::{self, Disk};
 use p4lang::diagnostics::{Code as DiagnosticCode, Sink};
 use p4lang::{Compiled, Options};
 use pipeline::Switch;

@@ -397,19 +397,5 @@ impl Parser<'_, '_> {
 
 /// Whether two words differ by at most two edits, and are not just short.
 fn distance_is_small(a: &str, b: &str) -> bool {
-    if a.len().abs_diff(b.len()) > 2 || b.len() < 4 {
-        return false;
-    }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()] <= 2
+    b.len() >= 4 && a.len().abs_diff(b.len()) <= 2 && strsim::levenshtein(a, b) <= 2
 }

@@ -1,8 +1,11 @@
 //! Sources on the disk. What is larger than a program may be is not read to its end: it may have none.
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::dup2_stdin;
 use p4lang::LIMITS;
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind, Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -34,6 +37,42 @@ impl p4lang::Loader for Disk {
 pub fn name(path: &Path) -> Result<&str, Error> {
     let why = || Error::new(ErrorKind::InvalidInput, "its name is not UTF-8");
     path.to_str().ok_or_else(why)
+}
+
+/// A file's text without the mark that some editors begin it with; `-` is the standard input. Errors: those of [`bytes`],
+/// `InvalidData` for what is no text.
+pub fn text(path: &Path) -> Result<String, Error> {
+    let bytes = if is_stdin(path) {
+        all_of(std::io::stdin().lock())?
+    } else {
+        bytes(path)?
+    };
+    let text = std::io::read_to_string(&bytes[..])?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}
+
+/// Puts all of the standard input into a file of its own in memory, from which it is read from now on: also, after
+/// [`rewind_stdin`], by a program that inherits it.
+pub fn keep_stdin() -> Result<(), Error> {
+    let bytes = all_of(std::io::stdin().lock())?;
+    let mut kept = File::from(memfd_create(c"stdin", MFdFlags::MFD_CLOEXEC)?);
+    kept.write_all(&bytes)?;
+    kept.rewind()?;
+    dup2_stdin(&kept)?;
+    Ok(())
+}
+
+/// Lets the standard input be read from its beginning again.
+pub fn rewind_stdin() -> Result<(), Error> {
+    File::from(std::io::stdin().as_fd().try_clone_to_owned()?).rewind()
+}
+
+/// Whether a file's name stands for the standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// What a file holds. Errors: as [`all_of`], `InvalidInput` for what is no file: a pipe that nobody writes to is never read to
@@ -73,6 +112,17 @@ pub fn all_of(source: impl Read) -> Result<Vec<u8>, Error> {
 mod tests {
     use super::*;
     use nix::sys::stat::Mode;
+
+    #[test]
+    fn the_mark_at_the_beginning_of_a_text_is_no_part_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("s.yaml");
+        std::fs::write(&file, "\u{feff}weir: 1\u{feff}").expect("written");
+        assert_eq!(text(&file).expect("text"), "weir: 1\u{feff}");
+        std::fs::write(&file, b"\xff\xfe").expect("written");
+        let error = text(&file).expect_err("no text");
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
 
     #[test]
     fn what_is_no_file_is_refused_by_name() {
