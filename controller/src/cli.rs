@@ -3,10 +3,9 @@
 use bmv2::cache::Cache;
 use bmv2::tools::{MissingTool, Tools};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use controller::experiment::Switches;
 use controller::target::Kind;
 use std::path::PathBuf;
-
-use crate::experiment::Switches;
 
 /// Aggregate gradients inside the network; inject declared faults into exactly the chosen flows, and prove it.
 #[derive(Debug, Parser)]
@@ -26,8 +25,10 @@ const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[cfg(feature = "testbed")]
     /// Train a model through the switch, with and without aggregation, under faults, and compare
     Demo(Demo),
+    #[cfg(feature = "testbed")]
     /// Run a scenario file and prove what its faults did
     Run(Run),
     /// Carry a scenario out on switches that are running already, and tell what fired
@@ -36,6 +37,7 @@ pub enum Command {
     Validate(Validate),
     /// Show what a scenario file would do: injection points, entries, timeline; touches no network
     Plan(Plan),
+    #[cfg(feature = "testbed")]
     /// Start the embedded software switch alone
     Switch(softswitch::cli::Args),
     /// Look at a P4 program
@@ -55,11 +57,13 @@ pub enum Command {
     #[command(hide = true)]
     #[command(subcommand)]
     Agent(host_agent::agent::AgentCommand),
+    #[cfg(feature = "testbed")]
     /// A client of a workload (started by `run`)
     #[command(hide = true)]
     Client(testbeds::redis::ClientArgs),
 }
 
+#[cfg(feature = "testbed")]
 /// How hosts and switches are connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Links {
@@ -69,6 +73,7 @@ pub enum Links {
     Memory,
 }
 
+#[cfg(feature = "testbed")]
 /// `weir demo`
 #[derive(Debug, Args)]
 pub struct Demo {
@@ -78,8 +83,9 @@ pub struct Demo {
     /// Seed of everything: the model, the batches, the faults
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Iterations of training
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Iterations of training; with fewer than 10 neither accuracy nor faults reach the goals that the demo checks
+    #[arg(long, default_value_t = 30,
+        value_parser = clap::value_parser!(u32).range(i64::from(controller::demo::MIN_ITERATIONS)..=10_000))]
     pub iterations: u32,
     /// Where the report goes
     #[arg(long, default_value = "weir-demo.html")]
@@ -90,24 +96,13 @@ pub struct Demo {
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
-    /// Change one value register of the aggregating switch in mid-run: the demo must notice
-    #[arg(long, hide = true)]
-    pub tamper_register: bool,
-    /// Falsify the count of the first fault: the demo must notice
-    #[arg(long, hide = true)]
-    pub tamper_counter: bool,
-    /// Kill a worker in mid-run: the others must say so
-    #[arg(long, hide = true)]
-    pub kill_worker: bool,
-    /// Stop the switches before they are spoken to: the demo must say so
-    #[arg(long, hide = true)]
-    pub stall_switch: bool,
 }
 
+#[cfg(feature = "testbed")]
 /// `weir run`
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The scenario
+    /// The scenario; `-` is the standard input
     pub file: PathBuf,
     /// Where the report goes
     #[arg(long, default_value = "weir-run.html")]
@@ -115,6 +110,9 @@ pub struct Run {
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
+    /// Write what passed each port of each switch into this folder, as SWITCH-PORT_in.pcap and SWITCH-PORT_out.pcap
+    #[arg(long, value_name = "FOLDER")]
+    pub pcap: Option<PathBuf>,
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
@@ -187,6 +185,7 @@ impl Target {
     }
 
     /// The same, once it is known that the programs are there.
+    #[cfg(feature = "testbed")]
     pub fn switches(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();
         controller::target::bmv2::check(self.kind, &tools)?;
@@ -201,7 +200,7 @@ impl Target {
 /// `weir validate`
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// The scenarios
+    /// The scenarios; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
 }
@@ -209,7 +208,7 @@ pub struct Validate {
 /// `weir plan`
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// The scenario
+    /// The scenario; `-` is the standard input
     pub file: PathBuf,
     /// Print JSON instead of text
     #[arg(long)]
@@ -237,6 +236,7 @@ pub enum P4 {
     Graph(P4Graph),
     /// Say what a TNA program takes of a Tofino, at least
     Resources(P4Resources),
+    #[cfg(feature = "testbed")]
     /// Send packets through a program and say what becomes of them
     Run(P4Run),
 }
@@ -255,6 +255,7 @@ pub struct P4Graph {
     pub output: Option<PathBuf>,
 }
 
+#[cfg(feature = "testbed")]
 /// `weir p4 run`
 #[derive(Debug, Args)]
 pub struct P4Run {
@@ -282,6 +283,7 @@ pub struct P4Run {
     pub poison: Option<u64>,
 }
 
+#[cfg(feature = "testbed")]
 /// What runs a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Executor {
@@ -293,10 +295,12 @@ pub enum Executor {
     Both,
 }
 
+#[cfg(feature = "testbed")]
 /// Bytes written in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hex(pub Vec<u8>);
 
+#[cfg(feature = "testbed")]
 fn hexadecimal(text: &str) -> Result<Hex, String> {
     softswitch::once::bytes(text).map(Hex)
 }
@@ -369,7 +373,7 @@ pub struct P4Resources {
 /// A P4 source and how to preprocess it.
 #[derive(Debug, Args)]
 pub struct P4File {
-    /// The program
+    /// The program; `-` is the standard input, and includes are looked for in the current folder
     pub file: PathBuf,
     /// A folder for #include, may be repeated
     #[arg(short = 'I', value_name = "FOLDER")]

@@ -1,3 +1,18 @@
-//! weir, the controller: what it shares with its tests. The program itself is `main.rs`.
+//! weir, the controller: everything but the command line, which is `main.rs`.
+//!
+//! Without the feature `testbed` it controls switches that run already, and knows scenarios and plans; with it, it also builds
+//! networks, runs scenarios in them and proves what their faults did.
 
+pub mod experiment;
 pub mod target;
+
+#[cfg(feature = "testbed")]
+pub mod demo;
+#[cfg(feature = "testbed")]
+pub mod progress;
+#[cfg(feature = "testbed")]
+mod reference;
+#[cfg(feature = "testbed")]
+pub mod report;
+#[cfg(feature = "testbed")]
+pub mod scenario_run;

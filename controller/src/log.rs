@@ -22,6 +22,18 @@ pub fn to_stderr(verbose: u8) {
     }
 }
 
+/// What ours stand on and is as talkative.
+const LIBRARIES: [&str; 8] = [
+    "h2",
+    "hyper",
+    "hyper_util",
+    "netlink_proto",
+    "rtnetlink",
+    "thrift",
+    "tonic",
+    "tower",
+];
+
 /// The filter, and what is wrong with the one that was asked for.
 fn filter(asked: Option<&str>, verbose: u8) -> (Targets, Option<String>) {
     let level = match verbose {
@@ -30,7 +42,14 @@ fn filter(asked: Option<&str>, verbose: u8) -> (Targets, Option<String>) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let usual = Targets::new().with_default(level);
+    // What libraries say of each frame and buffer hides what ours say, until all is asked for.
+    let theirs = match verbose {
+        0..=2 => level.min(LevelFilter::WARN),
+        _ => level,
+    };
+    let usual = Targets::new()
+        .with_targets(LIBRARIES.map(|library| (library, theirs)))
+        .with_default(level);
     match asked.filter(|text| !text.is_empty()).map(str::parse) {
         None => (usual, None),
         Some(Ok(filter)) => (filter, None),
@@ -58,6 +77,11 @@ mod tests {
         assert!(!enabled(None, 0, "softswitch", Level::INFO));
         assert!(enabled(None, 1, "softswitch", Level::INFO));
         assert!(enabled(None, 2, "softswitch", Level::DEBUG));
+        for library in ["h2::codec::framed_write", "hyper_util::client", "tonic"] {
+            assert!(enabled(None, 2, library, Level::WARN), "{library}");
+            assert!(!enabled(None, 2, library, Level::DEBUG), "{library}");
+            assert!(enabled(None, 3, library, Level::TRACE), "{library}");
+        }
         assert!(enabled(
             Some("softswitch=debug"),
             0,

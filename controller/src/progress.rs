@@ -4,6 +4,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use crate::experiment::workload::Position;
+use crate::experiment::{ExperimentError, Observer, Run, Turn};
+use crate::report::percent;
+
 /// Shows what runs and how far it is.
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -21,15 +25,14 @@ impl Progress {
         }
     }
 
-    /// A step begins.
-    pub fn begin(&mut self, name: &str, length: u64) {
+    /// A step begins: so many `unit`s.
+    pub fn begin(&mut self, name: &str, length: u64, unit: &str) {
         name.clone_into(&mut self.name);
         if self.quiet || !std::io::stderr().is_terminal() {
             return;
         }
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{prefix:>12} {bar:30} {pos}/{len}  {msg}")
-        {
+        if let Ok(style) = ProgressStyle::with_template(&template(unit)) {
             bar.set_style(style);
         }
         bar.set_prefix(name.to_owned());
@@ -39,10 +42,11 @@ impl Progress {
     }
 
     /// So far it is.
-    pub fn advance(&mut self, position: u64, message: &str) {
+    fn advance(&mut self, position: &Position) {
         if let Some(bar) = &self.bar {
-            bar.set_position(position);
-            bar.set_message(message.to_owned());
+            bar.set_length(position.total);
+            bar.set_position(position.done);
+            bar.set_message(position.message.clone());
         }
     }
 
@@ -52,8 +56,32 @@ impl Progress {
             bar.finish_and_clear();
         }
         if !self.quiet {
-            softswitch::stderr::tell(format_args!("{:>12}  {message}\n", self.name));
+            cli_io::stderr::tell(format_args!("{:>12}  {message}\n", self.name));
         }
+    }
+}
+
+fn template(unit: &str) -> String {
+    format!("{{prefix:>12}} {{bar:24}} {{pos}}/{{len}} {unit}  {{msg}}")
+}
+
+/// A scenario's run is a step.
+impl Observer for Progress {
+    fn begins(&mut self, scenario: &str, position: &Position) {
+        self.begin(scenario, position.total, position.unit);
+    }
+
+    fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
+        self.advance(&turn.position);
+        Ok(())
+    }
+
+    fn ends(&mut self, run: &Run) {
+        let mut message = format!("{:.1} s", run.wall.as_secs_f64());
+        if let Some(training) = &run.training {
+            message += &format!(", accuracy {}", percent(training.accuracy));
+        }
+        self.end(&message);
     }
 }
 
@@ -62,5 +90,25 @@ impl Drop for Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_the_workload() {
+        let mut progress = Progress::new(false);
+        progress.bar = Some(ProgressBar::hidden());
+        progress.advance(&Position {
+            unit: "iterations",
+            done: 5,
+            total: 30,
+            message: "accuracy 80.0 %".to_owned(),
+        });
+        let bar = progress.bar.as_ref().expect("a bar");
+        assert_eq!((bar.position(), bar.length()), (5, Some(30)));
+        assert!(ProgressStyle::with_template(&template("iterations")).is_ok());
     }
 }

@@ -3,9 +3,9 @@
 //! `fault.drop-gets.fired == fault.drop-gets.observed`, `client.a.set.p50 >= 20ms`, `flow.b.lost == 0`.
 
 mod catalogue;
+pub mod metric;
 mod parse;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -14,10 +14,10 @@ use crate::diagnostic::{Code, Diagnostic, Sink, Span};
 use crate::model::Scenario;
 use crate::units;
 
+pub use metric::{Metric, Metrics};
 pub(crate) use parse::parse;
 
-/// Metric name to value: counts and ratios as they are, durations in ns, sizes in bytes, rates in bit/s.
-pub type Metrics = BTreeMap<String, f64>;
+use metric::FlowMetric;
 
 /// What a value measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,8 +73,7 @@ enum Term {
         measure: Measure,
     },
     Metric {
-        name: String,
-        measure: Measure,
+        metric: Metric,
         span: Span,
     },
     Binary {
@@ -102,6 +101,8 @@ pub struct Outcome {
     pub passed: bool,
     /// Both sides with their values.
     pub message: String,
+    /// The values alone, `24 >= 20`; none if a metric is missing.
+    pub values: Option<String>,
     /// Where and why it failed.
     pub diagnostic: Option<Diagnostic>,
 }
@@ -117,13 +118,26 @@ pub fn evaluate(scenario: &Scenario, metrics: &Metrics) -> Vec<Outcome> {
 }
 
 impl Expectation {
+    /// The two metrics that it wants to be equal, if that is all it says.
+    #[must_use]
+    pub fn equates(&self) -> Option<[&Metric; 2]> {
+        match (&self.left, self.comparison, &self.right) {
+            (
+                Term::Metric { metric: left, .. },
+                Comparison::Equal,
+                Term::Metric { metric: right, .. },
+            ) => Some([left, right]),
+            _ => None,
+        }
+    }
+
     fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
         let mut sink = Sink::new(scenario.source());
         let sides = (
-            self.left.value(&mut sink, metrics),
-            self.right.value(&mut sink, metrics),
+            self.left.value(&mut sink, scenario, metrics),
+            self.right.value(&mut sink, scenario, metrics),
         );
-        let (passed, message) = match sides {
+        let (passed, message, values) = match sides {
             (Some(left), Some(right)) => {
                 let passed = self.comparison.holds(left, right);
                 let shown = |value, term: &Term| show(value, term.measure());
@@ -148,15 +162,18 @@ impl Expectation {
                         format!("expectation not met: {message}"),
                     );
                 }
-                (passed, message)
+                let (left, right) = (shown(left, &self.left), shown(right, &self.right));
+                let values = format!("{left} {} {right}", self.comparison);
+                (passed, message, Some(values))
             }
-            _ => (false, "a metric is missing".to_owned()),
+            _ => (false, "a metric is missing".to_owned(), None),
         };
         let diagnostic = sink.into_diagnostics().0.into_iter().next();
         Outcome {
             text: self.text.clone(),
             passed,
             message,
+            values,
             diagnostic,
         }
     }
@@ -192,22 +209,21 @@ impl fmt::Display for Comparison {
 impl Term {
     fn measure(&self) -> Measure {
         match self {
-            Self::Constant { measure, .. }
-            | Self::Metric { measure, .. }
-            | Self::Binary { measure, .. } => *measure,
+            Self::Constant { measure, .. } | Self::Binary { measure, .. } => *measure,
+            Self::Metric { metric, .. } => metric.measure(),
         }
     }
 
-    fn value(&self, sink: &mut Sink<'_>, metrics: &Metrics) -> Option<f64> {
+    fn value(&self, sink: &mut Sink<'_>, scenario: &Scenario, metrics: &Metrics) -> Option<f64> {
         match self {
             Self::Constant { value, .. } => Some(*value),
-            Self::Metric { name, span, .. } => {
-                let found = lookup(metrics, name).filter(|value| value.is_finite());
+            Self::Metric { metric, span } => {
+                let found = lookup(scenario, metrics, metric).filter(|value| value.is_finite());
                 if found.is_none() {
                     sink.error(
                         Code::MissingMetric,
                         *span,
-                        format!("the run delivered no metric `{name}`"),
+                        format!("the run delivered no metric `{metric}`"),
                     );
                 }
                 found
@@ -218,7 +234,8 @@ impl Term {
                 right,
                 ..
             } => {
-                let (left, right) = (left.value(sink, metrics)?, right.value(sink, metrics)?);
+                let left = left.value(sink, scenario, metrics)?;
+                let right = right.value(sink, scenario, metrics)?;
                 Some(match operator {
                     Operator::Add => left + right,
                     Operator::Subtract => left - right,
@@ -230,17 +247,22 @@ impl Term {
     }
 }
 
-/// A metric, or the sum over the flows that a declared flow was expanded to (`flow.updates.lost`).
-fn lookup(metrics: &Metrics, name: &str) -> Option<f64> {
-    metrics.get(name).copied().or_else(|| {
-        let (stem, counter) = name.strip_prefix("flow.")?.rsplit_once('.')?;
-        let (prefix, suffix) = (format!("flow.{stem}."), format!(".{counter}"));
-        let parts: Vec<f64> = metrics
-            .iter()
-            .filter(|(key, _)| key.starts_with(&prefix) && key.ends_with(&suffix))
-            .map(|(_, value)| *value)
-            .collect();
-        (!parts.is_empty()).then(|| parts.iter().sum())
+/// A metric, or of a declared flow what those say that it was expanded to: their sum, and the longest of all.
+fn lookup(scenario: &Scenario, metrics: &Metrics, metric: &Metric) -> Option<f64> {
+    metrics.get(metric).copied().or_else(|| {
+        let Metric::Flow { name, what } = metric else {
+            return None;
+        };
+        let flows = scenario.flows.iter();
+        let parts = flows
+            .filter(|flow| flow.declared == name.as_str())
+            .filter_map(|flow| metrics.get(&Metric::flow(&flow.name, *what)).copied());
+        match what {
+            FlowMetric::Longest => parts.reduce(f64::max),
+            FlowMetric::Sent | FlowMetric::Received | FlowMetric::Lost | FlowMetric::Extra => {
+                parts.reduce(|sum, part| sum + part)
+            }
+        }
     })
 }
 
@@ -248,7 +270,7 @@ impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant { value, measure } => f.write_str(&show(*value, *measure)),
-            Self::Metric { name, .. } => f.write_str(name),
+            Self::Metric { metric, .. } => metric.fmt(f),
             Self::Binary {
                 operator,
                 left,

@@ -10,6 +10,7 @@ pub mod diagnostic;
 pub mod expect;
 mod filter;
 pub mod model;
+pub mod natural;
 pub mod overlap;
 pub mod plan;
 mod resolve;

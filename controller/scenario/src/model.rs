@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use parser_gen::Filter;
 use serde::Serialize;
 
+use crate::decision;
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::expect::Expectation;
 use crate::selection::Selection;
@@ -60,6 +61,16 @@ impl Scenario {
             file: &self.file,
             text: &self.text,
         }
+    }
+
+    /// The same under another seed: other packets are hit.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Scenario {
+        self.seed = seed;
+        for fault in &mut self.faults {
+            fault.key = decision::fault_key(seed, &fault.id);
+        }
+        self
     }
 
     /// The flows that no fault may touch.

@@ -1,5 +1,7 @@
 //! Which packets of a flow a fault fires on: the model that the switch is held against.
 
+use std::fmt;
+
 use crate::decision::decide;
 
 /// A way to select packets, with its parameters as the switch takes them.
@@ -51,6 +53,45 @@ impl Selection {
     }
 }
 
+/// For people: `every 5th`, `1 %`, `bursts 1 % to 33 %`.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selection::Never => f.write_str("none"),
+            Selection::Always => f.write_str("all"),
+            Selection::Nth(n) => write!(f, "the {n}{}", ordinal_suffix(*n)),
+            Selection::Every(n) => write!(f, "every {n}{}", ordinal_suffix(*n)),
+            Selection::Probability { limit } => f.write_str(&percent(*limit)),
+            Selection::GilbertElliott(chain) => {
+                let (to_bad, to_good) = (percent(chain.to_bad), percent(chain.to_good));
+                write!(f, "bursts, {to_bad} in, {to_good} out")
+            }
+        }
+    }
+}
+
+fn ordinal_suffix(n: u32) -> &'static str {
+    match (n % 100, n % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+/// The probability that a decision is at most `limit`, to four digits.
+fn percent(limit: u32) -> String {
+    let percent = (f64::from(limit) + 1.0) / 4_294_967_296.0 * 100.0;
+    let digits = (3 - percent.log10().floor() as i32).max(0) as usize;
+    let text = format!("{percent:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    format!("{text} %")
+}
+
 /// Whether the fault fires, packet by packet; never ends. Holds what the switch holds in a cell.
 #[derive(Debug, Clone)]
 pub struct Decisions {
@@ -95,5 +136,34 @@ impl Iterator for Decisions {
             Selection::Probability { limit } => self.word(self.ordinal) <= limit,
             Selection::GilbertElliott(chain) => self.step(chain),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::limit;
+
+    #[test]
+    fn selections_are_told_in_few_words() {
+        for (selection, told) in [
+            (Selection::Always, "all"),
+            (Selection::Nth(21), "the 21st"),
+            (Selection::Every(13), "every 13th"),
+            (Selection::Every(2), "every 2nd"),
+        ] {
+            assert_eq!(selection.to_string(), told);
+        }
+        for (probability, told) in [
+            (0.01, "1 %"),
+            (0.33, "33 %"),
+            (0.000_012_34, "0.001234 %"),
+            (1.0, "100 %"),
+        ] {
+            let Some(limit) = limit(probability) else {
+                panic!("{probability} selects nothing")
+            };
+            assert_eq!(Selection::Probability { limit }.to_string(), told);
+        }
     }
 }

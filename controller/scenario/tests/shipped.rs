@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use p4lang::runtime::{Match, Value};
-use scenario::expect::{Metrics, evaluate};
+use scenario::expect::{Metric, Metrics, evaluate};
 use scenario::model::Direction;
 use scenario::topology::Topology;
 use scenario::{Plan, Scenario, TargetModel, load, plan};
@@ -106,6 +106,10 @@ fn entries_exclude_protected_packets() {
     }
 }
 
+fn metric(name: &str) -> Metric {
+    name.parse().unwrap()
+}
+
 fn good_metrics() -> Metrics {
     [
         ("fault.drop-gets.fired", 25.0),
@@ -122,7 +126,7 @@ fn good_metrics() -> Metrics {
         ("client.b.p90", 1.1e6),
     ]
     .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
+    .map(|(name, value)| (metric(name), value))
     .collect()
 }
 
@@ -140,9 +144,9 @@ fn expectations_hold_on_a_good_run() {
 fn unmet_and_missing_are_told_apart_and_placed() {
     let (scenario, _) = made("redis-get-loss.yaml", REDIS);
     let mut metrics = good_metrics();
-    metrics.insert("fault.drop-gets.observed".to_owned(), 24.0);
-    metrics.insert("client.a.set.p90".to_owned(), 1.5e6);
-    metrics.remove("flow.b-answers.lost");
+    metrics.insert(metric("fault.drop-gets.observed"), 24.0);
+    metrics.insert(metric("client.a.set.p90"), 1.5e6);
+    metrics.remove(&metric("flow.b-answers.lost"));
     let failed: Vec<_> = evaluate(&scenario, &metrics)
         .into_iter()
         .filter_map(|outcome| outcome.diagnostic)
@@ -160,7 +164,7 @@ fn a_declared_flow_is_the_sum_of_what_it_was_expanded_to() {
     let text = TRAINING.replace("training.accuracy >= 90%", "flow.updates.lost == 3");
     let (scenario, _) = made("t", &text);
     let metrics: Metrics = [("flow.updates.w6.lost", 1.0), ("flow.updates.w7.lost", 2.0)]
-        .map(|(n, v)| (n.to_owned(), v))
+        .map(|(n, v)| (metric(n), v))
         .into();
     assert!(evaluate(&scenario, &metrics).last().unwrap().passed);
 }

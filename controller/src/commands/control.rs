@@ -2,25 +2,22 @@
 //! else has made.
 //!
 //! Talks by lines: `ready` once everything is written and nothing is armed; then it waits for `go`, says `going`, and
-//! follows the timeline until its standard input ends. Then it disarms everything and prints one JSON object.
+//! follows the timeline until its standard input ends. Then it disarms everything and prints one JSON object. Without a `go`
+//! nothing is carried out, and that is an error.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
 
+use controller::experiment::Planned;
+use controller::experiment::fleet::{Fleet, FleetError};
+use controller::experiment::timeline::{Activity, TURN, Timeline};
 use serde::Serialize;
 
 use super::{fail, load, print, print_json, show};
 use crate::cli::Control;
-use crate::experiment::fleet::Fleet;
-use crate::experiment::timeline::Timeline;
-use crate::experiment::{Conditions, Planned, training};
-use testbeds::bed::Wiring;
-
-/// How often the timeline is looked at.
-const TURN: Duration = Duration::from_millis(5);
 
 /// What fired.
 #[derive(Serialize)]
@@ -43,6 +40,11 @@ pub fn main(args: &Control) -> ExitCode {
 }
 
 fn run(args: &Control) -> Result<(), ExitCode> {
+    if cli_io::disk::is_stdin(&args.file) {
+        return Err(fail(
+            "`control` is told `go` on its standard input, so the scenario must be a file",
+        ));
+    }
     let switches = args.target.switches_elsewhere().map_err(fail)?;
     let scenario = load(&args.file)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
@@ -50,49 +52,68 @@ fn run(args: &Control) -> Result<(), ExitCode> {
         Planned::of(scenario, switches.kind).map_err(|errors| show(&errors, &file, &text))?;
     let addresses = addresses(args, &planned)?;
     for (switch, address) in &addresses {
-        softswitch::stderr::tell(format_args!("weir: connecting to {switch} at {address}\n"));
+        cli_io::stderr::tell(format_args!("weir: connecting to {switch} at {address}\n"));
     }
-    let conditions = Conditions {
-        wiring: Wiring::Veth,
-        p4src: args.p4src.as_deref(),
-        switches: &switches,
-        stall_switch: false,
-    };
-    let mut fleet = Fleet::attach(&planned.plan, &addresses, conditions).map_err(fail)?;
-    if let (Some(training), Some(switch)) = (planned.training(), planned.aggregator()) {
-        let entries = training::aggregation_entries(&planned.scenario, training, switch);
-        fleet.insert(switch, entries).map_err(fail)?;
-    }
+    let p4src = args.p4src.as_deref();
+    let mut fleet = Fleet::attach(&planned, &addresses, &switches, p4src).map_err(fail)?;
     print("ready\n")?;
-    let lines = lines_of_stdin();
-    if lines.recv().is_ok_and(|line| line.trim() == "go") {
-        let mut timeline = Timeline::new(&planned.plan.timeline);
-        let start = Instant::now();
-        timeline.advance(Duration::ZERO, &mut fleet).map_err(fail)?;
-        print("going\n")?;
-        loop {
-            match lines.recv_timeout(TURN) {
-                Err(RecvTimeoutError::Disconnected) => break,
-                // Nothing else is understood.
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            }
-            timeline
-                .advance(start.elapsed(), &mut fleet)
-                .map_err(fail)?;
-        }
+    let mut others = Others {
+        lines: lines_of_stdin(),
+    };
+    if !others.await_go() {
+        fleet.set_epoch(0).map_err(fail)?;
+        return Err(fail(
+            "the standard input ended before it said `go`: nothing was carried out, all faults are disarmed",
+        ));
     }
-    fleet.set_epoch(0).map_err(fail)?;
+    let timeline = Timeline::new(&planned.plan.timeline);
+    let followed = timeline.follow(&mut fleet, &mut others, |_, _, _| Ok(()));
+    // Whatever happened: nothing stays armed.
+    let disarmed = fleet.set_epoch(0);
+    followed.map_err(fail)?;
+    disarmed.map_err(fail)?;
     print_json(&report(&planned, &mut fleet).map_err(fail)?)
 }
 
-fn report(
-    planned: &Planned,
-    fleet: &mut Fleet,
-) -> Result<Report, crate::experiment::fleet::FleetError> {
+/// What goes on in a network that is not ours, for as long as the standard input lasts.
+struct Others {
+    lines: Receiver<String>,
+}
+
+impl Others {
+    /// Whether `go` came before the end. Nothing else is understood.
+    fn await_go(&self) -> bool {
+        self.lines.iter().any(|line| {
+            let is_go = line.trim() == "go";
+            if !is_go {
+                cli_io::stderr::tell(format_args!("weir: expected `go`\n"));
+            }
+            is_go
+        })
+    }
+}
+
+impl Activity for Others {
+    type Error = FleetError;
+
+    fn begin(&mut self) -> Result<(), FleetError> {
+        // Who cannot read it has no use for it.
+        let _unread = print("going\n");
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<ControlFlow<()>, FleetError> {
+        match self.lines.recv_timeout(TURN) {
+            Err(RecvTimeoutError::Disconnected) => Ok(ControlFlow::Break(())),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(ControlFlow::Continue(())),
+        }
+    }
+}
+
+fn report(planned: &Planned, fleet: &mut Fleet) -> Result<Report, FleetError> {
     let mut fired: BTreeMap<&str, u64> = BTreeMap::new();
-    for injection in &planned.plan.injections {
-        let cells = fleet.counter(&injection.switch, &injection.counter)?;
-        let packets = cells.get(injection.cell).map_or(0, |cell| cell.packets);
+    let counts = fleet.fired(&planned.plan)?;
+    for (injection, packets) in planned.plan.injections.iter().zip(counts) {
         *fired.entry(&injection.fault).or_default() += packets;
     }
     let faults = planned.scenario.faults.iter();

@@ -1,13 +1,18 @@
 //! `weir demo`
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use controller::demo::{self, Settings};
+use controller::experiment::Conditions;
+use controller::progress::Progress;
 use testbeds::bed::Wiring;
+use testbeds::sandbox;
 
-use super::{FAILED, ReportFile, enter_sandbox, fail, print, print_json};
+use super::p4::stdout_colour;
+use super::report_file::ReportFile;
+use super::{FAILED, fail, print, print_json};
 use crate::cli::{Demo, Links};
-use crate::demo::{self, Settings};
-use crate::progress::Progress;
 
 /// Runs the demo.
 pub fn main(args: &Demo) -> ExitCode {
@@ -17,8 +22,8 @@ pub fn main(args: &Demo) -> ExitCode {
 fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
     let wiring = match args.links {
         Links::Veth => {
-            enter_sandbox().inspect_err(|_| {
-                softswitch::stderr::tell(format_args!(
+            sandbox::enter().map_err(fail).inspect_err(|_| {
+                cli_io::stderr::tell(format_args!(
                     "hint: `weir demo --links memory` needs no namespaces\n"
                 ))
             })?;
@@ -32,23 +37,19 @@ fn run(args: &Demo) -> Result<ExitCode, ExitCode> {
         p4src: args.p4src.as_deref(),
         seed: args.seed,
         iterations: args.iterations,
-        tamper_register: args.tamper_register,
-        tamper_counter: args.tamper_counter,
-        kill_worker: args.kill_worker,
-        stall_switch: args.stall_switch,
+        weir: Path::new(Conditions::ITSELF),
     };
     let mut progress = Progress::new(args.json);
     let result = demo::run(&settings, &mut progress).map_err(fail)?;
     let page = demo::page(&result).map_err(fail)?;
     if args.json {
-        print_json(&result)?;
+        print_json(&demo::json(&result))?;
     } else {
-        print(demo::show(&result))?;
+        print(demo::show(&result, stdout_colour()))?;
     }
     report.write(&page, args.json)?;
-    Ok(if result.ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
+    Ok(match result.verdict.is_ok() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(FAILED),
     })
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use softswitch::disk;
+use cli_io::disk;
 
 use super::{ERROR, FAILED, fail, print};
 use crate::cli::P4Fmt;
@@ -69,7 +69,7 @@ fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
     match p4lang::format::format(name, &before) {
         Ok(after) => Ok((before, after)),
         Err(diagnostics) => {
-            softswitch::stderr::tell(format_args!(
+            cli_io::stderr::tell(format_args!(
                 "{}",
                 diagnostics.render(super::p4::is_coloured())
             ));

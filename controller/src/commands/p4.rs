@@ -1,18 +1,20 @@
 //! `weir p4 check|info|preprocess|fmt|graph|resources|run`
 
+#[cfg(feature = "testbed")]
+mod run;
+
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use cli_io::disk::{self, Disk};
 use p4lang::diagnostics::Diagnostics;
 use p4lang::tofino;
 use serde_json::json;
-use softswitch::disk::{self, Disk};
-use softswitch::once::Error;
 
-use super::{ERROR, FAILED, cannot_read, fail, print, print_bytes, print_json};
-use crate::cli::{Chip, Color, Executor, MessageFormat, P4, P4File, P4Graph, P4Resources, P4Run};
+use super::{ERROR, fail, print, print_bytes, print_json};
+use crate::cli::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
 
 /// Looks at a P4 program.
 pub fn main(command: &P4) -> ExitCode {
@@ -25,7 +27,8 @@ pub fn main(command: &P4) -> ExitCode {
         P4::Graph(args) => graph(args),
         P4::Fmt(args) => return super::fmt::main(args),
         P4::Resources(args) => return resources(args),
-        P4::Run(args) => run(args),
+        #[cfg(feature = "testbed")]
+        P4::Run(args) => run::run(args),
     };
     done.map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
@@ -56,70 +59,6 @@ fn is_same(a: &Path, b: &Path) -> bool {
     identity(a).is_some_and(|a| Some(a) == identity(b))
 }
 
-/// A file of them may be larger than one of text.
-fn entries(path: &Path) -> Result<Vec<p4lang::runtime::TableEntry>, ExitCode> {
-    let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
-    softswitch::once::entries(&text)
-        .map_err(|error| fail(format_args!("{}: {error}", path.display())))
-}
-
-/// Sends packets through the program.
-fn run(args: &P4Run) -> Result<(), ExitCode> {
-    let compiled = compile(&args.source)?;
-    let entries = match &args.entries {
-        None => Vec::new(),
-        Some(path) => entries(path)?,
-    };
-    let looks = args.trace.is_some() || args.poison.is_some();
-    if args.executor == Executor::Both && looks {
-        return Err(fail(
-            "--executor both: --trace and --poison are the reference's alone",
-        ));
-    }
-    let options = softswitch::once::Options {
-        executor: match args.executor {
-            Executor::Fast => softswitch::once::Executor::Fast,
-            Executor::Reference => softswitch::once::Executor::Reference,
-            Executor::Both => softswitch::once::Executor::Both,
-        },
-        packets: args.packets.iter().map(|p| p.0.clone()).collect(),
-        port: args.port,
-        entries,
-        trace: args.trace,
-        poison: args.poison,
-        colour: coloured(args.source.color, &std::io::stdout()),
-    };
-    match softswitch::once::run(compiled.program.into(), &options) {
-        Ok(outcome) => {
-            print(&outcome.text)?;
-            for difference in &outcome.differences {
-                softswitch::stderr::tell(format_args!(
-                    "weir: the executors differ: {difference}\n"
-                ));
-            }
-            if let Some((number, rounds)) = outcome.given_up {
-                softswitch::stderr::tell(format_args!(
-                    "weir: packet {number} was given up after {rounds} rounds of recirculation; no packet after it was sent\n"
-                ));
-            }
-            if outcome.differences.is_empty() && outcome.given_up.is_none() {
-                Ok(())
-            } else {
-                Err(ExitCode::from(FAILED))
-            }
-        }
-        Err(Error::Entry(error)) => {
-            let file = args.entries.as_deref().unwrap_or(&args.source.file);
-            Err(fail(format_args!("{}: {error}", file.display())))
-        }
-        Err(Error::Port(error)) => Err(fail(format_args!("--port: {error}"))),
-        Err(Error::Program(error)) => Err(fail(format_args!(
-            "the switch cannot run {}\n{error}",
-            args.source.file.display()
-        ))),
-    }
-}
-
 fn options(args: &P4File) -> Result<p4lang::Options, ExitCode> {
     let folder = |path: &PathBuf| match disk::name(path) {
         Ok(name) => Ok(name.to_owned()),
@@ -129,14 +68,22 @@ fn options(args: &P4File) -> Result<p4lang::Options, ExitCode> {
         Some((name, value)) => (name.to_owned(), value.to_owned()),
         None => (text.clone(), "1".to_owned()),
     };
+    let mut include_dirs: Vec<String> =
+        args.include.iter().map(folder).collect::<Result<_, _>>()?;
+    if disk::is_stdin(&args.file) {
+        include_dirs.insert(0, ".".to_owned());
+    }
     Ok(p4lang::Options {
-        include_dirs: args.include.iter().map(folder).collect::<Result<_, _>>()?,
+        include_dirs,
         defines: args.define.iter().map(define).collect(),
     })
 }
 
 fn name(args: &P4File) -> Result<&str, ExitCode> {
     let file = &args.file;
+    if disk::is_stdin(file) {
+        return Ok("/dev/stdin");
+    }
     disk::name(file).map_err(|why| fail(format_args!("cannot read {}: {why}", file.display())))
 }
 
@@ -175,6 +122,16 @@ fn coloured(color: Color, output: &impl IsTerminal) -> bool {
     }
 }
 
+/// Whether a report on the standard output is coloured when nobody says.
+#[cfg(feature = "testbed")]
+pub(super) fn stdout_colour() -> controller::report::text::Colour {
+    use controller::report::text::Colour;
+    match coloured(Color::Auto, &std::io::stdout()) {
+        true => Colour::On,
+        false => Colour::Off,
+    }
+}
+
 /// Whether what goes to the standard error is coloured when nobody says.
 pub(super) fn is_coloured() -> bool {
     coloured(Color::Auto, &std::io::stderr())
@@ -183,7 +140,7 @@ pub(super) fn is_coloured() -> bool {
 /// The exit code is for when they are errors.
 fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
     let coloured = coloured(color, &std::io::stderr());
-    softswitch::stderr::tell(format_args!("{}", diagnostics.render(coloured)));
+    cli_io::stderr::tell(format_args!("{}", diagnostics.render(coloured)));
     ExitCode::from(ERROR)
 }
 

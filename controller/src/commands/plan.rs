@@ -9,7 +9,7 @@ use scenario::{Plan, TargetModel};
 use super::topology::Network;
 use super::{fail, load, print, print_json, show};
 use crate::cli;
-use crate::experiment::program;
+use controller::experiment::program;
 
 /// Shows what a scenario would do.
 pub fn main(args: &cli::Plan) -> ExitCode {

@@ -3,15 +3,18 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use controller::experiment::{Conditions, Planned, Record, write_captures};
+use controller::progress::Progress;
+use controller::scenario_run;
 use controller::target::Kind;
 use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
+use testbeds::sandbox;
 
-use super::{FAILED, ReportFile, enter_sandbox, fail, load, print, print_json, show};
+use super::p4::stdout_colour;
+use super::report_file::ReportFile;
+use super::{FAILED, fail, load, print, print_json, show};
 use crate::cli::Run;
-use crate::experiment::{Conditions, Planned};
-use crate::progress::Progress;
-use crate::scenario_run;
 
 /// Runs a scenario.
 pub fn main(args: &Run) -> ExitCode {
@@ -19,40 +22,55 @@ pub fn main(args: &Run) -> ExitCode {
 }
 
 fn run(args: &Run) -> Result<ExitCode, ExitCode> {
+    if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
+        // The sandbox is this command once more: what is read here must be there again.
+        cli_io::disk::keep_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
+    }
     // Checked before the sandbox is entered: what is wrong with the file needs no network to be said.
     let planned = plan(&args.file, args.target.kind)?;
     let switches = args.target.switches().map_err(fail)?;
-    enter_sandbox()?;
+    if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
+        cli_io::disk::rewind_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
+    }
+    sandbox::enter().map_err(fail)?;
     let report = ReportFile::open(&args.report)?;
+    if let Some(folder) = &args.pcap {
+        // Told before the run, not after it.
+        std::fs::create_dir_all(folder)
+            .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
+    }
     let conditions = Conditions {
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),
         switches: &switches,
-        stall_switch: false,
+        record: Record::All,
+        weir: Path::new(Conditions::ITSELF),
     };
     let mut progress = Progress::new(args.json);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
+    if let Some(folder) = &args.pcap {
+        write_captures(folder, &result.run.recordings).map_err(fail)?;
+    }
     let page = scenario_run::page(&planned, &result).map_err(fail)?;
     if args.json {
-        print_json(&result)?;
+        print_json(&scenario_run::json(&result))?;
     } else {
-        print(scenario_run::show(&result))?;
+        print(scenario_run::show(&planned, &result, stdout_colour()))?;
         for expectation in result
             .expectations
             .iter()
             .filter_map(|expectation| expectation.diagnostic.as_ref())
         {
-            softswitch::stderr::tell(format_args!(
+            cli_io::stderr::tell(format_args!(
                 "{}\n",
                 expectation.render(&planned.scenario.source())
             ));
         }
     }
     report.write(&page, args.json)?;
-    Ok(if result.ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
+    Ok(match result.verdict.is_ok() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(FAILED),
     })
 }
 

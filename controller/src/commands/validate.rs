@@ -7,7 +7,7 @@ use scenario::{Plan, Scenario, TargetModel};
 
 use super::{ERROR, load, print, show};
 use crate::cli::Validate;
-use crate::experiment::program;
+use controller::experiment::program;
 
 /// Checks scenario files.
 pub fn main(args: &Validate) -> ExitCode {
@@ -29,7 +29,7 @@ pub fn main(args: &Validate) -> ExitCode {
             .iter()
             .find(|(scenario, _)| scenario.file == diagnostic.file)
         {
-            softswitch::stderr::tell(format_args!("{}\n", diagnostic.render(&scenario.source())));
+            cli_io::stderr::tell(format_args!("{}\n", diagnostic.render(&scenario.source())));
         }
     }
     if refused > 0 || !together.0.is_empty() {

@@ -1,10 +1,26 @@
-//! The demo for people: a table in the terminal, a page in the browser.
+//! The demo for people and programs: a table in the terminal, a page in the browser, an object in JSON.
 
-use super::{Demo, scenario_text};
+use serde::Serialize;
+use testbeds::bed::Wiring;
+
+use super::Demo;
+use crate::experiment::aggregation::chunks_per_iteration;
+use crate::experiment::machine::Strain;
+use crate::experiment::{FaultResult, Trained};
 use crate::report::html::Page;
-use crate::report::plot::{self, Curve, PlotError};
+use crate::report::json::Header;
+use crate::report::plot::{self, Curve, PlotError, Role};
 use crate::report::table::Table;
-use crate::report::{bytes, grouped};
+use crate::report::text::{self, Colour};
+use crate::report::{bytes, faults, grouped, percent};
+
+/// The runs that trained, by name.
+fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &Trained)> {
+    demo.runs.iter().filter_map(|run| {
+        let wall_s = run.wall.as_secs_f64();
+        Some((run.scenario.as_str(), wall_s, run.training.as_ref()?))
+    })
+}
 
 fn runs_table(demo: &Demo) -> Table {
     let mut table = Table::new([
@@ -15,76 +31,140 @@ fn runs_table(demo: &Demo) -> Table {
         "time",
         "weights",
     ]);
-    for run in &demo.runs {
-        let on_wire = run.name != "reference";
-        let count = |value: u64| {
-            if on_wire {
-                grouped(value)
-            } else {
-                String::new()
-            }
-        };
+    let weights = |sha256: &str| sha256.chars().take(12).collect::<String>() + "…";
+    for (name, wall_s, of) in trained(demo) {
         table.row([
-            run.name.to_owned(),
-            format!("{:.1} %", run.accuracy * 100.0),
-            count(run.server_link_bytes),
-            count(run.retransmitted_bytes),
-            format!("{:.1} s", run.wall_s),
-            run.weights_sha256.chars().take(12).collect::<String>() + "…",
+            name.to_owned(),
+            percent(of.accuracy),
+            grouped(of.server_link_bytes),
+            grouped(of.retransmitted_bytes),
+            format!("{wall_s:.1} s"),
+            weights(&of.weights_sha256),
         ]);
     }
-    table
-}
-
-fn faults_table(demo: &Demo) -> Table {
-    let mut table = Table::new([
-        "fault",
-        "kind",
-        "frames met",
-        "fired (switch)",
-        "observed (captures)",
+    let reference = &demo.reference;
+    table.row([
+        "reference".to_owned(),
+        percent(reference.accuracy),
+        String::new(),
+        String::new(),
+        format!("{:.1} s", reference.wall.as_secs_f64()),
+        weights(&reference.weights_sha256),
     ]);
-    for fault in &demo.faults {
-        table.row([
-            fault.id.clone(),
-            fault.kind.to_owned(),
-            grouped(fault.met),
-            grouped(fault.fired),
-            grouped(fault.observed),
-        ]);
-    }
     table
 }
 
 /// For the terminal.
-pub fn show(demo: &Demo) -> String {
-    let mut text = format!("\n{}\n{}\n", runs_table(demo), faults_table(demo));
-    for (holds, check) in &demo.checks {
-        text += &format!("{} {check}\n", if *holds { "ok    " } else { "FAILED" });
+pub fn show(demo: &Demo, colour: Colour) -> String {
+    let results = &demo.runs[2].faults;
+    let tables = [
+        runs_table(demo),
+        faults::table(&demo.faulted.scenario, results),
+        faults::lateness_table(results),
+    ];
+    text::report("weir demo", &demo.verdict, &tables, colour)
+}
+
+fn links(demo: &Demo) -> &'static str {
+    match demo.wiring {
+        Wiring::Veth => "veth",
+        Wiring::Memory => "memory",
     }
-    text
+}
+
+/// For programs.
+pub fn json(demo: &Demo) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        #[serde(flatten)]
+        header: &'a Header,
+        workers: usize,
+        links: &'static str,
+        seed: u64,
+        ok: bool,
+        degraded: bool,
+        degraded_reasons: &'a [String],
+        wall_s: f64,
+        runs: Vec<OneRun<'a>>,
+        server_bytes_removed_share: f64,
+        faults: &'a [FaultResult],
+    }
+    #[derive(Serialize)]
+    struct OneRun<'a> {
+        name: &'a str,
+        accuracy: f64,
+        weights_sha256: &'a str,
+        server_link_bytes: u64,
+        retransmitted_bytes: u64,
+        iterations: u32,
+        chunks: usize,
+        wall_s: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        machine_strain: Option<Strain>,
+    }
+    let strain = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
+    let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
+    let reference = OneRun {
+        name: "reference",
+        accuracy: demo.reference.accuracy,
+        weights_sha256: &demo.reference.weights_sha256,
+        server_link_bytes: 0,
+        retransmitted_bytes: 0,
+        iterations,
+        chunks: chunks_per_iteration(),
+        wall_s: demo.reference.wall.as_secs_f64(),
+        machine_strain: None,
+    };
+    let runs = trained(demo).map(|(name, wall_s, of)| OneRun {
+        name,
+        accuracy: of.accuracy,
+        weights_sha256: &of.weights_sha256,
+        server_link_bytes: of.server_link_bytes,
+        retransmitted_bytes: of.retransmitted_bytes,
+        iterations: of.iterations,
+        chunks: chunks_per_iteration(),
+        wall_s,
+        machine_strain: strain(name).map(|run| run.strain),
+    });
+    Json {
+        header: &demo.header,
+        workers: demo.workers,
+        links: links(demo),
+        seed: demo.faulted.scenario.seed,
+        ok: demo.verdict.is_ok(),
+        degraded: !demo.verdict.degraded.is_empty(),
+        degraded_reasons: &demo.verdict.degraded,
+        wall_s: demo.wall.as_secs_f64(),
+        runs: runs.chain([reference]).collect(),
+        server_bytes_removed_share: demo.server_bytes_removed,
+        faults: &demo.runs[2].faults,
+    }
+}
+
+/// What the page shows of a run.
+fn role(name: &str) -> Role {
+    match name {
+        "aggregated" => Role::Main,
+        "faulted" => Role::Faulted,
+        _ => Role::Other,
+    }
 }
 
 /// For the browser.
 pub fn page(demo: &Demo) -> Result<String, PlotError> {
-    let mut page = Page::new("weir demo", demo.ok);
+    let mut page = Page::new("weir demo", &demo.verdict);
+    page.about(&demo.header.line());
     page.paragraph(&format!(
         "{} workers and a parameter server train a network on handwritten digits through two software switches, over {} links, \
          from seed {}. The same training runs four times: summed in the switch, summed by the server, summed in the switch \
          while faults hit two of the workers, and in one process without any network.",
-        demo.workers, demo.links, demo.seed
+        demo.workers,
+        links(demo),
+        demo.faulted.scenario.seed
     ));
-    page.heading("What must hold").checks(
-        demo.checks
-            .iter()
-            .map(|(holds, text)| (*holds, text.as_str())),
-    );
     page.heading("Runs").table(&runs_table(demo));
-    let megabytes: Vec<(&str, f64)> = demo
-        .runs
-        .iter()
-        .filter(|run| run.server_link_bytes > 0)
-        .map(|run| (run.name, run.server_link_bytes as f64 / 1e6))
+    let megabytes: Vec<_> = trained(demo)
+        .map(|(name, _, of)| (name, role(name), of.server_link_bytes as f64 / 1e6))
         .collect();
     page.figure(
         &plot::bars("megabytes on the server's link", &megabytes)?,
@@ -96,39 +176,43 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
             (1.0 - 1.0 / demo.workers as f64) * 100.0
         ),
     );
-    let curves: Vec<Curve<'_>> = demo
-        .runs
-        .iter()
-        .filter(|run| !run.rounds.is_empty())
-        .map(|run| {
+    let curves: Vec<Curve<'_>> = trained(demo)
+        .map(|(name, _, of)| {
             let mut elapsed = 0.0;
-            let points = run.rounds.iter().map(|round| {
+            let points = of.rounds.iter().map(|round| {
                 elapsed += round.wall_ms / 1e3;
                 (elapsed, round.accuracy * 100.0)
             });
             Curve {
-                name: run.name,
+                name,
+                role: role(name),
                 points: points.collect(),
             }
         })
         .collect();
     page.figure(
         &plot::curves("seconds", "held-out accuracy, %", &curves)?,
-        "The same weights after the same iteration in every run; faults and missing aggregation only cost time.",
+        "The final weights of all runs are compared bit by bit; on the way, accuracy is what the server measured after each \
+         iteration.",
     );
-    page.heading("Faults").table(&faults_table(demo));
-    page.paragraph(
-        "\"Fired\" is the switch's own counter. \"Observed\" comes only from captures on both sides of the faulting switch, matched \
-         by worker, chunk, version and transmission number: a frame that is missing, came twice, or came late.",
-    );
-    let again: Vec<String> = demo
-        .runs
-        .iter()
-        .filter(|run| run.sent_bytes > 0)
-        .map(|run| format!("{} {}", run.name, bytes(run.retransmitted_bytes)))
+    let results = &demo.runs[2].faults;
+    page.heading("Faults of the faulted run")
+        .table(&faults::table(&demo.faulted.scenario, results))
+        .about(faults::LEGEND)
+        .table(&faults::lateness_table(results))
+        .about(faults::LATENESS_LEGEND);
+    let again: Vec<String> = trained(demo)
+        .map(|(name, _, of)| format!("{name} {}", bytes(of.retransmitted_bytes)))
         .collect();
     page.paragraph(&format!("Sent again: {}.", again.join(", ")));
+    page.heading("What holds").successes(&demo.verdict);
+    let scenario = &demo.faulted.scenario;
+    let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
     page.heading("Scenario of the faulted run")
-        .preformatted(&scenario_text(demo.seed));
+        .about(&format!(
+            "As shipped, but with seed {} and {iterations} iterations.",
+            scenario.seed
+        ))
+        .preformatted(&scenario.text);
     Ok(page.render())
 }

@@ -15,8 +15,6 @@ pub struct Conclusion {
     pub faults: Vec<FaultResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
-    /// Frames that could not be parsed as deep as the filters ask, by switch and reason.
-    pub notes: BTreeMap<(String, String), u64>,
 }
 
 impl Conclusion {
@@ -25,7 +23,6 @@ impl Conclusion {
         planned: &Planned,
         fired: &[u64],
         recordings: &[PortRecording],
-        notes: BTreeMap<(String, String), u64>,
     ) -> Result<Conclusion, ProofError> {
         let trace = Trace::new(&planned.plan, recordings)?;
         let aggregator = planned.aggregator();
@@ -33,7 +30,6 @@ impl Conclusion {
         Ok(Conclusion {
             faults: fault_results(planned, fired, &observations),
             flows: trace.flows(&planned.scenario, aggregator),
-            notes,
         })
     }
 }
@@ -57,6 +53,9 @@ pub struct FaultResult {
     /// For a delay: the plan's bound of that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_bound_ns: Option<u64>,
+    /// For a delay with a bound: frames that left later than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<u64>,
 }
 
 impl FaultResult {
@@ -89,6 +88,7 @@ fn fault_results(
             met: 0,
             latest_ns: matches!(fault.effect, Effect::Delay { .. }).then_some(0),
             lateness_bound_ns: None,
+            beyond: None,
         };
         for (index, injection) in planned.plan.injections.iter().enumerate() {
             if injection.fault == fault.id {
@@ -101,6 +101,9 @@ fn fault_results(
                     result.observed += seen.observed;
                     result.met += seen.met;
                     result.latest_ns = result.latest_ns.map(|latest| latest.max(seen.latest_ns));
+                    if result.lateness_bound_ns.is_some() {
+                        *result.beyond.get_or_insert(0) += seen.beyond;
+                    }
                 }
             }
         }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use controller::target::PortCount;
 use testbeds::bed::BedError;
 use testbeds::net::Counters;
 
 use super::{ExperimentError, Planned, Stage};
+use crate::target::PortCount;
 
 /// Both sides' counts of a host's link.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,63 +1,43 @@
 //! A scenario, carried out: network up, programs loaded, faults armed by the timeline, workload run, effects proved.
+//!
+//! `run` does all of it, for `weir run` and, three times, for `weir demo`. What needs no network of ours (plans, programs,
+//! sessions with switches, the timeline) is there without the feature `testbed`, too: `weir control` stands on it.
 
-mod conclusion;
+pub mod aggregation;
 pub mod fleet;
-mod link;
+mod planned;
 pub mod program;
-pub mod proof;
-pub mod redis;
-mod stage;
 pub mod timeline;
-pub mod training;
 
-use testbeds::bed::BedError;
+pub use planned::{Planned, Switches};
 
-use fleet::FleetError;
-use proof::ProofError;
+/// What needs a network of ours.
+macro_rules! in_a_testbed {
+    ($($item:item)*) => { $(#[cfg(feature = "testbed")] $item)* };
+}
 
-pub use conclusion::{Conclusion, FaultResult};
-pub use link::LinkCount;
-pub use stage::{Conditions, Planned, Stage, Switches};
+in_a_testbed! {
+    mod conclusion;
+    mod error;
+    mod evidence;
+    mod launch;
+    mod link;
+    pub mod machine;
+    mod observer;
+    pub mod proof;
+    mod run;
+    mod stage;
+    pub mod workload;
 
-/// Why an experiment could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum ExperimentError {
-    /// The scenario.
-    #[error("{0}")]
-    Scenario(String),
-    /// The network.
-    #[error(transparent)]
-    Bed(#[from] BedError),
-    /// The switches.
-    #[error(transparent)]
-    Fleet(#[from] FleetError),
-    /// The training.
-    #[error(transparent)]
-    Training(#[from] training::TrainingError),
-    /// The Redis workload.
-    #[error(transparent)]
-    Redis(#[from] redis::RedisError),
-    /// The captures.
-    #[error(transparent)]
-    Proof(#[from] ProofError),
-    /// A switch ended in mid-run.
-    #[error("switch {switch} ended: {reason}")]
-    SwitchEnded {
-        /// Which.
-        switch: String,
-        /// Its last words.
-        reason: String,
-    },
-    /// The two counts of the server's link differ.
-    #[error(
-        "the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}"
-    )]
-    LinkCounters {
-        /// Which.
-        switch: String,
-        /// Both directions.
-        counted_by_switch: u64,
-        /// Both directions.
-        counted_by_host: u64,
-    },
+    pub use conclusion::{Conclusion, FaultResult};
+    pub use error::ExperimentError;
+    pub use evidence::write_captures;
+    pub use link::LinkCount;
+    pub use observer::{Observer, Turn};
+    pub use run::{Run, Trained, run};
+    pub use stage::{Conditions, Record, Stage};
+
+    pub(crate) use error::{how_it_ended, last_words};
+    #[cfg(test)]
+    pub(crate) use run::add_metrics;
 }

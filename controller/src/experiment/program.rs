@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cli_io::disk::Disk;
 use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
 use parser_gen::{Arch, Flow, GenerateError, Library, Note};
-use softswitch::disk::Disk;
 
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ pub fn build(
         })?;
     // The built-in text is the same every time; what a folder changes in it is the user's.
     if p4src.is_some() && !compiled.warnings.is_empty() {
-        softswitch::stderr::tell(format_args!(
+        cli_io::stderr::tell(format_args!(
             "switch {switch}:\n{}",
             compiled.warnings.render(false)
         ));

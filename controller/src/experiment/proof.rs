@@ -44,6 +44,8 @@ pub struct Observation {
     pub observed: u64,
     /// For a delay: how much later than asked the latest frame left.
     pub latest_ns: u64,
+    /// For a delay: frames that left later than the plan's bound allows.
+    pub beyond: u64,
 }
 
 /// What became of a flow between its first and its last switch.
@@ -249,16 +251,18 @@ impl<'a> Trace<'a> {
         filter: &Filter,
     ) -> Observation {
         let difference = self.compare(trace, injection.direction, filter, effect);
-        let (observed, latest_ns) = match effect {
-            Effect::Drop => (difference.missing.len(), 0),
-            Effect::Duplicate => (difference.extra.len(), 0),
+        let (observed, latest_ns, late) = match effect {
+            Effect::Drop => (difference.missing.len(), 0, 0),
+            Effect::Duplicate => (difference.extra.len(), 0, 0),
             Effect::Delay { ns } => {
                 let held = difference
                     .late
                     .iter()
                     .filter(|late| trace.was_alive(late.at_ns, late.delay_ns, ns));
                 let beyond: Vec<u64> = held.map(|late| late.delay_ns.saturating_sub(ns)).collect();
-                (beyond.len(), beyond.into_iter().max().unwrap_or(0))
+                let bound = injection.lateness_bound_ns.unwrap_or(u64::MAX);
+                let late = beyond.iter().filter(|ns| **ns > bound).count();
+                (beyond.len(), beyond.into_iter().max().unwrap_or(0), late)
             }
         };
         let met = difference.matched + difference.missing.len() as u64;
@@ -267,6 +271,7 @@ impl<'a> Trace<'a> {
             met,
             observed: observed as u64,
             latest_ns,
+            beyond: late as u64,
         }
     }
 

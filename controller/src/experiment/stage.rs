@@ -1,62 +1,25 @@
-//! The stage of an experiment: a planned scenario's network, with switches that run its programs.
+//! The stage of an experiment: a planned scenario's network, with switches that run its programs, no fault armed.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
-use bmv2::tools::Tools;
-use controller::target::Kind;
-use scenario::model::{Effect, Scenario};
-use scenario::workload::{Training, Workload};
-use scenario::{Diagnostics, Plan};
-use testbeds::bed::{self, Bed, Wiring};
+use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
+use scenario::model::Effect;
+use testbeds::bed::{self, Bed, PortRecording, Wiring};
 use testbeds::capture::{Filter, Limits};
 
 use super::fleet::Fleet;
-use super::timeline::Timeline;
-use super::{Conclusion, ExperimentError, training};
+use super::launch::{self, SwitchProcess};
+use super::{Conclusion, ExperimentError, Observer, Planned, Switches};
 
-/// A scenario with its plan.
-pub struct Planned {
-    /// The scenario.
-    pub scenario: Scenario,
-    /// Its plan.
-    pub plan: Plan,
-}
-
-impl Planned {
-    /// Plans a scenario.
-    pub fn of(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
-        let plan = scenario::plan_to_prove(&scenario, &kind.model())?;
-        Ok(Planned { scenario, plan })
-    }
-
-    /// The switch that sums, if one does.
-    pub fn aggregator(&self) -> Option<&str> {
-        match &self.scenario.workload {
-            Some(Workload::Training(training)) => training.aggregate_on.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// The training that it runs.
-    pub fn training(&self) -> Option<&Training> {
-        match &self.scenario.workload {
-            Some(Workload::Training(training)) => Some(training),
-            _ => None,
-        }
-    }
-}
-
-/// Which switches run.
-#[derive(Debug, Clone, Default)]
-pub struct Switches {
-    /// Their kind.
-    pub kind: Kind,
-    /// Where BMv2 and p4c are.
-    pub tools: Tools,
-    /// BMv2's logs go into this folder.
-    pub logs: Option<PathBuf>,
+/// Which switches' links are captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    /// All: flows are counted from end to end.
+    All,
+    /// Those that inject faults.
+    Faulting,
 }
 
 /// How an experiment is carried out.
@@ -68,29 +31,38 @@ pub struct Conditions<'a> {
     pub p4src: Option<&'a Path>,
     /// Which switches run.
     pub switches: &'a Switches,
-    /// For tests: stop the switches' processes before they are spoken to.
-    pub stall_switch: bool,
+    /// Whose links are captured.
+    pub record: Record,
+    /// The program that agents, clients and switches are run with: `weir`.
+    pub weir: &'a Path,
+}
+
+impl Conditions<'_> {
+    /// This program itself.
+    pub const ITSELF: &'static str = "/proc/self/exe";
 }
 
 /// For frames that are under way when the workload has ended.
 const DRAINING: Duration = Duration::from_millis(100);
 
-/// A network with switches that run the plan's programs, no fault armed.
+/// A network with switches that run the plan's programs.
 pub struct Stage<'a> {
     /// What is carried out.
     pub planned: &'a Planned,
-    /// The switches.
+    /// Sessions with the switches.
     pub fleet: Fleet,
+    /// Their processes.
+    switches: Vec<SwitchProcess>,
     /// The network. Dropped last: the switches' ports are in it.
     pub bed: Bed,
 }
 
 impl<'a> Stage<'a> {
-    /// Brings everything up. `record` names the switches whose links are captured.
+    /// Brings everything up.
     pub fn set(
         planned: &'a Planned,
         conditions: Conditions<'_>,
-        record: Vec<String>,
+        observer: &mut dyn Observer,
     ) -> Result<Stage<'a>, ExperimentError> {
         let is_training = planned.training().is_some();
         let limits = if is_training {
@@ -101,71 +73,105 @@ impl<'a> Stage<'a> {
         let options = bed::Options {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
-            record,
+            record: recorded(planned, conditions.record),
             filter: Filter::Everything,
             limits,
         };
         let bed = Bed::up(&planned.scenario.topology, &options)?;
-        let mut fleet = Fleet::start(&bed, &planned.plan, conditions)?;
-        if let (Some(training), Some(switch)) = (planned.training(), planned.aggregator()) {
-            fleet.insert(
-                switch,
-                training::aggregation_entries(&planned.scenario, training, switch),
-            )?;
-        }
+        tracing::info!(
+            hosts = planned.scenario.topology.hosts.len(),
+            links = planned.scenario.topology.links.len(),
+            "network is up"
+        );
+        let (fleet, switches) = launch::switches(&bed, planned, conditions, observer)?;
         Ok(Stage {
             planned,
             fleet,
+            switches,
             bed,
         })
     }
 
+    /// An error if a switch's process has ended.
+    pub fn check(switches: &mut [SwitchProcess]) -> Result<(), ExperimentError> {
+        match switches.iter_mut().find_map(SwitchProcess::ended) {
+            Some((switch, reason)) => Err(ExperimentError::SwitchEnded { switch, reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Its parts, borrowed at once.
+    pub fn parts(&mut self) -> (&mut Fleet, &mut [SwitchProcess]) {
+        (&mut self.fleet, &mut self.switches)
+    }
+
     fn longest_delay(&self) -> Duration {
-        let delays = self
-            .planned
-            .scenario
-            .faults
-            .iter()
-            .map(|fault| match fault.effect {
-                Effect::Delay { ns } => ns,
-                Effect::Drop | Effect::Duplicate => 0,
-            });
+        let faults = self.planned.scenario.faults.iter();
+        let delays = faults.map(|fault| match fault.effect {
+            Effect::Delay { ns } => ns,
+            Effect::Drop | Effect::Duplicate => 0,
+        });
         Duration::from_nanos(delays.max().unwrap_or(0))
     }
 
-    /// A timeline that has not started.
-    pub fn timeline(&self) -> Timeline {
-        Timeline::new(&self.planned.plan.timeline)
-    }
-
-    /// Disarms all faults, ends the captures, and compares what both sides say.
-    pub fn conclude(&mut self) -> Result<Conclusion, ExperimentError> {
+    /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say.
+    pub fn conclude(
+        &mut self,
+        observer: &mut dyn Observer,
+    ) -> Result<(Conclusion, Vec<PortRecording>), ExperimentError> {
         self.fleet.set_epoch(0)?;
         // What is held leaves at its deadline, and belongs to the captures.
         std::thread::sleep(self.longest_delay() + DRAINING);
-        let mut fired = Vec::new();
-        for injection in &self.planned.plan.injections {
-            let cells = self.fleet.counter(&injection.switch, &injection.counter)?;
-            fired.push(cells.get(injection.cell).map_or(0, |cell| cell.packets));
-        }
-        let mut notes = BTreeMap::new();
-        for switch in &self.planned.plan.switches {
-            let cells = self
-                .fleet
-                .counter(&switch.name, "SwitchIngress.classify.notes.cells")?;
-            let names = self
-                .fleet
-                .program(&switch.name)
-                .map(|program| program.notes.clone())
-                .unwrap_or_default();
-            for note in names {
-                let packets = cells
-                    .get(usize::from(note.code))
-                    .map_or(0, |cell| cell.packets);
-                notes.insert((switch.name.clone(), note.name), packets);
-            }
-        }
+        let mut fired = self.fleet.fired(&self.planned.plan)?;
+        observer.counted(&mut fired);
         let recordings = self.bed.recordings()?;
-        Ok(Conclusion::of(self.planned, &fired, &recordings, notes)?)
+        let conclusion = Conclusion::of(self.planned, &fired, &recordings)?;
+        Ok((conclusion, recordings))
+    }
+
+    /// What the switches counted of packets.
+    pub fn metrics(&mut self) -> Result<Metrics, ExperimentError> {
+        let mut metrics = Metrics::new();
+        for switch in &self.planned.plan.switches {
+            let counts = self.fleet.port_counts(&switch.name)?;
+            let received: u64 = counts.iter().map(|port| port.rx_frames).sum();
+            let sent: u64 = counts.iter().map(|port| port.tx_frames).sum();
+            let program = self.fleet.program(&switch.name);
+            let notes = program.map_or(Vec::new(), |program| program.notes.clone());
+            let cells = self.fleet.counter(&switch.name, NOTES)?;
+            let noted = |pipelined: bool| -> u64 {
+                let notes = notes.iter().filter(|note| note.pipelined == pipelined);
+                notes
+                    .filter_map(|note| cells.get(usize::from(note.code)))
+                    .map(|cell| cell.packets)
+                    .sum()
+            };
+            let values = BTreeMap::from([
+                (SwitchMetric::Received, received),
+                (SwitchMetric::Sent, sent),
+                (SwitchMetric::Unparsed, noted(false)),
+                (SwitchMetric::Pipelined, noted(true)),
+            ]);
+            metrics.extend(
+                values
+                    .into_iter()
+                    .map(|(what, count)| (Metric::switch(&switch.name, what), count as f64)),
+            );
+        }
+        Ok(metrics)
+    }
+}
+
+/// The counter of packets that could not be read as deep as the filters ask.
+const NOTES: &str = "SwitchIngress.classify.notes.cells";
+
+fn recorded(planned: &Planned, record: Record) -> Vec<String> {
+    match record {
+        Record::All => planned.scenario.topology.switches.clone(),
+        Record::Faulting => {
+            let injections = planned.plan.injections.iter();
+            let switches: BTreeSet<&String> = injections.map(|i| &i.switch).collect();
+            switches.into_iter().cloned().collect()
+        }
     }
 }

@@ -1,10 +1,26 @@
-//! The timeline: one write per step puts the step's faults in force on every switch.
+//! The timeline: one write per step puts the step's faults in force on every switch, while something goes on.
 
-use std::time::Duration;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use scenario::model::Epoch;
 
 use super::fleet::{Fleet, FleetError};
+
+/// How long an activity may keep the timeline waiting.
+pub const TURN: Duration = Duration::from_millis(5);
+
+/// What goes on while a timeline is followed: a workload, or somebody else's.
+pub trait Activity {
+    /// Why it may come to an early end.
+    type Error: From<FleetError>;
+
+    /// The first step is in force: let it begin.
+    fn begin(&mut self) -> Result<(), Self::Error>;
+
+    /// Looks after it, for [`TURN`] or little longer; breaks when it is over.
+    fn turn(&mut self) -> Result<ControlFlow<()>, Self::Error>;
+}
 
 /// Steps that are still to come.
 #[derive(Debug, Clone)]
@@ -21,9 +37,31 @@ impl Timeline {
         }
     }
 
-    /// Puts in force what is due. Called with zero before the workload starts, so that no packet escapes a fault that holds
-    /// from the beginning. Steps that were overtaken are skipped.
-    pub fn advance(&mut self, elapsed: Duration, fleet: &mut Fleet) -> Result<(), FleetError> {
+    /// Follows the timeline for as long as the activity lasts, and says how long that was. `each_turn` is called often with
+    /// the time since the start. What is in force at the end stays so.
+    pub fn follow<A: Activity + ?Sized>(
+        mut self,
+        fleet: &mut Fleet,
+        activity: &mut A,
+        mut each_turn: impl FnMut(&mut A, &mut Fleet, Duration) -> Result<(), A::Error>,
+    ) -> Result<Duration, A::Error> {
+        // Before the activity begins, so that no packet escapes a fault that holds from the beginning.
+        self.advance(Duration::ZERO, fleet)?;
+        let start = Instant::now();
+        activity.begin()?;
+        loop {
+            let state = activity.turn()?;
+            let elapsed = start.elapsed();
+            each_turn(activity, fleet, elapsed)?;
+            if state.is_break() {
+                return Ok(elapsed);
+            }
+            self.advance(elapsed, fleet)?;
+        }
+    }
+
+    /// Puts in force what is due. Steps that were overtaken are skipped.
+    fn advance(&mut self, elapsed: Duration, fleet: &mut Fleet) -> Result<(), FleetError> {
         let mut due = None;
         while self
             .pending
@@ -32,9 +70,16 @@ impl Timeline {
         {
             due = self.pending.pop();
         }
-        match due {
-            Some(epoch) => fleet.set_epoch(epoch.epoch),
-            None => Ok(()),
-        }
+        let Some(epoch) = due else {
+            return Ok(());
+        };
+        fleet.set_epoch(epoch.epoch)?;
+        tracing::info!(
+            epoch = epoch.epoch,
+            step = epoch.step.as_deref().unwrap_or("between steps"),
+            at_ms = elapsed.as_millis() as u64,
+            "faults are in force"
+        );
+        Ok(())
     }
 }

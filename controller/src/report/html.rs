@@ -1,24 +1,34 @@
 //! One HTML page without scripts or outside resources, light or dark as the reader's system is.
 
+use super::Verdict;
 use super::table::{Table, is_figure};
 use std::fmt::Write as _;
 
+// Colours mean something: green holds, red fails, amber is to be looked at; blue is what a figure is about.
 const STYLE: &str = "
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #cf222e; --accent: #0969da; }
-@media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #f85149; --accent: #58a6ff; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; --page: #ffffff; --ink: #1f2328; --line: #d1d9e0; --soft: #f6f8fa;
+  --good: #1a7f37; --bad: #cf222e; --warn: #9a6700; --main: #0969da; --other: #8c959f; }
+@media (prefers-color-scheme: dark) { :root { --page: #0d1117; --ink: #e6edf3; --line: #3d444d; --soft: #161b22;
+  --good: #3fb950; --bad: #f85149; --warn: #d29922; --main: #58a6ff; --other: #7d8590; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
+  background: var(--page); color: var(--ink); }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-.verdict { display: inline-block; font-weight: 600; padding: .15rem .6rem; border-radius: .4rem; color: #fff; }
-.passed { background: #1a7f37; } .failed { background: #cf222e; }
+.verdict { display: inline-block; font-weight: 600; padding: .15rem .6rem; border-radius: .4rem; color: var(--page); }
+.good { background: var(--good); } .bad { background: var(--bad); } .warn { background: var(--warn); }
+.about { opacity: .75; font-size: .9rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
-td.figure { text-align: right; }
+td.figure, th.figure { text-align: right; }
 pre { background: var(--soft); padding: .8rem; border-radius: .4rem; overflow-x: auto; font-size: .85rem; }
 code { font-size: .9em; }
-figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; background: #fff; border-radius: .4rem; }
+figure { margin: 1rem 0; color: var(--ink); } figure svg { max-width: 100%; height: auto; }
 figcaption { opacity: .75; font-size: .9rem; }
-li.passed-line::marker { content: '✓  '; color: var(--good); } li.failed-line::marker { content: '✗  '; color: var(--bad); }
+ul.checks { padding-left: 1.5rem; } ul.checks li { padding-left: .3rem; overflow-wrap: anywhere; }
+li.good, li.bad, li.warn { background: none; }
+li.good::marker { content: '✓'; color: var(--good); }
+li.bad::marker { content: '✗'; color: var(--bad); } li.bad { color: var(--bad); font-weight: 600; }
+li.warn::marker { content: '!'; color: var(--warn); } li.warn { color: var(--warn); }
 ";
 
 /// A page under construction.
@@ -29,23 +39,45 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with its title and verdict at the top.
-    pub fn new(title: &str, passed: bool) -> Self {
+    /// A page with its title, its verdict, and what spoils that at the top.
+    pub fn new(title: &str, verdict: &Verdict) -> Self {
         let mut page = Self {
             title: title.to_owned(),
             body: String::new(),
         };
-        let (class, word) = if passed {
-            ("passed", "passed")
-        } else {
-            ("failed", "failed")
+        let class = match (verdict.is_ok(), verdict.degraded.is_empty()) {
+            (false, _) => "bad",
+            (true, false) => "warn",
+            (true, true) => "good",
         };
         let _ = write!(
             page.body,
-            "<h1>{}</h1>\n<p><span class=\"verdict {class}\">{word}</span></p>\n",
-            escape(title)
+            "<h1>{}</h1>\n<p><span class=\"verdict {class}\">{}</span></p>\n",
+            escape(title),
+            escape(&verdict.headline())
         );
+        let failures = verdict.failures().map(|check| ("bad", check.text.as_str()));
+        let degraded = verdict.degraded.iter().map(|why| ("warn", why.as_str()));
+        page.list(failures.chain(degraded));
         page
+    }
+
+    fn list<'a>(&mut self, lines: impl Iterator<Item = (&'static str, &'a str)>) {
+        let mut lines = lines.peekable();
+        if lines.peek().is_none() {
+            return;
+        }
+        self.body.push_str("<ul class=\"checks\">\n");
+        for (class, text) in lines {
+            let _ = writeln!(self.body, "<li class=\"{class}\">{}</li>", escape(text));
+        }
+        self.body.push_str("</ul>\n");
+    }
+
+    /// What a report is of, in small letters.
+    pub fn about(&mut self, text: &str) -> &mut Self {
+        let _ = writeln!(self.body, "<p class=\"about\">{}</p>", escape(text));
+        self
     }
 
     /// A heading.
@@ -63,8 +95,13 @@ impl Page {
     /// A table.
     pub fn table(&mut self, table: &Table) -> &mut Self {
         self.body.push_str("<div class=\"wide\"><table><thead><tr>");
-        for cell in table.head() {
-            let _ = write!(self.body, "<th>{}</th>", escape(cell));
+        for (column, cell) in table.head().iter().enumerate() {
+            let mut cells = table.rows().iter().filter_map(|row| row.get(column));
+            let class = match cells.any(|cell| is_figure(cell)) {
+                true => " class=\"figure\"",
+                false => "",
+            };
+            let _ = write!(self.body, "<th{class}>{}</th>", escape(cell));
         }
         self.body.push_str("</tr></thead><tbody>\n");
         for row in table.rows() {
@@ -99,14 +136,13 @@ impl Page {
         self
     }
 
-    /// Things that hold or do not.
-    pub fn checks<'a>(&mut self, checks: impl IntoIterator<Item = (bool, &'a str)>) -> &mut Self {
-        self.body.push_str("<ul>\n");
-        for (holds, text) in checks {
-            let class = if holds { "passed-line" } else { "failed-line" };
-            let _ = writeln!(self.body, "<li class=\"{class}\">{}</li>", escape(text));
-        }
-        self.body.push_str("</ul>\n");
+    /// What holds. What does not stands at the top already.
+    pub fn successes(&mut self, verdict: &Verdict) -> &mut Self {
+        self.list(
+            verdict
+                .successes()
+                .map(|check| ("good", check.text.as_str())),
+        );
         self
     }
 
@@ -139,11 +175,16 @@ pub fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Check;
     use super::*;
 
     #[test]
     fn what_comes_from_outside_cannot_become_markup() {
-        let mut page = Page::new("<script>", true);
+        let verdict = Verdict {
+            checks: vec![Check::new(false, "1 < 0"), Check::new(true, "0 < 1")],
+            degraded: vec!["a & b".to_owned()],
+        };
+        let mut page = Page::new("<script>", &verdict);
         let mut table = Table::new(["a\"b"]);
         table.row(["<td>"]);
         page.table(&table).preformatted("x < y & z");
@@ -151,5 +192,16 @@ mod tests {
         assert!(!html.contains("<script>"));
         assert!(html.contains("<td>&lt;td&gt;</td>"));
         assert!(html.contains("x &lt; y &amp; z"));
+        assert!(
+            html.contains("<li class=\"bad\">1 &lt; 0</li>\n<li class=\"warn\">a &amp; b</li>")
+        );
+        assert!(
+            !html.contains("0 &lt; 1"),
+            "it holds, and nobody asked for it"
+        );
+        page.successes(&verdict);
+        let html = page.render();
+        assert!(html.contains("<li class=\"good\">0 &lt; 1</li>"));
+        assert_eq!(html.matches("1 &lt; 0").count(), 1);
     }
 }

@@ -1,8 +1,77 @@
-//! What a run leaves for people: one self-contained HTML page, tables for the terminal.
+//! What a run leaves for people and programs: text for the terminal, one self-contained HTML page, JSON.
 
+pub mod faults;
 pub mod html;
+pub mod json;
 pub mod plot;
 pub mod table;
+pub mod text;
+
+/// Columns of a terminal.
+pub const WIDTH: usize = 80;
+
+/// How wide a text is on a terminal, as far as our texts go.
+pub fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Something that must hold, and whether it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Whether it holds.
+    pub holds: bool,
+    /// What, with what was found.
+    pub text: String,
+}
+
+impl Check {
+    /// A check with its outcome.
+    pub fn new(holds: bool, text: impl Into<String>) -> Check {
+        Check {
+            holds,
+            text: text.into(),
+        }
+    }
+}
+
+/// What a report says at its top.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Each thing that must hold, once.
+    pub checks: Vec<Check>,
+    /// Why the machine, not the faults, spoils the figures. Fails nothing by itself.
+    pub degraded: Vec<String>,
+}
+
+impl Verdict {
+    /// Whether everything holds that must.
+    pub fn is_ok(&self) -> bool {
+        self.checks.iter().all(|check| check.holds)
+    }
+
+    /// What does not hold.
+    pub fn failures(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| !check.holds)
+    }
+
+    /// What holds.
+    pub fn successes(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| check.holds)
+    }
+
+    /// In a word or a few.
+    pub fn headline(&self) -> String {
+        let all = self.checks.len();
+        let mut words = match self.failures().count() {
+            0 => "passed".to_owned(),
+            failed => format!("FAILED, {failed} of {all} checks"),
+        };
+        if !self.degraded.is_empty() {
+            words += "; degraded";
+        }
+        words
+    }
+}
 
 /// 1,234,567 → `1,234,567`.
 pub fn grouped(number: u64) -> String {
@@ -33,19 +102,41 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// Nanoseconds in milliseconds.
+pub fn milliseconds(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+/// A share of one in percent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn digits_are_grouped_from_the_right() {
-        assert_eq!(super::grouped(0), "0");
-        assert_eq!(super::grouped(999), "999");
-        assert_eq!(super::grouped(1000), "1,000");
-        assert_eq!(super::grouped(12_345_678), "12,345,678");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(12_345_678), "12,345,678");
     }
 
     #[test]
     fn bytes_have_a_unit() {
-        assert_eq!(super::bytes(1023), "1023 B");
-        assert_eq!(super::bytes(1 << 20), "1.00 MiB");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1 << 20), "1.00 MiB");
+    }
+
+    #[test]
+    fn a_headline_counts_what_failed() {
+        let mut verdict = Verdict::default();
+        verdict.checks.push(Check::new(true, "a"));
+        assert_eq!(verdict.headline(), "passed");
+        verdict.checks.push(Check::new(false, "b"));
+        verdict.degraded.push("slow".to_owned());
+        assert_eq!(verdict.headline(), "FAILED, 1 of 2 checks; degraded");
     }
 }

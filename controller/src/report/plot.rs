@@ -3,12 +3,43 @@
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (860, 320);
-const COLOURS: [RGBColor; 4] = [
-    RGBColor(9, 105, 218),
-    RGBColor(207, 34, 46),
-    RGBColor(26, 127, 55),
-    RGBColor(130, 80, 223),
-];
+
+/// What a series is, and thereby its colour: the page's own, light or dark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// What the figure is about.
+    Main,
+    /// What it is compared with.
+    Other,
+    /// The same under faults.
+    Faulted,
+}
+
+impl Role {
+    /// Stands for the page's colour until [`themed`] writes that: plotters knows no style sheets.
+    fn placeholder(self) -> RGBColor {
+        match self {
+            Role::Main => RGBColor(1, 2, 3),
+            Role::Other => RGBColor(1, 2, 4),
+            Role::Faulted => RGBColor(1, 2, 5),
+        }
+    }
+}
+
+/// The drawing in the page's colours, on the page's ground.
+fn themed(svg: &str) -> String {
+    [
+        ("#010203", "var(--main)"),
+        ("#010204", "var(--other)"),
+        ("#010205", "var(--warn)"),
+        ("#000000", "currentColor"),
+        ("#FFFFFF", "var(--page)"),
+    ]
+    .into_iter()
+    .fold(svg.to_owned(), |svg, (placeholder, colour)| {
+        svg.replace(&format!("\"{placeholder}\""), &format!("\"{colour}\""))
+    })
+}
 
 /// A drawing failed (plotters gives only text).
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +53,8 @@ pub struct PlotError {
 pub struct Curve<'a> {
     /// In the legend.
     pub name: &'a str,
+    /// What it is.
+    pub role: Role,
     /// x, y.
     pub points: Vec<(f64, f64)>,
 }
@@ -42,7 +75,6 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        root.fill(&WHITE).map_err(|e| error(&e))?;
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
             .x_label_area_size(40)
@@ -56,8 +88,8 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
             .light_line_style(TRANSPARENT)
             .draw()
             .map_err(|e| error(&e))?;
-        for (index, curve) in curves.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
+        for curve in curves {
+            let colour = curve.role.placeholder();
             chart
                 .draw_series(LineSeries::new(
                     curve.points.iter().copied(),
@@ -78,18 +110,18 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
             .map_err(|e| error(&e))?;
         root.present().map_err(|e| error(&e))?;
     }
-    Ok(svg)
+    Ok(themed(&svg))
 }
 
 /// One horizontal bar per name.
-pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
+pub fn bars(x_label: &str, bars: &[(&str, Role, f64)]) -> Result<String, PlotError> {
     let error = |e: &dyn std::fmt::Display| PlotError {
         what: "bars",
         reason: e.to_string(),
     };
     let max = bars
         .iter()
-        .map(|bar| bar.1)
+        .map(|bar| bar.2)
         .fold(0.0, f64::max)
         .max(f64::MIN_POSITIVE)
         * 1.05;
@@ -98,7 +130,6 @@ pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
-        root.fill(&WHITE).map_err(|e| error(&e))?;
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
             .x_label_area_size(40)
@@ -125,9 +156,9 @@ pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
                 let mut shape = Rectangle::new(
                     [
                         (0.0, SegmentValue::Exact(row)),
-                        (bar.1, SegmentValue::Exact(row + 1)),
+                        (bar.2, SegmentValue::Exact(row + 1)),
                     ],
-                    COLOURS[index % COLOURS.len()].filled(),
+                    bar.1.placeholder().filled(),
                 );
                 shape.set_margin(8, 8, 0, 0);
                 shape
@@ -135,7 +166,7 @@ pub fn bars(x_label: &str, bars: &[(&str, f64)]) -> Result<String, PlotError> {
             .map_err(|e| error(&e))?;
         root.present().map_err(|e| error(&e))?;
     }
-    Ok(svg)
+    Ok(themed(&svg))
 }
 
 #[cfg(test)]
@@ -144,7 +175,10 @@ mod tests {
 
     #[test]
     fn a_bar_and_a_curve_are_drawn_for_each_series() -> Result<(), PlotError> {
-        let svg = bars("bytes", &[("one", 1.0), ("two", 2.0)])?;
+        let svg = bars(
+            "bytes",
+            &[("one", Role::Main, 1.0), ("two", Role::Other, 2.0)],
+        )?;
         assert!(svg.starts_with("<svg") && svg.contains("one") && svg.contains("two"));
         let points = vec![(0.0, 0.1), (1.0, 0.9)];
         let svg = curves(
@@ -152,10 +186,31 @@ mod tests {
             "accuracy",
             &[Curve {
                 name: "aggregated",
+                role: Role::Faulted,
                 points,
             }],
         )?;
         assert!(svg.contains("aggregated") && svg.contains("<polyline"));
+        Ok(())
+    }
+
+    /// A page in the dark has no white boxes and no black letters.
+    #[test]
+    fn drawings_take_the_colours_of_their_page() -> Result<(), PlotError> {
+        let series = [("one", Role::Main, 1.0), ("two", Role::Other, 2.0)];
+        let points = vec![(0.0, 0.1), (1.0, 0.9)];
+        let curve = Curve {
+            name: "x",
+            role: Role::Faulted,
+            points,
+        };
+        for svg in [bars("bytes", &series)?, curves("x", "y", &[curve])?] {
+            assert!(!svg.contains("\"#"), "{svg}");
+            assert!(
+                svg.contains("currentColor") && svg.contains("var(--"),
+                "{svg}"
+            );
+        }
         Ok(())
     }
 }

@@ -1,4 +1,6 @@
-//! Tables for the terminal: columns as wide as their widest cell, numbers to the right.
+//! Tables for the terminal: columns as wide as their widest cell, numbers to the right, within the terminal's width.
+
+use super::{WIDTH, width};
 
 /// A table under construction.
 #[derive(Debug, Clone, Default)]
@@ -6,6 +8,11 @@ pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
+
+/// Between two columns.
+const GAP: &str = "  ";
+/// A column of words is not made narrower than this.
+const NARROWEST: usize = 12;
 
 impl Table {
     /// With these column heads.
@@ -30,49 +37,101 @@ impl Table {
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
+
+    /// Widths of the columns: what their cells need, or less for the widest columns of words until all fit.
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]);
+        let columns = columns.max().unwrap_or(0);
+        let cells = |column: usize| {
+            let rows = self.rows.iter().chain([&self.head]);
+            rows.filter_map(move |row| row.get(column))
+        };
+        let needed = |column| cells(column).map(|cell| width(cell)).max().unwrap_or(0);
+        let mut widths: Vec<usize> = (0..columns).map(needed).collect();
+        let is_figures = |column: usize| {
+            self.rows
+                .iter()
+                .any(|row| row.get(column).is_some_and(|cell| is_figure(cell)))
+        };
+        let gaps = GAP.len() * columns.saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > WIDTH {
+            let words = (0..columns).filter(|column| !is_figures(*column));
+            let Some(widest) = words.max_by_key(|column| widths[*column]) else {
+                break;
+            };
+            if widths[widest] <= NARROWEST {
+                break;
+            }
+            widths[widest] -= 1;
+        }
+        widths
+    }
 }
 
 /// Is the cell a figure (and so aligned right)?
 pub fn is_figure(cell: &str) -> bool {
+    let digits = cell.trim_end_matches(['%', ' ', 's', 'm', 'u', 'n']);
     cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
-        && cell.chars().any(|c| c.is_ascii_digit())
+        && digits
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | '+'))
+}
+
+/// A cell's lines, none wider than its column.
+fn lines(cell: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in cell.split_inclusive([' ', '-', '.', '_']) {
+        let mut word = word.to_owned();
+        loop {
+            let last = lines.len() - 1;
+            let room = width - lines[last].chars().count().min(width);
+            if word.trim_end().chars().count() <= room {
+                lines[last].push_str(&word);
+                break;
+            }
+            if lines[last].is_empty() {
+                // A word that no line can hold.
+                lines[last] = word.chars().take(width).collect();
+                word = word.chars().skip(width).collect();
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
 }
 
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let columns = self
-            .rows
-            .iter()
-            .map(Vec::len)
-            .chain([self.head.len()])
-            .max()
-            .unwrap_or(0);
-        let width = |column: usize| {
-            let cells = self
-                .rows
-                .iter()
-                .chain([&self.head])
-                .filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let widths = self.widths();
         for row in [&self.head].into_iter().chain(&self.rows) {
-            let mut line = String::new();
-            for (column, width) in widths.iter().enumerate() {
-                let cell = row.get(column).map_or("", String::as_str);
-                let padding = " ".repeat(width - cell.chars().count());
-                if column > 0 {
-                    line.push_str("  ");
+            let cell = |column: usize| row.get(column).map_or("", String::as_str);
+            let cells: Vec<Vec<String>> = widths
+                .iter()
+                .enumerate()
+                .map(|(column, width)| lines(cell(column), *width))
+                .collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+            for number in 0..height {
+                let mut line = String::new();
+                for (column, width) in widths.iter().enumerate() {
+                    let text = cells[column]
+                        .get(number)
+                        .map_or("", String::as_str)
+                        .trim_end();
+                    let padding = " ".repeat(width - text.chars().count().min(*width));
+                    if column > 0 {
+                        line.push_str(GAP);
+                    }
+                    if is_figure(cell(column)) {
+                        line.push_str(&padding);
+                        line.push_str(text);
+                    } else {
+                        line.push_str(text);
+                        line.push_str(&padding);
+                    }
                 }
-                if is_figure(cell) {
-                    line.push_str(&padding);
-                    line.push_str(cell);
-                } else {
-                    line.push_str(cell);
-                    line.push_str(&padding);
-                }
+                writeln!(f, "{}", line.trim_end())?;
             }
-            writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
     }
@@ -80,7 +139,7 @@ impl std::fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::*;
 
     #[test]
     fn figures_stand_right_and_words_left() {
@@ -91,5 +150,40 @@ mod tests {
             table.to_string(),
             "run         bytes\naggregated          7\nx           1,234,567\n"
         );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let long = "a-name-of-forty-characters-0123456789-01";
+        let mut table = Table::new(["fault", "flow", "selection", "met", "fired"]);
+        table.row([
+            long,
+            &format!("{long}.{long}"),
+            "bursts, 1 % in, 33 % out",
+            "1,234,567",
+            "7",
+        ]);
+        let text = table.to_string();
+        assert!(
+            text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        let joined: String = text.split_whitespace().collect();
+        assert!(
+            !joined.contains('…') && text.contains("1,234,567"),
+            "{text}"
+        );
+        assert_eq!(lines("aaaaa", 2), ["aa", "aa", "a"]);
+        assert_eq!(lines("one two", 4), ["one ", "two"]);
+    }
+
+    #[test]
+    fn what_begins_with_a_digit_is_no_figure_if_words_follow() {
+        for figure in ["7", "-1.5", "1,024", "94.7 %", "7.491 ms"] {
+            assert!(is_figure(figure), "{figure}");
+        }
+        for word in ["", "ms", "3 of 100", "7398acb…", "10.0.0.1 to b"] {
+            assert!(!is_figure(word), "{word}");
+        }
     }
 }

@@ -1,207 +1,192 @@
-//! A scenario's run for people.
+//! A scenario's run for people and programs.
+
+use std::collections::BTreeSet;
+
+use scenario::expect::metric::{ClientMetric, FlowMetric, Metric, Name};
+use scenario::expect::{Measure, Outcome};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::ScenarioRun;
-use crate::experiment::Planned;
-use crate::report::grouped;
+use crate::experiment::machine::Strain;
+use crate::experiment::{FaultResult, Planned, Run};
 use crate::report::html::Page;
-use crate::report::plot::{self, PlotError};
+use crate::report::json::{self as common, Header};
+use crate::report::plot::{self, PlotError, Role};
 use crate::report::table::Table;
+use crate::report::text::{self, Colour};
+use crate::report::{faults, grouped, milliseconds};
 
-fn faults_table(run: &ScenarioRun) -> Table {
-    let mut table = Table::new([
-        "fault",
-        "kind",
-        "frames met",
-        "fired (switch)",
-        "observed (captures)",
-        "latest beyond",
-        "bound",
-    ]);
-    for fault in &run.faults {
+fn flows_table(run: &Run) -> Table {
+    let mut table = Table::new(["flow", "sent", "received", "lost", "extra", "longest"]);
+    let names: BTreeSet<Name> = run
+        .flows
+        .keys()
+        .map(|name| Name::from(name.as_str()))
+        .collect();
+    for name in names {
+        let value = |what| run.metrics.get(&Metric::flow(name.as_str(), what)).copied();
+        let count = |what| value(what).map_or_else(String::new, |count| grouped(count as u64));
+        let longest = value(FlowMetric::Longest);
         table.row([
-            fault.id.clone(),
-            fault.kind.to_owned(),
-            grouped(fault.met),
-            grouped(fault.fired),
-            grouped(fault.observed),
-            fault.latest_ns.map_or_else(String::new, milliseconds),
-            fault
-                .lateness_bound_ns
-                .map_or_else(String::new, milliseconds),
+            name.to_string(),
+            count(FlowMetric::Sent),
+            count(FlowMetric::Received),
+            count(FlowMetric::Lost),
+            count(FlowMetric::Extra),
+            longest.map_or_else(String::new, |ns| milliseconds(ns as u64)),
         ]);
     }
     table
 }
 
-fn flows_table(run: &ScenarioRun) -> Table {
-    let mut table = Table::new(["flow", "sent", "received", "lost", "extra"]);
-    let names = run
-        .metrics
-        .keys()
-        .filter_map(|name| name.strip_prefix("flow.")?.strip_suffix(".sent"));
-    for name in names {
-        let value = |what: &str| {
-            run.metrics
-                .get(&format!("flow.{name}.{what}"))
-                .map_or_else(String::new, |value| grouped(*value as u64))
+/// The groups of requests that clients measured, with the value of one metric of each.
+fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
+    run.metrics
+        .iter()
+        .filter_map(move |(metric, value)| match metric {
+            Metric::Client {
+                name,
+                command,
+                what,
+            } if *what == wanted => Some((name, command.as_ref(), *value)),
+            _ => None,
+        })
+}
+
+/// Latencies that clients measured.
+fn clients_table(run: &Run) -> Table {
+    let mut table = Table::new(["client", "command", "requests", "p50", "p90", "p99", "max"]);
+    for (client, command, requests) in clients(run, ClientMetric::Requests) {
+        let time = |what| {
+            let metric = Metric::client(client.as_str(), command.map(Name::as_str), what);
+            let value = run.metrics.get(&metric);
+            value.map_or_else(String::new, |ns| milliseconds(*ns as u64))
         };
         table.row([
-            name.to_owned(),
-            value("sent"),
-            value("received"),
-            value("lost"),
-            value("extra"),
+            client.to_string(),
+            command.map_or_else(|| "all".to_owned(), Name::to_string),
+            grouped(requests as u64),
+            time(ClientMetric::P50),
+            time(ClientMetric::P90),
+            time(ClientMetric::P99),
+            time(ClientMetric::Max),
         ]);
     }
     table
 }
 
-/// Latencies that clients measured: name, requests, p50, p99, max.
-fn clients_table(run: &ScenarioRun) -> Table {
-    let mut table = Table::new(["client", "requests", "p50", "p90", "p99", "max"]);
-    let names = run
-        .metrics
-        .keys()
-        .filter_map(|name| name.strip_prefix("client.")?.strip_suffix(".p50"));
-    for name in names {
-        let value = |what: &str| run.metrics.get(&format!("client.{name}.{what}")).copied();
-        let time =
-            |what: &str| value(what).map_or_else(String::new, |value| milliseconds(value as u64));
-        let requests = value("requests").map_or_else(String::new, |value| grouped(value as u64));
-        table.row([
-            name.to_owned(),
-            requests,
-            time("p50"),
-            time("p90"),
-            time("p99"),
-            time("max"),
-        ]);
-    }
-    table
-}
-
-fn other_metrics(run: &ScenarioRun) -> Table {
+/// What no other table has.
+fn other_metrics(run: &Run) -> Table {
     let mut table = Table::new(["metric", "value"]);
-    for (name, value) in &run.metrics {
-        if ["training.", "switch.", "run."]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-        {
-            let shown = if name.ends_with(".wall") {
-                format!("{:.2} s", value / 1e9)
-            } else if value.fract() == 0.0 {
-                grouped(*value as u64)
-            } else {
-                format!("{value:.4}")
-            };
-            table.row([name.clone(), shown]);
+    for (metric, value) in &run.metrics {
+        if !matches!(
+            metric,
+            Metric::Training(_) | Metric::Switch { .. } | Metric::Run(_)
+        ) {
+            continue;
         }
+        let shown = match metric.measure() {
+            Measure::Duration => format!("{:.2} s", value / 1e9),
+            _ if metric.is_ratio() => format!("{value:.4}"),
+            Measure::Number | Measure::Size | Measure::Rate => grouped(*value as u64),
+        };
+        table.row([metric.to_string(), shown]);
     }
     table
-}
-
-fn milliseconds(ns: u64) -> String {
-    format!("{:.3} ms", ns as f64 / 1e6)
 }
 
 /// For the terminal.
-pub fn show(run: &ScenarioRun) -> String {
-    let mut text = String::new();
-    for table in [
-        faults_table(run),
+pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
+    let run = &judged.run;
+    let tables = [
+        faults::table(&planned.scenario, &run.faults),
+        faults::lateness_table(&run.faults),
         flows_table(run),
         clients_table(run),
         other_metrics(run),
-    ] {
-        if !table.rows().is_empty() {
-            text += &format!("\n{table}");
-        }
-    }
-    text.push('\n');
-    for (holds, line) in checks(run) {
-        text += &format!("{} {line}\n", if holds { "ok    " } else { "FAILED" });
-    }
-    for line in overdue(run) {
-        text += &format!("slow   {line}\n");
-    }
-    text
+    ];
+    let title = format!("weir run {}", run.scenario);
+    text::report(&title, &judged.verdict, &tables, colour)
 }
 
-/// Delays that lasted longer than the plan allows. That says more of the machine than of the fault, so it fails no run by
-/// itself: who wants that expects `fault.ID.beyond` to be small.
-fn overdue(run: &ScenarioRun) -> Vec<String> {
-    let overdue = run.faults.iter().filter_map(|fault| {
-        let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
-        (fault.is_in_time() == Some(false)).then(|| {
-            format!(
-                "{}: a frame left {} later than asked, the plan says at most {}: this machine was too slow for it",
-                fault.id,
-                milliseconds(latest),
-                milliseconds(bound)
-            )
-        })
-    });
-    overdue.collect()
-}
-
-fn checks(run: &ScenarioRun) -> Vec<(bool, String)> {
-    let faults = run.faults.iter().map(|fault| {
-        let text = format!(
-            "{}: the switch fired {}, captures saw {}",
-            fault.id, fault.fired, fault.observed
-        );
-        (fault.is_proved(), text)
-    });
-    let expectations = run.expectations.iter().map(|expectation| {
-        (
-            expectation.passed,
-            format!("{}  ({})", expectation.text, expectation.message),
-        )
-    });
-    faults.chain(expectations).collect()
+/// For programs.
+pub fn json(judged: &ScenarioRun) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        #[serde(flatten)]
+        header: &'a Header,
+        scenario: &'a str,
+        seed: u64,
+        ok: bool,
+        degraded: bool,
+        degraded_reasons: &'a [String],
+        wall_s: f64,
+        machine_strain: Strain,
+        faults: &'a [FaultResult],
+        metrics: Map<String, Value>,
+        expectations: &'a [Outcome],
+    }
+    let run = &judged.run;
+    Json {
+        header: &judged.header,
+        scenario: &run.scenario,
+        seed: run.seed,
+        ok: judged.verdict.is_ok(),
+        degraded: !judged.verdict.degraded.is_empty(),
+        degraded_reasons: &judged.verdict.degraded,
+        wall_s: run.wall.as_secs_f64(),
+        machine_strain: run.strain,
+        faults: &run.faults,
+        metrics: common::metrics(&run.metrics),
+        expectations: &judged.expectations,
+    }
 }
 
 /// For the browser.
-pub fn page(planned: &Planned, run: &ScenarioRun) -> Result<String, PlotError> {
-    let mut page = Page::new(&format!("weir run {}", run.scenario), run.ok);
-    if !planned.scenario.description.is_empty() {
-        page.paragraph(&planned.scenario.description);
+pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError> {
+    let (scenario, run) = (&planned.scenario, &judged.run);
+    let mut page = Page::new(&format!("weir run {}", run.scenario), &judged.verdict);
+    page.about(&judged.header.line());
+    if !scenario.description.is_empty() {
+        page.paragraph(&scenario.description);
     }
+    let wall_s = run.wall.as_secs_f64();
     page.paragraph(&format!(
-        "Seed {}; the workload took {:.1} s.",
-        run.seed, run.wall_s
+        "Seed {}; the workload took {wall_s:.1} s.",
+        run.seed
     ));
-    let checks = checks(run);
-    page.heading("What must hold")
-        .checks(checks.iter().map(|(holds, text)| (*holds, text.as_str())));
-    page.heading("Faults").table(&faults_table(run));
-    for line in overdue(run) {
-        page.paragraph(&line);
+    if !run.faults.is_empty() {
+        page.heading("Faults")
+            .table(&faults::table(scenario, &run.faults))
+            .about(faults::LEGEND);
     }
-    page.paragraph(
-        "\"Fired\" is the switch's own counter. \"Observed\" comes only from captures on both sides of the faulting switch: frames \
-         that are missing, came once more, or came at least as late as asked.",
-    );
+    let lateness = faults::lateness_table(&run.faults);
+    if !lateness.rows().is_empty() {
+        page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    page.heading("What holds").successes(&judged.verdict);
     let flows = flows_table(run);
     if !flows.rows().is_empty() {
         page.heading("Flows, from the captures").table(&flows);
     }
-    let clients = clients_table(run);
-    if !clients.rows().is_empty() {
-        page.heading("What the clients measured").table(&clients);
-        let bars: Vec<(&str, f64)> = run
-            .metrics
-            .iter()
-            .filter_map(|(name, value)| {
-                Some((
-                    name.strip_prefix("client.")?.strip_suffix(".p90")?,
-                    value / 1e6,
-                ))
+    let clients_table = clients_table(run);
+    if !clients_table.rows().is_empty() {
+        page.heading("What the clients measured")
+            .table(&clients_table);
+        let named: Vec<(String, Role, f64)> = clients(run, ClientMetric::P90)
+            .map(|(client, command, ns)| match command {
+                Some(command) => (format!("{client} {command}"), Role::Other, ns / 1e6),
+                None => (client.to_string(), Role::Main, ns / 1e6),
             })
+            .collect();
+        let bars: Vec<_> = named
+            .iter()
+            .map(|(name, role, ms)| (name.as_str(), *role, *ms))
             .collect();
         page.figure(
             &plot::bars("90th percentile of the latency, ms", &bars)?,
-            "By client and command.",
+            "By client; in grey by its commands.",
         );
     }
     let others = other_metrics(run);
@@ -209,7 +194,6 @@ pub fn page(planned: &Planned, run: &ScenarioRun) -> Result<String, PlotError> {
         page.heading("Other measurements").table(&others);
     }
     page.heading("Plan").preformatted(&planned.plan.to_string());
-    page.heading("Scenario")
-        .preformatted(&planned.scenario.text);
+    page.heading("Scenario").preformatted(&scenario.text);
     Ok(page.render())
 }

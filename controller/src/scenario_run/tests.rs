@@ -1,9 +1,16 @@
 //! What captures of a run show of its flows and delays, in metrics, expectations and the report.
 
-use super::*;
-use controller::target::Kind;
+use std::time::Duration;
+
+use scenario::expect::metric::Metrics;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
+
+use super::*;
+use crate::experiment::machine::Strain;
+use crate::experiment::{Conclusion, add_metrics};
+use crate::report::text::Colour;
+use crate::target::Kind;
 
 const MS: u64 = 1_000_000;
 /// What `slow` asks for.
@@ -74,14 +81,25 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         _ => 0,
     };
     let fired: Vec<u64> = planned.plan.injections.iter().map(counted).collect();
-    let conclusion =
-        Conclusion::of(&planned, &fired, &recordings, BTreeMap::new()).expect("complete captures");
-    judged(
-        &planned.scenario,
-        conclusion,
-        Metrics::new(),
-        Duration::from_secs(1),
-    )
+    let conclusion = Conclusion::of(&planned, &fired, &recordings).expect("complete captures");
+    let mut metrics = Metrics::new();
+    add_metrics(&mut metrics, &conclusion);
+    let run = Run {
+        scenario: planned.scenario.name.clone(),
+        seed: planned.scenario.seed,
+        wall: Duration::from_secs(1),
+        faults: conclusion.faults,
+        flows: conclusion.flows,
+        metrics,
+        training: None,
+        strain: Strain::default(),
+        recordings: Vec::new(),
+    };
+    judged(&planned.scenario, run)
+}
+
+fn measured(judged: &ScenarioRun, name: &str) -> f64 {
+    judged.run.metrics[&name.parse::<Metric>().expect("a metric")]
 }
 
 fn passed(run: &ScenarioRun) -> Vec<bool> {
@@ -94,10 +112,13 @@ fn the_longest_time_of_a_flow_is_a_metric() {
     let expect =
         "flow.first.longest <= 23ms, flow.first.longest < 23ms, flow.second.longest <= 1ms";
     let run = run(expect, &took);
-    assert_eq!(run.metrics["flow.first.longest"], (DELAY + 3 * MS) as f64);
-    assert_eq!(run.metrics["flow.second.longest"], MS as f64);
+    assert_eq!(
+        measured(&run, "flow.first.longest"),
+        (DELAY + 3 * MS) as f64
+    );
+    assert_eq!(measured(&run, "flow.second.longest"), MS as f64);
     assert_eq!(passed(&run), [true, false, true]);
-    assert!(!run.ok, "an expectation failed");
+    assert!(!run.verdict.is_ok(), "an expectation failed");
 }
 
 #[test]
@@ -105,15 +126,22 @@ fn how_far_a_delay_went_beyond_what_was_asked_is_a_metric() {
     let took = [MS, DELAY + 3 * MS, 2 * MS, DELAY + MS];
     let early = run("", &[MS, DELAY - MS / 20, 2 * MS, DELAY - MS / 5]);
     let run = run("fault.slow.beyond <= 3ms, fault.slow.beyond < 3ms", &took);
-    assert_eq!(run.metrics["fault.slow.beyond"], (3 * MS) as f64);
+    assert_eq!(measured(&run, "fault.slow.beyond"), (3 * MS) as f64);
     assert_eq!(passed(&run), [true, false]);
     // Both that were held were seen to be.
-    assert_eq!((run.faults[0].fired, run.faults[0].observed), (2, 2));
+    assert_eq!(
+        (run.run.faults[0].fired, run.run.faults[0].observed),
+        (2, 2)
+    );
     // The recorder may have stamped a frame a little late when it came.
-    assert_eq!((early.faults[0].fired, early.faults[0].observed), (2, 1));
-    assert_eq!(early.metrics["fault.slow.beyond"], 0.0);
+    assert_eq!(
+        (early.run.faults[0].fired, early.run.faults[0].observed),
+        (2, 1)
+    );
+    assert_eq!(measured(&early, "fault.slow.beyond"), 0.0);
     // Of a delay alone.
-    assert!(!run.metrics.contains_key("fault.lost.beyond"));
+    let of_drop = Metric::fault("lost", FaultMetric::Beyond);
+    assert!(!run.run.metrics.contains_key(&of_drop));
 }
 
 /// A delay beyond the plan's bound is told, and fails nothing.
@@ -129,20 +157,69 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
     let shown = format!("{:.3} ms", bound as f64 / 1e6);
     for (beyond, is_slow) in [(bound, false), (bound + MS, true)] {
         let run = run("", &[MS, DELAY + beyond, MS, DELAY]);
-        assert!(run.ok);
-        assert_eq!(run.faults[0].lateness_bound_ns, Some(bound));
-        assert_eq!(run.faults[0].is_in_time(), Some(!is_slow));
-        assert_eq!(run.faults[1].lateness_bound_ns, None);
-        let text = show(&run);
+        assert!(run.verdict.is_ok());
+        assert_eq!(run.run.faults[0].lateness_bound_ns, Some(bound));
+        assert_eq!(run.run.faults[0].is_in_time(), Some(!is_slow));
+        assert_eq!(run.run.faults[1].lateness_bound_ns, None);
+        let text = show(&planned, &run, Colour::Off);
         let row = text
             .lines()
-            .find(|line| line.starts_with("slow "))
+            .find(|line| line.starts_with("slow ") && line.contains(" ms"))
             .expect("a row");
-        assert!(row.trim_end().ends_with(&shown), "{shown}: {row}");
+        let (beyond_bound, all) = (usize::from(is_slow), 2);
+        assert!(row.contains(&shown), "{shown}: {row}");
+        let share = format!("{beyond_bound} of {all}, ");
+        assert!(row.contains(&share), "{share}: {row}");
         let told = format!("the plan says at most {shown}");
-        assert_eq!(text.contains(&told), is_slow, "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.contains(&told), is_slow, "{text}");
+        let json = serde_json::to_value(json(&run)).expect("JSON");
+        assert_eq!(json["degraded"], is_slow);
+        assert_eq!(
+            json["degraded_reasons"].as_array().map(Vec::len),
+            Some(2 * beyond_bound)
+        );
+        assert_eq!(json["faults"][0]["beyond"], beyond_bound);
+        assert_eq!(json["metrics"]["fault.slow.beyond_ns"], beyond);
         let page = page(&planned, &run).expect("a page");
         assert_eq!(page.contains(&told), is_slow);
         assert!(page.contains(&shown), "the table");
     }
+}
+
+/// What a report says of a fault, it says once.
+#[test]
+fn each_check_stands_once() {
+    let took = [MS, DELAY, MS, DELAY];
+    let silent = run("", &took);
+    let counts = "the switch fired 2, captures saw 2";
+    assert_eq!(
+        show(&planned(""), &silent, Colour::Off)
+            .matches(counts)
+            .count(),
+        1
+    );
+    let expect = "fault.slow.observed == fault.slow.fired";
+    let told = run(expect, &took);
+    let text = show(&planned(expect), &told, Colour::Off);
+    assert!(!text.contains(counts), "{text}");
+    assert_eq!(text.matches(expect).count(), 1, "{text}");
+    assert!(text.contains("(2 == 2)"), "{text}");
+}
+
+#[test]
+fn the_fault_table_says_whom_and_what() {
+    let run = run("", &[MS, DELAY, MS, DELAY]);
+    let text = show(&planned(""), &run, Colour::Off);
+    let mut rows = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert!(
+        rows.any(|row| row == "slow first every 2nd delay 20ms 4 2 2"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
 }

@@ -4,6 +4,8 @@
 //! client. Thrift, for BMv2's `psa_switch`, is the second.
 
 pub mod bmv2;
+#[cfg(feature = "testbed")]
+mod extension;
 mod kind;
 mod p4runtime;
 mod psa_switch;
@@ -94,6 +96,7 @@ pub trait Target {
     /// Reads what the queries ask for.
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError>;
     /// All ports, by number.
+    #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError>;
 }
 

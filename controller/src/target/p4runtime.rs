@@ -1,9 +1,8 @@
 //! A switch behind P4Runtime. Calls block; a runtime of our own drives the stream in the background.
 
-use super::{ANSWER_TIMEOUT, Item, PortCount, Query, Target, TargetError, UpdateType};
+use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
 use p4lang::p4info::P4Info;
 use p4rt::client::{Client, ClientError, Events, PipelineAction};
-use softswitch::server::{connect_extension, weir as extension};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -73,30 +72,14 @@ impl Target for P4Runtime {
             .map_err(|source| failure(&self.name, source))
     }
 
-    fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {
-        let reason = |reason: String| TargetError::PortCounters {
-            switch: self.name.clone(),
-            reason,
-        };
-        let response = self.runtime.block_on(async {
-            let connected = connect_extension(self.client.address(), ANSWER_TIMEOUT).await;
-            let mut switch = connected.map_err(|error| reason(error.to_string()))?;
-            let call = switch.port_counters(extension::PortCountersRequest {});
-            let answer = tokio::time::timeout(ANSWER_TIMEOUT, call).await;
-            answer
-                .map_err(|_| reason(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())))?
-                .map_err(|status| reason(status.message().to_owned()))
-        })?;
-        let count = |port: extension::Port| PortCount {
-            port: port.port,
-            rx_frames: port.rx_frames,
-            rx_bytes: port.rx_bytes,
-            tx_frames: port.tx_frames,
-            tx_bytes: port.tx_bytes,
-            errors: port.rx_errors + port.tx_errors,
-            rx_lost_frames: port.rx_lost_frames,
-        };
-        Ok(response.into_inner().ports.into_iter().map(count).collect())
+    #[cfg(feature = "testbed")]
+    fn port_counts(&mut self) -> Result<Vec<super::PortCount>, TargetError> {
+        super::extension::port_counts(&self.runtime, self.client.address()).map_err(|reason| {
+            TargetError::PortCounters {
+                switch: self.name.clone(),
+                reason,
+            }
+        })
     }
 }
 

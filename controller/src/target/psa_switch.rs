@@ -6,7 +6,7 @@ use bmv2::device::{Device, DeviceError};
 use bmv2::program::Program;
 use p4lang::p4info::P4Info;
 
-use super::{ANSWER_TIMEOUT, Item, PortCount, Query, Target, TargetError, UpdateType};
+use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
 
 /// A connection to a `psa_switch`.
 pub struct PsaSwitch {
@@ -62,7 +62,8 @@ impl Target for PsaSwitch {
         items.map_err(|source| failure(&self.name, source))
     }
 
-    fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {
+    #[cfg(feature = "testbed")]
+    fn port_counts(&mut self) -> Result<Vec<super::PortCount>, TargetError> {
         Err(TargetError::PortCounters {
             switch: self.name.clone(),
             reason: "psa_switch keeps none".to_owned(),

@@ -94,6 +94,21 @@ impl Server {
         Err(ServerError::Silent(self.address))
     }
 
+    /// How it ended, if it has; looks for so long.
+    pub fn ended(&mut self, within: Duration) -> Result<Option<String>, ProcessError> {
+        let status = match self.process.try_wait()? {
+            None if !within.is_zero() => self.process.wait(within)?,
+            status => status,
+        };
+        Ok(status.map(|status| {
+            let said = self.last_words();
+            match said.is_empty() {
+                true => status.to_string(),
+                false => format!("{status}: {said}"),
+            }
+        }))
+    }
+
     /// The last line it wrote; it writes its errors to the standard output too.
     fn last_words(&mut self) -> String {
         let mut last = String::new();

@@ -1,77 +1,54 @@
-//! Which metrics a run of a scenario delivers, and what they measure.
+//! Which metrics a run of a scenario delivers.
 
-use super::Measure;
+use std::collections::BTreeSet;
+
+use super::metric::{
+    ClientMetric, FaultMetric, FlowMetric, Metric, RunMetric, SwitchMetric, TrainingMetric,
+};
 use crate::model::{Effect, Scenario};
 use crate::workload::Workload;
 
-/// Counters of a flow, from captures at both of its ends.
-const FLOW: [&str; 4] = ["sent", "received", "lost", "extra"];
-/// Statistics of a latency.
-const LATENCY: [&str; 6] = ["min", "mean", "p50", "p90", "p99", "max"];
-
-/// All metrics, with patterns already filled in from the scenario.
-pub(super) fn metrics(scenario: &Scenario) -> Vec<(String, Measure)> {
-    let mut all = vec![("run.wall".to_owned(), Measure::Duration)];
+/// All metrics, with the names of the scenario filled in.
+pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
+    let mut all: BTreeSet<Metric> = RunMetric::ALL.iter().copied().map(Metric::Run).collect();
     for fault in &scenario.faults {
+        let is_delay = matches!(fault.effect, Effect::Delay { .. });
+        let whats = FaultMetric::ALL.iter().copied();
         all.extend(
-            ["fired", "observed"]
-                .map(|name| (format!("fault.{}.{name}", fault.id), Measure::Number)),
+            whats
+                .filter(|what| *what != FaultMetric::Beyond || is_delay)
+                .map(|what| Metric::fault(&fault.id, what)),
         );
-        if matches!(fault.effect, Effect::Delay { .. }) {
-            all.push((format!("fault.{}.beyond", fault.id), Measure::Duration));
+    }
+    for flow in &scenario.flows {
+        for name in [&flow.declared, &flow.name] {
+            let whats = FlowMetric::ALL.iter();
+            all.extend(whats.map(|what| Metric::flow(name, *what)));
         }
     }
-    let mut flows: Vec<&str> = scenario
-        .flows
-        .iter()
-        .flat_map(|flow| [flow.declared.as_str(), &flow.name])
-        .collect();
-    flows.dedup();
-    flows.sort_unstable();
-    flows.dedup();
-    for flow in flows {
-        all.extend(FLOW.map(|name| (format!("flow.{flow}.{name}"), Measure::Number)));
-        all.push((format!("flow.{flow}.longest"), Measure::Duration));
-    }
     for switch in &scenario.topology.switches {
-        let counters = ["unparsed", "pipelined", "received", "sent"];
-        all.extend(counters.map(|name| (format!("switch.{switch}.{name}"), Measure::Number)));
+        let whats = SwitchMetric::ALL.iter();
+        all.extend(whats.map(|what| Metric::switch(switch, *what)));
     }
     match &scenario.workload {
         Some(Workload::Redis(redis)) => {
             for client in &redis.clients {
-                let stem = format!("client.{}", client.name);
-                all.extend(
-                    ["requests", "errors"].map(|name| (format!("{stem}.{name}"), Measure::Number)),
-                );
-                all.extend(LATENCY.map(|name| (format!("{stem}.{name}"), Measure::Duration)));
-                let mut commands: Vec<_> = client
-                    .commands
-                    .iter()
-                    .filter_map(|words| words.first())
-                    .collect();
-                commands.sort_unstable();
-                commands.dedup();
-                for command in commands.into_iter().map(|word| word.to_lowercase()) {
-                    all.push((format!("{stem}.{command}.requests"), Measure::Number));
+                let commands = client.commands.iter().filter_map(|words| words.first());
+                let groups = commands.map(|word| Some(word.as_str())).chain([None]);
+                for command in groups {
+                    // The server's errors are counted over all commands.
+                    let whats = ClientMetric::ALL.iter().copied();
                     all.extend(
-                        LATENCY.map(|name| (format!("{stem}.{command}.{name}"), Measure::Duration)),
+                        whats
+                            .filter(|what| *what != ClientMetric::Errors || command.is_none())
+                            .map(|what| Metric::client(&client.name, command, what)),
                     );
                 }
             }
         }
-        Some(Workload::Training(_)) => all.extend(
-            [
-                ("training.accuracy", Measure::Number),
-                ("training.iterations", Measure::Number),
-                ("training.chunks", Measure::Number),
-                ("training.weights_equal", Measure::Number),
-                ("training.retransmitted_bytes", Measure::Size),
-                ("training.server_link_bytes", Measure::Size),
-                ("training.wall", Measure::Duration),
-            ]
-            .map(|(name, measure)| (name.to_owned(), measure)),
-        ),
+        Some(Workload::Training(_)) => {
+            all.extend(TrainingMetric::ALL.iter().copied().map(Metric::Training));
+        }
         Some(Workload::Idle { .. }) | None => {}
     }
     all

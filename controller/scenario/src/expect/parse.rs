@@ -1,6 +1,8 @@
 //! The language of expectations: `sum comparison sum`, with `+ - * /`, parentheses, units.
 
-use super::{Comparison, Expectation, Measure, Operator, Term, catalogue};
+use std::collections::BTreeSet;
+
+use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue};
 use crate::diagnostic::{Code, Sink, Span, nearest};
 use crate::model::Scenario;
 use crate::units::{self, Dimension};
@@ -55,7 +57,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    catalogue: &'a [(String, Measure)],
+    catalogue: &'a BTreeSet<Metric>,
     place: &'a dyn Fn(usize, usize) -> Span,
 }
 
@@ -221,20 +223,18 @@ impl<'a> Parser<'a> {
     fn metric(&mut self) -> Result<Term, Problem> {
         let start = self.at;
         let name = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
-        match self.catalogue.iter().find(|(known, _)| known == name) {
-            Some((_, measure)) => {
+        let metric = name.parse().ok();
+        match metric.filter(|metric| self.catalogue.contains(metric)) {
+            Some(metric) => {
                 let span = (self.place)(start, self.at);
-                Ok(Term::Metric {
-                    name: name.to_owned(),
-                    measure: *measure,
-                    span,
-                })
+                Ok(Term::Metric { metric, span })
             }
             None => {
                 let mut problem =
                     self.problem(start, self.at, &format!("this run has no metric `{name}`"));
                 problem.code = Code::UnknownName;
-                let known = self.catalogue.iter().map(|(name, _)| name.as_str());
+                let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
+                let known = known.iter().map(String::as_str);
                 problem.hint = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
                 Err(problem)
             }

@@ -144,26 +144,22 @@ pub(super) fn integer(
     let Kind::Number { integer, value } = node.kind else {
         return wrong_type(sink, node, &format!("{what} is a whole number"));
     };
-    let Some(integer) = integer else {
-        sink.error(
-            Code::WrongType,
-            node.span,
-            format!("{what} is a whole number; found {value}"),
-        );
-        return None;
-    };
-    match u64::try_from(integer) {
-        Ok(integer) if range.contains(&integer) => Some(integer),
+    match integer.map(u64::try_from) {
+        Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
+        // What YAML's integers cannot hold is read as a float, and is a whole number all the same.
+        None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
+            let message = format!("{what} is a whole number; found {value}");
+            sink.error(Code::WrongType, node.span, message);
+        }
         _ => {
             let (low, high) = (range.start(), range.end());
-            sink.error(
-                Code::OutOfRange,
-                node.span,
-                format!("{what} lies between {low} and {high}; found {integer}"),
-            );
-            None
+            let source = sink.source().text;
+            let found = source.get(node.span.start..node.span.end).unwrap_or("more");
+            let message = format!("{what} lies between {low} and {high}; found {found}");
+            sink.error(Code::OutOfRange, node.span, message);
         }
     }
+    None
 }
 
 /// Reads a quantity with its unit.

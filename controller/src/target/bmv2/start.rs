@@ -1,4 +1,4 @@
-//! BMv2's switches as processes: compiled for with the user's p4c, started, awaited, ended.
+//! BMv2's switches as processes: started, awaited, ended.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,9 @@ use testbeds::host::{Output, Process, ProcessError};
 use testbeds::net::{NetError, Netlink};
 use tokio::runtime::Runtime;
 
-use super::{Item, Kind, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError, UpdateType};
+use crate::target::{
+    Item, Kind, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError, UpdateType,
+};
 use p4lang::p4info::P4Info;
 
 /// How long a switch may take until it listens.
@@ -60,9 +62,6 @@ pub enum StartError {
         /// Its last words.
         reason: String,
     },
-    /// Thrift is not looked up by name.
-    #[error("`{0}` is not an address of the form IP:PORT")]
-    Address(String),
     /// The session with it.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -94,80 +93,6 @@ pub struct Running {
     pub process: Process,
     /// What it was compiled from, and its sockets.
     pub folder: TempDir,
-}
-
-/// The tools that a kind needs; missing ones are told before anything is started.
-pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
-    let needed: &[Tool] = match kind {
-        Kind::Embedded => &[],
-        Kind::SimpleSwitchGrpc => &[Tool::P4cBm2Ss, Tool::SimpleSwitchGrpc],
-        Kind::PsaSwitch => &[Tool::P4cBm2Psa, Tool::PsaSwitch],
-    };
-    needed
-        .iter()
-        .try_for_each(|tool| tools.find(*tool).map(drop))
-}
-
-/// As [`check`], for switches that run already.
-pub fn check_compiler(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
-    match backend(kind) {
-        Some(backend) => tools.find(backend.tool()).map(drop),
-        None => Ok(()),
-    }
-}
-
-fn backend(kind: Kind) -> Option<Backend> {
-    match kind {
-        Kind::Embedded => None,
-        Kind::SimpleSwitchGrpc => Some(Backend::V1model),
-        Kind::PsaSwitch => Some(Backend::Psa),
-    }
-}
-
-/// A program in the form that a kind of switch takes: as it is for the embedded one, else what p4c makes of it.
-pub fn device_config(
-    kind: Kind,
-    tools: &Tools,
-    sources: &BTreeMap<String, String>,
-    preprocessed: &[u8],
-) -> Result<Vec<u8>, StartError> {
-    let Some(backend) = backend(kind) else {
-        return Ok(preprocessed.to_vec());
-    };
-    let io = |source| StartError::Io {
-        what: "p4c".to_owned(),
-        source,
-    };
-    let folder = tempfile::Builder::new()
-        .prefix("weir-p4c-")
-        .tempdir()
-        .map_err(io)?;
-    let json = compile(
-        tools,
-        backend,
-        sources,
-        &kind.arch().main_path(),
-        folder.path(),
-    )?;
-    std::fs::read(json).map_err(io)
-}
-
-/// A session with a switch that runs already.
-pub fn connect(
-    kind: Kind,
-    runtime: &Arc<Runtime>,
-    switch: &str,
-    address: &str,
-    device_id: u64,
-) -> Result<Box<dyn Target>, StartError> {
-    if kind != Kind::PsaSwitch {
-        let target = P4Runtime::connect(Arc::clone(runtime), switch, address, device_id)?;
-        return Ok(Box::new(target));
-    }
-    let parsed = address
-        .parse()
-        .map_err(|_| StartError::Address(address.to_owned()))?;
-    Ok(Box::new(PsaSwitch::connect(switch, parsed)?))
 }
 
 /// Compiles, starts, connects and loads. `spawn` starts the process where the switches' interfaces are.

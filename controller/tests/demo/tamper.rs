@@ -2,12 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use controller::experiment::aggregation::chunks_per_iteration;
+use controller::experiment::fleet::FleetError;
+use controller::experiment::workload::Position;
+use controller::experiment::{ExperimentError, Observer, Turn};
+use controller::target::{Item, Query, Target, TargetError, UpdateType};
 use p4lang::runtime::Value;
-use scenario::workload::Training;
 
-use crate::experiment::fleet::{Fleet, FleetError};
-use crate::experiment::training::{Turn, chunks_per_iteration};
-use controller::target::{Item, Query, Target, UpdateType};
+/// The demo's switch that sums, its workers, and their window.
+const SWITCH: &str = "core";
+const WORKERS: u32 = 8;
+const LAST_WORKER: &str = "w7";
+const WINDOW: u64 = 64;
 
 const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
 const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
@@ -17,48 +23,41 @@ const CHANGE: u128 = 1 << 26;
 /// How long the last worker is stopped at most; well below the agents' timeouts.
 const STOPPED: Duration = Duration::from_millis(60);
 
-/// Tries until a change has met an unfinished sum.
+/// Tries, in the first run, until a change has met an unfinished sum.
 ///
 /// Sums are under way for a millisecond only, so the last worker is stopped for a moment: what the others have sent then waits for it.
+#[derive(Default)]
 pub struct Register {
-    switch: String,
-    workers: u32,
-    window: u64,
-    after_rounds: u64,
+    is_first: bool,
     stopped_at: Option<Instant>,
     done: bool,
 }
 
-impl Register {
-    /// Of a job on a switch.
-    pub fn new(switch: &str, training: &Training) -> Register {
-        Register {
-            switch: switch.to_owned(),
-            workers: training.workers.len() as u32,
-            window: training.window.into(),
-            after_rounds: u64::from(training.iterations) / 3,
-            stopped_at: None,
-            done: false,
-        }
+impl Observer for Register {
+    fn begins(&mut self, scenario: &str, _position: &Position) {
+        self.is_first = scenario == "aggregated";
     }
 
-    /// Called often while the job runs.
-    pub fn turn(&mut self, turn: &mut Turn<'_>, fleet: &mut Fleet) -> Result<(), FleetError> {
-        if self.done || turn.rounds_done() < self.after_rounds {
+    fn turn(&mut self, turn: &mut Turn<'_>) -> Result<(), ExperimentError> {
+        let is_early = turn.position.done < turn.position.total / 3;
+        if self.done || !self.is_first || is_early {
             return Ok(());
         }
-        let Some(last) = turn.worker(self.workers as usize - 1) else {
-            return Ok(());
-        };
         match self.stopped_at {
             None => {
-                last.suspend();
-                self.stopped_at = Some(Instant::now());
+                if let Some(last) = turn.process(LAST_WORKER) {
+                    last.suspend();
+                    self.stopped_at = Some(Instant::now());
+                }
             }
             Some(stopped_at) => {
-                self.attempt(fleet)?;
+                if let Some(target) = turn.fleet.target(SWITCH) {
+                    self.attempt(target).map_err(FleetError::Target)?;
+                }
                 // It may have been stopped where only exponents were under way: then at another moment.
-                if self.done || stopped_at.elapsed() > STOPPED {
+                if (self.done || stopped_at.elapsed() > STOPPED)
+                    && let Some(last) = turn.process(LAST_WORKER)
+                {
                     last.resume();
                     self.stopped_at = None;
                 }
@@ -66,15 +65,14 @@ impl Register {
         }
         Ok(())
     }
+}
 
+impl Register {
     /// Looks for a cell that some workers have contributed to and others have not, and adds to its first value. It is done
     /// if the cell is still unfinished afterwards: then the change is in the sum.
-    fn attempt(&mut self, fleet: &mut Fleet) -> Result<(), FleetError> {
-        let Some(target) = fleet.target(&self.switch) else {
-            return Ok(());
-        };
-        let candidates = self.unfinished(target)?;
-        let values = read(target, &[VALUES], 0..2 * self.window)?;
+    fn attempt(&mut self, target: &mut dyn Target) -> Result<(), TargetError> {
+        let candidates = unfinished(target)?;
+        let values = read(target, &[VALUES], 0..2 * WINDOW)?;
         // A block of zeros has no exponent, so nothing in it counts: pixels that are always blank.
         let value_of = |cell: u64| values.get(cell as usize).copied().unwrap_or_default();
         let Some((cell, owner)) = candidates
@@ -91,7 +89,7 @@ impl Register {
             fields: vec![changed.into()],
         };
         target.write(&[(UpdateType::Modify, write)])?;
-        self.done = self.unfinished(target)?.contains(&(cell, owner));
+        self.done = unfinished(target)?.contains(&(cell, owner));
         Ok(())
     }
 
@@ -99,25 +97,24 @@ impl Register {
     pub fn is_done(&self) -> bool {
         self.done
     }
+}
 
-    /// Cells whose sum has values and is under way, the latest chunk first, with the chunk that owns each.
-    fn unfinished(&self, target: &mut dyn Target) -> Result<Vec<(u64, u128)>, FleetError> {
-        // One read: the switch answers it between two packets.
-        let state = read(target, &[BITMAPS, OWNERS], 0..2 * self.window)?;
-        let (bitmaps, owners) = state.split_at(state.len() / 2);
-        let round = u128::from(self.window) + chunks_per_iteration() as u128;
-        let is_unfinished = |bitmap: u128, owner: u128| {
-            (1..self.workers).contains(&bitmap.count_ones())
-                && owner % round >= u128::from(self.window)
-        };
-        let mut cells: Vec<(u64, u128)> = (0..)
-            .zip(bitmaps.iter().zip(owners))
-            .filter(|(_, (bitmap, owner))| is_unfinished(**bitmap, **owner))
-            .map(|(cell, (_, owner))| (cell, *owner))
-            .collect();
-        cells.sort_by_key(|cell| std::cmp::Reverse(cell.1));
-        Ok(cells)
-    }
+/// Cells whose sum has values and is under way, the latest chunk first, with the chunk that owns each.
+fn unfinished(target: &mut dyn Target) -> Result<Vec<(u64, u128)>, TargetError> {
+    // One read: the switch answers it between two packets.
+    let state = read(target, &[BITMAPS, OWNERS], 0..2 * WINDOW)?;
+    let (bitmaps, owners) = state.split_at(state.len() / 2);
+    let round = u128::from(WINDOW) + chunks_per_iteration() as u128;
+    let is_unfinished = |bitmap: u128, owner: u128| {
+        (1..WORKERS).contains(&bitmap.count_ones()) && owner % round >= u128::from(WINDOW)
+    };
+    let mut cells: Vec<(u64, u128)> = (0..)
+        .zip(bitmaps.iter().zip(owners))
+        .filter(|(_, (bitmap, owner))| is_unfinished(**bitmap, **owner))
+        .map(|(cell, (_, owner))| (cell, *owner))
+        .collect();
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.1));
+    Ok(cells)
 }
 
 /// The cells of some registers, one register after the other.
@@ -125,7 +122,7 @@ fn read(
     target: &mut dyn Target,
     names: &[&str],
     cells: std::ops::Range<u64>,
-) -> Result<Vec<u128>, FleetError> {
+) -> Result<Vec<u128>, TargetError> {
     let query = |name: &&str| {
         let name = (*name).to_owned();
         cells.clone().map(move |cell| Query::Register {

@@ -1,0 +1,418 @@
+//! Metrics: what a run measures, and the names by which expectations and reports call it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::Measure;
+use crate::natural;
+
+/// What was measured: counts and ratios as they are, durations in ns, sizes in bytes.
+pub type Metrics = BTreeMap<Metric, f64>;
+
+/// The words in which a group of metrics ends, and what each measures.
+macro_rules! words {
+    ($(#[$about:meta])* $group:ident { $($(#[$doc:meta])* $variant:ident = $word:literal: $measure:ident,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $group {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $group {
+            /// All of them.
+            pub const ALL: &'static [$group] = &[$($group::$variant),+];
+
+            fn word(self) -> &'static str {
+                match self {
+                    $($group::$variant => $word,)+
+                }
+            }
+
+            fn measure(self) -> Measure {
+                match self {
+                    $($group::$variant => Measure::$measure,)+
+                }
+            }
+
+            fn of(word: &str) -> Result<$group, UnknownMetric> {
+                let found = $group::ALL.iter().find(|what| what.word() == word);
+                found.copied().ok_or(UnknownMetric)
+            }
+        }
+    };
+}
+
+words! {
+    /// Of the run itself.
+    RunMetric {
+        /// How long the workload took.
+        Wall = "wall": Duration,
+    }
+}
+
+words! {
+    /// Of a fault.
+    FaultMetric {
+        /// Counted by the switches.
+        Fired = "fired": Number,
+        /// Seen by captures on both sides of them.
+        Observed = "observed": Number,
+        /// Of a delay: how much later than asked the latest packet left.
+        Beyond = "beyond": Duration,
+    }
+}
+
+words! {
+    /// Of a flow, from captures at both of its ends.
+    FlowMetric {
+        /// What the sender put on its link.
+        Sent = "sent": Number,
+        /// Of those, what came out towards the receiver.
+        Received = "received": Number,
+        /// Sent and not received.
+        Lost = "lost": Number,
+        /// Received more often than sent.
+        Extra = "extra": Number,
+        /// The longest time between the two.
+        Longest = "longest": Duration,
+    }
+}
+
+words! {
+    /// Of a switch.
+    SwitchMetric {
+        /// Packets that came in.
+        Received = "received": Number,
+        /// Packets that went out.
+        Sent = "sent": Number,
+        /// Packets that could not be read as deep as the filters ask.
+        Unparsed = "unparsed": Number,
+        /// Packets with more behind what was read of them.
+        Pipelined = "pipelined": Number,
+    }
+}
+
+words! {
+    /// Of a client: all its requests, or those of one command.
+    ClientMetric {
+        /// How many were answered.
+        Requests = "requests": Number,
+        /// How many were answered with an error; of a whole client alone.
+        Errors = "errors": Number,
+        /// The shortest latency.
+        Min = "min": Duration,
+        /// The mean latency.
+        Mean = "mean": Duration,
+        /// Half took no longer.
+        P50 = "p50": Duration,
+        /// 90 of 100 took no longer.
+        P90 = "p90": Duration,
+        /// 99 of 100 took no longer.
+        P99 = "p99": Duration,
+        /// The longest latency.
+        Max = "max": Duration,
+    }
+}
+
+words! {
+    /// Of a training.
+    TrainingMetric {
+        /// The fraction of held-out samples that the final weights recognise.
+        Accuracy = "accuracy": Number,
+        /// Iterations.
+        Iterations = "iterations": Number,
+        /// Chunks with values in one iteration.
+        Chunks = "chunks": Number,
+        /// 1 if the weights are those of the reference run.
+        WeightsEqual = "weights_equal": Number,
+        /// Frame bytes that were sent again.
+        RetransmittedBytes = "retransmitted_bytes": Size,
+        /// Frame bytes on the server's link, both directions.
+        ServerLinkBytes = "server_link_bytes": Size,
+        /// From the start signal to the last report.
+        Wall = "wall": Duration,
+    }
+}
+
+/// A name; `h2` stands before `h10`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// As written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Name {
+        Name(name.to_owned())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Name) -> Ordering {
+        natural::compare(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Name) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Something that a run measures.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// `run.wall`
+    Run(RunMetric),
+    /// `fault.drop-gets.fired`
+    Fault {
+        /// Which.
+        id: Name,
+        /// What of it.
+        what: FaultMetric,
+    },
+    /// `flow.updates.w6.lost`
+    Flow {
+        /// A declared flow, or one that it was expanded to.
+        name: Name,
+        /// What of it.
+        what: FlowMetric,
+    },
+    /// `client.a.p90`, `client.a.get.p90`
+    Client {
+        /// Which.
+        name: Name,
+        /// In small letters; all requests without.
+        command: Option<Name>,
+        /// What of it.
+        what: ClientMetric,
+    },
+    /// `training.accuracy`
+    Training(TrainingMetric),
+    /// `switch.core.received`
+    Switch {
+        /// Which.
+        name: Name,
+        /// What of it.
+        what: SwitchMetric,
+    },
+}
+
+impl Metric {
+    /// Of a fault.
+    #[must_use]
+    pub fn fault(id: &str, what: FaultMetric) -> Metric {
+        let id = id.into();
+        Metric::Fault { id, what }
+    }
+
+    /// Of a flow.
+    #[must_use]
+    pub fn flow(name: &str, what: FlowMetric) -> Metric {
+        let name = name.into();
+        Metric::Flow { name, what }
+    }
+
+    /// Of all requests of a client, or of those with one command.
+    #[must_use]
+    pub fn client(name: &str, command: Option<&str>, what: ClientMetric) -> Metric {
+        Metric::Client {
+            name: name.into(),
+            command: command.map(|word| Name(word.to_lowercase())),
+            what,
+        }
+    }
+
+    /// Of a switch.
+    #[must_use]
+    pub fn switch(name: &str, what: SwitchMetric) -> Metric {
+        let name = name.into();
+        Metric::Switch { name, what }
+    }
+
+    /// What it measures.
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        match self {
+            Metric::Run(what) => what.measure(),
+            Metric::Fault { what, .. } => what.measure(),
+            Metric::Flow { what, .. } => what.measure(),
+            Metric::Client { what, .. } => what.measure(),
+            Metric::Training(what) => what.measure(),
+            Metric::Switch { what, .. } => what.measure(),
+        }
+    }
+
+    /// Whether its value may be broken; all others are whole numbers of packets, nanoseconds or bytes.
+    #[must_use]
+    pub fn is_ratio(&self) -> bool {
+        *self == Metric::Training(TrainingMetric::Accuracy)
+    }
+
+    /// Its name where no type says the unit: `run.wall_ns`.
+    #[must_use]
+    pub fn with_unit(&self) -> String {
+        match self.measure() {
+            Measure::Duration => format!("{self}_ns"),
+            // Sizes have their unit in their words.
+            Measure::Size | Measure::Number | Measure::Rate => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Metric::Run(what) => write!(f, "run.{}", what.word()),
+            Metric::Fault { id, what } => write!(f, "fault.{id}.{}", what.word()),
+            Metric::Flow { name, what } => write!(f, "flow.{name}.{}", what.word()),
+            Metric::Client {
+                name,
+                command: None,
+                what,
+            } => write!(f, "client.{name}.{}", what.word()),
+            Metric::Client {
+                name,
+                command: Some(command),
+                what,
+            } => write!(f, "client.{name}.{command}.{}", what.word()),
+            Metric::Training(what) => write!(f, "training.{}", what.word()),
+            Metric::Switch { name, what } => write!(f, "switch.{name}.{}", what.word()),
+        }
+    }
+}
+
+/// No metric has such a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no metric has this name")]
+pub struct UnknownMetric;
+
+impl FromStr for Metric {
+    type Err = UnknownMetric;
+
+    fn from_str(text: &str) -> Result<Metric, UnknownMetric> {
+        let (group, rest) = text.split_once('.').ok_or(UnknownMetric)?;
+        // Flows that were expanded have dots in their names, and commands may: only the ends are sure.
+        let named = || match rest.rsplit_once('.') {
+            Some((name, word)) if !name.is_empty() => Ok((name, word)),
+            _ => Err(UnknownMetric),
+        };
+        match group {
+            "run" => Ok(Metric::Run(RunMetric::of(rest)?)),
+            "training" => Ok(Metric::Training(TrainingMetric::of(rest)?)),
+            "fault" => {
+                let (id, word) = named()?;
+                Ok(Metric::fault(id, FaultMetric::of(word)?))
+            }
+            "flow" => {
+                let (name, word) = named()?;
+                Ok(Metric::flow(name, FlowMetric::of(word)?))
+            }
+            "switch" => {
+                let (name, word) = named()?;
+                Ok(Metric::switch(name, SwitchMetric::of(word)?))
+            }
+            "client" => {
+                let (name, word) = named()?;
+                let what = ClientMetric::of(word)?;
+                Ok(match name.split_once('.') {
+                    None => Metric::client(name, None, what),
+                    Some((name, command)) => Metric::client(name, Some(command), what),
+                })
+            }
+            _ => Err(UnknownMetric),
+        }
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        let client = |command, what| Metric::client("a", command, what);
+        for (name, metric) in [
+            ("run.wall", Metric::Run(RunMetric::Wall)),
+            (
+                "fault.drop-gets.fired",
+                Metric::fault("drop-gets", FaultMetric::Fired),
+            ),
+            (
+                "flow.updates.w6.lost",
+                Metric::flow("updates.w6", FlowMetric::Lost),
+            ),
+            ("client.a.p90", client(None, ClientMetric::P90)),
+            (
+                "client.a.json.get.p90",
+                client(Some("JSON.GET"), ClientMetric::P90),
+            ),
+            (
+                "training.server_link_bytes",
+                Metric::Training(TrainingMetric::ServerLinkBytes),
+            ),
+            (
+                "switch.core.pipelined",
+                Metric::switch("core", SwitchMetric::Pipelined),
+            ),
+        ] {
+            assert_eq!(metric.to_string(), name);
+            assert_eq!(name.parse(), Ok(metric));
+        }
+        for wrong in [
+            "",
+            "run",
+            "run.",
+            "run.walls",
+            "fault.fired",
+            "fault..fired",
+            "flow.x.fired",
+            "client.a.get.p91",
+            "host.a.sent",
+        ] {
+            assert_eq!(wrong.parse::<Metric>(), Err(UnknownMetric), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn units_stand_in_names_that_no_type_explains() {
+        let shown = |name: &str| name.parse::<Metric>().map(|metric| metric.with_unit());
+        assert_eq!(shown("run.wall").as_deref(), Ok("run.wall_ns"));
+        assert_eq!(shown("flow.x.lost").as_deref(), Ok("flow.x.lost"));
+        let bytes = "training.retransmitted_bytes";
+        assert_eq!(shown(bytes).as_deref(), Ok(bytes));
+    }
+
+    #[test]
+    fn metrics_of_h2_stand_before_those_of_h10() {
+        let names = ["flow.h10.sent", "flow.h2.lost", "flow.h2.sent", "run.wall"];
+        let mut sorted = names.map(|name| name.parse::<Metric>().unwrap());
+        sorted.sort();
+        let sorted = sorted.map(|metric| metric.to_string());
+        assert_eq!(
+            sorted,
+            ["run.wall", "flow.h2.sent", "flow.h2.lost", "flow.h10.sent"]
+        );
+    }
+}

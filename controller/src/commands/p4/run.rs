@@ -1,0 +1,72 @@
+//! `weir p4 run`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use softswitch::once::{self, Error};
+
+use super::super::{FAILED, cannot_read, fail, print};
+use super::{coloured, compile};
+use crate::cli::{Executor, P4Run};
+
+/// A file of them may be larger than one of text.
+fn entries(path: &Path) -> Result<Vec<p4lang::runtime::TableEntry>, ExitCode> {
+    let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    once::entries(text).map_err(|error| fail(format_args!("{}: {error}", path.display())))
+}
+
+/// Sends packets through the program.
+pub fn run(args: &P4Run) -> Result<(), ExitCode> {
+    let compiled = compile(&args.source)?;
+    let entries = match &args.entries {
+        None => Vec::new(),
+        Some(path) => entries(path)?,
+    };
+    let looks = args.trace.is_some() || args.poison.is_some();
+    if args.executor == Executor::Both && looks {
+        return Err(fail(
+            "--executor both: --trace and --poison are the reference's alone",
+        ));
+    }
+    let options = once::Options {
+        executor: match args.executor {
+            Executor::Fast => once::Executor::Fast,
+            Executor::Reference => once::Executor::Reference,
+            Executor::Both => once::Executor::Both,
+        },
+        packets: args.packets.iter().map(|p| p.0.clone()).collect(),
+        port: args.port,
+        entries,
+        trace: args.trace,
+        poison: args.poison,
+        colour: coloured(args.source.color, &std::io::stdout()),
+    };
+    match once::run(compiled.program.into(), &options) {
+        Ok(outcome) => {
+            print(&outcome.text)?;
+            for difference in &outcome.differences {
+                cli_io::stderr::tell(format_args!("weir: the executors differ: {difference}\n"));
+            }
+            if let Some((number, rounds)) = outcome.given_up {
+                cli_io::stderr::tell(format_args!(
+                    "weir: packet {number} was given up after {rounds} rounds of recirculation; no packet after it was sent\n"
+                ));
+            }
+            if outcome.differences.is_empty() && outcome.given_up.is_none() {
+                Ok(())
+            } else {
+                Err(ExitCode::from(FAILED))
+            }
+        }
+        Err(Error::Entry(error)) => {
+            let file = args.entries.as_deref().unwrap_or(&args.source.file);
+            Err(fail(format_args!("{}: {error}", file.display())))
+        }
+        Err(Error::Port(error)) => Err(fail(format_args!("--port: {error}"))),
+        Err(Error::Program(error)) => Err(fail(format_args!(
+            "the switch cannot run {}\n{error}",
+            args.source.file.display()
+        ))),
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a report goes.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::{fail, print};
+
+/// The file of a report, opened before what it reports on begins: a run is not to be lost for a wrong path.
+pub struct ReportFile<'a> {
+    path: &'a Path,
+    file: File,
+    /// It was not there before, and is empty.
+    is_new: bool,
+}
+
+impl<'a> ReportFile<'a> {
+    /// Leaves what an earlier run has written until [`Self::write`].
+    pub fn open(path: &'a Path) -> Result<Self, ExitCode> {
+        let is_new = !path.exists();
+        let opened = File::options().append(true).create(true).open(path);
+        let file = opened.map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { path, file, is_new })
+    }
+
+    /// Writes the report, and says where it is.
+    pub fn write(mut self, html: &str, quiet: bool) -> Result<(), ExitCode> {
+        // What is no file, such as a pipe, cannot be shortened, and has nothing to lose.
+        let cut = match self.file.metadata() {
+            Ok(metadata) if metadata.is_file() => self.file.set_len(0),
+            other => other.map(drop),
+        };
+        let written = cut.and_then(|()| self.file.write_all(html.as_bytes()));
+        written.map_err(|error| cannot_write(self.path, &error))?;
+        self.is_new = false;
+        if quiet {
+            Ok(())
+        } else {
+            print(format_args!("report: {}\n", self.path.display()))
+        }
+    }
+}
+
+impl Drop for ReportFile<'_> {
+    fn drop(&mut self) {
+        if self.is_new {
+            // Nothing was reported.
+            let _ = std::fs::remove_file(self.path);
+        }
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> ExitCode {
+    fail(format_args!(
+        "cannot write the report {}: {error}",
+        path.display()
+    ))
+}

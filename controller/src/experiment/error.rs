@@ -1,0 +1,97 @@
+//! Why an experiment could not be carried out.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use testbeds::bed::BedError;
+use testbeds::host::{Process, ProcessError};
+
+use super::fleet::FleetError;
+use super::launch::LaunchError;
+use super::proof::ProofError;
+use super::workload::{RedisError, TrainingError};
+
+/// Why an experiment could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The scenario.
+    #[error("{0}")]
+    Scenario(String),
+    /// The network.
+    #[error(transparent)]
+    Bed(#[from] BedError),
+    /// Switches that do not start.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Sessions with the switches.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// The training.
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    /// The Redis workload.
+    #[error(transparent)]
+    Redis(#[from] RedisError),
+    /// The captures.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    /// A switch ended in mid-run.
+    #[error("switch {switch} ended in mid-run: {reason}")]
+    SwitchEnded {
+        /// Which.
+        switch: String,
+        /// Its last words.
+        reason: String,
+    },
+    /// The time was up.
+    #[error("the workload is not done after {} s, the scenario's limit: {state}", .limit.as_secs_f64())]
+    Time {
+        /// How long was allowed.
+        limit: Duration,
+        /// How far it had come.
+        state: String,
+    },
+    /// The two counts of the server's link differ.
+    #[error(
+        "the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}"
+    )]
+    LinkCounters {
+        /// Which.
+        switch: String,
+        /// Both directions.
+        counted_by_switch: u64,
+        /// Both directions.
+        counted_by_host: u64,
+    },
+    /// The captures could not be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The last line that a process wrote to its standard error.
+pub(crate) fn last_words(process: &mut Process) -> Option<String> {
+    let said = process.stderr();
+    said.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .map(str::to_owned)
+}
+
+/// How a process ended whose output has: the signal that ended it, else its last words, else its status.
+pub(crate) fn how_it_ended(process: &mut Process) -> Result<String, ProcessError> {
+    let Some(status) = process.wait(Duration::from_secs(5))? else {
+        return Ok("it closed its output".to_owned());
+    };
+    if status.signal().is_some() {
+        // The standard library writes "signal: 9 (SIGKILL)".
+        let signal = status.to_string().replacen("signal: ", "signal ", 1);
+        return Ok(format!("it was ended by {signal}"));
+    }
+    Ok(last_words(process).unwrap_or_else(|| status.to_string()))
+}

@@ -1,0 +1,159 @@
+//! The switches' processes: started where their ports are, awaited, watched.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use testbeds::bed::{Attachment, Bed, BedError};
+use testbeds::host::{Output, Process, ProcessError};
+
+use super::fleet::{Fleet, FleetError};
+use super::{Conditions, Observer, Planned, Switches, last_words};
+use crate::target::bmv2::{self, StartError};
+use crate::target::{Kind, P4Runtime, Target};
+
+/// How long a switch may take to say where it listens.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Why a switch does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The session with it, or its program.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// The network.
+    #[error(transparent)]
+    Bed(#[from] BedError),
+    /// A process.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// It ended, or said nothing.
+    #[error("switch {switch} did not start: {reason}")]
+    Start {
+        /// Which.
+        switch: String,
+        /// Its last words.
+        reason: String,
+    },
+    /// BMv2.
+    #[error(transparent)]
+    Bmv2(#[from] StartError),
+    /// BMv2 attaches to interfaces only.
+    #[error("{0} needs interfaces: use --links veth")]
+    Wiring(Kind),
+}
+
+/// A switch's process; ends with this value.
+pub struct SwitchProcess {
+    name: String,
+    process: Process,
+    /// BMv2's files.
+    _folder: Option<TempDir>,
+}
+
+impl SwitchProcess {
+    /// Its name and last words, if it has ended.
+    pub fn ended(&mut self) -> Option<(String, String)> {
+        let status = self.process.try_wait().ok().flatten()?;
+        let reason = last_words(&mut self.process).unwrap_or_else(|| status.to_string());
+        Some((self.name.clone(), reason))
+    }
+}
+
+/// Starts every switch of the bed, loads its program, and writes what the plan says; no fault is armed.
+pub fn switches(
+    bed: &Bed,
+    planned: &Planned,
+    conditions: Conditions<'_>,
+    observer: &mut dyn Observer,
+) -> Result<(Fleet, Vec<SwitchProcess>), LaunchError> {
+    let Switches { kind, tools, logs } = conditions.switches;
+    let mut processes = Vec::new();
+    let ready = |runtime: &_, switch: &str, device_id, program: &super::program::Program| {
+        let target: Box<dyn Target>;
+        let (mut process, folder);
+        if *kind == Kind::Embedded {
+            let address;
+            (process, address) = start_embedded(bed, conditions.weir, switch, device_id)?;
+            folder = None;
+            observer.switch_started(switch, &mut process);
+            let connected =
+                P4Runtime::connect(std::sync::Arc::clone(runtime), switch, &address, device_id);
+            let mut session = connected.map_err(FleetError::Target)?;
+            session
+                .load(&program.p4info, &program.device_config)
+                .map_err(FleetError::Target)?;
+            target = Box::new(session);
+        } else {
+            let interface = |(port, attachment)| match attachment {
+                Attachment::Interface(name) => Ok((port, name)),
+                Attachment::Socket(_) => Err(LaunchError::Wiring(*kind)),
+            };
+            let ports: Result<_, _> = bed.ports(switch).into_iter().map(interface).collect();
+            let job = bmv2::Job {
+                kind: *kind,
+                switch,
+                device_id,
+                ports: ports?,
+                p4info: &program.p4info,
+                sources: &program.sources,
+                log: logs.as_ref().map(|folder| folder.join(switch)),
+            };
+            let running = bmv2::start(tools, runtime, &job, |command| {
+                Ok(Process::spawn(switch, command)?)
+            })?;
+            (target, process, folder) = (running.target, running.process, Some(running.folder));
+        }
+        tracing::debug!(switch, pid = process.id(), "process has started");
+        processes.push(SwitchProcess {
+            name: switch.to_owned(),
+            process,
+            _folder: folder,
+        });
+        Ok(target)
+    };
+    let fleet = Fleet::with::<LaunchError>(planned, conditions.switches, conditions.p4src, ready)?;
+    Ok((fleet, processes))
+}
+
+/// The address in `device 1: P4Runtime at 127.0.0.1:9559, ports …`, which `weir switch` prints once it serves.
+fn listening(line: &str) -> Option<&str> {
+    line.split_once("P4Runtime at ")?.1.split(',').next()
+}
+
+fn start_embedded(
+    bed: &Bed,
+    weir: &Path,
+    switch: &str,
+    device_id: u64,
+) -> Result<(Process, String), LaunchError> {
+    let mut command = Command::new(weir);
+    command.args(["switch", "--no-p4", "--device-id", &device_id.to_string()]);
+    command.args(["--grpc-server-addr", "127.0.0.1:0"]);
+    for (port, attachment) in bed.ports(switch) {
+        command.args(["-i", &format!("{port}@{attachment}")]);
+    }
+    let mut process = bed.spawn_switch(switch, command)?;
+    let silent = |reason: String| LaunchError::Start {
+        switch: switch.to_owned(),
+        reason,
+    };
+    loop {
+        match process.next_line(START_TIMEOUT) {
+            Output::Line(line) => {
+                if let Some(address) = listening(&line) {
+                    return Ok((process, address.to_owned()));
+                }
+            }
+            Output::TimedOut => {
+                let waited = START_TIMEOUT.as_secs();
+                return Err(silent(format!("nothing heard for {waited} s")));
+            }
+            Output::End => {
+                process.wait(Duration::from_secs(1))?;
+                return Err(silent(process.stderr().trim().to_owned()));
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The machine that an experiment ran on, and how busy it was meanwhile: what lateness is held against.
+
+use std::fs;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+/// What a machine is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// `Linux 6.18.5`
+    pub kernel: String,
+    /// The first processor's name.
+    pub processor: String,
+    /// How many of them may be used.
+    pub processors: usize,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here() -> Machine {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Machine {
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            processor: processor(&read("/proc/cpuinfo")).to_owned(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+fn processor(cpuinfo: &str) -> &str {
+    let value = |line: &'static str| move |text: &'_ str| text.starts_with(line);
+    let line = cpuinfo.lines().find(|text| value("model name")(text));
+    let name = line.and_then(|line| line.split_once(':'));
+    name.map_or("unknown", |(_, name)| name.trim())
+}
+
+/// A look at what the processors have done since the machine was started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ticks {
+    busy: u64,
+    stolen: u64,
+    all: u64,
+}
+
+impl Ticks {
+    /// So far.
+    pub fn now() -> Ticks {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        Ticks::parse(&stat).unwrap_or_default()
+    }
+
+    /// proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice already.
+    fn parse(stat: &str) -> Option<Ticks> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .take(8)
+            .collect();
+        let all: u64 = ticks.iter().sum();
+        let idle = ticks.get(3)? + ticks.get(4)?;
+        let stolen = *ticks.get(7)?;
+        Some(Ticks {
+            busy: all - idle - stolen,
+            stolen,
+            all,
+        })
+    }
+}
+
+/// How busy the machine was during a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Strain {
+    /// The share of the processors' time that was used, by whomever.
+    pub busy_share: f64,
+    /// The share that the machine below took for others.
+    pub stolen_share: f64,
+    /// Processes that wanted a processor before the run, on average over a minute.
+    pub load_before: f64,
+}
+
+impl Strain {
+    /// Since a look at the beginning.
+    pub fn since(before: Ticks, load_before: f64) -> Strain {
+        let now = Ticks::now();
+        let all = now.all.saturating_sub(before.all).max(1) as f64;
+        Strain {
+            busy_share: now.busy.saturating_sub(before.busy) as f64 / all,
+            stolen_share: now.stolen.saturating_sub(before.stolen) as f64 / all,
+            load_before,
+        }
+    }
+}
+
+/// Processes that want a processor, on average over the last minute.
+pub fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    first.and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
+/// Now, as `2026-11-23T08:15:00Z`.
+pub fn date() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    rfc3339(since.map_or(0, |since| since.as_secs()))
+}
+
+/// Seconds since 1970 in the calendar. Years are counted from March on, so that a leap day is a year's last.
+fn rfc3339(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 1 March of year 0; 146,097 days are 400 years.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = 400 * era + year + carry;
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        rest / 3_600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_read_from_the_line_of_all_processors() {
+        let stat = "cpu  100 5 30 800 60 0 5 40 7 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        let ticks = Ticks::parse(stat);
+        let expected = Ticks {
+            busy: 140,
+            stolen: 40,
+            all: 1040,
+        };
+        assert_eq!(ticks, Some(expected));
+        assert_eq!(Ticks::parse("cpu 1 2 3\n"), None);
+    }
+
+    #[test]
+    fn dates_know_leap_days() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (1_795_421_700, "2026-11-23T08:15:00Z"),
+        ] {
+            assert_eq!(rfc3339(seconds), date);
+        }
+    }
+
+    #[test]
+    fn the_processor_has_a_name() {
+        assert_eq!(processor("x : y\nmodel name\t: Xeon 7\n"), "Xeon 7");
+        assert_eq!(processor(""), "unknown");
+    }
+}

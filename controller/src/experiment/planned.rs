@@ -1,0 +1,51 @@
+//! A scenario with its plan, and the switches that it is meant for.
+
+use std::path::PathBuf;
+
+use bmv2::tools::Tools;
+use scenario::model::Scenario;
+use scenario::workload::{Training, Workload};
+use scenario::{Diagnostics, Plan};
+
+use crate::target::Kind;
+
+/// A scenario with its plan.
+pub struct Planned {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+impl Planned {
+    /// Plans a scenario.
+    pub fn of(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
+        let plan = scenario::plan_to_prove(&scenario, &kind.model())?;
+        Ok(Planned { scenario, plan })
+    }
+
+    /// The switch that sums, if one does.
+    pub fn aggregator(&self) -> Option<&str> {
+        self.training()
+            .and_then(|training| training.aggregate_on.as_deref())
+    }
+
+    /// The training that it runs.
+    pub fn training(&self) -> Option<&Training> {
+        match &self.scenario.workload {
+            Some(Workload::Training(training)) => Some(training),
+            _ => None,
+        }
+    }
+}
+
+/// Which switches run.
+#[derive(Debug, Clone, Default)]
+pub struct Switches {
+    /// Their kind.
+    pub kind: Kind,
+    /// Where BMv2 and p4c are.
+    pub tools: Tools,
+    /// BMv2's logs go into this folder.
+    pub logs: Option<PathBuf>,
+}

@@ -1,0 +1,181 @@
+//! One run: what `weir run` does once and `weir demo` three times.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use host_agent::agent::RoundReport;
+use scenario::expect::metric::{
+    FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric,
+};
+use testbeds::bed::PortRecording;
+
+use super::machine::{self, Strain, Ticks};
+use super::proof::FlowCount;
+use super::timeline::Timeline;
+use super::workload::{self, TrainingOutcome};
+use super::{
+    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, Stage, Turn,
+};
+
+/// What a run showed.
+pub struct Run {
+    /// The scenario's name.
+    pub scenario: String,
+    /// Its seed.
+    pub seed: u64,
+    /// How long the workload took.
+    pub wall: Duration,
+    /// In declared order.
+    pub faults: Vec<FaultResult>,
+    /// By name of the flow.
+    pub flows: BTreeMap<String, FlowCount>,
+    /// Everything measured.
+    pub metrics: Metrics,
+    /// Of a training.
+    pub training: Option<Trained>,
+    /// How busy the machine was.
+    pub strain: Strain,
+    /// What was captured, by switch and port.
+    pub recordings: Vec<PortRecording>,
+}
+
+/// What a training showed.
+#[derive(Debug, Clone)]
+pub struct Trained {
+    /// The fraction of held-out samples that the final weights recognise.
+    pub accuracy: f64,
+    /// The SHA-256 of the server's final weights.
+    pub weights_sha256: String,
+    /// Ranks of workers that hold other weights than the server.
+    pub disagreeing_workers: Vec<u8>,
+    /// Frame bytes without FCS on the server's link, both directions.
+    pub server_link_bytes: u64,
+    /// Frame bytes that the workers and the server sent.
+    pub sent_bytes: u64,
+    /// Of those, bytes that were sent again.
+    pub retransmitted_bytes: u64,
+    /// Iterations.
+    pub iterations: u32,
+    /// After each iteration.
+    pub rounds: Vec<RoundReport>,
+}
+
+/// Carries a scenario out.
+pub fn run(
+    planned: &Planned,
+    conditions: Conditions<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Run, ExperimentError> {
+    let scenario = &planned.scenario;
+    let (ticks, load_before) = (Ticks::now(), machine::load());
+    let mut stage = Stage::set(planned, conditions, observer)?;
+    let mut load = workload::ready(&stage.bed, planned, conditions)?;
+    let job = planned.training();
+    let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
+    let before = before.transpose()?;
+    let limit = Duration::from_nanos(scenario.limits.time_ns);
+
+    observer.begins(&scenario.name, &load.position());
+    tracing::info!(scenario = scenario.name, "workload begins");
+    let (fleet, switches) = stage.parts();
+    let timeline = Timeline::new(&planned.plan.timeline);
+    let wall = timeline.follow(fleet, &mut *load, |load, fleet, elapsed| {
+        Stage::check(switches)?;
+        let position = load.position();
+        if elapsed > limit && position.done < position.total {
+            let state = position.to_string();
+            return Err(ExperimentError::Time { limit, state });
+        }
+        observer.turn(&mut Turn {
+            elapsed,
+            position,
+            fleet,
+            load,
+        })
+    })?;
+    tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
+
+    let measured = load.finish()?;
+    let mut metrics = measured.metrics;
+    metrics.insert(Metric::Run(RunMetric::Wall), wall.as_nanos() as f64);
+    let mut training = None;
+    if let (Some(job), Some(before), Some(outcome)) = (job, before, measured.training) {
+        let bytes = LinkCount::settled_bytes(&mut stage, &job.server, before)?;
+        let values = [
+            (TrainingMetric::ServerLinkBytes, bytes as f64),
+            (TrainingMetric::Wall, wall.as_nanos() as f64),
+        ];
+        metrics.extend(values.map(|(what, value)| (Metric::Training(what), value)));
+        training = Some(trained(outcome, bytes, job.iterations));
+    }
+    metrics.extend(stage.metrics()?);
+    let (conclusion, recordings) = stage.conclude(observer)?;
+    drop(stage);
+    add_metrics(&mut metrics, &conclusion);
+    let run = Run {
+        scenario: scenario.name.clone(),
+        seed: scenario.seed,
+        wall,
+        faults: conclusion.faults,
+        flows: conclusion.flows,
+        metrics,
+        training,
+        strain: Strain::since(ticks, load_before),
+        recordings,
+    };
+    observer.ends(&run);
+    Ok(run)
+}
+
+fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) -> Trained {
+    let TrainingOutcome {
+        server,
+        workers,
+        rounds,
+    } = outcome;
+    let senders = workers.iter().map(|worker| worker.sent);
+    let (sent_bytes, retransmitted_bytes) = senders
+        .chain([server.sent])
+        .fold((0, 0), |(sent, again), of| {
+            (sent + of.bytes, again + of.retransmitted_bytes)
+        });
+    let disagreeing = workers
+        .iter()
+        .filter(|worker| worker.weights_sha256 != server.weights_sha256);
+    Trained {
+        accuracy: server.accuracy,
+        disagreeing_workers: disagreeing.map(|worker| worker.rank).collect(),
+        weights_sha256: server.weights_sha256,
+        server_link_bytes,
+        sent_bytes,
+        retransmitted_bytes,
+        iterations,
+        rounds,
+    }
+}
+
+/// What the captures say, under the names of expectations.
+pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
+    for fault in &conclusion.faults {
+        let values = [
+            (FaultMetric::Fired, Some(fault.fired)),
+            (FaultMetric::Observed, Some(fault.observed)),
+            (FaultMetric::Beyond, fault.latest_ns),
+        ];
+        let known = values.into_iter().filter_map(|(what, value)| {
+            let metric = Metric::fault(&fault.id, what);
+            value.map(|value| (metric, value as f64))
+        });
+        metrics.extend(known);
+    }
+    for (name, count) in &conclusion.flows {
+        let values = [
+            (FlowMetric::Sent, count.sent),
+            (FlowMetric::Received, count.received),
+            (FlowMetric::Lost, count.lost),
+            (FlowMetric::Extra, count.extra),
+            (FlowMetric::Longest, count.longest_ns),
+        ];
+        metrics.extend(values.map(|(what, value)| (Metric::flow(name, what), value as f64)));
+    }
+}

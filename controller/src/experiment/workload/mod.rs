@@ -1,0 +1,82 @@
+//! The workloads: what runs in a scenario's hosts while its timeline is followed. One file each.
+
+mod idle;
+mod redis;
+mod training;
+
+use std::fmt;
+
+use scenario::expect::Metrics;
+use scenario::workload::Workload;
+use testbeds::bed::Bed;
+use testbeds::host::Process;
+
+use super::timeline::Activity;
+use super::{Conditions, ExperimentError, Planned};
+
+pub use redis::RedisError;
+pub use training::{Outcome as TrainingOutcome, TrainingError};
+
+/// How far a workload is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// Of these.
+    pub unit: &'static str,
+    /// So many are done.
+    pub done: u64,
+    /// So many are to be done.
+    pub total: u64,
+    /// What else there is to say.
+    pub message: String,
+}
+
+/// `12 of 30 iterations, accuracy 87.0 %`
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} {}", self.done, self.total, self.unit)?;
+        match self.message.is_empty() {
+            true => Ok(()),
+            false => write!(f, ", {}", self.message),
+        }
+    }
+}
+
+/// A workload that runs.
+pub trait Load: Activity<Error = ExperimentError> {
+    /// How far it is.
+    fn position(&self) -> Position;
+
+    /// Its process in a host.
+    fn process(&mut self, host: &str) -> Option<&mut Process>;
+
+    /// What it measured, once it is over.
+    fn finish(self: Box<Self>) -> Result<Measured, ExperimentError>;
+}
+
+/// What a workload measured.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Under the names of expectations.
+    pub metrics: Metrics,
+    /// Of a training: what its agents reported.
+    pub training: Option<TrainingOutcome>,
+}
+
+/// Gets a scenario's workload ready to begin.
+pub fn ready(
+    bed: &Bed,
+    planned: &Planned,
+    conditions: Conditions<'_>,
+) -> Result<Box<dyn Load>, ExperimentError> {
+    let scenario = &planned.scenario;
+    Ok(match &scenario.workload {
+        Some(Workload::Redis(redis)) => {
+            Box::new(redis::Job::start(bed, scenario, redis, conditions.weir)?)
+        }
+        Some(Workload::Training(training)) => {
+            Box::new(training::Job::start(bed, scenario, training, conditions.weir)?)
+        }
+        Some(Workload::Idle { for_ns }) => Box::new(idle::Idle::new(*for_ns)),
+        None => Box::new(idle::Idle::new(0)),
+    })
+}

@@ -1,0 +1,265 @@
+//! The Redis workload: a real server and clients, each in its host.
+
+use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use scenario::expect::metric::{ClientMetric, Metric, Metrics};
+use scenario::model::Scenario;
+use scenario::workload::{Redis, RedisClient};
+use testbeds::bed::{Bed, BedError};
+use testbeds::host::{Host, Output, Process, ProcessError};
+use testbeds::redis::{ClientReport, Server, ServerError};
+
+use super::{Load, Measured, Position};
+use crate::experiment::timeline::{Activity, TURN};
+use crate::experiment::{ExperimentError, how_it_ended};
+
+/// How long a server may take to be seen dead, once a client has lost it.
+const AFTERMATH: Duration = Duration::from_millis(200);
+
+/// Why the workload did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RedisError {
+    /// The server did not start.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server ended while clients still talked to it.
+    #[error("redis-server on {host} ended in mid-run: {reason}")]
+    ServerEnded {
+        /// Where.
+        host: String,
+        /// Its last words, or how it ended.
+        reason: String,
+    },
+    /// The network.
+    #[error(transparent)]
+    Bed(#[from] BedError),
+    /// A process.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A client ended with an error.
+    #[error("client {name} on {host}: {reason}")]
+    Client {
+        /// Its name.
+        name: String,
+        /// Where.
+        host: String,
+        /// What it said, or how it ended.
+        reason: String,
+    },
+}
+
+struct Client {
+    declared: RedisClient,
+    host: Host,
+    process: Option<Process>,
+    report: Option<ClientReport>,
+}
+
+/// The server, running, and the clients.
+pub struct Job {
+    server: Server,
+    server_host: String,
+    address: SocketAddrV4,
+    clients: Vec<Client>,
+    limit: Duration,
+    weir: PathBuf,
+}
+
+impl Job {
+    /// Starts the server; the clients wait.
+    pub fn start(
+        bed: &Bed,
+        scenario: &Scenario,
+        redis: &Redis,
+        weir: &Path,
+    ) -> Result<Job, RedisError> {
+        let host = |name: &str| -> Result<&Host, RedisError> {
+            bed.host(name)
+                .ok_or_else(|| BedError::Unknown(format!("host {name}")).into())
+        };
+        let declared = scenario.topology.host(&redis.server);
+        let ip = declared.map(|host| host.ip);
+        let ip = ip.ok_or_else(|| BedError::Unknown(format!("host {}", redis.server)))?;
+        let address = SocketAddrV4::new(ip, redis.port);
+        let mut clients = Vec::new();
+        for client in &redis.clients {
+            clients.push(Client {
+                declared: client.clone(),
+                host: host(&client.host)?.clone(),
+                process: None,
+                report: None,
+            });
+        }
+        let server = Server::start(host(&redis.server)?, address)?;
+        tracing::info!(host = redis.server, %address, "redis-server answers");
+        Ok(Job {
+            server,
+            server_host: redis.server.clone(),
+            address,
+            clients,
+            limit: Duration::from_nanos(scenario.limits.time_ns),
+            weir: weir.to_owned(),
+        })
+    }
+
+    /// Who is to blame for a client that has ended without a report: the server, if it is gone.
+    fn blame(&mut self, index: usize) -> Result<RedisError, ProcessError> {
+        if let Some(reason) = self.server.ended(AFTERMATH)? {
+            return Ok(self.server_ended(reason));
+        }
+        let client = &mut self.clients[index];
+        let reason = match &mut client.process {
+            Some(process) => how_it_ended(process)?,
+            None => "it did not start".to_owned(),
+        };
+        Ok(RedisError::Client {
+            name: client.declared.name.clone(),
+            host: client.declared.host.clone(),
+            reason,
+        })
+    }
+
+    fn server_ended(&self, reason: String) -> RedisError {
+        RedisError::ServerEnded {
+            host: self.server_host.clone(),
+            reason,
+        }
+    }
+}
+
+impl Activity for Job {
+    type Error = ExperimentError;
+
+    fn begin(&mut self) -> Result<(), ExperimentError> {
+        for client in &mut self.clients {
+            let command = command(&self.weir, &client.declared, self.address, self.limit);
+            let process = client.host.spawn(command).map_err(RedisError::Process)?;
+            client.process = Some(process);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+        let mut lost = None;
+        for (index, client) in self.clients.iter_mut().enumerate() {
+            let (Some(process), None) = (&mut client.process, &client.report) else {
+                continue;
+            };
+            match process.next_line(TURN) {
+                Output::Line(line) => {
+                    client.report = serde_json::from_str(&line).ok();
+                    tracing::info!(client = client.declared.name, "client is done");
+                }
+                Output::TimedOut => {}
+                Output::End => lost = Some(index),
+            }
+        }
+        if let Some(index) = lost {
+            return Err(self.blame(index).map_err(RedisError::Process)?.into());
+        }
+        if self.clients.iter().all(|client| client.report.is_some()) {
+            return Ok(ControlFlow::Break(()));
+        }
+        match self.server.ended(Duration::ZERO).map_err(RedisError::Process)? {
+            Some(reason) => Err(self.server_ended(reason).into()),
+            None => Ok(ControlFlow::Continue(())),
+        }
+    }
+}
+
+impl Load for Job {
+    fn position(&self) -> Position {
+        let done = self.clients.iter().filter(|client| client.report.is_some());
+        let waiting = self.clients.iter().filter(|client| client.report.is_none());
+        let waiting: Vec<&str> = waiting.map(|client| client.declared.name.as_str()).collect();
+        Position {
+            unit: "clients",
+            done: done.count() as u64,
+            total: self.clients.len() as u64,
+            message: match waiting.is_empty() {
+                true => String::new(),
+                false => format!("waiting for {}", waiting.join(", ")),
+            },
+        }
+    }
+
+    fn process(&mut self, host: &str) -> Option<&mut Process> {
+        let mut clients = self.clients.iter_mut();
+        let client = clients.find(|client| client.declared.host == host)?;
+        client.process.as_mut()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Measured, ExperimentError> {
+        let mut measured = Measured::default();
+        for report in self.clients.iter().filter_map(|client| client.report.as_ref()) {
+            add_metrics(&mut measured.metrics, report);
+        }
+        Ok(measured)
+    }
+}
+
+fn command(
+    weir: &Path,
+    client: &RedisClient,
+    server: SocketAddrV4,
+    limit: Duration,
+) -> Command {
+    let mut command = Command::new(weir);
+    command.args([
+        "client",
+        "--name",
+        &client.name,
+        "--server",
+        &server.to_string(),
+    ]);
+    command.args(["--requests", &client.requests.to_string()]);
+    command.args(["--value-bytes", &client.value_bytes.to_string()]);
+    command.args(["--pause-us", &(client.pause_ns / 1_000).to_string()]);
+    command.args(["--timeout-ms", &limit.as_millis().to_string()]);
+    for words in &client.commands {
+        command.args(["--command", &words.join(" ")]);
+    }
+    command
+}
+
+/// The metrics that a client's report delivers: overall and by command.
+fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
+    let all = report.operations.iter().map(|operation| operation.latency_ns);
+    add_group(metrics, &report.name, None, all.collect());
+    let errors = Metric::client(&report.name, None, ClientMetric::Errors);
+    metrics.insert(errors, report.errors as f64);
+    for summary in &report.commands {
+        let of_command = report
+            .operations
+            .iter()
+            .filter(|operation| operation.command == summary.command);
+        let latencies = of_command.map(|operation| operation.latency_ns);
+        let command = Some(summary.command.as_str());
+        add_group(metrics, &report.name, command, latencies.collect());
+    }
+}
+
+fn add_group(metrics: &mut Metrics, client: &str, command: Option<&str>, mut latencies: Vec<u64>) {
+    latencies.sort_unstable();
+    let mut insert = |what, value| {
+        metrics.insert(Metric::client(client, command, what), value);
+    };
+    insert(ClientMetric::Requests, latencies.len() as f64);
+    let (Some(min), Some(max)) = (latencies.first(), latencies.last()) else {
+        return;
+    };
+    // Nearest rank: the smallest value that so many of all do not exceed.
+    let percentile =
+        |percent: usize| latencies[(latencies.len() * percent).div_ceil(100).max(1) - 1] as f64;
+    insert(ClientMetric::Min, *min as f64);
+    let mean = latencies.iter().sum::<u64>() as f64 / latencies.len() as f64;
+    insert(ClientMetric::Mean, mean);
+    insert(ClientMetric::P50, percentile(50));
+    insert(ClientMetric::P90, percentile(90));
+    insert(ClientMetric::P99, percentile(99));
+    insert(ClientMetric::Max, *max as f64);
+}

@@ -1,0 +1,308 @@
+//! The training workload: a server and workers as processes of their hosts, watched until all have reported.
+
+use std::ops::ControlFlow;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use host_agent::agent::{Line, Report, RoundReport, ServerReport, WorkerReport};
+use scenario::expect::metric::{Metric, TrainingMetric};
+use scenario::model::Scenario;
+use scenario::plan::JOB;
+use scenario::workload::Training;
+use testbeds::bed::{Attachment, Bed, BedError};
+use testbeds::host::{Output, Process, ProcessError};
+
+use super::{Load, Measured, Position};
+use crate::experiment::aggregation::chunks_per_iteration;
+use crate::experiment::timeline::{Activity, TURN};
+use crate::experiment::{ExperimentError, how_it_ended, last_words};
+
+/// How long an agent may take to say that it is ready.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// After one agent has failed, how long the others are waited for, so that each can say what it misses.
+const FAREWELL: Duration = Duration::from_secs(25);
+
+/// What the agents reported.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The server.
+    pub server: ServerReport,
+    /// By rank.
+    pub workers: Vec<WorkerReport>,
+    /// After each round.
+    pub rounds: Vec<RoundReport>,
+}
+
+/// Why a training did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainingError {
+    /// The network.
+    #[error(transparent)]
+    Bed(#[from] BedError),
+    /// A process.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Agents that ended with an error: what each said, those first that others may have missed.
+    #[error("{}", .0.join("\n"))]
+    Agents(Vec<String>),
+    /// A host that the topology does not have.
+    #[error("the topology has no host {0}")]
+    Host(String),
+}
+
+struct Agent {
+    process: Process,
+    report: Option<Report>,
+    failure: Option<Failure>,
+}
+
+struct Failure {
+    said: String,
+    /// It was ended by somebody else, and could say nothing.
+    was_killed: bool,
+}
+
+/// The agents of a job, the server first; started and ready.
+pub struct Job {
+    agents: Vec<Agent>,
+    iterations: u32,
+    rounds: Vec<RoundReport>,
+    failed_at: Option<Instant>,
+}
+
+impl Job {
+    /// Starts all agents, and waits until each can receive.
+    pub fn start(
+        bed: &Bed,
+        scenario: &Scenario,
+        training: &Training,
+        weir: &Path,
+    ) -> Result<Job, TrainingError> {
+        let host = |name: &str| {
+            scenario
+                .topology
+                .host(name)
+                .ok_or_else(|| TrainingError::Host(name.to_owned()))
+        };
+        let server = host(&training.server)?;
+        let common = |command: &mut Command, name: &str| -> Result<(), TrainingError> {
+            let own = host(name)?;
+            command.args(["--job", &JOB.to_string()]);
+            command.args(["--workers", &training.workers.len().to_string()]);
+            command.args(["--window", &training.window.to_string()]);
+            command.args([
+                "--seed",
+                &scenario.seed.to_string(),
+                "--rounds",
+                &training.iterations.to_string(),
+            ]);
+            command.args([
+                "--mac",
+                &own.mac.to_string(),
+                "--ip",
+                &own.ip.to_string(),
+                "--wait",
+            ]);
+            match bed.host_attachment(name)? {
+                Attachment::Interface(interface) => command.args(["--iface", &interface]),
+                socket @ Attachment::Socket(_) => {
+                    let text = socket.to_string();
+                    command.args(["--link-fd", text.trim_start_matches("fd:")])
+                }
+            };
+            Ok(())
+        };
+        let mut commands = Vec::new();
+        let mut command = Command::new(weir);
+        let mode = if training.aggregate_on.is_some() {
+            "switch"
+        } else {
+            "direct"
+        };
+        command.args(["agent", "server", "--mode", mode]);
+        for worker in &training.workers {
+            let peer = host(worker)?;
+            command.args(["--peer", &format!("{}/{}", peer.mac, peer.ip)]);
+        }
+        common(&mut command, &training.server)?;
+        commands.push((training.server.as_str(), command));
+        for (rank, worker) in training.workers.iter().enumerate() {
+            let mut command = Command::new(weir);
+            command.args(["agent", "worker", "--rank", &rank.to_string()]);
+            command.args([
+                "--server-mac",
+                &server.mac.to_string(),
+                "--server-ip",
+                &server.ip.to_string(),
+            ]);
+            common(&mut command, worker)?;
+            commands.push((worker.as_str(), command));
+        }
+        let mut agents = Vec::new();
+        for (host, command) in commands {
+            let process = bed.spawn_in_host(host, command)?;
+            agents.push(Agent {
+                process,
+                report: None,
+                failure: None,
+            });
+        }
+        let mut job = Job {
+            agents,
+            iterations: training.iterations,
+            rounds: Vec::new(),
+            failed_at: None,
+        };
+        job.await_ready()?;
+        tracing::info!(workers = training.workers.len(), "agents are ready");
+        Ok(job)
+    }
+
+    fn await_ready(&mut self) -> Result<(), TrainingError> {
+        for agent in &mut self.agents {
+            match agent.process.next_line(START_TIMEOUT) {
+                Output::Line(line) if matches!(serde_json::from_str(&line), Ok(Line::Ready)) => {}
+                _ => {
+                    agent.process.wait(Duration::from_secs(1))?;
+                    let said =
+                        last_words(&mut agent.process).unwrap_or_else(|| "is not ready".to_owned());
+                    return Err(TrainingError::Agents(vec![format!(
+                        "{}: {said}",
+                        agent.process.host()
+                    )]));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Activity for Job {
+    type Error = ExperimentError;
+
+    fn begin(&mut self) -> Result<(), ExperimentError> {
+        for agent in &mut self.agents {
+            agent.process.write_line("go").map_err(TrainingError::Process)?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+        for (position, agent) in self.agents.iter_mut().enumerate() {
+            // The server's next line is waited for.
+            let timeout = if position == 0 { TURN } else { Duration::ZERO };
+            agent.read(timeout, &mut self.rounds)?;
+        }
+        let all_ended = self.agents.iter().all(Agent::has_ended);
+        if self.agents.iter().any(|agent| agent.failure.is_some()) {
+            let since = self.failed_at.get_or_insert_with(Instant::now);
+            if all_ended || since.elapsed() > FAREWELL {
+                return Err(self.failures().into());
+            }
+        }
+        Ok(if all_ended {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+impl Job {
+    fn failures(&self) -> TrainingError {
+        let failures = self.agents.iter().filter_map(|agent| agent.failure.as_ref());
+        let mut failures: Vec<&Failure> = failures.collect();
+        failures.sort_by_key(|failure| !failure.was_killed);
+        TrainingError::Agents(failures.iter().map(|failure| failure.said.clone()).collect())
+    }
+}
+
+impl Load for Job {
+    fn position(&self) -> Position {
+        let last = self.rounds.last();
+        Position {
+            unit: "iterations",
+            done: last.map_or(0, |round| round.round + 1),
+            total: self.iterations.into(),
+            message: last.map_or_else(String::new, |round| {
+                format!("accuracy {:.1} %", round.accuracy * 100.0)
+            }),
+        }
+    }
+
+    fn process(&mut self, host: &str) -> Option<&mut Process> {
+        let mut agents = self.agents.iter_mut();
+        let agent = agents.find(|agent| agent.process.host() == host)?;
+        Some(&mut agent.process)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Measured, ExperimentError> {
+        let (mut server, mut workers) = (None, Vec::new());
+        for agent in self.agents {
+            match agent.report {
+                Some(Report::Server(report)) => server = Some(report),
+                Some(Report::Worker(report)) => workers.push(report),
+                _ => {}
+            }
+        }
+        let server = server
+            .ok_or_else(|| TrainingError::Agents(vec!["the server sent no report".to_owned()]))?;
+        let senders = workers.iter().map(|worker| worker.sent).chain([server.sent]);
+        let again: u64 = senders.map(|sent| sent.retransmitted_bytes).sum();
+        let metrics = [
+            (TrainingMetric::Accuracy, server.accuracy),
+            (TrainingMetric::Iterations, f64::from(self.iterations)),
+            (TrainingMetric::Chunks, chunks_per_iteration() as f64),
+            (TrainingMetric::RetransmittedBytes, again as f64),
+        ];
+        Ok(Measured {
+            metrics: metrics
+                .map(|(what, value)| (Metric::Training(what), value))
+                .into(),
+            training: Some(Outcome {
+                server,
+                workers,
+                rounds: self.rounds,
+            }),
+        })
+    }
+}
+
+impl Agent {
+    fn has_ended(&self) -> bool {
+        self.report.is_some() || self.failure.is_some()
+    }
+
+    /// Takes the lines that are there.
+    fn read(
+        &mut self,
+        timeout: Duration,
+        rounds: &mut Vec<RoundReport>,
+    ) -> Result<(), TrainingError> {
+        let mut timeout = timeout;
+        while !self.has_ended() {
+            match self.process.next_line(timeout) {
+                Output::Line(line) => match serde_json::from_str(&line) {
+                    Ok(Line::Round(round)) => rounds.push(round),
+                    Ok(Line::Report(report)) => self.report = Some(report),
+                    Ok(Line::Ready) | Err(_) => {}
+                },
+                Output::TimedOut => return Ok(()),
+                Output::End => {
+                    let said = how_it_ended(&mut self.process)?;
+                    let status = self.process.try_wait()?;
+                    let was_killed = status.is_some_and(|status| status.signal().is_some());
+                    let said = match was_killed {
+                        true => format!("{}: {said}", self.process.host()),
+                        false => said,
+                    };
+                    self.failure = Some(Failure { said, was_killed });
+                }
+            }
+            timeout = Duration::ZERO;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! The training without any network: what every other run of it must come to.
+
+use std::time::{Duration, Instant};
+
+use host_agent::train::{Recipe, reference_run};
+use scenario::workload::Training;
+
+use crate::experiment::ExperimentError;
+
+/// What the training comes to in one process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// The fraction of held-out samples that the final weights recognise.
+    pub accuracy: f64,
+    /// The SHA-256 of the final weights.
+    pub weights_sha256: String,
+    /// How long it took.
+    pub wall: Duration,
+}
+
+impl Reference {
+    /// Runs it.
+    pub fn of(seed: u64, training: &Training) -> Result<Reference, ExperimentError> {
+        let start = Instant::now();
+        let recipe = Recipe {
+            seed,
+            rounds: training.iterations.into(),
+            ..Recipe::default()
+        };
+        let workers = u8::try_from(training.workers.len()).map_err(|_| {
+            ExperimentError::Scenario("a training has 255 workers at most".to_owned())
+        })?;
+        let outcome = reference_run(&recipe, workers)
+            .map_err(|error| ExperimentError::Scenario(error.to_string()))?;
+        Ok(Reference {
+            accuracy: outcome.accuracy,
+            weights_sha256: outcome.weights_sha256,
+            wall: start.elapsed(),
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! What the faults did, in tables, and how late delays were.
+
+use scenario::model::{Effect, Fault, Scenario};
+use scenario::units::show_duration;
+
+use super::table::Table;
+use super::{Check, grouped, milliseconds, percent};
+use crate::experiment::FaultResult;
+use crate::experiment::machine::Strain;
+
+/// Which packets each fault was for, and what became of them.
+pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
+    let mut table = Table::new(["fault", "flow", "packets", "effect", "met", "fired", "seen"]);
+    for result in results {
+        let declared = scenario.faults.iter().find(|fault| fault.id == result.id);
+        table.row([
+            result.id.clone(),
+            declared.map_or_else(String::new, |fault| flows(scenario, fault)),
+            declared.map_or_else(String::new, |fault| fault.selection.to_string()),
+            declared.map_or_else(String::new, |fault| effect(fault.effect)),
+            grouped(result.met),
+            grouped(result.fired),
+            grouped(result.observed),
+        ]);
+    }
+    table
+}
+
+/// What the words of [`table`] mean, for those who see them the first time.
+pub const LEGEND: &str = "\"Met\" are packets of the fault's flows that came to its switch. \"Fired\" is the switch's own \
+     counter. \"Seen\" comes only from captures on both sides of that switch.";
+
+/// The flows as declared, each once.
+fn flows(scenario: &Scenario, fault: &Fault) -> String {
+    let flows = fault
+        .flows
+        .iter()
+        .filter_map(|index| scenario.flows.get(*index));
+    let mut names: Vec<&str> = flows.map(|flow| flow.declared.as_str()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+/// `drop`, `delay 20ms`
+fn effect(effect: Effect) -> String {
+    match effect {
+        Effect::Drop => "drop".to_owned(),
+        Effect::Delay { ns } => format!("delay {}", show_duration(ns)),
+        Effect::Duplicate => "duplicate".to_owned(),
+    }
+}
+
+/// How much later than asked delays let packets go, against what the plan allows.
+pub fn lateness_table(results: &[FaultResult]) -> Table {
+    let mut table = Table::new(["delay", "latest", "bound", "beyond the bound"]);
+    for result in results {
+        let Some(latest_ns) = result.latest_ns else {
+            continue;
+        };
+        table.row([
+            result.id.clone(),
+            milliseconds(latest_ns),
+            result
+                .lateness_bound_ns
+                .map_or_else(|| "none".to_owned(), milliseconds),
+            beyond(result).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// What the words of [`lateness_table`] mean.
+pub const LATENESS_LEGEND: &str = "\"Latest\" is how much later than asked the latest packet left. \"Bound\" is what the plan allows for that.";
+
+/// `3 of 100, 3.0 %`
+fn beyond(result: &FaultResult) -> Option<String> {
+    let beyond = result.beyond?;
+    let share = beyond as f64 / result.observed.max(1) as f64;
+    Some(format!(
+        "{} of {}, {}",
+        grouped(beyond),
+        grouped(result.observed),
+        percent(share)
+    ))
+}
+
+/// Delays that lasted longer than the plan allows, and how busy the machine was. That says more of the machine than of the
+/// fault, so it fails no run by itself: who wants that expects `fault.ID.beyond` to be small.
+pub fn degraded(results: &[FaultResult], strain: &Strain) -> Vec<String> {
+    let late = results
+        .iter()
+        .filter(|fault| fault.is_in_time() == Some(false));
+    let mut reasons: Vec<String> = late
+        .filter_map(|fault| {
+            let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
+            let share = beyond(fault)
+                .map_or_else(String::new, |beyond| format!("; beyond that were {beyond}"));
+            Some(format!(
+                "{}: a packet left {} later than asked, the plan says at most {}{share}",
+                fault.id,
+                milliseconds(latest),
+                milliseconds(bound)
+            ))
+        })
+        .collect();
+    if !reasons.is_empty() {
+        reasons.push(format!(
+            "the machine: {} of its processors' time was used during the run, {} was taken by the machine below; \
+             the load before was {:.1}",
+            percent(strain.busy_share),
+            percent(strain.stolen_share),
+            strain.load_before
+        ));
+    }
+    reasons
+}
+
+/// Whether a fault's two counts agree.
+pub fn check(result: &FaultResult) -> Check {
+    let text = format!(
+        "{}: the switch fired {}, captures saw {}",
+        result.id,
+        grouped(result.fired),
+        grouped(result.observed)
+    );
+    Check::new(result.is_proved(), text)
+}
