@@ -16,6 +16,7 @@ pub use crate::ir::Structured;
 pub(crate) use annotations::is_hidden;
 pub use build::build;
 pub use types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
+pub(crate) use walk::applied_tables;
 
 /// Everything that a control plane can address in one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -83,7 +83,7 @@ fn actions_defaults_and_properties() {
         .collect();
     assert_eq!(offered, ["C.set", "C.renamed", "C.hidden"]);
     let text = Text::of(&p, &c.vars);
-    match t.actions[0].args.as_slice() {
+    match &t.actions[0].args[..] {
         [Arg::InOut(lv)] => assert_eq!(text.place(lv), "meta.b"),
         other => panic!("{other:?}"),
     }
@@ -214,7 +214,7 @@ fn faults_in_tables() {
          table t15 { actions = { two(meta.a); } default_action = two(meta.a, 1); }
          @name(\"t15\") table t16 { actions = { NoAction; } }
          table t11 { actions = { a; } default_action = a(); size = 1; size = 2; }",
-        "",
+        "t15.apply(); t16.apply();",
     );
     insta::assert_snapshot!(faults.join("\n"));
 }

@@ -264,6 +264,41 @@ fn the_order_of_nested_controls() {
     assert_eq!(info.types.new_types["port_t"].annotations, ["@note(\"y\")"]);
 }
 
+/// As p4c has them: but for the translation itself, all of a new type's; a space between the tokens.
+#[test]
+fn annotations_that_nobody_here_reads() {
+    let info = p4info(
+        r#"#include <core.p4>
+        #include <v1model.p4>
+        @p4runtime_translation("", string) @p4runtime_translation_mappings({ {"",0}, })
+        type bit<10> vrf_t;
+        struct m_t { vrf_t vrf; }
+        struct h_t { }
+        parser p(packet_in b, out h_t h, inout m_t m, inout standard_metadata_t s) { state start { transition accept; } }
+        control v(inout h_t h, inout m_t m) { apply { } }
+        control i(inout h_t h, inout m_t m, inout standard_metadata_t s) {
+            @refers_to(builtin::group_table,group_id) @composite(@field(A),@field( B ))
+            table t { key = { m.vrf: exact; } actions = { NoAction; } }
+            apply { t.apply(); }
+        }
+        control e(inout h_t h, inout m_t m, inout standard_metadata_t s) { apply { } }
+        control k(inout h_t h, inout m_t m) { apply { } }
+        control d(packet_out b, in h_t h) { apply { } }
+        V1Switch(p(), v(), i(), e(), k(), d()) main;"#,
+    );
+    assert_eq!(
+        info.types.new_types["vrf_t"].annotations,
+        ["@p4runtime_translation_mappings({ { \"\" , 0 } , })"]
+    );
+    assert_eq!(
+        info.tables[0].preamble.annotations,
+        [
+            "@refers_to(builtin : : group_table , group_id)",
+            "@composite(@ field ( A ) , @ field ( B ))"
+        ]
+    );
+}
+
 #[test]
 fn an_id_of_another_kind_is_refused() {
     let text = "#include <core.p4>\n\

@@ -40,6 +40,29 @@ pub(crate) fn is_optional(p: &ast::Param) -> bool {
     p.annotations.iter().any(|a| a.name.name == "optional")
 }
 
+/// Of named arguments that stand in another order than the parameters: where each stands.
+fn written_order(given: &[Given<'_>]) -> Vec<u32> {
+    let order = in_order_of_call(given);
+    if order.is_sorted() {
+        return Vec::new();
+    }
+    let mut written = vec![0; order.len()];
+    for (at, &i) in order.iter().enumerate() {
+        written[i] = at as u32;
+    }
+    written
+}
+
+/// Which parameters the arguments go with, as they stand in the call; defaults last.
+fn in_order_of_call(given: &[Given<'_>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..given.len()).collect();
+    order.sort_by_key(|&i| match given[i] {
+        Given::Arg(e) => (false, e.span.start),
+        Given::Default(_) | Given::Omitted => (true, 0),
+    });
+    order
+}
+
 /// Whether arguments can go with parameters, by number and names: what overloads are told apart by.
 pub(crate) fn accepts(params: &[ast::Param], args: &[ast::Arg]) -> bool {
     if args.len() > params.len() {
@@ -193,11 +216,7 @@ impl<'a> Checker<'a, '_> {
         let mut vals: Vec<Evaluated<'a>> = given.iter().map(|_| Evaluated::default()).collect();
         let mut marks = vec![0; given.len()];
         // Named arguments may stand in another order than the parameters.
-        let mut order: Vec<usize> = (0..given.len()).collect();
-        order.sort_by_key(|&i| match given[i] {
-            Given::Arg(e) => (false, e.span.start),
-            Given::Default(_) | Given::Omitted => (true, 0),
-        });
+        let order = in_order_of_call(given);
         for &i in &order {
             let (val, span) = match &given[i] {
                 Given::Arg(e) => {
@@ -260,7 +279,7 @@ impl<'a> Checker<'a, '_> {
         given: &[Given<'a>],
         vals: Vec<Evaluated<'a>>,
         infer: &Infer,
-    ) -> Option<Vec<ir::Arg>> {
+    ) -> Option<ir::Args> {
         let mut out = Vec::with_capacity(vals.len());
         let mut ok = true;
         let mut places: Vec<(ir::LValue, Span)> = Vec::new();
@@ -283,7 +302,7 @@ impl<'a> Checker<'a, '_> {
                             span,
                             "the same place is written by two arguments",
                         )
-                        .hint("the last one in order wins"),
+                        .hint("the last one in the call's order wins"),
                     );
                 }
                 places.push((lv.clone(), span));
@@ -302,7 +321,7 @@ impl<'a> Checker<'a, '_> {
         {
             out.pop();
         }
-        ok.then_some(out)
+        ok.then(|| ir::Args::in_order(out, written_order(given)))
     }
 
     fn place_arg(&mut self, p: &ast::Param, val: Val<'a>, ty: &Ty, span: Span) -> Option<ir::Arg> {

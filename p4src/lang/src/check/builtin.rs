@@ -232,7 +232,7 @@ impl<'a> Checker<'a, '_> {
         call: Call<'a, '_>,
     ) -> Option<Val<'a>> {
         let (_, args, _) = self.prepare(proto, &[], call)?;
-        let mut values = args.into_iter().filter_map(|a| match a {
+        let mut values = args.into_list().into_iter().filter_map(|a| match a {
             ir::Arg::In(e) => Some(e),
             _ => None,
         });

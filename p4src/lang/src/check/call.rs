@@ -231,7 +231,7 @@ impl<'a> Checker<'a, '_> {
         proto: &'a ast::FunctionProto,
         outer: &[(&'a [ast::Ident], &[Ty])],
         call: Call<'a, '_>,
-    ) -> Option<(Signature<'a>, Vec<ir::Arg>, Vec<Ty>)> {
+    ) -> Option<(Signature<'a>, ir::Args, Vec<Ty>)> {
         let mut infer = Infer::default();
         let given: Vec<Ty> = call.type_args.iter().map(|t| self.resolve(t)).collect();
         let name = &proto.name.name;
@@ -279,7 +279,7 @@ impl<'a> Checker<'a, '_> {
         proto: &'a ast::FunctionProto,
         call: Call<'a, '_>,
     ) -> Option<Val<'a>> {
-        let Some((sig, mut args, targs)) = self.prepare(proto, &[], call) else {
+        let Some((sig, args, targs)) = self.prepare(proto, &[], call) else {
             return Some(Val::Poison);
         };
         if !self.may_run(call.span) {
@@ -287,7 +287,7 @@ impl<'a> Checker<'a, '_> {
         }
         let (result, val) = self.result_place(&sig.ret, call.used);
         let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
-        let behind = self.saved_for_extern(&mut args, call.span);
+        let (args, behind) = self.args_for_extern(args, call.span);
         self.emit(
             ir::StmtKind::CallExtern {
                 name: proto.name.name.clone(),

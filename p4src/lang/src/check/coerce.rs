@@ -91,6 +91,11 @@ impl<'a> Checker<'a, '_> {
                 Some(fold::bits(n, &lowered))
             }
             Ty::Integer => Some(fold::constant(Const::Integer(n.clone()), ir::Type::Bit(32))),
+            // Section 8.11.2 speaks of `bit` and `int` alone, but p4c takes it.
+            Ty::New(_) if self.types.strip_new(ty).width().is_some() => {
+                let bare = self.types.strip_new(ty).clone();
+                self.integer_as(n, &bare, span)
+            }
             // A type parameter of a declaration that is checked on its own.
             Ty::Var(_) => Some(fold::bits(n, &ir::Type::Bit(1))),
             // A type argument left open.

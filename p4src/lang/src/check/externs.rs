@@ -198,7 +198,7 @@ impl<'a> Checker<'a, '_> {
             return Some(self.poisoned(call));
         };
         let outer = [(decl.type_params, &**class)];
-        let Some((sig, mut args, targs)) = self.prepare(&found.proto, &outer, call) else {
+        let Some((sig, args, targs)) = self.prepare(&found.proto, &outer, call) else {
             return Some(Val::Poison);
         };
         if !self.may_run(call.span) {
@@ -215,7 +215,7 @@ impl<'a> Checker<'a, '_> {
         self.methods_at_hand(object, call.span);
         let (result, val) = self.result_place(&sig.ret, call.used);
         let type_args = targs.iter().map(|t| self.types.ir(t)).collect();
-        let behind = self.saved_for_extern(&mut args, call.span);
+        let (args, behind) = self.args_for_extern(args, call.span);
         self.emit(
             ir::StmtKind::CallMethod {
                 object,
@@ -275,6 +275,7 @@ impl<'a> Checker<'a, '_> {
         if super::args::poisoned(&vals) {
             return Val::Poison;
         }
+        self.infer_from_methods(decl, &targs, made, &mut infer);
         infer.leave_open(types, &targs);
         let Some(targs) = self.settled(&targs, &mut infer, true, made.span) else {
             return Val::Poison;

@@ -159,7 +159,7 @@ impl<'a> Checker<'a, '_> {
         params: &'a [ast::Param],
         what: &str,
         call: Call<'a, '_>,
-    ) -> Option<Vec<ir::Arg>> {
+    ) -> Option<ir::Args> {
         let mut infer = Infer::default();
         let sig = self.signature(&[generics], params, None);
         let Some(bound): Option<Vec<Given<'a>>> =

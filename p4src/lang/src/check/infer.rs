@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
                     true
                 }
                 // An `int` gives way to a type with a width.
-                Some(Ty::Integer) if matches!(found, Ty::Bit(_) | Ty::Int(_)) => {
+                Some(Ty::Integer) if self.types.strip_new(found).width().is_some() => {
                     infer.vars[slot].1 = Some(found.clone());
                     true
                 }

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::decls::ExternDecl;
 use super::externs::Instantiation;
+use super::infer::Infer;
 use super::scope::Scope;
 use super::types::Ty;
 use super::unit::{Body, This, UnitKind, join};
@@ -22,6 +23,35 @@ pub(crate) struct Bodies<'a> {
 }
 
 impl<'a> Checker<'a, '_> {
+    /// Type arguments that the constructor's arguments leave open are those that the implementations are written with.
+    pub(crate) fn infer_from_methods(
+        &mut self,
+        decl: ExternDecl<'a>,
+        targs: &[Ty],
+        made: Instantiation<'a>,
+        infer: &mut Infer,
+    ) {
+        for item in made.init.unwrap_or_default() {
+            let DeclKind::Function { proto, .. } = &item.kind else {
+                continue;
+            };
+            let abstracts = decl.methods.iter().filter(|m| m.is_abstract);
+            let mut named = abstracts.filter(|m| m.proto.name.name == proto.name.name);
+            let Some(method) = named.next() else { continue };
+            let generics = [(decl.type_params, targs)];
+            let ret = method.proto.ret.as_ref();
+            let sig = self.signature(&generics, &method.proto.params, ret);
+            for (p, wanted) in proto.params.iter().zip(&sig.types) {
+                let found = self.resolve(&p.ty);
+                self.unify(wanted, &found, infer);
+            }
+            if let Some(ret) = &proto.ret {
+                let found = self.resolve(ret);
+                self.unify(&sig.ret, &found, infer);
+            }
+        }
+    }
+
     /// The bodies of abstract methods become actions of the control.
     pub(crate) fn implement(
         &mut self,

@@ -300,12 +300,15 @@ impl<'a, 's> Checker<'a, 's> {
             }
             others.push((kind, span));
         };
-        use crate::p4info::is_hidden;
+        use crate::p4info::{applied_tables, is_hidden};
         for c in self.out.controls.iter().flatten() {
-            for t in c.tables.iter().filter(|t| !is_hidden(&t.annotations)) {
+            // What a constructor's parameter decides may leave only one of two namesakes.
+            let applied = applied_tables(c);
+            let applied = || applied.iter().filter_map(|n| c.tables.get(*n));
+            for t in applied().filter(|t| !is_hidden(&t.annotations)) {
                 see("table", &t.name, t.span);
             }
-            let offered = c.tables.iter().flat_map(|t| &t.actions);
+            let offered = applied().flat_map(|t| &t.actions);
             for id in offered.map(|a| a.action).collect::<BTreeSet<_>>() {
                 if let Some(action) = c.actions.get(id.index())
                     && !is_hidden(&action.annotations)

@@ -139,6 +139,13 @@ fn fields(lv: &ir::LValue) -> Vec<u32> {
     lv.path.iter().map_while(field).collect()
 }
 
+fn read(lv: &ir::LValue) -> ir::Expr {
+    ir::Expr {
+        kind: ExprKind::Read(lv.clone()),
+        ty: lv.ty.clone(),
+    }
+}
+
 impl<'a> Checker<'a, '_> {
     /// Adds what the current block's statements `from..to` may write.
     pub(crate) fn add_writes(&self, writes: &mut Writes, from: usize, to: usize) {
@@ -178,18 +185,8 @@ impl<'a> Checker<'a, '_> {
             if !later.reach(index) {
                 continue;
             }
-            let ty = index.ty.clone();
-            let var = self.unit.var("$tmp", ty.clone(), true);
-            let temp = ir::LValue {
-                var,
-                path: Vec::new(),
-                ty: ty.clone(),
-            };
-            let read = ir::Expr {
-                kind: ExprKind::Read(temp.clone()),
-                ty,
-            };
-            let value = std::mem::replace(&mut **index, read);
+            let temp = self.temp_of(&index.ty);
+            let value = std::mem::replace(&mut **index, read(&temp));
             let kind = StmtKind::Assign(temp, value);
             self.unit.block.insert(at + made, ir::Stmt { kind, span });
             made += 1;
@@ -197,19 +194,49 @@ impl<'a> Checker<'a, '_> {
         made
     }
 
-    /// What an extern gets for `inout` arguments that are saved: the temporaries, copied out behind the call.
-    pub(crate) fn saved_for_extern(&self, args: &mut [ir::Arg], span: Span) -> ir::Block {
+    /// What an extern gets: temporaries for `inout` arguments that are saved, and for all that it writes if the arguments
+    /// stand in another order than the parameters. They are copied out behind the call.
+    pub(crate) fn args_for_extern(
+        &mut self,
+        args: ir::Args,
+        span: Span,
+    ) -> (Vec<ir::Arg>, ir::Block) {
+        let order = args.copied_out();
+        let reordered = !order.is_sorted();
+        let mut args = args.into_list();
         let mut behind = ir::Block::new();
-        for arg in args {
-            if let ir::Arg::InOutSaved { value, to } = arg
-                && let ExprKind::Read(temp) = &value.kind
-            {
-                let kind = StmtKind::Assign(to.clone(), value.clone());
-                behind.push(ir::Stmt { kind, span });
-                *arg = ir::Arg::InOut(temp.clone());
+        for i in order {
+            let (temp, to) = match &args[i] {
+                ir::Arg::InOutSaved { value, to } => match &value.kind {
+                    ExprKind::Read(temp) => (temp.clone(), to.clone()),
+                    _ => continue,
+                },
+                ir::Arg::Out(to) | ir::Arg::InOut(to) if reordered => {
+                    let temp = self.temp_of(&to.ty);
+                    (temp, to.clone())
+                }
+                _ => continue,
+            };
+            if let ir::Arg::InOut(from) = &args[i] {
+                let kind = StmtKind::Assign(temp.clone(), read(from));
+                self.unit.block.push(ir::Stmt { kind, span });
             }
+            args[i] = match &args[i] {
+                ir::Arg::Out(_) => ir::Arg::Out(temp.clone()),
+                _ => ir::Arg::InOut(temp.clone()),
+            };
+            let kind = StmtKind::Assign(to, read(&temp));
+            behind.push(ir::Stmt { kind, span });
         }
-        behind
+        (args, behind)
+    }
+
+    fn temp_of(&mut self, ty: &ir::Type) -> ir::LValue {
+        ir::LValue {
+            var: self.unit.var("$tmp", ty.clone(), true),
+            path: Vec::new(),
+            ty: ty.clone(),
+        }
     }
 
     /// As [`Self::keep`], but only of what the statements behind that point may change.

@@ -37,7 +37,7 @@ impl<'a> Checker<'a, '_> {
             ("packet_in", "lookahead") => Some(self.lookahead(packet, &found.proto, call)),
             ("packet_in", "advance") => {
                 if let Some((_, args, _)) = self.prepare(&found.proto, &[], call)
-                    && let Some(ir::Arg::In(bits)) = args.into_iter().next()
+                    && let Some(ir::Arg::In(bits)) = args.into_list().into_iter().next()
                 {
                     self.emit(ir::StmtKind::Advance { packet, bits }, call.span);
                 }
@@ -107,7 +107,7 @@ impl<'a> Checker<'a, '_> {
         let Some((_, args, types)) = self.prepare(proto, &[], call) else {
             return;
         };
-        let mut args = args.into_iter();
+        let mut args = args.into_list().into_iter();
         let (header, length) = match (args.next(), args.next()) {
             (Some(ir::Arg::Out(header) | ir::Arg::InOut(header)), length) => (header, length),
             (Some(ir::Arg::Ignore), length) => match types.first() {

@@ -251,9 +251,9 @@ impl<'a> Checker<'a, '_> {
         written: &'a [ast::Arg],
         name: &str,
         span: Span,
-    ) -> (Vec<ir::Arg>, ir::Block) {
+    ) -> (ir::Args, ir::Block) {
         let Some(given) = self.bind_args(sig.params, written, name, span) else {
-            return (Vec::new(), Vec::new());
+            return (ir::Args::default(), Vec::new());
         };
         let body = std::mem::replace(&mut self.unit.body, Body::Apply);
         let mut infer = super::infer::Infer::default();

@@ -67,13 +67,13 @@ pub enum StmtKind {
         action_run: Option<VarId>,
     },
     /// Calls an action of this control.
-    CallAction(ActionId, Vec<Arg>),
+    CallAction(ActionId, Args),
     /// Applies a control.
-    ApplyControl(ControlId, Vec<Arg>),
+    ApplyControl(ControlId, Args),
     /// Applies a parser.
-    ApplyParser(ParserId, Vec<Arg>),
+    ApplyParser(ParserId, Args),
     /// Calls a function.
-    CallFunction(FunctionId, Vec<Arg>),
+    CallFunction(FunctionId, Args),
     /// Calls a method of an extern object.
     CallMethod {
         /// On which.
@@ -196,6 +196,66 @@ pub enum Arg {
     Extern(ExternId),
     /// `out` argument that nobody wants (`_`).
     Ignore,
+}
+
+/// Arguments of a call within the program, one for each parameter, in the parameters' order.
+#[derive(Debug, Clone, Default)]
+pub struct Args {
+    list: Vec<Arg>,
+    /// Of named arguments that were written in another order: where each was written.
+    written: Vec<u32>,
+}
+
+impl Args {
+    /// `written` tells where each of the first arguments stood in the call.
+    pub fn in_order(list: Vec<Arg>, written: Vec<u32>) -> Args {
+        Args { list, written }
+    }
+
+    /// Adds an argument that is copied out behind all others.
+    pub fn push(&mut self, arg: Arg) {
+        let last = self.list.len() as u32;
+        if !self.written.is_empty() {
+            self.written.resize(self.list.len(), last);
+            self.written.push(last);
+        }
+        self.list.push(arg);
+    }
+
+    /// The positions of all arguments, as they are copied out: in the order of the call (P4_16 1.2.5, section 6.8).
+    pub fn copied_out(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        order.sort_by_key(|&i| self.written.get(i).map_or(i, |at| *at as usize));
+        order
+    }
+
+    /// Without their order.
+    pub fn into_list(self) -> Vec<Arg> {
+        self.list
+    }
+}
+
+impl std::ops::Deref for Args {
+    type Target = [Arg];
+
+    fn deref(&self) -> &[Arg] {
+        &self.list
+    }
+}
+
+impl std::ops::DerefMut for Args {
+    fn deref_mut(&mut self) -> &mut [Arg] {
+        &mut self.list
+    }
+}
+
+impl<'a> IntoIterator for &'a Args {
+    type Item = &'a Arg;
+    type IntoIter = std::slice::Iter<'a, Arg>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
 }
 
 /// A place: a variable and a path into it.

@@ -204,7 +204,7 @@ pub struct TableAction {
     /// Which.
     pub action: ActionId,
     /// Arguments of the directional parameters, bound in `actions = { a(x); }`.
-    pub args: Vec<Arg>,
+    pub args: Args,
     /// Hoisted calls of those arguments: run when the action is about to (P4_16 14.2.1.2).
     pub calls: Block,
     /// `@defaultonly`, `@tableonly`, …

@@ -129,12 +129,12 @@ impl Builder<'_> {
             // Only the name of the outermost one is told, as p4c has it.
             None => Meaning::Original(self.data_type(self.bottom(&declared.under), info)?),
         };
-        let mut annotations = annotation_texts(&declared.annotations);
-        annotations.retain(|a| !a.starts_with("@p4runtime_translation"));
+        let mut annotations = declared.annotations.clone();
+        annotations.retain(|a| a.name != TRANSLATION);
         let described = NewType {
             meaning,
-            annotations,
-            structured: structured(&declared.annotations),
+            structured: structured(&annotations),
+            annotations: annotation_texts(&annotations),
         };
         info.new_types.insert(declared.name.clone(), described);
         Some(declared.name.clone())

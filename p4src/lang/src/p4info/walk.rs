@@ -130,13 +130,10 @@ impl<'p> Walk<'p> {
             return;
         }
         self.controls.push(control);
-        let mut applied = BTreeSet::new();
+        let applied = applied_tables(control);
         let mut inner = BTreeSet::new();
         let mut called = Vec::new();
         let mut see = |stmt: &Stmt| match &stmt.kind {
-            StmtKind::ApplyTable { table, .. } => {
-                applied.insert(table.index());
-            }
             StmtKind::ApplyControl(id, _) => {
                 inner.insert(*id);
             }
@@ -144,13 +141,6 @@ impl<'p> Walk<'p> {
             _ => {}
         };
         visit(&control.body, &mut see);
-        for action in &control.actions {
-            visit(&action.body, &mut |stmt| {
-                if let StmtKind::ApplyTable { .. } = &stmt.kind {
-                    see(stmt);
-                }
-            });
-        }
         let tables = || applied.iter().filter_map(|n| control.tables.get(*n));
         let offered = tables().flat_map(|t| &t.actions);
         let used: BTreeSet<usize> = offered
@@ -232,6 +222,21 @@ impl<'p> Walk<'p> {
             controls,
         })
     }
+}
+
+/// The tables of a control that it applies: a control plane knows no others.
+pub(crate) fn applied_tables(control: &ir::Control) -> BTreeSet<usize> {
+    let mut applied = BTreeSet::new();
+    let mut see = |stmt: &Stmt| {
+        if let StmtKind::ApplyTable { table, .. } = &stmt.kind {
+            applied.insert(table.index());
+        }
+    };
+    visit(&control.body, &mut see);
+    for action in &control.actions {
+        visit(&action.body, &mut see);
+    }
+    applied
 }
 
 /// Whether an action is declared in this control; others are shared.

@@ -107,18 +107,10 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The tokens' text, with one space where there was any.
+    /// The tokens' text with a space between each, as p4c's P4Info has it.
     fn folded(&self, tokens: std::ops::Range<usize>) -> String {
-        let mut text = String::new();
-        let mut end = None;
-        for token in &self.tokens[tokens] {
-            if end.is_some_and(|end| end < token.span.start) {
-                text.push(' ');
-            }
-            text.push_str(self.slice(token.span));
-            end = Some(token.span.end);
-        }
-        text
+        let texts = self.tokens[tokens].iter().map(|t| self.slice(t.span));
+        texts.collect::<Vec<_>>().join(" ")
     }
 
     /// The literals, if there is nothing but literals, commas, and `++` between strings.

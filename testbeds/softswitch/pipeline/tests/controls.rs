@@ -48,6 +48,42 @@ fn invalid_headers_read_zero_and_are_not_written() {
     );
 }
 
+/// P4_16 1.2.5, section 6.8: from left to right as the call has them, on `exit` too.
+#[test]
+fn named_arguments_are_copied_out_in_the_order_of_the_call() {
+    let decls = format!(
+        "{BYTES}
+        void both(out bit<8> first, out bit<8> second) {{ first = 1; second = 2; }}
+        control Both(out bytes_h all, out bit<8> part) {{
+            apply {{ all.setValid(); all = {{ 5, 6, 7, 8 }}; part = 9; if (part == 9) {{ exit; }} }}
+        }}"
+    );
+    let locals = "action act(out bit<8> first, out bit<8> second) { first = 3; second = 4; }
+        Both() inner;";
+    let mut switch = bytes(
+        &decls,
+        locals,
+        "both(second = hdr.x.a, first = hdr.x.a);
+         both(first = hdr.x.b, second = hdr.x.b);
+         act(second = hdr.x.c, first = hdr.x.c);
+         send_to_port(ostd, (PortId_t) 1);",
+    )
+    .load();
+    assert_eq!(one(&mut switch, &[0, 0, 0, 0])[..3], [1, 2, 3]);
+    let copied = |call: &str| {
+        let ingress = format!("send_to_port(ostd, (PortId_t) 1); {call}");
+        one(&mut bytes(&decls, locals, &ingress).load(), &[0, 0, 0, 0])
+    };
+    assert_eq!(
+        copied("inner.apply(all = hdr.x, part = hdr.x.b);"),
+        [5, 9, 7, 8]
+    );
+    assert_eq!(
+        copied("inner.apply(part = hdr.x.b, all = hdr.x);"),
+        [5, 6, 7, 8]
+    );
+}
+
 #[test]
 fn headers_are_compared_and_copied_with_validity() {
     let mut switch = bytes(

@@ -4,13 +4,15 @@ use super::place::Place;
 use super::{Compiler, Result, Scope, Unit};
 use crate::op::{Mark, Op, Slot, Target};
 use p4lang::ast::Direction;
-use p4lang::ir::{ActionId, Arg, ControlId, Expr, ExprKind, FunctionId, Param, ParserId, Var};
+use p4lang::ir::{
+    ActionId, Arg, Args, ControlId, Expr, ExprKind, FunctionId, Param, ParserId, Var,
+};
 
 /// What a call has to copy back.
 type CopyOut = Vec<(Place, Slot)>;
 
 impl<'p> Compiler<'p> {
-    pub(super) fn call_control(&mut self, id: ControlId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
         let (slots, out) = self.arguments(&control.vars, &control.params, args)?;
         let unit = Unit::Control(id, control);
@@ -19,7 +21,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
         let function = &self.program.functions[id.index()];
         let (slots, out) = self.arguments(&function.vars, &function.params, args)?;
         self.inlined(
@@ -32,7 +34,7 @@ impl<'p> Compiler<'p> {
         )
     }
 
-    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
         let (slots, out) = self.arguments(&parser.vars, &parser.params, args)?;
         let unit = Unit::Parser(parser);
@@ -51,7 +53,7 @@ impl<'p> Compiler<'p> {
         &mut self,
         vars: &'p [Var],
         params: &[Param],
-        args: &'p [Arg],
+        args: &'p Args,
     ) -> Result<(Vec<Option<Slot>>, CopyOut)> {
         let mut places = Vec::new();
         for arg in args {
@@ -113,20 +115,20 @@ impl<'p> Compiler<'p> {
                 (Arg::Out(_), Some(place)) => {
                     let d = self.alloc(n)?;
                     self.op(Op::Zero { d, n })?;
-                    out.push((place, d));
+                    out.push((i, (place, d)));
                     Some(d)
                 }
                 (Arg::InOut(_), Some(place)) => {
                     let d = self.alloc(n)?;
                     let s = self.load(&place)?;
                     self.copy(d, s, n)?;
-                    out.push((place, d));
+                    out.push((i, (place, d)));
                     Some(d)
                 }
                 (Arg::InOutSaved { value, .. }, Some(place)) => {
                     let d = self.alloc(n)?;
                     self.expr_into(value, d)?;
-                    out.push((place, d));
+                    out.push((i, (place, d)));
                     Some(d)
                 }
                 (Arg::Ignore, _) => {
@@ -138,7 +140,7 @@ impl<'p> Compiler<'p> {
                 (Arg::Out(_) | Arg::InOut(_) | Arg::InOutSaved { .. }, None) => None,
             });
         }
-        Ok((slots, out))
+        Ok((slots, in_order(args, out)))
     }
 
     fn inlined(
@@ -193,7 +195,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    pub(super) fn call_action(&mut self, id: ActionId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_action(&mut self, id: ActionId, args: &'p Args) -> Result<()> {
         self.action(id, args, None)
     }
 
@@ -202,7 +204,7 @@ impl<'p> Compiler<'p> {
     pub(super) fn action(
         &mut self,
         id: ActionId,
-        args: &'p [Arg],
+        args: &'p Args,
         control_plane: Option<Slot>,
     ) -> Result<()> {
         let Unit::Control(_, control) = self.scope.unit else {
@@ -210,9 +212,9 @@ impl<'p> Compiler<'p> {
         };
         let action = &control.actions[id.index()];
         let top = self.top;
-        let mut out: CopyOut = Vec::new();
+        let mut out = Vec::new();
         let mut bound = Vec::new();
-        let mut args = args.iter();
+        let mut given = args.iter().enumerate();
         let mut next = control_plane;
         for param in &action.params {
             let n = self.size(&control.vars[param.var.index()].ty)?;
@@ -223,26 +225,27 @@ impl<'p> Compiler<'p> {
                 continue;
             }
             let d = self.alloc(n)?;
-            match args.next() {
-                Some(Arg::In(e)) => self.expr_into(e, d)?,
-                Some(Arg::Out(to)) => {
+            match given.next() {
+                Some((_, Arg::In(e))) => self.expr_into(e, d)?,
+                Some((i, Arg::Out(to))) => {
                     self.op(Op::Zero { d, n })?;
-                    out.push((self.locate_fixed(to)?, d));
+                    out.push((i, (self.locate_fixed(to)?, d)));
                 }
-                Some(Arg::InOut(to)) => {
+                Some((i, Arg::InOut(to))) => {
                     let place = self.locate_fixed(to)?;
                     let s = self.load(&place)?;
                     self.copy(d, s, n)?;
-                    out.push((place, d));
+                    out.push((i, (place, d)));
                 }
-                Some(Arg::InOutSaved { value, to }) => {
-                    out.push((self.locate_fixed(to)?, d));
+                Some((i, Arg::InOutSaved { value, to })) => {
+                    out.push((i, (self.locate_fixed(to)?, d)));
                     self.expr_into(value, d)?;
                 }
                 _ => self.op(Op::Zero { d, n })?,
             }
             bound.push((param.var, d));
         }
+        let out = in_order(args, out);
         for (var, slot) in bound {
             self.scope.slots[var.index()] = slot;
         }
@@ -267,4 +270,11 @@ impl<'p> Compiler<'p> {
         self.top = top;
         Ok(())
     }
+}
+
+/// What arguments copy out, sorted as they do.
+fn in_order(args: &Args, mut out: Vec<(usize, (Place, Slot))>) -> CopyOut {
+    let order = args.copied_out();
+    out.sort_by_key(|(i, _)| order.iter().position(|at| at == i));
+    out.into_iter().map(|(_, copy)| copy).collect()
 }

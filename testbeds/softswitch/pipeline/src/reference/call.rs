@@ -1,6 +1,6 @@
 //! Calls with copy-in/copy-out (P4_16 6.8): arguments are evaluated from left to right, those of `in` and `inout`
 //! parameters are copied in, the body runs on its own variables, `out` and `inout` parameters are copied out from left to
-//! right to l-values that were resolved before the call. Copying out happens on `exit` too (12.5), and when a parser
+//! right, as the arguments stand, to l-values that were resolved before the call. Copying out happens on `exit` too (12.5), and when a parser
 //! rejects, so that a sub-parser's headers are as its caller's own would be.
 
 use super::place::Place;
@@ -8,7 +8,7 @@ use super::value::Value;
 use super::{Env, Interpreter, Result, Scope, Stop};
 use crate::op::Mark;
 use p4lang::ast::Direction;
-use p4lang::ir::{ActionId, Arg, ControlId, FunctionId, Param, ParserId, Type, Var};
+use p4lang::ir::{ActionId, Arg, Args, ControlId, FunctionId, Param, ParserId, Type, Var};
 
 /// An evaluated argument.
 pub(super) struct Passed {
@@ -19,7 +19,7 @@ pub(super) struct Passed {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn call_control(&mut self, id: ControlId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
         let scope = Scope::Control(id, control);
         self.call(scope, &control.vars, &control.params, args, |i| {
@@ -27,7 +27,7 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
         let scope = Scope::Parser(parser);
         self.call(scope, &parser.vars, &parser.params, args, |i| {
@@ -35,7 +35,7 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p [Arg]) -> Result<()> {
+    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
         let function = &self.program.functions[id.index()];
         let scope = Scope::Function;
         self.call(scope, &function.vars, &function.params, args, |i| {
@@ -48,7 +48,7 @@ impl<'p> Interpreter<'_, 'p> {
         scope: Scope<'p>,
         declared: &'p [Var],
         params: &'p [Param],
-        args: &'p [Arg],
+        args: &'p Args,
         body: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let mut passed = Vec::with_capacity(args.len());
@@ -70,9 +70,11 @@ impl<'p> Interpreter<'_, 'p> {
             let mut given = params.iter().zip(&passed);
             given.find_map(|(param, arg)| arg.to.clone().filter(|_| param.var == place.var))
         });
-        for (param, arg) in params.iter().zip(passed) {
-            if let (Some(to), Some(env)) = (arg.to, &ended) {
-                self.write(&to, env.vars[param.var.index()].clone());
+        for i in args.copied_out() {
+            if let (Some(param), Some(arg), Some(env)) = (params.get(i), passed.get(i), &ended)
+                && let Some(to) = &arg.to
+            {
+                self.write(to, env.vars[param.var.index()].clone());
             }
         }
         returned(result)
@@ -116,7 +118,7 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn call_action(
         &mut self,
         id: ActionId,
-        args: &'p [Arg],
+        args: &'p Args,
         entry: Option<Vec<Value>>,
     ) -> Result<()> {
         let Scope::Control(_, control) = self.env().scope else {
@@ -124,14 +126,17 @@ impl<'p> Interpreter<'_, 'p> {
         };
         let action = &control.actions[id.index()];
         let from_table = entry.is_some();
-        let (mut args, mut entry) = (args.iter(), entry.unwrap_or_default().into_iter());
+        let (mut given_args, mut entry) = (args.iter(), entry.unwrap_or_default().into_iter());
         let mut passed = Vec::with_capacity(action.params.len());
         for param in &action.params {
             let ty = &control.vars[param.var.index()].ty;
             let given = if from_table && param.direction == Direction::None {
                 entry.next().map(|value| Passed { value, to: None })
             } else {
-                args.next().map(|arg| self.pass(arg, ty)).transpose()?
+                given_args
+                    .next()
+                    .map(|arg| self.pass(arg, ty))
+                    .transpose()?
             };
             let nothing = || Passed {
                 value: Value::Nothing,
@@ -147,10 +152,13 @@ impl<'p> Interpreter<'_, 'p> {
             self.trace_action(action, control);
         }
         let result = self.block(&action.body);
-        for (param, arg) in action.params.iter().zip(passed) {
-            if let Some(to) = arg.to {
+        // Arguments with a direction stand before all others, so that their positions are the parameters'.
+        for i in args.copied_out() {
+            if let (Some(param), Some(arg)) = (action.params.get(i), passed.get(i))
+                && let Some(to) = &arg.to
+            {
                 let value = self.env().vars[param.var.index()].clone();
-                self.write(&to, value);
+                self.write(to, value);
             }
         }
         returned(result)
