@@ -8,7 +8,7 @@ mod roles;
 
 use crate::diagnostics::{Diagnostics, Sink};
 use crate::lexer::{Tok, Token, lex};
-use crate::preprocess::{is_continued, is_directive, logical_line};
+use crate::preprocess::{continuation, is_continued, is_directive, logical_line};
 use crate::source::SourceMap;
 use roles::{Role, roles};
 use std::ops::Range;
@@ -185,6 +185,10 @@ impl Writer<'_> {
     ) {
         let text = self.text;
         let gap = &text[from..to];
+        // The two may be one token, which a backslash continues on the next line.
+        if before.is_some() && next.is_some() && continuation(gap) == Some(gap.len()) {
+            return self.out.push_str(gap);
+        }
         if !gap.contains('\n') && before.is_some() && next.is_some() {
             if next.is_some_and(|(_, role)| role == Role::Verbatim) {
                 self.out.push_str(gap);

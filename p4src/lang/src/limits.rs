@@ -12,8 +12,10 @@ pub struct Limits {
     pub includes: u32,
     /// Bytes read, and bytes written by the preprocessor: spans are of 32 bits, and everything after takes a multiple.
     pub source_bytes: usize,
-    /// Bytes that macros make in all: `n` macros that name the one before twice make 2ⁿ.
+    /// Bytes that macros put in their places in all: `n` macros that name the one before twice make 2ⁿ.
     pub expansion_bytes: usize,
+    /// Bytes that macros hand on to each other until then: they may make much and leave nothing.
+    pub expansion_work: usize,
     /// Calls inside arguments of calls of macros: each is a level of recursion.
     pub macro_depth: u32,
     /// Nesting of an expression behind `#if`.
@@ -65,6 +67,7 @@ pub const LIMITS: Limits = Limits {
     includes: 4096,
     source_bytes: 16 << 20,
     expansion_bytes: 8 << 20,
+    expansion_work: 64 << 20,
     macro_depth: 100,
     condition_depth: 64,
     lines: 2 << 20,

@@ -52,7 +52,8 @@ pub struct Expansion {
 pub struct SourceMap {
     /// The preprocessed text.
     pub text: String,
-    /// Start of each preprocessed line: (byte offset, index into `files`, line number there).
+    /// Start of each preprocessed line: (byte offset, index into `files`, line number there). Lines that a backslash joins
+    /// have an entry each, although no line end stands between them.
     pub lines: Vec<(u32, u32, u32)>,
     /// File names as included.
     pub files: Vec<String>,
@@ -233,8 +234,18 @@ impl SourceMap {
         let mut blank = 0usize;
         for (index, &(_, file, line)) in self.lines.iter().enumerate() {
             let text = self.line_text(index);
-            if text.trim().is_empty() {
+            let joined = self.is_joined(index);
+            if text.trim().is_empty() && !joined && !self.is_joined(index + 1) {
                 blank += 1;
+                continue;
+            }
+            if joined {
+                // Back behind what the line before ended with.
+                out.pop();
+                out.push_str("\\\n");
+                out.push_str(text);
+                out.push('\n');
+                expected = Some((file, line + 1));
                 continue;
             }
             let reachable = expected
@@ -253,6 +264,12 @@ impl SourceMap {
             expected = Some((file, line + 1));
         }
         out
+    }
+
+    /// Whether this line of `lines` goes on with the text of the one before.
+    fn is_joined(&self, index: usize) -> bool {
+        let start = self.lines.get(index).map_or(0, |line| line.0 as usize);
+        start > 0 && self.text.as_bytes().get(start - 1) != Some(&b'\n')
     }
 
     fn column(&self, line_start: u32, offset: u32) -> u32 {

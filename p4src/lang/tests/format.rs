@@ -121,6 +121,13 @@ fn a_backslash_ends_its_line_whatever_white_space_follows() {
     assert_eq!(formatted("a \\"), "a \\\n");
 }
 
+/// Two lines of one token stay where they are.
+#[test]
+fn a_token_that_a_backslash_continues_stays_one() {
+    let text = "const bit<8> na\\\nme = 1\\\n2;\n";
+    assert_eq!(format("a.p4", text).expect("laid out"), text);
+}
+
 #[test]
 fn a_comment_that_a_backslash_continues_takes_no_token_with_it() {
     for text in [

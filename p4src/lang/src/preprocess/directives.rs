@@ -37,7 +37,7 @@ impl Preprocessor<'_, '_> {
     /// A directive's line; `lead` bytes of white space before the `#`.
     pub(super) fn directive(&mut self, cursor: &mut Cursor<'_>, lead: usize) {
         let raw = logical_line(cursor.rest());
-        let shown = raw.trim_end();
+        let shown = cursor.written_line().trim_end();
         let body = joined(&raw[lead + 1..]);
         let body = body.trim();
         let word_end = body
@@ -46,7 +46,6 @@ impl Preprocessor<'_, '_> {
         let (word, args) = body.split_at(word_end);
         let args = args.trim();
         cursor.at += raw.len();
-        let shown = shown.lines().next().unwrap_or("");
         if self.conditional(cursor, word, args, shown) || !cursor.live() {
             return self.end_directive(cursor, raw);
         }
@@ -280,7 +279,12 @@ impl Preprocessor<'_, '_> {
             }
             Ok((path, text)) => {
                 self.file(&path, &text);
-                cursor.line = cursor.line.saturating_add(raw.matches('\n').count() as u32);
+                let mut lines = raw.matches('\n').count() as u32;
+                while cursor.joint_before(cursor.at).is_some() {
+                    cursor.joints += 1;
+                    lines += 1;
+                }
+                cursor.line = cursor.line.saturating_add(lines);
                 self.mark_line(cursor);
             }
             Err(NotFound::Unreadable(path, why)) => {

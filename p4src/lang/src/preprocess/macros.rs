@@ -33,7 +33,10 @@ impl Macro {
 pub(super) struct Macros {
     table: HashMap<Rc<str>, Macro>,
     next_id: u32,
-    spent: usize,
+    /// Bytes that expansions had in the end.
+    output: usize,
+    /// Bytes that making them took: of each token each time that it is replaced, or handed on as an argument.
+    work: usize,
 }
 
 /// Where a macro is called, for `__FILE__` and `__LINE__`.
@@ -124,7 +127,18 @@ impl Macros {
         input: Vec<Token>,
         site: CallSite<'_>,
     ) -> Result<Vec<Token>, String> {
-        self.expand_at(input, site, 0)
+        let tokens = self.expand_at(input, site, 0)?;
+        self.output += tokens.iter().map(|t| t.text.len()).sum::<usize>();
+        if self.output > LIMITS.expansion_bytes {
+            let most = LIMITS.expansion_bytes >> 20;
+            return Err(format!("macros expand to more than {most} MiB"));
+        }
+        Ok(tokens)
+    }
+
+    /// Whether a limit on all expansions has been passed.
+    pub(super) fn exhausted(&self) -> bool {
+        self.output > LIMITS.expansion_bytes || self.work > LIMITS.expansion_work
     }
 
     fn expand_at(
@@ -195,11 +209,11 @@ impl Macros {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), String> {
-        self.spent = self.spent.saturating_add(bytes);
-        if self.spent > LIMITS.expansion_bytes {
+        self.work = self.work.saturating_add(bytes);
+        if self.work > LIMITS.expansion_work {
             return Err(format!(
-                "macros expand to more than {} MiB",
-                LIMITS.expansion_bytes >> 20
+                "macros pass more than {} MiB on to each other",
+                LIMITS.expansion_work >> 20
             ));
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! The C preprocessor's part of P4 (P4_16 1.2.5, section 5.3): `#include`, `#define` and `#undef`, conditionals, `#line`,
 //! `#error`; function-like macros too, as every P4 compiler that calls `cpp` has them.
 //!
-//! Lines stay lines: a directive leaves an empty line, so the output's line map has one entry per line. Comments stay where
-//! they are. A directive at fault is put into the output as written, so that its error can show it.
+//! Lines stay lines: a directive leaves an empty line, so the output's line map has one entry per line. Lines that a backslash
+//! joins are one line of the output with an entry for each. Comments stay where they are. A directive at fault is put into the output as written, so that its error can show it.
 
 mod condition;
 mod directives;
 mod loader;
 mod macros;
+mod splice;
 mod tokens;
 
 pub(crate) use directives::logical_line;
@@ -21,6 +22,7 @@ use crate::source::{Expansion, SourceMap, Span};
 use directives::Conditional;
 use hashbrown::HashMap;
 use macros::{CallSite, Macros};
+use splice::Spliced;
 use std::collections::BTreeSet;
 use tokens::{Kind, Token};
 
@@ -102,7 +104,11 @@ struct Preprocessor<'o, 's> {
 
 /// How far one file has been read.
 struct Cursor<'t> {
+    /// `file`'s text.
     text: &'t str,
+    spliced: &'t Spliced<'t>,
+    /// Joints of it that have been passed.
+    joints: usize,
     at: usize,
     /// As `#line` wants it.
     line: u32,
@@ -121,9 +127,30 @@ impl<'t> Cursor<'t> {
         self.conditionals.last().is_none_or(|c| c.live)
     }
 
+    /// The next joint, if it is in front of that byte.
+    fn joint_before(&self, end: usize) -> Option<usize> {
+        self.spliced.joint(self.joints).filter(|at| *at < end)
+    }
+
+    /// Joints up to the cursor; one right at it counts once it is passed.
+    fn joints_here(&self) -> usize {
+        self.joints.max(self.spliced.joints_before(self.at))
+    }
+
+    /// The line of the file that the cursor is in.
+    fn written_line(&self) -> &'t str {
+        self.spliced.line(self.at, self.joints_here())
+    }
+
     /// Column of `at`, which must not be before an earlier one of the same line.
     fn column(&mut self) -> u32 {
         let (from, column) = self.counted;
+        let last_joint = self.joints_here().checked_sub(1);
+        let last_joint = last_joint.and_then(|n| self.spliced.joint(n));
+        let (from, column) = match last_joint {
+            Some(joint) if joint >= from => (joint, 1),
+            _ => (from, column),
+        };
         let between = self.text.get(from..self.at).unwrap_or_default();
         let column = match between.rfind('\n') {
             Some(n) => between[n + 1..].chars().count() as u32 + 1,
@@ -151,10 +178,14 @@ impl Preprocessor<'_, '_> {
     /// One file, from its first line; ends at a line's start.
     fn file(&mut self, path: &str, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let spliced = Spliced::of(text);
+        let text = &*spliced.text;
         let file = self.file_index(path);
         self.stack.push(path.to_owned());
         let mut cursor = Cursor {
             text,
+            spliced: &spliced,
+            joints: 0,
             at: 0,
             line: 1,
             file,
@@ -179,11 +210,13 @@ impl Preprocessor<'_, '_> {
 
     /// One line of input, with the lines that its comments or macro calls run into.
     fn line(&mut self, cursor: &mut Cursor<'_>) {
+        self.pass_joints(cursor);
         let lead = leading_blank(cursor.rest());
         if is_directive(cursor.rest()) {
             return self.directive(cursor, lead);
         }
         while cursor.at < cursor.text.len() && !self.stopped {
+            self.pass_joints(cursor);
             let (kind, length) = tokens::first(cursor.rest());
             let text = &cursor.rest()[..length];
             if kind == Kind::Newline {
@@ -202,24 +235,17 @@ impl Preprocessor<'_, '_> {
                 self.call(cursor, kind, length);
                 continue;
             }
+            let from = cursor.at;
             cursor.at += length;
-            let start = self.map.text.len() as u32;
-            let ends_with_file = cursor.at == cursor.text.len();
-            match tokens::last_continuation(text).filter(|_| ends_with_file) {
-                // It does not continue in the file that includes this one.
-                Some(at) => {
-                    self.copy(cursor, &text[..at]);
-                    self.copy(cursor, &text[at + 1..]);
-                }
-                None => self.copy(cursor, text),
-            }
             if kind == Kind::LineComment
-                && let Some((first, _)) = text.split_once('\n')
+                && let Some(joint) = cursor.joint_before(cursor.at)
             {
-                self.warn_of_continued(Span {
-                    start,
-                    end: start + first.trim_end().len() as u32,
-                });
+                let start = self.map.text.len() as u32;
+                let first = text[..joint - from].trim_end();
+                self.copy(cursor, text);
+                self.warn_of_continued(Span::new(start, start + first.len() as u32));
+            } else {
+                self.copy(cursor, text);
             }
         }
     }
@@ -233,7 +259,7 @@ impl Preprocessor<'_, '_> {
         );
     }
 
-    /// Text that stays as it is.
+    /// Text in front of the cursor that stays as it is.
     fn copy(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         let behind_expansion = self
             .map
@@ -246,6 +272,17 @@ impl Preprocessor<'_, '_> {
                 last.output.end += 1;
             }
         }
+        let mut rest = text;
+        while let Some(joint) = cursor.joint_before(cursor.at) {
+            let (head, tail) = rest.split_at(joint + rest.len() - cursor.at);
+            self.copy_lines(cursor, head);
+            self.join_line(cursor);
+            rest = tail;
+        }
+        self.copy_lines(cursor, rest);
+    }
+
+    fn copy_lines(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         let mut parts = text.split('\n');
         if let Some(first) = parts.next() {
             self.push(first);
@@ -256,11 +293,34 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// The line ends in `text` and nothing else.
+    /// The lines in front of the cursor that end in `text`, and nothing else of it.
     fn blank_lines(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         for _ in text.matches('\n') {
             self.newline(cursor);
         }
+        while cursor.joint_before(cursor.at).is_some() {
+            cursor.joints += 1;
+            self.newline(cursor);
+        }
+    }
+
+    /// What was joined in front of the cursor.
+    fn pass_joints(&mut self, cursor: &mut Cursor<'_>) {
+        while cursor.joint_before(cursor.at + 1).is_some() {
+            self.join_line(cursor);
+        }
+    }
+
+    /// The next line of the file goes on in the same line of the output, which gets a place of its own.
+    fn join_line(&mut self, cursor: &mut Cursor<'_>) {
+        if let Some(joint) = cursor.spliced.joint(cursor.joints) {
+            let index = self.map.lines.len().saturating_sub(1) as u32;
+            let written = || cursor.spliced.line(joint, cursor.joints).to_owned();
+            self.map.written.entry(index).or_insert_with(written);
+        }
+        cursor.joints += 1;
+        cursor.line = cursor.line.saturating_add(1);
+        self.begin_line(cursor);
     }
 
     fn push(&mut self, text: &str) {
@@ -276,6 +336,10 @@ impl Preprocessor<'_, '_> {
     fn newline(&mut self, cursor: &mut Cursor<'_>) {
         self.map.text.push('\n');
         cursor.line = cursor.line.saturating_add(1);
+        self.begin_line(cursor);
+    }
+
+    fn begin_line(&mut self, cursor: &Cursor<'_>) {
         self.mark_line(cursor);
         if self.map.lines.len() > LIMITS.lines {
             self.stop(format!("more than {} lines", LIMITS.lines));
@@ -346,22 +410,30 @@ impl Preprocessor<'_, '_> {
             });
         }
         let written = &cursor.text[start..cursor.at];
+        let over_lines = written.contains('\n') || cursor.joint_before(cursor.at).is_some();
         let last_column = cursor.column();
         match result {
             Ok(tokens) => {
-                let end = match written.split_once('\n') {
-                    Some((head, _)) => first_column + head.trim_end().chars().count() as u32,
+                // Of a call over several lines, what stands on the first.
+                let line_end = written.find('\n').map(|n| start + n);
+                let first_end = cursor
+                    .joint_before(line_end.unwrap_or(cursor.at))
+                    .or(line_end);
+                let end = match first_end {
+                    Some(end) => {
+                        let head = cursor.text[start..end].trim_end();
+                        first_column + head.chars().count() as u32
+                    }
                     None => last_column,
                 };
                 self.push_expansion(&tokens, (first_column, end));
             }
             Err(message) => {
-                let limit = message.contains("MiB");
                 self.fault(Code::Macro, written.lines().next().unwrap_or(""), message);
-                self.stopped |= limit;
+                self.stopped |= self.macros.exhausted();
             }
         }
-        if written.contains('\n') {
+        if over_lines {
             self.blank_lines(cursor, written);
             let here = self.map.text.len() as u32;
             self.map.expansions.push(Expansion {
@@ -374,14 +446,12 @@ impl Preprocessor<'_, '_> {
 
     /// Keeps the cursor's line as the user wrote it, for messages: the output has something else.
     fn keep_written(&mut self, cursor: &Cursor<'_>) {
-        let (text, at) = (cursor.text, cursor.at);
         let index = self.map.lines.len().saturating_sub(1) as u32;
         // Once a line, so that many calls on a long one cost no more than it is long.
-        self.map.written.entry(index).or_insert_with(|| {
-            let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
-            let end = text[at..].find('\n').map_or(text.len(), |n| at + n);
-            text[start..end].trim_end_matches('\r').to_owned()
-        });
+        self.map
+            .written
+            .entry(index)
+            .or_insert_with(|| cursor.written_line().to_owned());
     }
 
     fn push_expansion(&mut self, tokens: &[Token], columns: (u32, u32)) {

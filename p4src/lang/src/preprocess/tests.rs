@@ -93,10 +93,7 @@ fn strings_and_comments_are_left_alone() {
 #[test]
 fn a_backslash_continues_a_line_comment_too() {
     assert_eq!(text("#define N 1 \\\n + 2 // c \\\n more \\\n\nN"), "1 + 2");
-    assert_eq!(
-        text("#define N 8\n// N \\\n N \\ \nN\nN"),
-        "// N \\\nN \\\nN\n8"
-    );
+    assert_eq!(text("#define N 8\n// N \\\n N \\ \nN\nN"), "// N  N N\n8");
     assert_eq!(text("#if 0\n// \\\n#else\nn\n#endif\nx"), "x");
     assert_eq!(text("// \\"), "//");
     for included in ["a // c \\", "a // c \\ \n", "// \\\n b \\\n"] {
@@ -111,11 +108,11 @@ fn a_backslash_continues_a_line_comment_too() {
         Files::new().with("main.p4", "a // c \\ \nb\nc"),
         &Options::default(),
     );
-    assert_eq!(map.text, "a // c \\ \nb\nc\n");
+    assert_eq!(map.text, "a // c b\nc\n");
     assert_eq!(found.list.len(), 1);
     assert_eq!(
         &map.text[found.list[0].span.start as usize..found.list[0].span.end as usize],
-        "// c \\"
+        "// c"
     );
 }
 
@@ -192,6 +189,87 @@ fn places_survive_macros_and_markers() {
         };
         assert_eq!(line(&map), line(&again), "{needle}");
     }
+}
+
+/// The C standard's phase 2, before tokens are made.
+#[test]
+fn continued_lines_are_joined_first() {
+    assert_eq!(
+        text("#define LONG\\\n_NAME 8\nbit<LONG_NA\\\nME> x;"),
+        "bit<8\n> x;"
+    );
+    assert_eq!(text("#define F(a) [a]\nF\\\n(1\\\n2)"), "[12]");
+    assert_eq!(
+        text("#def\\\nine N 1\n#if\\\ndef N\ny\\\nes\n#endif"),
+        "yes"
+    );
+    assert_eq!(
+        text("a /\\\n* no *\\\n/ b \"s\\\nt\""),
+        "a /* no */ b \"st\""
+    );
+    assert_eq!(text("a\\\n// b \\\nc\nd"), "a// b c\nd");
+    assert_eq!(text("x \\"), "x");
+}
+
+#[test]
+fn places_survive_continued_lines() {
+    let source = "#define N 12\nab \\\n  cd\\\nef N \\\n N gh\\\n\n  ij\n// k \\\nl\nmn";
+    let (map, _) = run(Files::new().with("main.p4", source), &Options::default());
+    assert_eq!(
+        squeezed(&map.text).replace("12", "N"),
+        "ab   cdef N  N gh\nij\n// k l\nmn"
+    );
+    let at = |map: &SourceMap, needle: &str| {
+        let start = map.text.find(needle).expect(needle) as u32;
+        map.location(Span::new(start, start)).to_string()
+    };
+    let places = [
+        ("ab", "2:1"),
+        ("cdef", "3:3"),
+        ("ef", "4:1"),
+        ("12", "4:4"),
+        ("gh", "5:4"),
+        ("ij", "7:3"),
+        ("// k", "8:1"),
+        ("l\n", "9:1"),
+        ("mn", "10:1"),
+    ];
+    for (needle, place) in places {
+        assert_eq!(at(&map, needle), format!("main.p4:{place}"), "{needle}");
+    }
+    let second_n = map.text.rfind("12").expect("two") as u32;
+    let second_n = Span::new(second_n, second_n + 2);
+    assert_eq!(map.location(second_n).to_string(), "main.p4:5:2");
+    let shown = |needle: &str| {
+        let start = map.text.find(needle).expect(needle) as u32;
+        map.written_line(map.line_index(start)).to_owned()
+    };
+    assert_eq!(shown("ab"), "ab \\");
+    assert_eq!(shown("cdef"), "  cd\\");
+    assert_eq!(shown("gh"), " N gh\\");
+    // The marked text, read again, has the same tokens at the same lines.
+    let (again, _) = run(
+        Files::new().with("main.p4", map.with_line_markers()),
+        &Options::default(),
+    );
+    assert_eq!(squeezed(&again.text), squeezed(&map.text));
+    for (needle, _) in places {
+        let line = |place: String| place[..place.rfind(':').unwrap_or(0)].to_owned();
+        assert_eq!(line(at(&map, needle)), line(at(&again, needle)), "{needle}");
+    }
+}
+
+/// Tokens that are handed from macro to macro are not what a program becomes.
+#[test]
+fn the_limit_on_macros_is_on_what_they_leave() {
+    let mut source = String::from("#define M0(x) x + x\n");
+    for i in 1..16 {
+        source += &format!("#define M{i}(x) M{p}(x)\n", p = i - 1);
+    }
+    source += &"M15(ab) ".repeat(10_000);
+    let (map, diagnostics) = run(Files::new().with("main.p4", source), &Options::default());
+    assert!(!diagnostics.has_errors(), "{diagnostics}");
+    assert_eq!(map.text.matches("ab + ab").count(), 10_000);
 }
 
 #[test]

@@ -23,7 +23,8 @@ pub(super) enum Kind {
     Punct,
 }
 
-/// The token at the start of `text`, as (kind, length). `text` is not empty.
+/// The token at the start of `text`, as (kind, length). `text` is not empty. Only where lines have not been joined is there
+/// a backslash at a line's end; it is blank.
 pub(super) fn first(text: &str) -> (Kind, usize) {
     if let Some(length) = continuation(text) {
         return (Kind::LongComment, length);
@@ -76,13 +77,8 @@ pub(crate) fn line_comment(text: &str) -> usize {
 
 /// Whether a backslash makes the next line a part of this one.
 pub(crate) fn is_continued(line: &str) -> bool {
-    last_continuation(line).is_some()
-}
-
-/// Where the backslash stands that continues the last line of `text`, which may end with that line's end.
-pub(super) fn last_continuation(text: &str) -> Option<usize> {
-    let at = text.rfind('\\')?;
-    (continuation(&text[at..])? == text.len() - at).then_some(at)
+    let backslash = line.rfind('\\').map(|at| &line[at..]);
+    backslash.is_some_and(|end| continuation(end) == Some(end.len()))
 }
 
 /// Length of a backslash that ends its line or the text, and of the line end. White space may stand between, as GCC has it.
