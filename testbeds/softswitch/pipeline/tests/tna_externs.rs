@@ -721,3 +721,16 @@ fn verify_is_none_of_a_tofinos() {
     .refused();
     assert!(refused.to_string().contains("verify"), "{refused}");
 }
+
+/// It orders what waits to be parsed, and here nothing waits.
+#[test]
+fn a_parser_has_a_priority() {
+    let mut switch = Tna {
+        parser_locals: "ParserPriority() priority;",
+        parser: "state go { pkt.extract(hdr.b); priority.set(hdr.b.v[2:0]); transition accept; }",
+        deparser: "pkt.emit(hdr.b);",
+        ..IN_OUT
+    }
+    .load();
+    assert_eq!(one(&mut switch, &[5, 6]), [5, 6]);
+}

@@ -630,3 +630,30 @@ fn fields_hold_what_was_written_before_their_header_was_valid() {
         assert_eq!(switch.take_differences(), Vec::<String>::new());
     }
 }
+
+/// As bf-p4c has it: padded to whole bytes, whether the compiler may lay them out as it likes or not.
+#[test]
+fn headers_end_with_a_byte() {
+    let mut switch = Tna {
+        decls: "@flexible struct notes_t { bit<9> port; bit<3> kind; bool seen; }
+                header bridged_h { bit<8> id; notes_t notes; @flexible bit<10> last; }
+                header odd_h { bit<4> version; bit<9> flags; }",
+        headers: "bridged_h bridged; odd_h odd;",
+        parser: "state go { pkt.extract(hdr.odd); transition accept; }",
+        ingress: "tm.ucast_egress_port = 1;
+                  hdr.bridged.setValid();
+                  hdr.bridged.id = 7;
+                  hdr.bridged.notes = { 9w0x101, 3w5, true };
+                  hdr.bridged.last = 10w0x2ab;
+                  hdr.odd.flags = hdr.odd.flags + 1;",
+        egress_parser: "state go { pkt.extract(hdr.bridged); pkt.extract(hdr.odd); transition accept; }",
+        egress: "if (hdr.bridged.notes.port == 0x101 && hdr.bridged.notes.seen && hdr.bridged.last == 0x2ab) {
+                     hdr.odd.version = hdr.odd.version + (bit<4>) (bit<3>) hdr.bridged.notes.kind;
+                     hdr.bridged.setInvalid();
+                 }",
+        ..Tna::default()
+    }
+    .load();
+    // version 2, flags 0x0ff, and three bits that no field has.
+    assert_eq!(one(&mut switch, &[0x27, 0xff, 0xee]), [0x78, 0x00, 0xee]);
+}

@@ -152,7 +152,8 @@ impl Compiler<'_> {
         };
         layout.slots = self.size(ty)?;
         self.flatten(ty, 0, &mut layout)?;
-        if self.is_flexible(ty) {
+        // Of one with a varbit, the variable part has to fill the bytes.
+        if self.is_padded(ty) && layout.varbit.is_none() {
             layout.bits = layout.bits.next_multiple_of(8);
         }
         let i = self.code.layouts.len() as u32;
@@ -163,13 +164,21 @@ impl Compiler<'_> {
 
     /// A value's layout and where it can be read until the statement ends, the parts of a list where they lie.
     pub(super) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
-        if !matches!(e.kind, ExprKind::Tuple(_)) {
+        if !matches!(e.kind, ExprKind::Tuple(_)) && !self.is_filled(&e.ty)? {
             return Ok((self.layout(&e.ty)?, self.expr(e)?));
         }
         let mut layout = Layout::default();
         self.spread_parts(e, &mut layout)?;
         self.code.layouts.push(layout);
         Ok(((self.code.layouts.len() - 1) as u32, 0))
+    }
+
+    /// Whether the type's layout has bits behind its last field: no part of the value.
+    fn is_filled(&mut self, ty: &Type) -> Result<bool> {
+        let layout = self.layout(ty)?;
+        let layout = &self.code.layouts[layout as usize];
+        let end = layout.fields.last().map_or(0, |f| f.offset + f.width);
+        Ok(layout.varbit.is_none() && end < layout.bits)
     }
 
     fn spread_parts(&mut self, e: &Expr, layout: &mut Layout) -> Result<()> {
@@ -185,13 +194,16 @@ impl Compiler<'_> {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header)
     }
 
-    /// A Tofino header that the compiler may lay out as it likes: filled up to whole bytes.
-    fn is_flexible(&self, ty: &Type) -> bool {
+    /// What a Tofino's compiler fills up to whole bytes, at the end here: headers, and structs that it may lay out as it likes.
+    fn is_padded(&self, ty: &Type) -> bool {
+        if !super::tna::is_tofino(self.program) {
+            return false;
+        }
         let flexible = |id: &TypeId| {
             let annotations = &self.program.types[id.index()].annotations;
             annotations.iter().any(|a| a.name == "flexible")
         };
-        matches!(ty, Type::Struct(id) if flexible(id))
+        self.is_header(ty) || matches!(ty, Type::Struct(id) if flexible(id))
     }
 
     pub(super) fn is_union(&self, ty: &Type) -> bool {

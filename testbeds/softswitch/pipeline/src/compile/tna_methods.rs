@@ -68,6 +68,10 @@ impl Compiler<'_> {
                 let gate = self.tofino.gates.digest;
                 self.gated(gate, |c| c.digest(instance, data))
             }
+            // Which of two ports' packets is parsed first: here none waits for another.
+            (Object::Passive, "set", [Arg::In(_)]) if instance.type_name == "ParserPriority" => {
+                Ok(())
+            }
             (Object::Tofino(special), _, _) => {
                 self.special_method(object, special, method, args, result)
             }

@@ -230,9 +230,9 @@ impl<'p> Interpreter<'_, 'p> {
         (self.packet.len() * 8 - self.cursor) as u64
     }
 
-    /// The same of what a packet holds by itself: a flexible header of TNA's ends with a byte.
+    /// The same of what a packet holds by itself: TNA's headers end with a byte.
     pub(super) fn whole_size(&self, ty: &Type) -> u64 {
-        match self.is_flexible(ty) {
+        match self.is_padded(ty) {
             true => self.size(ty).next_multiple_of(8),
             false => self.size(ty),
         }

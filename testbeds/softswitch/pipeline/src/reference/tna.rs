@@ -11,7 +11,7 @@ use crate::compile::tna_objects::{COLOURS, own_colours};
 use crate::exec::bits::mask;
 use crate::externs::capture;
 use num_bigint::BigUint;
-use p4lang::ir::{Arch, Arg, BinOp, Expr, ExprKind, ExternId, LValue, Type};
+use p4lang::ir::{Arch, Arg, BinOp, Expr, ExprKind, ExternId, FieldType, LValue, Type};
 use p4lang::source::Span;
 
 /// A call of `subtract_all_and_deposit` that waits for the parser's end.
@@ -365,11 +365,15 @@ impl<'p> Interpreter<'_, 'p> {
         self.advance_bits(bits)
     }
 
-    /// Whether the compiler may lay a header out as it likes: filled up to whole bytes here.
-    pub(super) fn is_flexible(&self, ty: &Type) -> bool {
+    /// Whether a Tofino's compiler fills it up to whole bytes: a header, or a struct that it may lay out as it likes.
+    pub(super) fn is_padded(&self, ty: &Type) -> bool {
         let Type::Struct(id) = ty else { return false };
         let declared = &self.program.types[id.index()];
-        declared.annotations.iter().any(|a| a.name == "flexible")
+        let varies = |f: &FieldType| matches!(f.ty, Type::Varbit(_));
+        let flexible = declared.annotations.iter().any(|a| a.name == "flexible");
+        crate::compile::tna::is_tofino(self.program)
+            && (declared.kind == p4lang::ast::StructKind::Header || flexible)
+            && !declared.fields.iter().any(varies)
     }
 }
 
