@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cli_io::disk::{self, Disk};
-use p4lang::diagnostics::Diagnostics;
+use p4lang::diagnostics::{Diagnostics, Severity};
 use p4lang::tofino;
 use serde_json::json;
 
@@ -173,10 +173,13 @@ fn resources(args: &P4Resources) -> ExitCode {
     if let Err(code) = printed {
         return code;
     }
-    if faults.has_errors() {
-        show(&faults, args.source.color)
-    } else {
-        ExitCode::SUCCESS
+    if faults.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    let code = show(&faults, args.source.color);
+    match faults.has_errors() {
+        true => code,
+        false => ExitCode::SUCCESS,
     }
 }
 
@@ -214,10 +217,16 @@ fn report_json(report: &tofino::Report, faults: &Diagnostics) -> serde_json::Val
             })
         })
         .collect();
-    let errors: Vec<_> = faults
-        .list
-        .iter()
-        .map(|fault| json!({ "at": place(&faults.source.location(fault.span)), "message": fault.message }))
-        .collect();
-    json!({ "target": report.limits.name, "bound": "lower", "pipes": pipes, "errors": errors })
+    let told = |severity: Severity| -> Vec<_> {
+        let of = faults.list.iter().filter(|f| f.severity == severity);
+        of.map(|fault| json!({ "at": place(&faults.source.location(fault.span)), "message": fault.message }))
+            .collect()
+    };
+    json!({
+        "target": report.limits.name,
+        "bound": "lower",
+        "pipes": pipes,
+        "errors": told(Severity::Error),
+        "warnings": told(Severity::Warning),
+    })
 }

@@ -428,9 +428,96 @@ fn hashes_are_operands() {
         ),
         2
     );
-    let (found, _) = report(hash, "meta.x = h.get({ hdr.h.b, hdr.h.c });");
+    let (found, _) = report(hash, "hdr.h.a = h.get({ hdr.h.b, hdr.h.c });");
     assert_eq!(used(&found, "hash distribution units"), 2);
     assert_eq!(used(&found, "exact crossbar bytes"), 8);
+}
+
+/// bf-p4c places such programs with less than hash distribution and crossbars would take.
+#[test]
+fn what_needs_no_distribution() {
+    let buses = |locals: &str, apply: &str| {
+        let (found, faults) = report(locals, apply);
+        assert_eq!(faults, Vec::<String>::new());
+        ["hash distribution units", "exact crossbar bytes"].map(|name| used(&found, name))
+    };
+    let r = register("bit<32>", "v = v + 1; out_ = v;");
+    let table = |of: &str| {
+        format!(
+            "{r} action run(bit<16> cell) {{ meta.x = act.execute({of}); }}
+             table t {{ key = {{ hdr.h.k: exact; }} actions = {{ run; NoAction; }} }}"
+        )
+    };
+    assert_eq!(buses(&table("hdr.h.s"), "t.apply();"), [1, 3]);
+    assert_eq!(
+        buses(&table("cell"), "t.apply();"),
+        [0, 1],
+        "an entry's own index"
+    );
+    let hash = "Hash<bit<32>>(HashAlgorithm_t.CRC32) h;
+        table k { key = { meta.x: exact; } actions = { NoAction; } }";
+    let hashed = "meta.x = h.get({ hdr.h.b, hdr.h.c });";
+    assert_eq!(buses(hash, hashed), [0, 0], "nobody reads it");
+    assert_eq!(
+        buses(hash, &format!("{hashed} k.apply();")),
+        [0, 4],
+        "only a key"
+    );
+    let both = format!("{hashed} k.apply(); hdr.h.a = meta.x;");
+    assert_eq!(buses(hash, &both), [2, 12]);
+    let cell = format!("{hash} {r}");
+    let index = "meta.x = h.get({ hdr.h.b }); meta.y = act.execute(meta.x[15:0]);";
+    assert_eq!(
+        buses(&cell, index),
+        [2, 4],
+        "a hash goes to its register by one way"
+    );
+}
+
+#[test]
+fn tables_that_an_algorithm_or_a_profile_holds() {
+    let found = |property: &str| {
+        let locals = format!(
+            "ActionProfile(64) profile;
+             action set(bit<32> v, bit<32> w) {{ meta.x = v; meta.y = w; }}
+             table t {{
+                 key = {{ hdr.h.a: lpm; hdr.h.b: ternary; }} actions = {{ set; NoAction; }}
+                 size = 16384; {property}
+             }}"
+        );
+        let found = report(&locals, "t.apply(); hdr.h.c = meta.x; hdr.h.d = meta.y;").0;
+        [
+            "SRAM blocks",
+            "TCAM blocks",
+            "ternary tables",
+            "ternary crossbar bytes",
+        ]
+        .map(|name| used(&found, name))
+    };
+    assert_eq!(found(""), [9, 64, 1, 8]);
+    assert_eq!(found("implementation = profile;"), [1, 64, 1, 8]);
+    assert_eq!(
+        found("alpm = Alpm(number_partitions = 1024);"),
+        [1, 0, 0, 0]
+    );
+    assert_eq!(
+        found("atcam = Atcam(number_partitions = 1024);"),
+        [1, 0, 0, 0]
+    );
+}
+
+#[test]
+fn a_word_that_stays_takes_no_instruction() {
+    let body = |then: &str| {
+        format!(
+            "if (hdr.h.a == 0) {{ v = v + 1; }} else if (hdr.h.a == 1) {{ v = v + 2; }} else {{ {then} }} out_ = v;"
+        )
+    };
+    assert_eq!(
+        register_faults("bit<32>", &body("v = v;")),
+        Vec::<String>::new()
+    );
+    assert_eq!(register_faults("bit<32>", &body("v = hdr.h.b;")).len(), 1);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::memory;
 use super::place::{Place, Unit};
 use crate::ir::{
     ActionId, Arg, BinOp, Control, ControlId, Expr, ExprKind, ExternId, FunctionId, Program, Stmt,
@@ -87,21 +88,46 @@ pub(super) struct Flow {
     pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
     /// Which place a value goes on to; `None` where it takes effect.
     pub uses: Vec<(Option<Place>, Place)>,
+    /// Of these, the numbers of those that only bring it to a table's key.
+    pub key_uses: BTreeSet<usize>,
+    /// Where hashes go, and the fields that they are of, with their bits.
+    pub hashed: BTreeMap<ExternId, Hashed>,
     /// Header fields that an ALU computes, of more than 16 bits.
     pub words: BTreeMap<Place, Span>,
 }
 
+/// A hash.
+#[derive(Debug, Default)]
+pub(super) struct Hashed {
+    pub results: Vec<Place>,
+    pub inputs: BTreeMap<Place, (u64, Span)>,
+}
+
 impl Flow {
+    /// Whether hash distribution has to bring a hash anywhere: a match finds it where it is made, and what nobody reads is
+    /// not made at all.
+    pub fn is_distributed(&self, hash: ExternId) -> bool {
+        let moved = self.places_used(|n| !self.key_uses.contains(&n));
+        let read = |result: &Place| moved.iter().any(|l| l.holds(result) || result.holds(l));
+        (self.hashed.get(&hash)).is_some_and(|hashed| hashed.results.iter().any(read))
+    }
+
     pub fn depth(&self) -> u32 {
         self.ops.iter().map(|op| op.stage).max().unwrap_or(0)
     }
 
     /// The places whose values take effect, by way of others or at once.
     pub fn live(&self) -> BTreeSet<Place> {
+        self.places_used(|_| true)
+    }
+
+    /// The same by way of some of the uses.
+    fn places_used(&self, counts: impl Fn(usize) -> bool) -> BTreeSet<Place> {
         let mut live = BTreeSet::new();
         loop {
             let before = live.len();
-            for (to, from) in &self.uses {
+            let uses = self.uses.iter().enumerate();
+            for (_, (to, from)) in uses.filter(|(n, _)| counts(*n)) {
                 let wanted = to
                     .as_ref()
                     .is_none_or(|to| live.iter().any(|l: &Place| l.holds(to) || to.holds(l)));
@@ -347,11 +373,17 @@ impl<'p> Walk<'p> {
             .key
             .iter()
             .all(|k| matches!(k.match_kind.as_str(), "exact" | "selector" | "dleft_hash"));
+        let algorithmic = memory::is_algorithmic(self.program, table);
         let mut inputs = cx.ctl;
+        let before = self.flow.uses.len();
         for key in &table.key {
             inputs = inputs.max(self.eval(cx, &key.expr, Reader::Match));
-            self.carry(cx, &key.expr, !exact);
+            // Which crossbars an algorithm takes is the compiler's choice.
+            if !algorithmic {
+                self.carry(cx, &key.expr, !exact);
+            }
         }
+        (self.flow.key_uses).extend(before..self.flow.uses.len());
         let Some(owner) = cx.control else { return };
         let stage = self.op(
             Node::Table(owner, id),

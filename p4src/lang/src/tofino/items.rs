@@ -7,7 +7,7 @@ use super::limits::Limits;
 use super::memory::{self, Blocks};
 use super::{Item, parser, salu};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::ir::{Package, PackageArg, Program};
+use crate::ir::{ExternId, Package, PackageArg, Program};
 use crate::source::{Location, Span};
 
 /// Costs by place.
@@ -102,10 +102,11 @@ pub(super) fn dependency_item(
     for (register, here, first) in &flow.twice {
         let register = &program.externs[register.index()].name;
         faults.push(
-            Diagnostic::error(
+            // bf-p4c takes some such programs.
+            Diagnostic::warning(
                 Code::Architecture,
                 *here,
-                format!("`{register}` is executed a second time on one path: a packet may execute a register once"),
+                format!("`{register}` is executed a second time on one path: a stateful ALU runs once a packet"),
             )
             .label(*first, "the first time"),
         );
@@ -215,18 +216,25 @@ pub(super) fn bus_items(
 ) {
     let [mut exact, mut ternary, mut hash] = std::array::from_fn(|_| Costs::default());
     for (_, found) in flows {
-        found
-            .exact
+        let is_moved = |id: &ExternId| found.is_distributed(*id);
+        let mut carried: BTreeMap<_, _> = found.exact.iter().collect();
+        for (_, hashed) in found.hashed.iter().filter(|(id, _)| is_moved(id)) {
+            for (place, cost) in &hashed.inputs {
+                carried.entry(place).or_insert(cost);
+            }
+        }
+        carried
             .values()
             .for_each(|(bits, span)| exact.add(bits.div_ceil(8), *span));
         found
             .ternary
             .values()
             .for_each(|(bits, span)| ternary.add(bits.div_ceil(8), *span));
-        found
-            .hash_bits
-            .values()
-            .for_each(|(bits, span)| hash.add(bits.div_ceil(16), *span));
+        for ((of, _), (bits, span)) in &found.hash_bits {
+            if of.as_ref().is_none_or(is_moved) {
+                hash.add(bits.div_ceil(16), *span);
+            }
+        }
     }
     items.push(exact.item(
         program,

@@ -37,7 +37,17 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
         .unwrap_or(DEFAULT_SIZE)
         .max(table.entries.len() as u64)
         .max(1);
-    let data = action_data(program, control, table, |_| true);
+    // The data of a profile's members lie in the profile, once for all entries that share one.
+    let data = match has_object(program, table, |kind| kind.starts_with("Action")) {
+        true => 0,
+        false => action_data(program, control, table, |_| true),
+    };
+    if is_algorithmic(program, table) {
+        return Blocks {
+            sram: 1,
+            ..Blocks::default()
+        };
+    }
     let choice = u64::from(usize::BITS - table.actions.len().saturating_sub(1).leading_zeros());
     let own_data = if data > IMMEDIATE_BITS {
         sram_blocks(entries, data.next_power_of_two())
@@ -63,6 +73,25 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
         tcam,
         map_ram: 0,
     }
+}
+
+/// Whether an algorithm takes the place of TCAM for a table: how its entries are spread is the compiler's choice.
+pub(super) fn is_algorithmic(program: &Program, table: &Table) -> bool {
+    let asked = |name: &str| name.starts_with("alpm") || name.starts_with("atcam");
+    table.annotations.iter().any(|a| asked(&a.name))
+        || has_object(program, table, |kind| matches!(kind, "Alpm" | "Atcam"))
+}
+
+/// Whether one of a table's properties is an object of such a kind.
+fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&str) -> bool) -> bool {
+    let objects = table
+        .properties
+        .iter()
+        .filter_map(|(_, value)| match value {
+            Const::Extern(id) => program.externs.get(id.index()),
+            _ => None,
+        });
+    objects.into_iter().any(|e| is_kind(&e.type_name))
 }
 
 /// Bits of the widest action's data, of those parameters that are wanted.
@@ -123,8 +152,16 @@ pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
         _ => SRAM_BITS,
     };
     let blocks = sram_blocks(size, bits) + 1;
+    let of_egress = |(name, arg): &(String, Const)| {
+        name == "true_egress_accounting" && *arg == Const::Bool(true)
+    };
     Blocks {
-        sram: blocks,
+        // bf-p4c places one that counts what leaves with less.
+        sram: if instance.args.iter().any(of_egress) {
+            1
+        } else {
+            blocks
+        },
         tcam: 0,
         map_ram: blocks,
     }

@@ -139,7 +139,12 @@ impl Look {
 
     fn assign(&mut self, lv: &LValue, e: &Expr, span: Span, written: &mut Vec<Vec<Access>>) {
         self.expression(e, span);
+        // A word that stays as it is needs no instruction.
+        let stays = matches!(&e.kind, ExprKind::Read(from) if from == lv);
         if self.memory.contains(&lv.var) {
+            if stays {
+                return;
+            }
             let mut rereads = false;
             if !matches!(e.kind, ExprKind::Read(_)) {
                 reads(e, &mut |r| {

@@ -50,11 +50,7 @@ impl Walk<'_> {
         match kind {
             "Hash" => {
                 let inputs = self.args(cx, args, Reader::Match);
-                for arg in args {
-                    if let Arg::In(e) = arg {
-                        self.carry(cx, e, false);
-                    }
-                }
+                self.hashed(cx, object, args, result);
                 let bits = result.map_or(0, |lv| width(&lv.ty));
                 let span = self.span;
                 self.flow
@@ -147,10 +143,43 @@ impl Walk<'_> {
         self.results(cx, args, result, val);
     }
 
+    /// What a hash is of, and where it goes.
+    fn hashed(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
+        let mut inputs = Vec::new();
+        for arg in args {
+            if let Arg::In(e) = arg {
+                reads(e, &mut |lv| {
+                    inputs.push((self.place(cx.unit, lv), width(&lv.ty).max(1)));
+                });
+            }
+        }
+        let result = result.map(|lv| self.place(cx.unit, lv));
+        if let Some(place) = result.as_ref().filter(|place| self.is_seen(place)) {
+            self.flow.uses.push((None, place.clone()));
+        }
+        let span = self.span;
+        let hashed = self.flow.hashed.entry(object).or_default();
+        hashed.results.extend(result);
+        for (place, bits) in inputs {
+            hashed.inputs.entry(place).or_insert((bits, span));
+        }
+    }
+
+    /// Whether a value is, or is made of, what a table's entry or a hash gives: it needs no way of its own to an index.
+    fn comes_with_entry(&self, cx: Cx, e: &Expr) -> bool {
+        let mut direct = false;
+        reads(e, &mut |lv| {
+            let val = self.read(&self.place(cx.unit, lv));
+            direct |= val.data || val.hash;
+        });
+        direct
+    }
+
     /// The index of a register or counter: hash distribution brings it, once for all that use the same.
     pub(super) fn index(&mut self, cx: Cx, args: &[Arg]) {
         if let Some(Arg::In(e)) = args.first()
             && !is_const(e)
+            && !self.comes_with_entry(cx, e)
         {
             let mut name = String::new();
             reads(e, &mut |lv| {
