@@ -1,7 +1,7 @@
 //! `weir p4 run`: packets through a program in this process, without ports or a server.
 
 use crate::dataplane::warn_of_cuts;
-use crate::trace::{Form, render};
+use crate::trace::{Form, given_up, render};
 use p4lang::runtime::{self, ActionCall, FieldMatch, Match, TableEntry};
 pub use pipeline::Executor;
 use pipeline::{Config, Switch, TableError};
@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Rounds through the recirculation link before packets are given up.
 const ROUNDS: u32 = 10_000;
+/// The same of a trace, which nobody reads so far, and of the reference executor, which is slower.
+const ROUNDS_TOLD: u32 = 64;
 /// Between packets.
 const STEP_NS: u64 = 1_000_000;
 
@@ -89,6 +91,7 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
     if options.trace.is_some() {
         switch.set_tracing(true);
     }
+    let rounds = if looks { ROUNDS_TOLD } else { ROUNDS };
     let mut outcome = Outcome::default();
     let out = &mut outcome.text;
     let (mut now_ns, mut cut) = (0, 0);
@@ -96,7 +99,7 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
         now_ns += STEP_NS;
         let mut left = false;
         switch.handle_packet(now_ns, options.port, packet);
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             while let Some(transmit) = switch.poll_transmit() {
                 left = true;
                 if options.trace.is_none() {
@@ -118,7 +121,7 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
             switch.handle_timeout(now_ns);
         }
         if switch.recirculating() > 0 {
-            outcome.given_up = Some((number, ROUNDS));
+            outcome.given_up = Some((number, rounds));
         }
         if switch.stats().out_of_steps > cut {
             cut = switch.stats().out_of_steps;
@@ -130,6 +133,9 @@ pub fn run(program: Arc<p4lang::ir::Program>, options: &Options) -> Result<Outco
         let (events, lost) = switch.take_events();
         let form = options.trace.unwrap_or(Form::Text);
         out.push_str(&render(&events, lost, form, options.colour));
+        if outcome.given_up.is_some() && options.trace.is_some() {
+            out.push_str(&given_up(rounds, form));
+        }
         outcome.differences.extend(switch.take_differences());
         if outcome.given_up.is_some() {
             break;
@@ -419,6 +425,40 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
                 "{line}\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_trace_of_an_endless_recirculation_ends() {
+        let text = PROGRAM.replace(
+            "inout standard_metadata_t s) { apply {} }",
+            "inout standard_metadata_t s) { apply { recirculate_preserving_field_list(0); } }",
+        );
+        let files = p4lang::Files::new().with("a.p4", text);
+        let compiled = p4lang::compile(&files, "a.p4", &p4lang::Options::default());
+        let program: Arc<_> = compiled.unwrap_or_else(|e| panic!("{e}")).program.into();
+        let entry = r#"[{"table": "I.t", "key": {"hdr.x.a": {"value": "0x10", "prefix": 4}}, "action": "I.to", "params": {"port": 5}}]"#;
+        let given_up = |trace| {
+            let options = Options {
+                packets: vec![vec![0x12, 3]],
+                port: 1,
+                entries: entries(entry).unwrap(),
+                trace: Some(trace),
+                poison: None,
+                executor: Executor::Reference,
+                colour: false,
+            };
+            let outcome = run(Arc::clone(&program), &options).unwrap();
+            assert_eq!(outcome.given_up, Some((1, ROUNDS_TOLD)));
+            assert!(outcome.text.lines().count() < 100 * ROUNDS_TOLD as usize);
+            outcome.text.lines().last().unwrap_or("").to_owned()
+        };
+        let text = given_up(Form::Text);
+        assert_eq!(text, "given up: 64 rounds of recirculation, and no end");
+        let json: Value = serde_json::from_str(&given_up(Form::Json)).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({ "event": "given_up", "rounds": 64 })
+        );
     }
 
     #[test]

@@ -45,6 +45,15 @@ pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
     out
 }
 
+/// The last line of a trace that has no end of its own: the packet was recirculated so many times.
+#[must_use]
+pub fn given_up(rounds: u32, form: Form) -> String {
+    match form {
+        Form::Text => format!("given up: {rounds} rounds of recirculation, and no end\n"),
+        Form::Json => format!("{}\n", json!({ "event": "given_up", "rounds": rounds })),
+    }
+}
+
 fn place(event: &Event) -> String {
     let at = event.at.as_ref();
     at.map_or_else(String::new, |at| {
