@@ -58,19 +58,28 @@ impl Corpus {
         self.root.join(relative)
     }
 
-    /// The files in a folder whose names end so and pass the filter, in order of their names.
+    /// The files in a folder and below whose names end so and pass the filter, in order of their paths. Below it, a file that
+    /// another one includes is a part of that one, and no case by itself.
     pub fn files(&self, folder: &str, ending: &str) -> Result<Vec<PathBuf>> {
-        let folder = self.path(folder);
-        let entries = std::fs::read_dir(&folder)
-            .with_context(|| format!("cannot read {}", folder.display()))?;
-        let mut found = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
-            let name = name_of(&path);
-            if name.ends_with(ending) && name.contains(&self.filter) && path.is_file() {
-                found.push(path);
+        let top = self.path(folder);
+        let (mut found, mut parts) = (Vec::new(), BTreeSet::new());
+        let mut folders = vec![top.clone()];
+        while let Some(folder) = folders.pop() {
+            let entries = std::fs::read_dir(&folder)
+                .with_context(|| format!("cannot read {}", folder.display()))?;
+            for entry in entries {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if name_of(&path).ends_with(ending) {
+                    if folder != top {
+                        parts.extend(included_files(&path));
+                    }
+                    found.push(path);
+                }
             }
         }
+        found.retain(|path| name_of(path).contains(&self.filter) && !parts.contains(path));
         found.sort();
         Ok(found)
     }
@@ -93,6 +102,35 @@ impl Corpus {
             .map(str::to_owned)
             .collect()
     }
+}
+
+/// The files beside a program, or below, that it includes.
+fn included_files(program: &Path) -> Vec<PathBuf> {
+    let bytes = std::fs::read(program).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let local = text.lines().filter_map(included).filter_map(|name| {
+        let path = program.with_file_name("").join(name);
+        path.canonicalize().ok().filter(|path| path.is_file())
+    });
+    local.collect()
+}
+
+/// The file that a line includes.
+pub fn included(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix('#')?.trim_start();
+    let name = rest.strip_prefix("include")?.trim();
+    let end = match name.chars().next()? {
+        '<' => '>',
+        '"' => '"',
+        _ => return None,
+    };
+    name[1..].split(end).next()
+}
+
+/// A path from a folder of the checkout on.
+pub fn name_below(path: &Path, folder: &Path) -> String {
+    let below = path.strip_prefix(folder).unwrap_or(path);
+    below.to_string_lossy().into_owned()
 }
 
 /// The last part of a path.
@@ -197,6 +235,40 @@ mod tests {
         );
         assert_eq!(cases[13].missed.as_deref(), Some("13 is odd"));
         assert_eq!(cases.iter().filter(|c| c.missed.is_some()).count(), 10);
+    }
+
+    #[test]
+    fn includes_are_read_off_their_lines() {
+        assert_eq!(included("#include <core.p4>"), Some("core.p4"));
+        assert_eq!(included("  # include \"a/b.p4\" // why"), Some("a/b.p4"));
+        assert_eq!(included("#define include"), None);
+        assert_eq!(included("#include MACRO"), None);
+    }
+
+    #[test]
+    fn programs_below_are_cases_and_their_parts_are_not() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let samples = dir.path().join("testdata/p4_16_samples");
+        std::fs::create_dir_all(samples.join("big/include"))?;
+        for (name, text) in [
+            ("part.p4", ""),
+            ("top.p4", "#include \"part.p4\""),
+            ("big/whole.p4", "#include \"include/a.p4\""),
+            ("big/include/a.p4", "#include \"b.p4\""),
+            ("big/include/b.p4", ""),
+            ("big/whole.stf", ""),
+        ] {
+            std::fs::write(samples.join(name), text)?;
+        }
+        let corpus = Corpus::open(dir.path(), "")?;
+        let samples = corpus.path("testdata/p4_16_samples");
+        let names = |ending: &str| -> Result<Vec<String>> {
+            let files = corpus.files("testdata/p4_16_samples", ending)?;
+            Ok(files.iter().map(|f| name_below(f, &samples)).collect())
+        };
+        assert_eq!(names(".p4")?, ["big/whole.p4", "part.p4", "top.p4"]);
+        assert_eq!(names(".stf")?, ["big/whole.stf"]);
+        Ok(())
     }
 
     #[test]

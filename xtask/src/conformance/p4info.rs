@@ -10,11 +10,12 @@ pub const NAMES: &[&str] = &["p4info"];
 
 /// Compares every golden P4Info of a v1model or PSA program.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
-    let samples = corpus.path("testdata/p4_16_samples");
+    let samples = corpus.path(super::samples::SAMPLES);
+    let outputs = "testdata/p4_16_samples_outputs";
     let mut goldens: Vec<(PathBuf, String)> = Vec::new();
-    for path in corpus.files("testdata/p4_16_samples_outputs", ".p4info.txtpb")? {
+    for path in corpus.files(outputs, ".p4info.txtpb")? {
         let golden = std::fs::read_to_string(&path)?;
-        let program = corpus::name_of(&path).replace(".p4info.txtpb", "");
+        let program = corpus::name_below(&path, &corpus.path(outputs)).replace(".p4info.txtpb", "");
         let ours = ["psa", "v1model"];
         if ours
             .iter()
@@ -26,7 +27,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     }
     let cases = corpus::each(
         &goldens,
-        |(program, _)| corpus::name_of(program),
+        |(program, _)| corpus::name_below(program, &samples),
         |(program, golden)| {
             let compiled = corpus::compile(program)
                 .map_err(|found| found.short().lines().next().unwrap_or("").to_owned())?;

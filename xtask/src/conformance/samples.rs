@@ -9,13 +9,17 @@ use std::path::Path;
 /// Its suite.
 pub const NAMES: &[&str] = &["samples_accepted"];
 
+/// Where p4c keeps its sample programs.
+pub const SAMPLES: &str = "testdata/p4_16_samples";
+
 /// Compiles every sample that needs no architecture but core, v1model and PSA.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
-    let paths = corpus.files("testdata/p4_16_samples", ".p4")?;
+    let samples = corpus.path(SAMPLES);
+    let paths = corpus.files(SAMPLES, ".p4")?;
     let paths: Vec<_> = paths.into_iter().filter(|path| is_ours(path)).collect();
     let cases: Vec<Case> = corpus::each(
         &paths,
-        |path| corpus::name_of(path),
+        |path| corpus::name_below(path, &samples),
         |path| match corpus::compile(path) {
             Ok(_) => Ok(()),
             Err(found) if only_main_is_missing(&found) => Ok(()),
@@ -51,8 +55,8 @@ pub fn is_ours(path: &Path) -> bool {
             return false;
         };
         let text = String::from_utf8_lossy(&bytes);
-        for name in text.lines().filter_map(included) {
-            let local = path.with_file_name(name);
+        for name in text.lines().filter_map(corpus::included) {
+            let local = path.with_file_name("").join(name);
             if local.is_file() {
                 todo.push(local);
             } else if !matches!(name, "core.p4" | "v1model.p4" | "psa.p4" | "bmv2/psa.p4") {
@@ -62,29 +66,4 @@ pub fn is_ours(path: &Path) -> bool {
         seen.push(path);
     }
     true
-}
-
-/// The file that a line includes.
-fn included(line: &str) -> Option<&str> {
-    let rest = line.trim().strip_prefix('#')?.trim_start();
-    let name = rest.strip_prefix("include")?.trim();
-    let end = match name.chars().next()? {
-        '<' => '>',
-        '"' => '"',
-        _ => return None,
-    };
-    name[1..].split(end).next()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn includes_are_read_off_their_lines() {
-        assert_eq!(included("#include <core.p4>"), Some("core.p4"));
-        assert_eq!(included("  # include \"a/b.p4\" // why"), Some("a/b.p4"));
-        assert_eq!(included("#define include"), None);
-        assert_eq!(included("#include MACRO"), None);
-    }
 }

@@ -23,20 +23,25 @@ pub const NAMES: &[&str] = &["stf_v1model", "stf_psa"];
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let xfail = corpus.expected_failures();
     let (mut v1model, mut psa) = (Vec::new(), Vec::new());
-    for path in corpus.files("testdata/p4_16_samples", ".stf")? {
+    for path in corpus.files(super::samples::SAMPLES, ".stf")? {
         match architecture(&path) {
             Some(Arch::V1model) => v1model.push(path),
             Some(Arch::Psa) => psa.push(path),
             _ => {}
         }
     }
+    let samples = corpus.path(super::samples::SAMPLES);
     let suite = |name, reach, paths: Vec<PathBuf>| {
         let (apart, counted): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|p| {
             let program = corpus::name_of(&p.with_extension("p4"));
             xfail.contains(&format!("testdata/p4_16_samples/{program}"))
         });
         let cases = |paths: &[PathBuf]| {
-            corpus::each(paths, |p| corpus::name_of(p), |p| case(p, corpus.executor))
+            corpus::each(
+                paths,
+                |p| corpus::name_below(p, &samples),
+                |p| case(p, corpus.executor),
+            )
         };
         Suite {
             name,
