@@ -21,6 +21,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, gettid};
 
 use crate::net;
+use crate::sandbox::priority;
 
 /// A network namespace.
 #[derive(Debug, Clone)]
@@ -169,21 +170,40 @@ impl Process {
     ///
     /// Start processes from the main thread, or inside a sandbox: only then they also die when this process is killed.
     /// (The kernel ties a child to the *thread* that started it.)
-    pub fn spawn(host: &str, mut command: Command) -> Result<Process, ProcessError> {
+    pub fn spawn(host: &str, command: Command) -> Result<Process, ProcessError> {
+        let is_main = getpid() == gettid();
+        Process::start(host, command, is_main, |mut command| command.spawn())
+    }
+
+    /// The same for a switch, which runs before everybody else where the sandbox may give it the priority.
+    pub(crate) fn spawn_switch(host: &str, command: Command) -> Result<Process, ProcessError> {
+        // The thread that starts it, if it is not this one, lives as long as this process.
+        let lives_on = getpid() == gettid();
+        Process::start(host, command, lives_on, priority::spawn)
+    }
+
+    /// `lives_on`: the thread that starts the process lives as long as this one.
+    fn start(
+        host: &str,
+        mut command: Command,
+        lives_on: bool,
+        spawn: impl FnOnce(Command) -> io::Result<Child>,
+    ) -> Result<Process, ProcessError> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        if getpid() == gettid() {
+        if lives_on {
             // SAFETY: prctl(2) is async-signal-safe and the closure touches nothing else.
             unsafe {
                 command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from));
             }
         }
-        let mut child = command.spawn().map_err(|source| ProcessError::Spawn {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut child = spawn(command).map_err(|source| ProcessError::Spawn {
             host: host.into(),
-            program: command.get_program().to_string_lossy().into_owned(),
+            program,
             source,
         })?;
         let (sender, lines) = mpsc::sync_channel(LINES_WAITING);

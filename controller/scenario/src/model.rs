@@ -187,15 +187,23 @@ pub struct Epoch {
 pub struct Limits {
     /// The run fails when it takes longer.
     pub time_ns: u64,
+    /// Where that is written, if it is.
+    #[serde(skip)]
+    pub time_span: Option<Span>,
     /// Packets that a capture holds; beyond, the run fails rather than judge by half a capture.
     pub packets: u64,
+    /// Where that is written, if it is.
+    #[serde(skip)]
+    pub packets_span: Option<Span>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             time_ns: 60_000_000_000,
+            time_span: None,
             packets: 4_000_000,
+            packets_span: None,
         }
     }
 }

@@ -6,10 +6,14 @@ use std::net::Ipv4Addr;
 
 use serde::Serialize;
 
+use crate::diagnostic::Span;
+
 /// Speed of a link where the file says none.
 pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
 /// One-way latency of a link where the file says none.
-pub const DEFAULT_LATENCY_NS: u64 = 50_000;
+pub const DEFAULT_LATENCY_NS: u64 = 0;
+/// The longest latency that a link may have, one way.
+pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
 /// MTU of a link where the file says none.
 pub const DEFAULT_MTU: u32 = 1500;
 
@@ -112,6 +116,9 @@ pub struct Link {
     pub rate_bps: u64,
     /// One way.
     pub latency_ns: u64,
+    /// Where the latency is written, if it is.
+    #[serde(skip)]
+    pub latency_span: Span,
     /// Largest IP packet in bytes.
     pub mtu: u32,
 }
@@ -124,6 +131,7 @@ impl Link {
             ends: [a.to_owned(), b.to_owned()],
             rate_bps: DEFAULT_RATE_BPS,
             latency_ns: DEFAULT_LATENCY_NS,
+            latency_span: Span::default(),
             mtu: DEFAULT_MTU,
         }
     }

@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use controller::experiment::Planned;
 use controller::experiment::fleet::{Fleet, FleetError};
+use controller::experiment::limits::{LimitReached, TimeLimit};
 use controller::experiment::timeline::{Activity, TURN, Timeline};
 use serde::Serialize;
 
@@ -48,8 +49,8 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     let switches = args.target.switches_elsewhere().map_err(fail)?;
     let scenario = load(&args.file)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
-    let planned =
-        Planned::of(scenario, switches.kind).map_err(|errors| show(&errors, &file, &text))?;
+    let planned = Planned::elsewhere(scenario, switches.kind)
+        .map_err(|errors| show(&errors, &file, &text))?;
     let addresses = addresses(args, &planned)?;
     for (switch, address) in &addresses {
         cli_io::stderr::tell(format_args!("weir: connecting to {switch} at {address}\n"));
@@ -67,7 +68,10 @@ fn run(args: &Control) -> Result<(), ExitCode> {
         ));
     }
     let timeline = Timeline::new(&planned.plan.timeline);
-    let followed = timeline.follow(&mut fleet, &mut others, |_, _, _| Ok(()));
+    let limit = TimeLimit::of(&planned.scenario);
+    let followed = timeline.follow(&mut fleet, &mut others, |_, _, elapsed| {
+        Ok(limit.check(elapsed, || "the standard input is still open".to_owned())?)
+    });
     // Whatever happened: nothing stays armed.
     let disarmed = fleet.set_epoch(0);
     followed.map_err(fail)?;
@@ -93,16 +97,27 @@ impl Others {
     }
 }
 
-impl Activity for Others {
-    type Error = FleetError;
+/// Why it comes to an early end.
+#[derive(Debug, thiserror::Error)]
+enum ControlError {
+    /// A switch.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// `limits.time`.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
+}
 
-    fn begin(&mut self) -> Result<(), FleetError> {
+impl Activity for Others {
+    type Error = ControlError;
+
+    fn begin(&mut self) -> Result<(), ControlError> {
         // Who cannot read it has no use for it.
         let _unread = print("going\n");
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, FleetError> {
+    fn turn(&mut self) -> Result<ControlFlow<()>, ControlError> {
         match self.lines.recv_timeout(TURN) {
             Err(RecvTimeoutError::Disconnected) => Ok(ControlFlow::Break(())),
             Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(ControlFlow::Continue(())),

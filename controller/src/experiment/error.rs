@@ -9,6 +9,7 @@ use testbeds::host::{Process, ProcessError};
 
 use super::fleet::FleetError;
 use super::launch::LaunchError;
+use super::limits::LimitReached;
 use super::proof::ProofError;
 use super::workload::{RedisError, TrainingError};
 
@@ -44,14 +45,9 @@ pub enum ExperimentError {
         /// Its last words.
         reason: String,
     },
-    /// The time was up.
-    #[error("the workload is not done after {} s, the scenario's limit: {state}", .limit.as_secs_f64())]
-    Time {
-        /// How long was allowed.
-        limit: Duration,
-        /// How far it had come.
-        state: String,
-    },
+    /// A limit of the scenario.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
     /// The two counts of the server's link differ.
     #[error(
         "the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}"

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use scenario::plan::port_latencies;
 use tempfile::TempDir;
 use testbeds::bed::{Attachment, Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};
@@ -133,6 +134,13 @@ fn start_embedded(
     command.args(["--grpc-server-addr", "127.0.0.1:0"]);
     for (port, attachment) in bed.ports(switch) {
         command.args(["-i", &format!("{port}@{attachment}")]);
+    }
+    for held in port_latencies(bed.topology(), switch) {
+        for (flag, ns) in [("--latency-in", held.in_ns), ("--latency-out", held.out_ns)] {
+            if ns > 0 {
+                command.args([flag, &format!("{}@{ns}ns", held.port)]);
+            }
+        }
     }
     let mut process = bed.spawn_switch(switch, command)?;
     let silent = |reason: String| LaunchError::Start {

@@ -24,6 +24,16 @@ impl Planned {
         Ok(Planned { scenario, plan })
     }
 
+    /// Plans a scenario for switches that somebody else has started: how long their ports hold frames is not ours to say.
+    pub fn elsewhere(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
+        let model = scenario::TargetModel {
+            delays_links: false,
+            ..kind.model()
+        };
+        let plan = scenario::plan_to_prove(&scenario, &model)?;
+        Ok(Planned { scenario, plan })
+    }
+
     /// The switch that sums, if one does.
     pub fn aggregator(&self) -> Option<&str> {
         self.training()

@@ -9,6 +9,7 @@ use scenario::expect::metric::{
 };
 use testbeds::bed::PortRecording;
 
+use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::proof::FlowCount;
 use super::timeline::Timeline;
@@ -73,7 +74,7 @@ pub fn run(
     let job = planned.training();
     let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
     let before = before.transpose()?;
-    let limit = Duration::from_nanos(scenario.limits.time_ns);
+    let limit = TimeLimit::of(scenario);
 
     observer.begins(&scenario.name, &load.position());
     tracing::info!(scenario = scenario.name, "workload begins");
@@ -82,9 +83,8 @@ pub fn run(
     let wall = timeline.follow(fleet, &mut *load, |load, fleet, elapsed| {
         Stage::check(switches)?;
         let position = load.position();
-        if elapsed > limit && position.done < position.total {
-            let state = position.to_string();
-            return Err(ExperimentError::Time { limit, state });
+        if position.done < position.total {
+            limit.check(elapsed, || position.to_string())?;
         }
         observer.turn(&mut Turn {
             elapsed,

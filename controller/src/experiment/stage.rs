@@ -11,6 +11,7 @@ use testbeds::capture::{Filter, Limits};
 
 use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
+use super::limits::LimitReached;
 use super::{Conclusion, ExperimentError, Observer, Planned, Switches};
 
 /// Which switches' links are captured.
@@ -65,10 +66,14 @@ impl<'a> Stage<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Stage<'a>, ExperimentError> {
         let is_training = planned.training().is_some();
-        let limits = if is_training {
+        let kept = if is_training {
             Limits::AGGREGATION_HEADERS
         } else {
             Limits::WHOLE_FRAMES
+        };
+        let limits = Limits {
+            frames: planned.scenario.limits.packets,
+            ..kept
         };
         let options = bed::Options {
             wiring: conditions.wiring,
@@ -105,6 +110,12 @@ impl<'a> Stage<'a> {
         (&mut self.fleet, &mut self.switches)
     }
 
+    /// How long a frame is under way on all links, if it crosses them all.
+    fn links(&self) -> Duration {
+        let links = &self.planned.scenario.topology.links;
+        Duration::from_nanos(links.iter().map(|link| link.latency_ns).sum())
+    }
+
     fn longest_delay(&self) -> Duration {
         let faults = self.planned.scenario.faults.iter();
         let delays = faults.map(|fault| match fault.effect {
@@ -121,12 +132,27 @@ impl<'a> Stage<'a> {
     ) -> Result<(Conclusion, Vec<PortRecording>), ExperimentError> {
         self.fleet.set_epoch(0)?;
         // What is held leaves at its deadline, and belongs to the captures.
-        std::thread::sleep(self.longest_delay() + DRAINING);
+        std::thread::sleep(self.longest_delay() + self.links() + DRAINING);
         let mut fired = self.fleet.fired(&self.planned.plan)?;
         observer.counted(&mut fired);
         let recordings = self.bed.recordings()?;
+        self.check_packets(&recordings)?;
         let conclusion = Conclusion::of(self.planned, &fired, &recordings)?;
         Ok((conclusion, recordings))
+    }
+
+    /// An error if more passed a port than its capture may hold.
+    fn check_packets(&self, recordings: &[PortRecording]) -> Result<(), LimitReached> {
+        let scenario = &self.planned.scenario;
+        for port in recordings {
+            let recorded = port.recording.frames.len() as u64;
+            let beyond = port.recording.over_limit;
+            if beyond > 0 && recorded >= scenario.limits.packets {
+                let passed = recorded + beyond;
+                return Err(LimitReached::packets(scenario, &port.switch, port.port, passed));
+            }
+        }
+        Ok(())
     }
 
     /// What the switches counted of packets.

@@ -2,6 +2,7 @@
 
 use crate::instance::{self, Config};
 use crate::p4::P4Loader;
+use crate::ports::delayed::{Delayed, Latency};
 use crate::ports::dump::Dump;
 use crate::ports::{self, PortIo, RingOptions};
 use crate::trace::Form;
@@ -53,6 +54,13 @@ pub struct Args {
     /// interfaces sees only what the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
+    /// How long the link of a port takes from its interface to the program, such as 2@10ms; what captures see has yet to
+    /// travel.
+    #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
+    pub latency_in: Vec<(u32, u64)>,
+    /// The same from the program to the interface: what captures see has travelled.
+    #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
+    pub latency_out: Vec<(u32, u64)>,
     /// Write what passes each port to pcap files in this folder.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
@@ -231,6 +239,21 @@ fn time_ns(text: &str) -> Result<u64, String> {
     )
 }
 
+fn port_latency(text: &str) -> Result<(u32, u64), String> {
+    let (port, time) = text
+        .split_once('@')
+        .ok_or("expected PORT@TIME, such as 1@10ms")?;
+    let number = port.parse();
+    let number = number.map_err(|_| format!("`{port}` is not a port number"))?;
+    Ok((number, time_ns(time)?))
+}
+
+/// What a flag says of a port's link. The last one counts, as with other flags.
+fn latency_ns(given: &[(u32, u64)], port: u32) -> u64 {
+    let of_port = given.iter().rfind(|(number, _)| *number == port);
+    of_port.map_or(0, |(_, ns)| *ns)
+}
+
 fn rate_bps(text: &str) -> Result<u64, String> {
     with_unit(
         text,
@@ -274,13 +297,20 @@ fn check(args: &Args) -> Result<(), String> {
             return Err(format!("error: --interface: {name} is given twice"));
         }
     }
-    let named = args.port_rate.iter().filter_map(|rate| rate.port);
-    match named.into_iter().find(|port| !ports.contains(port)) {
-        Some(port) => Err(format!(
-            "error: --port-rate: no interface is attached to port {port}"
-        )),
-        None => Ok(()),
+    let rates = args.port_rate.iter().filter_map(|rate| rate.port);
+    let of_latency = |given: &[(u32, u64)]| given.iter().map(|(port, _)| *port).collect();
+    for (flag, named) in [
+        ("--port-rate", rates.collect::<Vec<u32>>()),
+        ("--latency-in", of_latency(&args.latency_in)),
+        ("--latency-out", of_latency(&args.latency_out)),
+    ] {
+        if let Some(port) = named.into_iter().find(|port| !ports.contains(port)) {
+            return Err(format!(
+                "error: {flag}: no interface is attached to port {port}"
+            ));
+        }
     }
+    Ok(())
 }
 
 fn start(args: Args) -> Result<instance::Instance, String> {
@@ -341,6 +371,13 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         if let Some(folder) = &args.pcap {
             let failed = |error| format!("error: captures in {}: {error}", folder.display());
             io = Box::new(Dump::new(io, folder).map_err(failed)?);
+        }
+        let latency = Latency {
+            in_ns: latency_ns(&args.latency_in, *port),
+            out_ns: latency_ns(&args.latency_out, *port),
+        };
+        if latency != Latency::default() {
+            io = Box::new(Delayed::new(io, latency));
         }
         attached.push((*port, io));
     }
@@ -488,6 +525,8 @@ mod tests {
             ("main.p4 --recirculation-rate 10Gb", "gbps"),
             ("main.p4 --port-rate x@1gbps", "`x` is not a port number"),
             ("main.p4 --port-rate 1@5", "gbps"),
+            ("main.p4 --latency-in 10ms", "PORT@TIME"),
+            ("main.p4 --latency-out 1@10", "ns, us, ms, s"),
             ("main.p4 --queue-weights 1,2", "expected 8"),
             ("main.p4 --queue-weights 1,2,3,4,5,6,7,0", "not a weight"),
             ("main.p4 --grpc-server-addr localhost", "grpc-server-addr"),
@@ -506,10 +545,11 @@ mod tests {
 
     #[test]
     fn flags_that_contradict_are_refused() {
-        let [twice, shared, rate] = [
+        let [twice, shared, rate, latency] = [
             "--no-p4 -i 1@no-such-a -i 1@no-such-b",
             "--no-p4 -i 1@no-such-a -i 2@no-such-a",
             "--no-p4 -i 1@no-such-link --port-rate 7@1gbps",
+            "--no-p4 -i 1@no-such-link --latency-out 7@1ms",
         ]
         .map(failure);
         assert_eq!(twice, "error: --interface: port 1 is given twice");
@@ -517,6 +557,10 @@ mod tests {
         assert_eq!(
             rate,
             "error: --port-rate: no interface is attached to port 7"
+        );
+        assert_eq!(
+            latency,
+            "error: --latency-out: no interface is attached to port 7"
         );
     }
 

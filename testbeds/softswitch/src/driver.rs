@@ -12,11 +12,13 @@ mod core;
 mod engine;
 mod handle;
 mod port;
+mod priority;
 mod wait;
 
 pub use self::core::{Core, Statistics};
 pub use handle::{Handle, Stopped};
 pub use port::PortCounters;
+pub use priority::{Priority, lower as lower_priority};
 
 use crate::dataplane::Event;
 use crate::ports::PortIo;
@@ -69,15 +71,18 @@ pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Resul
         EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC,
     )?);
     let handle = Handle::new(command_sender, Arc::clone(&wake));
-    let waiter = Waiter::new(wake, &ports);
+    let mut waiter = Waiter::new(wake, &ports);
     let origin = Instant::now();
     let engine = Engine::new(ports, cpu_port, packet_in_sender, origin);
-    let core = Core::new(engine, cpu_port, origin);
+    let mut core = Core::new(engine, cpu_port, origin);
     let thread = std::thread::Builder::new()
         .name("packets".to_owned())
         .spawn(move || {
             // The default slack of 50 µs is longer than a recirculation.
             let _ = nix::sys::prctl::set_timerslack(1);
+            let priority = priority::raise();
+            core.set_priority(priority);
+            waiter.set_priority(priority);
             run(core, commands, waiter);
         })?;
     Ok(Driver {

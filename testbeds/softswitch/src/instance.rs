@@ -69,6 +69,8 @@ pub fn start(config: Config) -> io::Result<Instance> {
     let server = std::thread::Builder::new()
         .name("p4runtime".to_owned())
         .spawn(move || {
+            // Whoever started this may have had more; compiling a program can wait.
+            driver::lower_priority();
             let served = runtime.block_on(async {
                 if let Some(carrier) = carrier {
                     tokio::spawn(carrier.tell(driver.clone()));
@@ -81,6 +83,7 @@ pub fn start(config: Config) -> io::Result<Instance> {
             runtime.shutdown_background();
             served
         })?;
+    driver::lower_priority();
     Ok(Instance {
         handle,
         address,

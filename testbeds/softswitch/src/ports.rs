@@ -1,8 +1,10 @@
 //! What stands behind a port.
 //!
-//! Back ends are non-blocking and hand frames over in batches; [`dump::Dump`] wraps any of them.
+//! Back ends are non-blocking and hand frames over in batches; [`dump::Dump`] and [`delayed::Delayed`] wrap any of them.
 
 mod af_packet;
+pub mod delay_line;
+pub mod delayed;
 pub mod dump;
 pub mod memory;
 mod offload;
@@ -14,6 +16,7 @@ pub use socket::Socket;
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// The largest frame that the switch takes, without FCS: 9 KiB of payload, Ethernet header, two VLAN tags.
 pub const MAX_FRAME: usize = 9216 + 14 + 8;
@@ -52,6 +55,10 @@ pub trait PortIo: Send {
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
     /// Sends what was kept; returns how many frames were lost because the link was full or down.
     fn flush(&mut self) -> io::Result<usize>;
+    /// When it is to be asked for frames and flushed next, though nothing arrives and nothing is sent.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
     /// Whether a frame waits, where that can be told without a system call.
     fn has_arrived(&self) -> Option<bool> {
         None

@@ -174,7 +174,8 @@ impl Bed {
     pub fn spawn_switch(&self, switch: &str, command: Command) -> Result<Process, BedError> {
         let attachments: Vec<Attachment> =
             self.ports(switch).into_iter().map(|port| port.1).collect();
-        Ok(Process::spawn(switch, inheriting(command, &attachments))?)
+        let command = inheriting(command, &attachments);
+        Ok(Process::spawn_switch(switch, command)?)
     }
 
     /// What passed a host's end of its link: received and sent are the host's.

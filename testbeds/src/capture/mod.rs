@@ -45,6 +45,8 @@ pub struct Limits {
     pub frame_bytes: u32,
     /// Bytes kept in all.
     pub total_bytes: u64,
+    /// Frames kept.
+    pub frames: u64,
 }
 
 impl Limits {
@@ -52,11 +54,13 @@ impl Limits {
     pub const AGGREGATION_HEADERS: Limits = Limits {
         frame_bytes: 62,
         total_bytes: 256 << 20,
+        frames: u64::MAX,
     };
     /// Whole frames.
     pub const WHOLE_FRAMES: Limits = Limits {
         frame_bytes: 65_535,
         total_bytes: 256 << 20,
+        frames: u64::MAX,
     };
 }
 
@@ -117,7 +121,8 @@ impl Recorder {
     pub(crate) fn record(&mut self, at_ns: u64, direction: Direction, wire_len: u32, bytes: &[u8]) {
         let kept = &bytes[..bytes.len().min(self.limits.frame_bytes as usize)];
         let cost = (size_of::<Frame>() + kept.len()) as u64;
-        if self.held_bytes + cost > self.limits.total_bytes {
+        let frames = self.recording.frames.len() as u64;
+        if frames >= self.limits.frames || self.held_bytes + cost > self.limits.total_bytes {
             self.recording.over_limit += 1;
             return;
         }
@@ -156,22 +161,26 @@ mod tests {
 
     #[test]
     fn a_full_recorder_says_so() {
-        let mut recorder = Recorder::new(Limits {
+        let by_bytes = Limits {
             frame_bytes: 4,
             total_bytes: 2 * (size_of::<Frame>() as u64 + 4),
-        });
-        for at_ns in 0..3 {
-            recorder.record(at_ns, Direction::In, 9, &[0; 9]);
+            frames: 100,
+        };
+        let by_frames = Limits {
+            total_bytes: 1 << 20,
+            frames: 2,
+            ..by_bytes
+        };
+        for limits in [by_bytes, by_frames] {
+            let mut recorder = Recorder::new(limits);
+            for at_ns in 0..3 {
+                recorder.record(at_ns, Direction::In, 9, &[0; 9]);
+            }
+            let recording = recorder.finish(0);
+            assert_eq!((recording.frames.len(), recording.over_limit), (2, 1));
+            let first = &recording.frames[0];
+            assert_eq!((first.bytes.len(), first.wire_len), (4, 9));
+            assert!(!recording.is_complete());
         }
-        let recording = recorder.finish(0);
-        assert_eq!((recording.frames.len(), recording.over_limit), (2, 1));
-        assert_eq!(
-            (
-                recording.frames[0].bytes.len(),
-                recording.frames[0].wire_len
-            ),
-            (4, 9)
-        );
-        assert!(!recording.is_complete());
     }
 }

@@ -114,7 +114,9 @@ fn set_up(identity: Identity, user_namespace: bool, go: &OwnedFd) -> Result<Pid,
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
     net::loopback_up().map_err(|error| (Step::Loopback, errno_of(&error)))?;
-    start_program().map_err(|error| (Step::Execute, errno_of(&error)))
+    let started = start_program().map_err(|error| (Step::Execute, errno_of(&error)));
+    super::priority::lower();
+    started
 }
 
 fn errno_of(error: &io::Error) -> Errno {

@@ -12,6 +12,7 @@
 //! clean up the same way: by lifetime, not by code that has to run.
 
 mod init;
+pub(crate) mod priority;
 mod refusal;
 
 use std::fs;
@@ -71,6 +72,10 @@ pub fn is_inside() -> bool {
 /// waits for the program inside, which is the same program with the same arguments, and exits with its status.
 pub fn enter() -> Result<Sandbox, SandboxError> {
     if is_inside() {
+        priority::keep().map_err(|source| SandboxError::Io {
+            what: "start a thread",
+            source,
+        })?;
         return Ok(Sandbox { _private: () });
     }
     let status = supervise()?;
@@ -180,9 +185,13 @@ fn try_start(identity: init::Identity, user_namespace: bool) -> Result<(Pid, Own
         go_writer,
         report,
     };
-    let (child, handshake) = init::clone(user_namespace, handshake, |handshake| {
+    // Before the user namespace, inside which it is refused.
+    priority::raise();
+    let cloned = init::clone(user_namespace, handshake, |handshake| {
         init::run(identity, user_namespace, handshake)
-    })?;
+    });
+    priority::lower();
+    let (child, handshake) = cloned?;
     // EPIPE: the child has failed, and says why in its report.
     let _ = nix::unistd::write(&handshake.go_writer, b"g");
     Ok((child, report_reader))

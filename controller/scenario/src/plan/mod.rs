@@ -3,6 +3,7 @@
 //! Every packet of a flow meets each of its faults at exactly one injection point, on every path it can take.
 
 mod entries;
+mod latency;
 mod place;
 mod provable;
 mod text;
@@ -19,6 +20,7 @@ use crate::model::{
 use crate::units;
 
 pub use entries::{DUPLICATE_GROUP, FLOOD_GROUP, JOB, JOB_GROUP};
+pub use latency::{PortLatency, port_latencies};
 pub use provable::plan_to_prove;
 pub use together::check_together;
 
@@ -35,6 +37,8 @@ pub struct TargetModel {
     pub recirculation_port: u32,
     /// Whether multicast reaches the recirculation port, as duplicates need (docs/decisions/0003).
     pub multicast_recirculates: bool,
+    /// Whether its ports hold frames for as long as their links take.
+    pub delays_links: bool,
 }
 
 impl TargetModel {
@@ -46,6 +50,7 @@ impl TargetModel {
         // PSA_PORT_RECIRCULATE.
         recirculation_port: 0xFFFF_FFFA,
         multicast_recirculates: true,
+        delays_links: true,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -57,6 +62,7 @@ impl TargetModel {
         // HOLD_PORT in p4src/v1model/main.p4.
         recirculation_port: 0,
         multicast_recirculates: true,
+        delays_links: false,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -145,7 +151,8 @@ pub struct Injection {
     pub cell: usize,
     /// Counts what fired.
     pub counter: String,
-    /// For what a switch holds: how much later than asked a packet may leave.
+    /// For what a switch holds: how much later than asked a packet may leave, seen at the interfaces. The latency of the links
+    /// that it came and leaves by is part of it, since the switch's ports hold frames for that.
     pub lateness_bound_ns: Option<u64>,
 }
 
@@ -184,6 +191,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
                 .hint("the embedded switch and simple_switch_grpc can");
         }
     }
+    latency::check(&mut sink, scenario, target);
     let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
         return Err(sink.into_diagnostics());
     };
@@ -452,7 +460,11 @@ fn injections(
             unit,
             cell: point.cell,
             counter: entries::counter(point.direction, unit),
-            lateness_bound_ns: holds.then(|| lateness_bound_ns(switch.resources.held_bits, target)),
+            lateness_bound_ns: holds.then(|| {
+                let flow = &scenario.flows[point.flow];
+                let links_ns = latency::across(&scenario.topology, flow, &point.switch);
+                lateness_bound_ns(switch.resources.held_bits, target).saturating_add(links_ns)
+            }),
         })
     });
     made.collect()

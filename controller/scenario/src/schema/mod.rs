@@ -247,12 +247,13 @@ fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
         .and_then(|node| reader::quantity(sink, node, "`time`", Dimension::Duration))
     {
         limits.time_ns = time.value;
+        limits.time_span = Some(time.span);
     }
-    if let Some(packets) = fields
-        .get("packets")
-        .and_then(|node| reader::integer(sink, node, "`packets`", 1..=100_000_000))
+    if let Some(node) = fields.get("packets")
+        && let Some(packets) = reader::integer(sink, node, "`packets`", 1..=100_000_000)
     {
         limits.packets = packets;
+        limits.packets_span = Some(node.span);
     }
     limits
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::reader;
 use crate::diagnostic::{Code, Sink, Span, Spanned, nearest};
-use crate::topology::{Host, Link, Mac, Topology, default_ip};
+use crate::topology::{Host, Link, MAX_LATENCY_NS, Mac, Topology, default_ip};
 use crate::units::Dimension;
 use crate::yaml::{Kind, Node};
 
@@ -169,6 +169,7 @@ fn address<T: std::str::FromStr>(
 struct Attributes {
     rate_bps: u64,
     latency_ns: u64,
+    latency_span: Span,
     mtu: u32,
 }
 
@@ -177,12 +178,14 @@ impl Default for Attributes {
         let Link {
             rate_bps,
             latency_ns,
+            latency_span,
             mtu,
             ..
         } = Link::new("", "");
         Self {
             rate_bps,
             latency_ns,
+            latency_span,
             mtu,
         }
     }
@@ -205,7 +208,15 @@ impl Attributes {
         if let Some(node) = fields.get("latency")
             && let Some(latency) = reader::quantity(sink, node, "`latency`", Dimension::Duration)
         {
+            if latency.value > MAX_LATENCY_NS {
+                sink.error(
+                    Code::OutOfRange,
+                    latency.span,
+                    "a link takes at most 10s one way",
+                );
+            }
             self.latency_ns = latency.value;
+            self.latency_span = latency.span;
         }
         if let Some(node) = fields.get("mtu")
             && let Some(mtu) = reader::integer(sink, node, "`mtu`", 576..=65_535)
@@ -221,6 +232,7 @@ impl Attributes {
             ends,
             rate_bps: self.rate_bps,
             latency_ns: self.latency_ns,
+            latency_span: self.latency_span,
             mtu: self.mtu,
         }
     }

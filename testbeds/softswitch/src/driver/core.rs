@@ -2,6 +2,7 @@
 
 use super::engine::{Engine, elapsed_ns};
 use super::port::PortCounters;
+use super::priority::Priority;
 use crate::dataplane::Dataplane;
 use pipeline::ReconcileError;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub struct Statistics {
     pub packets_out: u64,
     /// Ended in the switch, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// How late the latest deadline was met of what the program holds: packets that recirculate or wait in a queue.
+    pub latest_ns: u64,
 }
 
 /// What commands work on.
@@ -31,6 +34,7 @@ pub struct Core {
     packets_out: u64,
     /// Of programs that ran before, and of packets-out without one.
     past_drops: BTreeMap<String, u64>,
+    priority: Priority,
     stopped: bool,
 }
 
@@ -43,8 +47,20 @@ impl Core {
             origin,
             packets_out: 0,
             past_drops: BTreeMap::new(),
+            priority: Priority::Ordinary,
             stopped: false,
         }
+    }
+
+    /// Notes what the thread was given that runs this.
+    pub(super) fn set_priority(&mut self, priority: Priority) {
+        self.priority = priority;
+    }
+
+    /// How soon the packet thread runs when it is woken.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
     }
 
     /// What the loop works on.
@@ -181,6 +197,7 @@ impl Core {
         };
         add("receive queue full", overflow);
         statistics.packets_in = self.engine.packets_in;
+        statistics.latest_ns = self.engine.latest_ns;
         let drops = &self.engine.drops;
         add("no pipeline", drops.no_pipeline);
         add("no such port", drops.no_such_port);

@@ -8,6 +8,10 @@ use pipeline::Transmit;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// What is due waits until so much time has passed since the last that was: each packet that a program holds comes round once in
+/// a recirculation's latency, and to be woken for each of them alone would keep a processor busy.
+const GRAIN_NS: u64 = 50_000;
+
 /// Frames that end outside the program.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Drops {
@@ -28,6 +32,10 @@ pub(super) struct Engine {
     pub(super) drops: Drops,
     /// To the control plane.
     pub(super) packets_in: u64,
+    /// How late the latest deadline of the program was met.
+    pub(super) latest_ns: u64,
+    /// Nothing that is due is done before.
+    not_before_ns: u64,
     cpu_port: u32,
     packet_in: mpsc::Sender<Event>,
     origin: Instant,
@@ -47,6 +55,8 @@ impl Engine {
             failed: Vec::new(),
             drops: Drops::default(),
             packets_in: 0,
+            latest_ns: 0,
+            not_before_ns: 0,
             cpu_port,
             packet_in,
             origin,
@@ -150,22 +160,42 @@ impl Engine {
     }
 
     fn run_due(&mut self) {
+        let Some(due) = self.next_due_ns() else {
+            return;
+        };
+        let now = elapsed_ns(self.origin);
+        if due > now {
+            return;
+        }
+        self.not_before_ns = now + GRAIN_NS;
         if let Some(program) = &mut self.program
             && let Some(due) = program.poll_timeout()
+            && due <= now
         {
-            let now = elapsed_ns(self.origin);
-            if due <= now {
-                program.handle_timeout(now);
+            self.latest_ns = self.latest_ns.max(now - due);
+            program.handle_timeout(now);
+        }
+        for port in &mut self.ports {
+            let due = port.due_ns(self.origin);
+            if due.is_some_and(|due| due <= now) {
+                port.ready.set(true);
+                port.unflushed = true;
             }
         }
     }
 
+    /// When something is due next, if nothing arrives.
+    fn next_due_ns(&self) -> Option<u64> {
+        let program = self.program.as_ref().and_then(Dataplane::poll_timeout);
+        let ports = self.ports.iter().map(|port| port.due_ns(self.origin));
+        let due = ports.chain([program]).flatten().min()?;
+        Some(due.max(self.not_before_ns))
+    }
+
     /// How long nothing will happen unless something arrives.
     pub(super) fn idle_time(&self) -> Option<Duration> {
-        let due = self.program.as_ref()?.poll_timeout()?;
-        Some(Duration::from_nanos(
-            due.saturating_sub(elapsed_ns(self.origin)),
-        ))
+        let left = self.next_due_ns()?.saturating_sub(elapsed_ns(self.origin));
+        Some(Duration::from_nanos(left))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ports::PortIo;
 use std::cell::Cell;
+use std::time::Instant;
 
 /// Frames and bytes at one port, seen from the switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +58,13 @@ impl Port {
     /// Whether members of selectors that watch it may be picked.
     pub(super) fn is_up(&self) -> bool {
         self.carrier && !self.failed
+    }
+
+    /// When the back end is to be asked and flushed, as time since `origin`.
+    pub(super) fn due_ns(&self, origin: Instant) -> Option<u64> {
+        let due = self.io.due().filter(|_| !self.failed)?;
+        let since = due.saturating_duration_since(origin);
+        Some(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
     pub(super) fn send(&mut self, frame: &[u8]) {

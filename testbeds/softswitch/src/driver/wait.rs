@@ -10,6 +10,7 @@
 
 use super::engine::Engine;
 use super::port::Port;
+use super::priority::Priority;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
@@ -44,7 +45,9 @@ pub(super) struct Waiter {
     wake: Arc<EventFd>,
     /// Some port tells only by its descriptor whether a frame waits.
     asks_kernel: bool,
+    /// How long it looks before it sleeps.
     look: Duration,
+    longest_look: Duration,
     /// When the sleep began, the look before it included.
     slept_from: Instant,
     /// Frames since the last pause.
@@ -61,9 +64,17 @@ impl Waiter {
             wake,
             asks_kernel: ports.iter().any(asks_kernel),
             look: Duration::ZERO,
+            longest_look: LONGEST_LOOK,
             slept_from: Instant::now(),
             run: 0,
             loaded: false,
+        }
+    }
+
+    /// A real-time thread is woken at once and keeps others from the processor while it looks: it does not look.
+    pub(super) fn set_priority(&mut self, priority: Priority) {
+        if priority == Priority::RealTime {
+            self.longest_look = Duration::ZERO;
         }
     }
 
@@ -123,7 +134,7 @@ impl Waiter {
                 self.poll(engine, timeout);
                 self.look = match self.slept_from.elapsed() {
                     slept if slept > 2 * LONGEST_LOOK => Duration::ZERO,
-                    _ => (self.look * 2).clamp(SHORTEST_LOOK, LONGEST_LOOK),
+                    _ => (self.look * 2).max(SHORTEST_LOOK).min(self.longest_look),
                 };
             }
         }

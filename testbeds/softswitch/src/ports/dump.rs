@@ -102,6 +102,10 @@ impl PortIo for Dump {
         self.port.flush()
     }
 
+    fn due(&self) -> Option<std::time::Instant> {
+        self.port.due()
+    }
+
     fn has_arrived(&self) -> Option<bool> {
         self.port.has_arrived()
     }

@@ -79,9 +79,9 @@ impl Switch for Extension {
         &self,
         _: Request<proto::StatisticsRequest>,
     ) -> Result<Response<proto::StatisticsResponse>, Status> {
-        let statistics = self
+        let (statistics, priority) = self
             .driver
-            .run(|core| core.statistics())
+            .run(|core| (core.statistics(), core.priority()))
             .await
             .map_err(super::stopped)?;
         let mut drops = statistics.drops;
@@ -98,6 +98,8 @@ impl Switch for Extension {
             packets_in: statistics.packets_in,
             packets_out: statistics.packets_out,
             drops: drops.collect(),
+            priority: priority.name().to_owned(),
+            latest_ns: statistics.latest_ns,
         }))
     }
 

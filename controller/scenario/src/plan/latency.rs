@@ -1,0 +1,140 @@
+//! What the latency of links asks of the switches at their ends.
+
+use serde::Serialize;
+
+use super::TargetModel;
+use crate::diagnostic::{Code, Sink};
+use crate::model::{Flow, Scenario};
+use crate::topology::{Port, Topology};
+
+/// How long a switch's port holds each frame, so that its link takes the latency that it has in the scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PortLatency {
+    /// Number of the port.
+    pub port: u32,
+    /// On its way in.
+    pub in_ns: u64,
+    /// On its way out.
+    pub out_ns: u64,
+}
+
+/// What the ports of a switch hold; ports whose links take no time are left out.
+#[must_use]
+pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
+    let ports = topology.ports(switch);
+    let held = ports.map(|port| of_port(topology, &port));
+    held.filter(|held| held.in_ns > 0 || held.out_ns > 0)
+        .collect()
+}
+
+/// A host holds nothing, so the switch does for both directions of their link. Between two switches the one that sends holds
+/// a frame, and the other does not hold it again.
+fn of_port(topology: &Topology, port: &Port<'_>) -> PortLatency {
+    let latency_ns = port.link.latency_ns;
+    PortLatency {
+        port: port.number,
+        in_ns: if topology.has_switch(port.peer) {
+            0
+        } else {
+            latency_ns
+        },
+        out_ns: latency_ns,
+    }
+}
+
+/// How long packets of a flow are held at the ports of a switch, by the slowest of their ways. Captures are made at the
+/// interfaces, on the far side of what is held on its way in and of what is held on its way out, so they see both.
+pub(super) fn across(topology: &Topology, flow: &Flow, switch: &str) -> u64 {
+    let held = flow.paths.iter().filter_map(|path| {
+        let at = path.switches.iter().position(|name| name == switch)?;
+        let before = at.checked_sub(1).map_or(&path.from, |i| &path.switches[i]);
+        let after = path.switches.get(at + 1).unwrap_or(&path.to);
+        let to = |peer: &str| {
+            let port = topology.ports(switch).find(|port| port.peer == peer)?;
+            Some(of_port(topology, &port))
+        };
+        Some(to(before)?.in_ns.saturating_add(to(after)?.out_ns))
+    });
+    held.max().unwrap_or(0)
+}
+
+/// Reports links that take longer than nothing where the target cannot hold frames for them.
+pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
+    if target.delays_links {
+        return;
+    }
+    let slow = scenario.topology.links.iter();
+    let mut told = None;
+    for link in slow.filter(|link| link.latency_ns > 0) {
+        // Links that inherit it are told of once.
+        if told.replace(link.latency_span) != Some(link.latency_span) {
+            let message = "this target cannot give links a latency: only the embedded switch holds frames at its ports";
+            sink.error(Code::Topology, link.latency_span, message.to_owned())
+                .hint("leave `latency` out, or set it to 0s and make it outside with tc-netem(8)");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Link;
+
+    #[test]
+    fn each_direction_of_a_link_is_held_once() {
+        let mut topology = Topology::training(1, 1);
+        for link in &mut topology.links {
+            link.latency_ns = 7;
+        }
+        let held = |switch: &str, peer: &str| {
+            let port = topology.ports(switch).find(|port| port.peer == peer);
+            let number = port.unwrap().number;
+            let held = port_latencies(&topology, switch);
+            let held = held.into_iter().find(|held| held.port == number).unwrap();
+            (held.in_ns, held.out_ns)
+        };
+        assert_eq!(held("core", "w0"), (7, 7), "a host holds nothing");
+        assert_eq!(held("core", "edge"), (0, 7));
+        assert_eq!(held("edge", "core"), (0, 7));
+    }
+
+    #[test]
+    fn links_without_latency_ask_for_nothing() {
+        assert_eq!(Link::new("a", "b").latency_ns, 0);
+        assert_eq!(port_latencies(&Topology::star("sw", &["a", "b"]), "sw"), []);
+    }
+
+    const SLOW: &str = "weir: 1
+name: slow
+topology:
+  switches: [near, far]
+  hosts: [a, s]
+  links: [{ends: [a, near], latency: 1ms}, {ends: [s, far], latency: 4ms}, {ends: [near, far], latency: 2ms}]
+flows: {all: {from: a, to: s}}
+faults: [{id: late, flows: all, where: far, effect: {delay: 20ms}}]
+";
+
+    #[test]
+    fn a_bound_has_the_links_on_both_sides_in_it() {
+        let bound = |text: &str| {
+            let scenario = crate::load("s.yaml", text).unwrap();
+            let plan = crate::plan(&scenario, &TargetModel::EMBEDDED).unwrap();
+            plan.injections[0].lateness_bound_ns.unwrap()
+        };
+        let quick = SLOW.replace("4ms", "0s").replace("2ms", "0s");
+        // `near` has held for the link between the two.
+        assert_eq!(bound(SLOW) - bound(&quick), 4_000_000);
+    }
+
+    #[test]
+    fn a_target_that_cannot_hold_frames_is_refused_with_the_place() {
+        let scenario = crate::load("s.yaml", SLOW).unwrap();
+        let refused = crate::plan(&scenario, &TargetModel::SIMPLE_SWITCH_GRPC).unwrap_err();
+        let said = refused.to_string();
+        assert!(
+            said.contains("this target cannot give links a latency"),
+            "{said}"
+        );
+        assert!(said.contains("s.yaml:6:38: "), "{said}");
+    }
+}

@@ -1,0 +1,69 @@
+//! `limits` of a scenario: a run that passes one fails, and says which, and where it stands.
+
+use std::time::Duration;
+
+use scenario::Scenario;
+use scenario::diagnostic::Span;
+
+/// A run passed a limit of its scenario.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {limit} is reached: {state}")]
+pub struct LimitReached {
+    place: String,
+    limit: String,
+    state: String,
+}
+
+/// `limits.time`.
+#[derive(Debug, Clone)]
+pub struct TimeLimit {
+    /// How long a run may take.
+    pub allowed: Duration,
+    place: String,
+}
+
+impl TimeLimit {
+    /// That of a scenario.
+    pub fn of(scenario: &Scenario) -> TimeLimit {
+        TimeLimit {
+            allowed: Duration::from_nanos(scenario.limits.time_ns),
+            place: place(scenario, scenario.limits.time_span),
+        }
+    }
+
+    /// An error once so much time has passed; `state` says how far the run has come.
+    pub fn check(
+        &self,
+        elapsed: Duration,
+        state: impl FnOnce() -> String,
+    ) -> Result<(), LimitReached> {
+        if elapsed <= self.allowed {
+            return Ok(());
+        }
+        Err(LimitReached {
+            place: self.place.clone(),
+            limit: format!("limits.time ({:?})", self.allowed),
+            state: state(),
+        })
+    }
+}
+
+impl LimitReached {
+    /// `limits.packets`: so many passed a port whose capture may hold fewer.
+    pub fn packets(scenario: &Scenario, switch: &str, port: u32, passed: u64) -> LimitReached {
+        LimitReached {
+            place: place(scenario, scenario.limits.packets_span),
+            limit: format!("limits.packets ({})", scenario.limits.packets),
+            state: format!("{passed} packets passed port {port} of switch {switch}"),
+        }
+    }
+}
+
+/// Where a limit is written, as `FILE:LINE:COLUMN`; the file alone for one that it does not say.
+fn place(scenario: &Scenario, span: Option<Span>) -> String {
+    let file = &scenario.file;
+    match span.map(|span| scenario.source().position(span.start)) {
+        Some((line, column)) => format!("{file}:{line}:{column}"),
+        None => format!("{file}, by default"),
+    }
+}

@@ -1,0 +1,133 @@
+//! A port behind a link that takes time. What passes the port's interface, and what captures there see, is at the far end of
+//! the link on its way in and at the near one on its way out.
+
+use super::delay_line::DelayLine;
+use super::{PortIo, Received, Sink};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// How long a link takes, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Latency {
+    /// From the interface to the program.
+    pub in_ns: u64,
+    /// From the program to the interface.
+    pub out_ns: u64,
+}
+
+/// Any port, with a link in front of it.
+pub struct Delayed {
+    port: Box<dyn PortIo>,
+    origin: Instant,
+    incoming: DelayLine,
+    outgoing: DelayLine,
+    /// What `incoming` had lost when it was last asked.
+    told_in: u64,
+    told_out: u64,
+}
+
+impl Delayed {
+    /// Puts a link in front of a port.
+    #[must_use]
+    pub fn new(port: Box<dyn PortIo>, latency: Latency) -> Self {
+        Self {
+            port,
+            origin: Instant::now(),
+            incoming: DelayLine::new(latency.in_ns),
+            outgoing: DelayLine::new(latency.out_ns),
+            told_in: 0,
+            told_out: 0,
+        }
+    }
+}
+
+/// What arrives at the interface enters the line.
+struct Entrance<'a> {
+    line: &'a mut DelayLine,
+    origin: Instant,
+    now_ns: u64,
+}
+
+impl Sink for Entrance<'_> {
+    fn arrived(&mut self) {
+        self.now_ns = elapsed_ns(self.origin);
+    }
+
+    fn frame(&mut self, frame: &[u8]) {
+        self.line.push(self.now_ns, frame);
+    }
+}
+
+impl PortIo for Delayed {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
+        let mut entrance = Entrance {
+            line: &mut self.incoming,
+            origin: self.origin,
+            now_ns: 0,
+        };
+        let entered = self.port.receive(budget, &mut entrance)?;
+        let mut received = Received {
+            frames: 0,
+            errors: entered.errors,
+        };
+        let now_ns = elapsed_ns(self.origin);
+        sink.arrived();
+        while received.frames < budget
+            && let Some(frame) = self.incoming.pop(now_ns)
+        {
+            sink.frame(&frame);
+            self.incoming.recycle(frame);
+            received.frames += 1;
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.outgoing.push(elapsed_ns(self.origin), frame);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<usize> {
+        let now_ns = elapsed_ns(self.origin);
+        while let Some(frame) = self.outgoing.pop(now_ns) {
+            let sent = self.port.send(&frame);
+            self.outgoing.recycle(frame);
+            sent?;
+        }
+        let lost = self.outgoing.lost();
+        let full = lost - std::mem::replace(&mut self.told_out, lost);
+        Ok(self.port.flush()? + usize::try_from(full).unwrap_or(usize::MAX))
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let due = [&self.incoming, &self.outgoing].map(DelayLine::poll_timeout);
+        let due_ns = due.into_iter().flatten().min()?;
+        Some(self.origin + Duration::from_nanos(due_ns))
+    }
+
+    fn has_arrived(&self) -> Option<bool> {
+        self.port.has_arrived()
+    }
+
+    fn overflow(&mut self) -> u64 {
+        let lost = self.incoming.lost();
+        self.port.overflow() + lost - std::mem::replace(&mut self.told_in, lost)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.port.fd()
+    }
+
+    fn interface(&self) -> Option<u32> {
+        self.port.interface()
+    }
+
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+}
+
+fn elapsed_ns(origin: Instant) -> u64 {
+    u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
