@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread;
 
-use aggregation::cluster::{Forwarder, Node, SlotSwitch, SwitchModel};
 use aggregation::job::WorkerId;
+use cluster::{Forwarder, Node, SlotSwitch, SwitchModel};
 use host_agent::agent::{
     JobArgs, LinkArgs, RetransmissionArgs, RoundReport, ServerArgs, ServerMode, ServerReport,
     WorkerArgs, WorkerReport, run_server, run_worker,

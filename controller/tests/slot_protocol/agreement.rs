@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use aggregation::CellIndex;
-use aggregation::cluster::{
+use cluster::{
     CellState, Compare, Config, NetworkCounters, Report, SlotSwitch, SwitchModel, WorkerEnd,
 };
 use parser_gen::Arch;

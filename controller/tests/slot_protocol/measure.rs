@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use aggregation::WorkerId;
-use aggregation::cluster::{Config, Node};
 use aggregation::server::Mode;
+use cluster::{Config, Node};
 use parser_gen::Arch;
 use wire::{Flags, Kind, Packet, Repr};
 

@@ -1,6 +1,6 @@
 //! Defects of the P4 text, one each: a comparison that accepts them is worth nothing.
 
-use aggregation::cluster::{Compare, Config, Faults, SlotSwitch};
+use cluster::{Compare, Config, Faults, SlotSwitch};
 use parser_gen::Arch;
 
 use crate::p4_switch::{Admission, P4Switch, Patch, compile};

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use aggregation::cluster::{CellState, Node, SwitchModel};
 use aggregation::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use cluster::{CellState, Node, SwitchModel};
 use host_agent::frames::{Endpoint, Mac, build, group, open};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, Library, generate, program};

@@ -4,9 +4,9 @@ use crate::p4_switch::{
     ARCHS, Admission, BASE, CELLS, FIRST_WORKER_PORT, Outcome, P4Switch, SERVER_PORT, VALUES,
     addressee, compile, endpoint, frame, mix, port,
 };
-use aggregation::cluster::{Config, Node, SwitchModel};
 use aggregation::server::Mode;
 use aggregation::{ChunkId, Job, JobId, WorkerId};
+use cluster::{Config, Node, SwitchModel};
 use parser_gen::Arch;
 use proptest::prelude::*;
 use wire::{Flags, Kind, Packet, Repr};

@@ -1,11 +1,11 @@
 //! Training runs that follow from a seed.
 
-use aggregation::cluster::{
+use aggregation::server::Mode;
+use aggregation::{CellIndex, ChunkId, JobId, WorkerId};
+use cluster::{
     self, CellState, Compare, Config, Death, Faults, Node, Report, SlotSwitch, SwitchModel,
     Violation,
 };
-use aggregation::server::Mode;
-use aggregation::{CellIndex, ChunkId, JobId, WorkerId};
 
 use crate::p4_switch::{Admission, P4Switch, VALUES, mix};
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use aggregation::cluster::{Compare, Node, SlotSwitch, SwitchModel};
 use aggregation::{Job, WorkerId};
+use cluster::{Compare, Node, SlotSwitch, SwitchModel};
 use parser_gen::Arch;
 use wire::{Flags, Kind, Packet, Repr};
 

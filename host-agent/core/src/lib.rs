@@ -11,10 +11,8 @@
 //! aggregation header. Time is nanoseconds from an origin that the caller chooses.
 //!
 //! [`slot::SlotTable`] is `docs/protocol.md`'s rule for slots, the reference that the P4 `Aggregate` is
-//! compared with. [`cluster`] runs workers, a server and any switch in virtual time over a network
-//! that loses, duplicates and reorders.
+//! compared with. The crate `cluster` runs all of them in virtual time, for tests.
 
-pub mod cluster;
 pub mod job;
 pub mod quantise;
 pub mod rto;

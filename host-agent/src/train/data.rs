@@ -1,7 +1,7 @@
 //! The data set: 1,797 handwritten digits of 8 × 8 pixels.
 //!
 //! "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, licensed
-//! CC BY 4.0. The registry package `smartcore` (Apache-2.0) carries it; nothing is downloaded at run time.
+//! CC BY 4.0: `host-agent/data`. It is part of the program; nothing is downloaded at run time.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,9 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 pub const FEATURES: usize = 64;
 /// Digits.
 pub const CLASSES: usize = 10;
+const DIGITS: &str = include_str!("../../data/optdigits.csv");
 /// The largest value of a pixel.
-const LEVELS: f32 = 16.0;
+const LEVELS: u8 = 16;
 /// One of so many samples is held out.
 const HELD_OUT: usize = 5;
 
@@ -38,9 +39,12 @@ pub struct Digits {
 /// Why the data set cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// The package carries something else.
-    #[error("the digits data set is not 8 × 8 pixels with digits 0 to 9")]
-    Shape,
+    /// The file holds something else.
+    #[error("line {line} of the digits data set is not 64 pixels of 0 to 16 and a digit of 0 to 9")]
+    Shape {
+        /// From 1.
+        line: usize,
+    },
     /// More workers than samples.
     #[error("worker {rank} of {workers} has no sample")]
     EmptyShard {
@@ -55,30 +59,14 @@ pub enum DataError {
 }
 
 impl Digits {
-    /// Loads and splits it: every fifth sample is held out.
+    /// Reads and splits it: every fifth sample is held out.
     pub fn load() -> Result<Digits, DataError> {
-        let set = smartcore::dataset::digits::load_dataset();
-        if set.num_features != FEATURES || set.data.len() != set.num_samples * FEATURES {
-            return Err(DataError::Shape);
-        }
         let mut digits = Digits {
             training: Vec::new(),
             held_out: Vec::new(),
         };
-        for (index, (pixels, &target)) in
-            set.data.chunks_exact(FEATURES).zip(&set.target).enumerate()
-        {
-            let digit = target as usize;
-            if digit >= CLASSES || digit as f32 != target {
-                return Err(DataError::Shape);
-            }
-            let mut sample = Sample {
-                pixels: [0.0; FEATURES],
-                digit,
-            };
-            for (to, from) in sample.pixels.iter_mut().zip(pixels) {
-                *to = from / LEVELS;
-            }
+        for (index, line) in DIGITS.lines().enumerate() {
+            let sample = Sample::read(line).ok_or(DataError::Shape { line: index + 1 })?;
             let part = if index % HELD_OUT == HELD_OUT - 1 {
                 &mut digits.held_out
             } else {
@@ -87,6 +75,20 @@ impl Digits {
             part.push(sample);
         }
         Ok(digits)
+    }
+}
+
+impl Sample {
+    /// 64 pixels and the digit, with commas between them.
+    fn read(line: &str) -> Option<Sample> {
+        let mut numbers = line.split(',').map(|number| number.parse::<u8>().ok());
+        let mut pixels = [0.0; FEATURES];
+        for pixel in &mut pixels {
+            let level = numbers.next()??;
+            *pixel = (level <= LEVELS).then(|| f32::from(level) / f32::from(LEVELS))?;
+        }
+        let digit = usize::from(numbers.next()??);
+        (digit < CLASSES && numbers.next().is_none()).then_some(Sample { pixels, digit })
     }
 }
 
@@ -169,6 +171,19 @@ mod tests {
                 .iter()
                 .flat_map(|s| s.pixels)
                 .all(|pixel| (0.0..=1.0).contains(&pixel))
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_no_digit_is_refused() {
+        let blank = "0,".repeat(FEATURES);
+        assert_eq!(Sample::read(&format!("{blank}9")).map(|s| s.digit), Some(9));
+        for bad in ["10", "", "x", "1,2"] {
+            assert_eq!(Sample::read(&format!("{blank}{bad}")), None, "{bad}");
+        }
+        assert_eq!(
+            Sample::read(&format!("17,{}1", "0,".repeat(FEATURES - 1))),
+            None
         );
     }
 

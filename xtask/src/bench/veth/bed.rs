@@ -78,13 +78,13 @@ impl Drop for Running {
     }
 }
 
-/// The real binary, in a release build.
+/// The real binary, as it is shipped.
 pub fn weir() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let weir = here.with_file_name("weir");
     ensure!(
         weir.exists(),
-        "{} is missing: cargo build --release -p controller --bin weir",
+        "{} is missing: cargo build --profile dist -p controller --bin weir",
         weir.display()
     );
     Ok(weir)

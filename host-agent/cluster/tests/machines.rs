@@ -2,13 +2,11 @@
 
 mod common;
 
-use aggregation::cluster::{
-    self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd,
-};
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, Part, Position, WorkerSet};
 use aggregation::server::{self, Mode, Server, ServerError};
 use aggregation::worker::{Event, Received, StartError, Worker, WorkerError};
 use aggregation::{Destination, Retransmission, WorkerId};
+use cluster::{self, Config, Death, Faults, Forwarder, Node, ServerEnd, SlotSwitch, WorkerEnd};
 use common::{expect_right, run_reference};
 use proptest::prelude::*;
 use wire::{Flags, Kind, Packet, Repr};

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 
-use crate::cluster::Faults;
+use crate::Faults;
 
 /// What the network did to frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

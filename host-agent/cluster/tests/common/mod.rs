@@ -3,9 +3,9 @@
 
 pub mod mutant;
 
-use aggregation::cluster::{self, Config, Forwarder, Report, SlotSwitch, Violation};
 use aggregation::server::Mode;
 use aggregation::{Job, WorkerId};
+use cluster::{self, Config, Forwarder, Report, SlotSwitch, Violation};
 
 /// A small mixing function (splitmix64's finaliser): inputs and choices that follow from a seed.
 pub fn mix(seed: u64, a: u64, b: u64) -> u64 {

@@ -1,9 +1,9 @@
 //! What a run came to.
 
-use crate::cluster::NetworkCounters;
-use crate::job::WorkerId;
-use crate::server::{ServerCounters, ServerError};
-use crate::worker::{WorkerCounters, WorkerError};
+use crate::NetworkCounters;
+use aggregation::job::WorkerId;
+use aggregation::server::{ServerCounters, ServerError};
+use aggregation::worker::{WorkerCounters, WorkerError};
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

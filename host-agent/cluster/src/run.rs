@@ -6,15 +6,15 @@ use std::collections::BinaryHeap;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::Destination;
-use crate::cluster::network::{Link, below};
-use crate::cluster::{
+use crate::network::{Link, below};
+use crate::{
     Config, NetworkCounters, Node, Report, ServerEnd, ServerReport, SwitchModel, WorkerEnd,
     WorkerReport,
 };
-use crate::job::{Job, JobError, WorkerId};
-use crate::server::{self, Apply, Completed, Server};
-use crate::worker::{self, Worker};
+use aggregation::Destination;
+use aggregation::job::{Job, JobError, WorkerId};
+use aggregation::server::{self, Apply, Completed, Server};
+use aggregation::worker::{self, Worker};
 
 /// The answer that [`check`](super::check) expects: each sum as it is.
 pub fn answer_with_sums(chunk: Completed<'_>, answer: &mut [u32]) {

@@ -2,12 +2,12 @@
 
 mod common;
 
-use aggregation::cluster::{Config, Faults, SlotSwitch, SwitchModel, WorkerEnd};
 use aggregation::job::{CellIndex, ChunkId, Job, WorkerSet};
 use aggregation::quantise::{Exponent, limit, quantise};
 use aggregation::server::Mode;
 use aggregation::slot::{Outcome, SlotTable};
 use aggregation::{JobId, WorkerId};
+use cluster::{Config, Faults, SlotSwitch, SwitchModel, WorkerEnd};
 use common::mutant::{Defect, Mutant};
 use common::{expect_right, run_with, violations};
 use wire::{Flags, Kind, Packet, Repr};
@@ -246,7 +246,7 @@ fn results_are_multicast() {
     packet.set_kind(Kind::Result);
     packet.set_worker(wire::ALL_WORKERS);
     let mut out = Vec::new();
-    switch.handle(0, aggregation::cluster::Node::Server, &result, &mut out);
+    switch.handle(0, cluster::Node::Server, &result, &mut out);
     assert_eq!(out.len(), 8);
 
     // A switch that does not multicast is made up for, by asking again, at a price.

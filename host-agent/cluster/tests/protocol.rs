@@ -2,13 +2,13 @@
 
 mod common;
 
-use aggregation::cluster::{
-    CellState, Compare, Config, Death, Faults, Forwarder, NetworkCounters, Node, Report, ServerEnd,
-    SlotSwitch, SwitchModel, Violation, WorkerEnd,
-};
 use aggregation::job::{CellIndex, ChunkId};
 use aggregation::server::Mode;
 use aggregation::{Job, WorkerId};
+use cluster::{
+    CellState, Compare, Config, Death, Faults, Forwarder, NetworkCounters, Node, Report, ServerEnd,
+    SlotSwitch, SwitchModel, Violation, WorkerEnd,
+};
 use common::mutant::{Defect, Mutant};
 use common::{expect_right, mix, run_reference, run_with, violations};
 use wire::{Kind, Packet};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use aggregation::cluster::{CellState, Forwarder, Node, SwitchModel};
 use aggregation::job::{CellIndex, ChunkId, Job, WorkerSet};
+use cluster::{CellState, Forwarder, Node, SwitchModel};
 use wire::{Flags, Kind, Packet, Repr};
 
 /// What is wrong.

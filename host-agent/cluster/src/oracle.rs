@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::cluster::{Config, Report, ServerEnd, WorkerEnd};
-use crate::job::WorkerId;
-use crate::worker::WorkerError;
+use crate::{Config, Report, ServerEnd, WorkerEnd};
+use aggregation::job::WorkerId;
+use aggregation::worker::WorkerError;
 
 /// What must not happen.
 #[derive(Debug, Clone, PartialEq)]

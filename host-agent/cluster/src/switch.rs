@@ -4,9 +4,9 @@ use std::fmt;
 
 use wire::{Kind, Packet};
 
-use crate::cluster::Node;
-use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
-use crate::slot::{CellView, Outcome, SlotTable};
+use crate::Node;
+use aggregation::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
+use aggregation::slot::{CellView, Outcome, SlotTable};
 
 /// A cell's content, as a switch of any make can tell it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What a run is made of.
 
-use crate::cluster::Node;
-use crate::job::{ChunkId, Job, JobConfig, JobError, JobId};
-use crate::rto::Retransmission;
-use crate::server::Mode;
+use crate::Node;
+use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId};
+use aggregation::rto::Retransmission;
+use aggregation::server::Mode;
 
 /// What a link does to frames, per direction.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,6 +3,8 @@
 //! Everything that happens follows from a [`Config`] and its seed, so a failing run is replayed by its
 //! number. The switch is whatever implements [`SwitchModel`]: [`SlotSwitch`] runs the reference slots,
 //! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet.
+//!
+//! For tests alone: no program of weir depends on it.
 
 mod config;
 mod network;
@@ -18,7 +20,7 @@ pub use report::{Report, ServerEnd, ServerReport, WorkerEnd, WorkerReport};
 pub use run::{answer_with_sums, run};
 pub use switch::{CellState, Compare, Forwarder, SlotSwitch, SwitchModel};
 
-use crate::job::WorkerId;
+use aggregation::job::WorkerId;
 
 /// An end of the network; the switch is between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
