@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use parser_gen::Arch;
 use pipeline::{Config, Switch};
-use scenario::model::{Direction, Effect, Scenario};
-use scenario::selection::Decisions;
-use scenario::{Plan, TargetModel};
+use scenario::model::{Direction, Scenario};
+use scenario::replay::{Classified, Engine, State};
+use scenario::{Plan, TargetModel, names};
 
 /// One pass over the recirculation port.
 const LOOP_NS: u64 = 20_000;
@@ -101,8 +101,8 @@ impl Lab {
         let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default())
             .unwrap_or_else(|errors| panic!("{errors}"));
         let mut switch = Switch::new(Arc::new(compiled.program), Config::default()).unwrap();
-        let mut entries = generated.entries_for("SwitchIngress.classify");
-        entries.extend(generated.entries_for("SwitchEgress.classify"));
+        let mut entries = generated.entries_for(names::classify::INGRESS);
+        entries.extend(generated.entries_for(names::classify::EGRESS));
         entries.extend(planned.entries.iter().cloned());
         for entry in &entries {
             switch
@@ -140,20 +140,7 @@ impl Lab {
     fn send(&mut self, port: u16) -> u32 {
         let number = self.sent;
         self.sent += 1;
-        let (a, s) = (
-            self.scenario.topology.host("a").unwrap(),
-            self.scenario.topology.host("s").unwrap(),
-        );
-        let in_port = self.scenario.topology.next_hop("sw", "a").unwrap().number;
-        let mut frame = s.mac.value().to_be_bytes()[10..].to_vec();
-        frame.extend(&a.mac.value().to_be_bytes()[10..]);
-        frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
-        frame.extend(a.ip.octets());
-        frame.extend(s.ip.octets());
-        frame.extend(999_u16.to_be_bytes());
-        frame.extend(port.to_be_bytes());
-        frame.extend([0, 12, 0, 0]);
-        frame.extend(number.to_be_bytes());
+        let (frame, in_port) = (self.frame(port, number), self.in_port());
         self.switch.handle_packet(self.now_ns, in_port, &frame);
         self.advance(GAP_NS);
         number
@@ -207,31 +194,70 @@ impl Lab {
         let point = points
             .find(|point| point.fault == fault && point.flow == flow)
             .unwrap();
-        let register = format!("SwitchIngress.faults.u{}.ordinals.ordinals", point.unit);
+        let register = names::fault::ordinals(Direction::Ingress, point.unit);
         let cell = self.switch.register_read(&register, point.cell as u64);
         cell.unwrap()[0].to_u128().unwrap()
     }
 
-    /// The model: what each packet meets, in the order of the file.
+    /// A frame to this UDP port.
+    fn frame(&self, port: u16, number: u32) -> Vec<u8> {
+        let (a, s) = (
+            self.scenario.topology.host("a").unwrap(),
+            self.scenario.topology.host("s").unwrap(),
+        );
+        let mut frame = s.mac.value().to_be_bytes()[10..].to_vec();
+        frame.extend(&a.mac.value().to_be_bytes()[10..]);
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(a.ip.octets());
+        frame.extend(s.ip.octets());
+        frame.extend(999_u16.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend([0, 12, 0, 0]);
+        frame.extend(number.to_be_bytes());
+        frame
+    }
+
+    fn in_port(&self) -> u32 {
+        self.scenario.topology.next_hop("sw", "a").unwrap().number
+    }
+
+    /// The model that runs are proved with: what each packet meets from now on.
     fn model(&self) -> Model {
-        let decisions = self.scenario.faults.iter().map(|fault| {
-            let cells = fault.flows.iter().map(|flow| {
-                let flow = &self.scenario.flows[*flow];
-                (
-                    flow.name.clone(),
-                    fault.selection.decisions(fault.key, flow.key),
-                )
-            });
-            (fault.effect, cells.collect())
+        let engine = Engine::new(&self.scenario, &self.plan, "sw").unwrap();
+        let named = [("first", FIRST), ("second", SECOND), ("other", OTHER)];
+        let classified = named.map(|(name, port)| {
+            let frame = self.frame(port, 0);
+            (name, engine.classify(&frame, self.in_port()))
         });
         Model {
-            faults: decisions.collect(),
+            state: engine.start(),
+            engine,
+            classified: classified.into(),
+            hits: vec![0; self.plan.injections.len()],
+        }
+    }
+
+    /// What the model has hit, and the switch has counted, for each injection.
+    fn assert_counts(&self, model: &Model) {
+        for (index, point) in self.plan.injections.iter().enumerate() {
+            let counted = self.switch.counter_read(&point.counter, point.cell as u64);
+            assert_eq!(
+                counted.unwrap().packets,
+                model.hits[index],
+                "{} on {}",
+                point.fault,
+                point.flow
+            );
         }
     }
 }
 
 struct Model {
-    faults: Vec<(Effect, BTreeMap<String, Decisions>)>,
+    engine: Engine,
+    state: State,
+    classified: BTreeMap<&'static str, Classified>,
+    /// By injection.
+    hits: Vec<u64>,
 }
 
 /// What should become of a packet.
@@ -243,28 +269,19 @@ struct Fate {
 
 impl Model {
     fn next(&mut self, flow: &str) -> Fate {
-        let mut fate = Fate {
-            copies: 1,
-            delay_ns: 0,
-        };
-        for (effect, cells) in &mut self.faults {
-            let fires = cells
-                .get_mut(flow)
-                .and_then(Iterator::next)
-                .unwrap_or(false);
-            match effect {
-                _ if !fires => {}
-                Effect::Drop => {
-                    return Fate {
-                        copies: 0,
-                        delay_ns: 0,
-                    };
-                }
-                Effect::Delay { ns } => fate.delay_ns += *ns,
-                Effect::Duplicate => fate.copies = 2,
-            }
+        let passage = self.engine.pass(&mut self.state, &self.classified[flow], 1);
+        for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
+            self.hits[*hit] += 1;
         }
-        fate
+        let copies = passage.leaving(0);
+        Fate {
+            copies,
+            delay_ns: if copies == 0 {
+                0
+            } else {
+                passage.ingress.fate.delay_ns
+            },
+        }
     }
 }
 
@@ -317,6 +334,7 @@ fn every_way_to_select_hits_the_packets_that_the_model_names() {
                     *(if copies == 0 { &mut hit } else { &mut missed }) += 1;
                 }
                 assert_eq!(lab.fired("hit"), hit, "{select} {place}");
+                lab.assert_counts(&model);
                 assert!(
                     hit > 0 && missed > 0,
                     "{select} {place}: {hit} hit, {missed} missed"
@@ -384,6 +402,7 @@ fn a_packet_that_is_held_advances_no_ordinal() {
                 let held = fates.iter().filter(|fate| fate.delay_ns > 0).count();
                 assert!(held > 50, "{held}");
             }
+            lab.assert_counts(&model);
             assert_eq!(lab.switch.recirculating(), 0);
         }
     }
@@ -492,6 +511,7 @@ fn faults_compose_in_the_order_of_the_file() {
                 let left = lab.left.get(&number).cloned().unwrap_or_default();
                 assert_eq!(left, expected, "order {order:?}, packet {number}: {fate:?}");
             }
+            lab.assert_counts(&model);
             let all_kinds = [(0, 0), (2, 15_000_000), (2, 0), (1, 10_000_000)];
             for (copies, delay_ns) in all_kinds {
                 assert!(

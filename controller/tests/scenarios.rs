@@ -5,14 +5,20 @@ mod leftovers;
 mod support;
 
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use leftovers::{Watched, files};
-use scenario::model::{Effect, Fault, Scenario};
+use scenario::model::{Fault, Scenario};
 use serde_json::Value;
 use support::*;
 
 /// What the tests below run.
-const TESTED: [&str; 2] = ["redis-get-loss.yaml", "training-faults.yaml"];
+const TESTED: [&str; 3] = [
+    "redis-get-loss.yaml",
+    "redis-slow-network.yaml",
+    "training-faults.yaml",
+];
 
 fn shipped(file: &str) -> String {
     std::fs::read_to_string(repository("testbeds/scenarios").join(file)).unwrap()
@@ -107,7 +113,7 @@ fn model(declared: &Scenario, flow: usize, packets: u64) -> Vec<Vec<u64>> {
         for (unit, (effect, decisions)) in units.iter_mut().enumerate() {
             if decisions.as_mut().and_then(Iterator::next) == Some(true) {
                 fired[unit] += 1;
-                if *effect == Effect::Drop {
+                if effect.ends_packet() {
                     break;
                 }
             }
@@ -219,6 +225,131 @@ fn training_faults_leave_the_weights_as_they_should_be() {
             .collect::<Vec<_>>(),
         ["drop", "duplicate", "delay"]
     );
+}
+
+#[test]
+fn redis_over_a_slow_network_is_proved_though_every_packet_is_held() {
+    if !can_run_redis("redis-slow-network.yaml") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text = shipped("redis-slow-network.yaml");
+    let run = assert_passed(&run_json(folder.path(), &text), &text);
+    let fault = &run["faults"][0];
+    assert_eq!(fault["proved"], true, "{fault}");
+    // Four clients with 50 requests each, a handshake and an end.
+    assert!(fault["observed"].as_u64().unwrap() >= 4 * 53, "{fault}");
+    assert_eq!(fault["met"], fault["observed"]);
+}
+
+/// Sends a signal to processes of ours.
+fn signal(name: &str, pids: &[u32]) {
+    let pids = pids.iter().map(ToString::to_string);
+    let sent = Command::new("kill").arg(name).args(pids).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Runs a scenario whose switches are stopped for 50 ms, again and again while agents or clients are at work.
+fn run_stalling(folder: &Path, text: &str) -> Finished {
+    std::fs::write(folder.join("s.yaml"), text).unwrap();
+    let mut stalls = 0;
+    let finished = Watched::weir(folder, &["run", "s.yaml", "--json"]).run_while(|weir| {
+        while weir.try_wait().unwrap().is_none() {
+            let words = |pid: &u32| -> Vec<String> {
+                let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+                let line = line.unwrap_or_default();
+                line.split('\0').map(str::to_owned).collect()
+            };
+            let all = descendants(weir.id());
+            let running = |what: &str| -> Vec<u32> {
+                let runs = |pid: &&u32| words(pid).get(1).is_some_and(|word| word == what);
+                all.iter().filter(runs).copied().collect()
+            };
+            if !running("agent").is_empty() || !running("client").is_empty() {
+                let switches = running("switch");
+                signal("-STOP", &switches);
+                std::thread::sleep(Duration::from_millis(50));
+                signal("-CONT", &switches);
+                stalls += 1;
+            }
+            std::thread::sleep(Duration::from_millis(150));
+        }
+    });
+    assert!(stalls > 2, "{stalls}");
+    finished
+}
+
+#[test]
+fn a_machine_that_stalls_disturbs_no_proof() {
+    if !can_run_redis("stalled machine") {
+        return;
+    }
+    let _alone = alone();
+    for file in ["training-faults.yaml", "redis-slow-network.yaml"] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = shipped(file);
+        let run = assert_passed(&run_stalling(folder.path(), &text), &text);
+        for fault in run["faults"].as_array().unwrap() {
+            assert_eq!(fault["proved"], true, "{file}: {fault}");
+            assert_eq!(
+                (&fault["missed"], &fault["collateral"]),
+                (&0.into(), &0.into())
+            );
+        }
+    }
+}
+
+#[test]
+fn two_drops_on_one_flow_are_both_proved() {
+    if !can_run_redis("two drops") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let one = "  - id: delay-carts\n";
+    let two = format!(
+        "  - {{id: drop-more, flows: a-gets, effect: drop, select: {{probability: 0.1}}}}\n{one}"
+    );
+    let text = shipped("redis-get-loss.yaml");
+    assert_eq!(text.matches(one).count(), 1);
+    let text = text.replace(one, &two);
+    let run = assert_passed(&run_json(folder.path(), &text), &text);
+    for fault in run["faults"].as_array().unwrap() {
+        assert_eq!(fault["proved"], true, "{fault}");
+        assert!(fault["observed"].as_u64().unwrap() > 0, "{fault}");
+    }
+}
+
+#[test]
+fn a_run_in_which_a_fault_hit_nothing_fails_with_the_reason() {
+    if !can_run_redis("vacuous run") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text = shipped("redis-get-loss.yaml").replace("6379", "7000");
+    let (text, _) = text.split_once("expect:").unwrap();
+    let finished = run_json(folder.path(), text);
+    finished.expect_code(FAILED);
+    let why = "no packet of the workload belongs to flow `a-gets`";
+    let warned = format!("fault `drop-gets` will hit nothing: {why}");
+    assert!(finished.stderr.contains(&warned), "{}", finished.stderr);
+    let fault = &finished.json()["faults"][0];
+    assert_eq!(
+        (&fault["met"], &fault["proved"]),
+        (&0.into(), &false.into())
+    );
+    let reason = fault["reason"].as_str().unwrap();
+    assert!(
+        reason.contains(&format!("it hit nothing: {why}")),
+        "{reason}"
+    );
+    // Meant, it is no failure.
+    let meant =
+        format!("{text}expect: [fault.drop-gets.fired == 0, fault.delay-carts.fired == 0]\n");
+    let finished = run_json(folder.path(), &meant);
+    assert!(finished.expect_code(PASSED).stderr.is_empty());
 }
 
 /// The shipped file, shorter, with a random fault.

@@ -12,7 +12,7 @@
 use std::ops::RangeInclusive;
 
 use crate::diagnostic::{Code, Sink};
-use crate::model::{Direction, Effect, Fault, Flow, Scenario};
+use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::overlap;
 use crate::selection::Selection;
 
@@ -28,17 +28,16 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
 
 fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
     for fault in &scenario.faults {
-        let egress = fault
+        let in_egress = fault
             .place
             .as_ref()
             .is_some_and(|place| place.direction == Direction::Egress);
-        let name = match fault.effect {
-            Effect::Drop => continue,
-            Effect::Delay { .. } => "delay",
-            Effect::Duplicate => "duplicate",
-        };
-        if egress {
-            let message = format!("fault `{}` cannot {name} in egress", fault.id);
+        if in_egress && fault.effect.recirculates() {
+            let message = format!(
+                "fault `{}` cannot {} in egress",
+                fault.id,
+                fault.effect.word()
+            );
             sink.error(Code::Effect, fault.place_span, message)
                 .hint("a held packet recirculates, which egress cannot do: use `ingress`, of the next switch if need be");
         }
@@ -88,7 +87,7 @@ pub(crate) fn may_meet(a: &Flow, b: &Flow) -> bool {
 }
 
 fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, later: &Fault) {
-    if earlier.effect != Effect::Drop && later.effect != Effect::Drop {
+    if !earlier.effect.ends_packet() && !later.effect.ends_packet() {
         return;
     }
     let flows = |fault: &Fault| {
@@ -121,7 +120,7 @@ fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, late
 }
 
 fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String> {
-    let drops = |fault: &Fault| fault.effect == Effect::Drop;
+    let drops = |fault: &Fault| fault.effect.ends_packet();
     let always_drops = |fault: &Fault| drops(fault) && is_always(fault.selection);
     // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
     let nothing_left = |by: (&Fault, &Flow), of: (&Fault, &Flow)| {
@@ -146,7 +145,7 @@ fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String
     (meet && nested).then(|| "both select the same packets, and one drops them".to_owned())
 }
 
-fn is_always(selection: Selection) -> bool {
+pub(crate) fn is_always(selection: Selection) -> bool {
     matches!(
         selection,
         Selection::Always | Selection::Every(1) | Selection::Probability { limit: u32::MAX }

@@ -131,6 +131,16 @@ impl Expectation {
         }
     }
 
+    /// Whether it is `METRIC == 0`, either way round.
+    pub(crate) fn is_zero(&self, metric: &Metric) -> bool {
+        let is_metric =
+            |term: &Term| matches!(term, Term::Metric { metric: other, .. } if other == metric);
+        let is_zero = |term: &Term| matches!(term, Term::Constant { value, .. } if *value == 0.0);
+        self.comparison == Comparison::Equal
+            && (is_metric(&self.left) && is_zero(&self.right)
+                || is_zero(&self.left) && is_metric(&self.right))
+    }
+
     fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
         let mut sink = Sink::new(scenario.source());
         let sides = (

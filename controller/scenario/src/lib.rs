@@ -7,17 +7,21 @@
 mod check;
 pub mod decision;
 pub mod diagnostic;
+pub mod effect;
 pub mod expect;
 mod filter;
 pub mod model;
+pub mod names;
 pub mod natural;
 pub mod overlap;
 pub mod plan;
+pub mod replay;
 mod resolve;
 mod schema;
 pub mod selection;
 pub mod topology;
 pub mod units;
+pub mod vacuous;
 pub mod workload;
 pub mod yaml;
 

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use crate::decision;
 use crate::diagnostic::{Diagnostics, Source, Span};
+use crate::effect::Effect;
 use crate::expect::Expectation;
+use crate::expect::metric::{FaultMetric, Metric};
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -73,6 +75,14 @@ impl Scenario {
         self
     }
 
+    /// Whether the file expects that a fault hits nothing.
+    #[must_use]
+    pub fn expects_nothing_of(&self, fault: &str) -> bool {
+        let mut expectations = self.expectations.iter();
+        let fired = Metric::fault(fault, FaultMetric::Fired);
+        expectations.any(|expectation| expectation.is_zero(&fired))
+    }
+
     /// The flows that no fault may touch.
     pub fn protected(&self) -> impl Iterator<Item = (usize, &Flow)> {
         self.flows
@@ -112,21 +122,6 @@ pub struct Path {
     pub to: String,
     /// In order.
     pub switches: Vec<String>,
-}
-
-/// What a fault does to a packet that it selects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// The packet ends.
-    Drop,
-    /// The packet waits.
-    Delay {
-        /// How long.
-        ns: u64,
-    },
-    /// The packet comes twice.
-    Duplicate,
 }
 
 /// Which half of a switch.

@@ -65,10 +65,20 @@ pub fn possible(filter: &Filter) -> bool {
 /// Whether a packet with these numbers in these fields may match.
 #[must_use]
 pub fn allows(filter: &Filter, fields: &[(&str, u128)]) -> bool {
+    allows_without(filter, fields, &[])
+}
+
+/// The same of a packet that does not have some protocols.
+#[must_use]
+pub fn allows_without(filter: &Filter, fields: &[(&str, u128)], absent: &[&str]) -> bool {
     let Some(conjunctions) = normal_form(&filter.root().expr, true) else {
         return true;
     };
     conjunctions.into_iter().any(|conjunction| {
+        let mut conjunction = conjunction;
+        conjunction
+            .absent
+            .extend(absent.iter().map(|protocol| (*protocol).to_owned()));
         let fixed = fields
             .iter()
             .try_fold(conjunction, |conjunction, (field, value)| {

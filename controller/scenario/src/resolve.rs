@@ -9,7 +9,7 @@ use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
 use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
 use crate::topology::{Host, Topology};
-use crate::{check, decision, filter, overlap};
+use crate::{check, decision, filter, overlap, vacuous};
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
 pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
@@ -69,6 +69,9 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         .filter_map(|node| expect::parse(sink, &scenario, node))
         .collect();
     check::check(sink, &scenario);
+    if !sink.has_errors() {
+        vacuous::check(sink, &scenario);
+    }
     Some(scenario)
 }
 

@@ -93,7 +93,7 @@ fn percent(limit: u32) -> String {
 }
 
 /// Whether the fault fires, packet by packet; never ends. Holds what the switch holds in a cell.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decisions {
     selection: Selection,
     key: u32,

@@ -1,7 +1,7 @@
 //! A scenario's network, for programs that build it: `weir plan --topology`.
 
 use scenario::Scenario;
-use scenario::plan::JOB;
+use scenario::names::JOB;
 use scenario::workload::Workload;
 use serde::Serialize;
 

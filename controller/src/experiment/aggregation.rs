@@ -2,7 +2,7 @@
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use scenario::model::Scenario;
-use scenario::plan::JOB;
+use scenario::names::{JOB, aggregate};
 use scenario::workload::Training;
 
 /// Entries that make a switch sum a job's updates: the job, and its members by the port that leads to them.
@@ -16,7 +16,7 @@ pub fn aggregation_entries(
         value: Match::exact(value),
     };
     let call = |name: &str, params: &[(&str, u128)]| ActionCall {
-        name: format!("SwitchIngress.aggregate.{name}"),
+        name: name.to_owned(),
         params: params
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).into()))
@@ -24,11 +24,11 @@ pub fn aggregation_entries(
     };
     let all_workers = (1_u128 << training.workers.len()) - 1;
     let job = TableEntry {
-        table: "SwitchIngress.aggregate.jobs".to_owned(),
-        key: vec![exact("hdr.agg.job", JOB.into())],
+        table: aggregate::JOBS.to_owned(),
+        key: vec![exact(aggregate::KEY_JOB, JOB.into())],
         priority: 0,
         action: call(
-            "aggregate_job",
+            aggregate::AGGREGATE_JOB,
             &[
                 ("all_workers_", all_workers),
                 ("base_", 0),
@@ -44,14 +44,14 @@ pub fn aggregation_entries(
         .filter_map(|(rank, worker)| {
             let port = scenario.topology.next_hop(switch, worker)?.number;
             Some(TableEntry {
-                table: "SwitchIngress.aggregate.members".to_owned(),
+                table: aggregate::MEMBERS.to_owned(),
                 key: vec![
-                    exact("hdr.agg.job", JOB.into()),
-                    exact("hdr.agg.worker", rank as u128),
-                    exact("meta.port", port.into()),
+                    exact(aggregate::KEY_JOB, JOB.into()),
+                    exact(aggregate::KEY_WORKER, rank as u128),
+                    exact(aggregate::KEY_PORT, port.into()),
                 ],
                 priority: 0,
-                action: call("member", &[("worker_bit_", 1 << rank)]),
+                action: call(aggregate::MEMBER, &[("worker_bit_", 1 << rank)]),
             })
         });
     std::iter::once(job).chain(members).collect()

@@ -1,36 +1,38 @@
-//! What a run's captures and counters say.
+//! What a run's captures and counters say of its faults and flows.
 
 use std::collections::BTreeMap;
 
-use scenario::model::Effect;
+use scenario::model::Fault;
+use scenario::vacuous;
 use serde::Serialize;
-use testbeds::bed::PortRecording;
 
 use super::Planned;
-use super::proof::{self, FlowCount, ProofError, Trace};
+use super::proof::{self, Evidence, FlowCount, Loss, Observation, Proof};
 
 /// What a run's captures and counters say.
+#[derive(Debug)]
 pub struct Conclusion {
     /// In declared order.
     pub faults: Vec<FaultResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
+    /// Frames that are not in the evidence. Any of them makes the run unproved.
+    pub losses: Vec<Loss>,
 }
 
 impl Conclusion {
-    /// From what the switches counted for each injection, and what was captured.
-    pub fn of(
-        planned: &Planned,
-        fired: &[u64],
-        recordings: &[PortRecording],
-    ) -> Result<Conclusion, ProofError> {
-        let trace = Trace::new(&planned.plan, recordings)?;
-        let aggregator = planned.aggregator();
-        let observations = trace.observe(&planned.scenario, &planned.plan, aggregator)?;
-        Ok(Conclusion {
-            faults: fault_results(planned, fired, &observations),
-            flows: trace.flows(&planned.scenario, aggregator),
-        })
+    /// From what the run left behind.
+    pub fn of(planned: &Planned, evidence: Evidence<'_>) -> Conclusion {
+        let Planned { scenario, plan } = planned;
+        let proof = proof::prove(scenario, plan, evidence, planned.aggregator());
+        let faults = scenario.faults.iter();
+        Conclusion {
+            faults: faults
+                .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
+                .collect(),
+            flows: proof.flows,
+            losses: proof.losses,
+        }
     }
 }
 
@@ -41,27 +43,118 @@ pub struct FaultResult {
     pub id: String,
     /// `drop`, `delay`, `duplicate`.
     pub kind: &'static str,
+    /// Frames of its flows that reached its switches while it was armed.
+    pub met: u64,
     /// Counted by the switches.
     pub fired: u64,
-    /// Seen by captures on both sides of them.
+    /// Frames that it had to hit, and did: from captures on both sides of the switches.
     pub observed: u64,
-    /// Frames of its flows that reached the switches.
-    pub met: u64,
+    /// Frames that it had to hit, and did not.
+    pub missed: u64,
+    /// Frames that it had not to hit, and did.
+    pub collateral: u64,
+    /// Of those met, frames that came while an epoch was being written, judged by the reading that fits.
+    pub boundary: u64,
+    /// For a delay: frames that it spared, and that took as long as if it had not.
+    pub slow: u64,
     /// For a delay: how much later than asked the latest frame left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
     /// For a delay: the plan's bound of that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_bound_ns: Option<u64>,
-    /// For a delay with a bound: frames that left later than that.
+    /// For a delay: frames that it held longer than the bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
+    /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
+    pub proved: bool,
+    /// Why not; or, of a fault that is proved, what else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl FaultResult {
-    /// Whether both counts agree.
+    fn of(planned: &Planned, fault: &Fault, proof: &Proof, evidence: Evidence<'_>) -> FaultResult {
+        let injections = planned.plan.injections.iter().enumerate();
+        let injections: Vec<_> = injections
+            .filter(|(_, injection)| injection.fault == fault.id)
+            .collect();
+        let seen = injections
+            .iter()
+            .map(|(index, _)| proof.observations[*index])
+            .fold(Observation::default(), Observation::and);
+        let is_timed = fault.effect.hold_ns() > 0;
+        let bounds = injections.iter().filter_map(|(_, i)| i.lateness_bound_ns);
+        let mut result = FaultResult {
+            id: fault.id.clone(),
+            kind: fault.effect.word(),
+            met: seen.met,
+            fired: injections
+                .iter()
+                .map(|(index, _)| evidence.fired[*index])
+                .sum(),
+            observed: seen.observed,
+            missed: seen.missed,
+            collateral: seen.collateral,
+            boundary: seen.boundary,
+            slow: seen.slow,
+            latest_ns: is_timed.then_some(seen.latest_ns),
+            lateness_bound_ns: bounds.max().filter(|_| is_timed),
+            beyond: is_timed.then_some(seen.beyond),
+            proved: true,
+            reason: None,
+        };
+        let at = |switch: &str| injections.iter().any(|(_, i)| i.switch == switch);
+        let mut against = result.differences();
+        let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
+        against.extend(losses.map(Loss::to_string));
+        let strays = proof.strays.iter().filter(|(switch, _)| at(switch));
+        against.extend(strays.map(|(switch, frames)| {
+            format!(
+                "{} did not leave switch {switch} as it had to, and no fault explains that",
+                count(*frames, "frame")
+            )
+        }));
+        if against.is_empty() && result.observed == 0 && result.fired == 0 {
+            against.extend(idle(planned, fault, &result, evidence));
+        }
+        result.proved = against.is_empty();
+        if result.proved && seen.ambiguous {
+            against.push(
+                "frames that came while an epoch was being written fit two readings; neither has a fault err"
+                    .to_owned(),
+            );
+        }
+        result.reason = (!against.is_empty()).then(|| against.join("; "));
+        result
+    }
+
+    fn differences(&self) -> Vec<String> {
+        let mut differences = Vec::new();
+        if self.missed > 0 {
+            differences.push(format!(
+                "it spared {} that it had to hit",
+                count(self.missed, "frame")
+            ));
+        }
+        if self.collateral > 0 {
+            differences.push(format!(
+                "it hit {} that it had to spare",
+                count(self.collateral, "frame")
+            ));
+        }
+        if self.fired != self.observed {
+            differences.push(format!(
+                "the switch counted {}, captures saw {}",
+                self.fired, self.observed
+            ));
+        }
+        differences
+    }
+
+    /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
     pub fn is_proved(&self) -> bool {
-        self.fired == self.observed
+        self.proved
     }
 
     /// For a delay with a bound: whether every frame left within it.
@@ -70,44 +163,29 @@ impl FaultResult {
     }
 }
 
-fn fault_results(
+/// A fault that hit nothing proves nothing, unless the file expects just that.
+fn idle(
     planned: &Planned,
-    fired: &[u64],
-    observations: &[proof::Observation],
-) -> Vec<FaultResult> {
-    let result = |fault: &scenario::model::Fault| {
-        let mut result = FaultResult {
-            id: fault.id.clone(),
-            kind: match fault.effect {
-                Effect::Drop => "drop",
-                Effect::Delay { .. } => "delay",
-                Effect::Duplicate => "duplicate",
-            },
-            fired: 0,
-            observed: 0,
-            met: 0,
-            latest_ns: matches!(fault.effect, Effect::Delay { .. }).then_some(0),
-            lateness_bound_ns: None,
-            beyond: None,
-        };
-        for (index, injection) in planned.plan.injections.iter().enumerate() {
-            if injection.fault == fault.id {
-                result.fired += fired[index];
-                if result.latest_ns.is_some() {
-                    let bound = injection.lateness_bound_ns;
-                    result.lateness_bound_ns = result.lateness_bound_ns.max(bound);
-                }
-                for seen in observations.iter().filter(|seen| seen.injection == index) {
-                    result.observed += seen.observed;
-                    result.met += seen.met;
-                    result.latest_ns = result.latest_ns.map(|latest| latest.max(seen.latest_ns));
-                    if result.lateness_bound_ns.is_some() {
-                        *result.beyond.get_or_insert(0) += seen.beyond;
-                    }
-                }
-            }
-        }
-        result
-    };
-    planned.scenario.faults.iter().map(result).collect()
+    fault: &Fault,
+    result: &FaultResult,
+    evidence: Evidence<'_>,
+) -> Option<String> {
+    let scenario = &planned.scenario;
+    if scenario.expects_nothing_of(&fault.id) {
+        return None;
+    }
+    let armed = |epoch: u16| evidence.writes.iter().any(|write| write.epoch == epoch);
+    let why = vacuous::reason(scenario, fault, result.met, armed);
+    Some(format!(
+        "it hit nothing: {why} (expect `fault.{}.fired == 0` if that is meant)",
+        fault.id
+    ))
+}
+
+/// "1 frame", "2 frames".
+fn count(number: u64, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
 }

@@ -10,7 +10,6 @@ use testbeds::host::{Process, ProcessError};
 use super::fleet::FleetError;
 use super::launch::LaunchError;
 use super::limits::LimitReached;
-use super::proof::ProofError;
 use super::workload::{RedisError, TrainingError};
 
 /// Why an experiment could not be carried out.
@@ -34,9 +33,6 @@ pub enum ExperimentError {
     /// The Redis workload.
     #[error(transparent)]
     Redis(#[from] RedisError),
-    /// The captures.
-    #[error(transparent)]
-    Proof(#[from] ProofError),
     /// A switch ended in mid-run.
     #[error("switch {switch} ended in mid-run: {reason}")]
     SwitchEnded {

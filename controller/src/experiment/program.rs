@@ -8,6 +8,7 @@ use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
 use parser_gen::{Arch, Flow, GenerateError, Library, Note};
+use scenario::names;
 
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]
@@ -90,8 +91,8 @@ pub fn build(
             compiled.warnings.render(false)
         ));
     }
-    let mut classify = generated.entries_for("SwitchIngress.classify");
-    classify.extend(generated.entries_for("SwitchEgress.classify"));
+    let mut classify = generated.entries_for(names::classify::INGRESS);
+    classify.extend(generated.entries_for(names::classify::EGRESS));
     Ok(Program {
         p4info: compiled.p4info,
         device_config: compiled.preprocessed.into_bytes(),

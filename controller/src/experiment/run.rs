@@ -11,7 +11,7 @@ use testbeds::bed::PortRecording;
 
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
-use super::proof::FlowCount;
+use super::proof::{FlowCount, Loss};
 use super::timeline::Timeline;
 use super::workload::{self, TrainingOutcome};
 use super::{
@@ -30,6 +30,8 @@ pub struct Run {
     pub faults: Vec<FaultResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
+    /// Frames that are not in the evidence: nothing is proved without them.
+    pub losses: Vec<Loss>,
     /// Everything measured.
     pub metrics: Metrics,
     /// Of a training.
@@ -118,6 +120,7 @@ pub fn run(
         wall,
         faults: conclusion.faults,
         flows: conclusion.flows,
+        losses: conclusion.losses,
         metrics,
         training,
         strain: Strain::since(ticks, load_before),
@@ -160,6 +163,10 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         let values = [
             (FaultMetric::Fired, Some(fault.fired)),
             (FaultMetric::Observed, Some(fault.observed)),
+            (FaultMetric::Missed, Some(fault.missed)),
+            (FaultMetric::Collateral, Some(fault.collateral)),
+            (FaultMetric::Boundary, Some(fault.boundary)),
+            (FaultMetric::Slow, Some(fault.slow)),
             (FaultMetric::Beyond, fault.latest_ns),
         ];
         let known = values.into_iter().filter_map(|(what, value)| {

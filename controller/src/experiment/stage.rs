@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use scenario::expect::metric::{Metric, Metrics, SwitchMetric};
-use scenario::model::Effect;
+use scenario::names;
 use testbeds::bed::{self, Bed, PortRecording, Wiring};
 use testbeds::capture::{Filter, Limits};
 
 use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
+use super::proof::Evidence;
 use super::{Conclusion, ExperimentError, Observer, Planned, Switches};
 
 /// Which switches' links are captured.
@@ -44,7 +45,7 @@ impl Conditions<'_> {
 }
 
 /// For frames that are under way when the workload has ended.
-const DRAINING: Duration = Duration::from_millis(100);
+const DRAINING: Duration = Duration::from_millis(250);
 
 /// A network with switches that run the plan's programs.
 pub struct Stage<'a> {
@@ -116,13 +117,23 @@ impl<'a> Stage<'a> {
         Duration::from_nanos(links.iter().map(|link| link.latency_ns).sum())
     }
 
-    fn longest_delay(&self) -> Duration {
+    /// How long a packet may be held that every delay hits: they add up.
+    fn longest_hold(&self) -> Duration {
         let faults = self.planned.scenario.faults.iter();
-        let delays = faults.map(|fault| match fault.effect {
-            Effect::Delay { ns } => ns,
-            Effect::Drop | Effect::Duplicate => 0,
-        });
-        Duration::from_nanos(delays.max().unwrap_or(0))
+        let holds = faults.map(|fault| fault.effect.hold_ns());
+        Duration::from_nanos(holds.fold(0, u64::saturating_add))
+    }
+
+    /// Frames that the switches have lost in the receive rings of their ports: switch, port, number.
+    fn ring_losses(&mut self) -> Result<Vec<(String, u32, u64)>, ExperimentError> {
+        let mut losses = Vec::new();
+        for switch in &self.planned.plan.switches {
+            let counts = self.fleet.port_counts(&switch.name)?;
+            let lost = counts.iter().filter(|count| count.rx_lost_frames > 0);
+            losses
+                .extend(lost.map(|count| (switch.name.clone(), count.port, count.rx_lost_frames)));
+        }
+        Ok(losses)
     }
 
     /// Disarms all faults, lets what is under way arrive, ends the captures, and compares what both sides say.
@@ -132,12 +143,19 @@ impl<'a> Stage<'a> {
     ) -> Result<(Conclusion, Vec<PortRecording>), ExperimentError> {
         self.fleet.set_epoch(0)?;
         // What is held leaves at its deadline, and belongs to the captures.
-        std::thread::sleep(self.longest_delay() + self.links() + DRAINING);
+        std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
         let mut fired = self.fleet.fired(&self.planned.plan)?;
         observer.counted(&mut fired);
         let recordings = self.bed.recordings()?;
         self.check_packets(&recordings)?;
-        let conclusion = Conclusion::of(self.planned, &fired, &recordings)?;
+        let ring_losses = self.ring_losses()?;
+        let evidence = Evidence {
+            recordings: &recordings,
+            writes: self.fleet.epoch_writes(),
+            fired: &fired,
+            ring_losses: &ring_losses,
+        };
+        let conclusion = Conclusion::of(self.planned, evidence);
         Ok((conclusion, recordings))
     }
 
@@ -164,7 +182,7 @@ impl<'a> Stage<'a> {
             let sent: u64 = counts.iter().map(|port| port.tx_frames).sum();
             let program = self.fleet.program(&switch.name);
             let notes = program.map_or(Vec::new(), |program| program.notes.clone());
-            let cells = self.fleet.counter(&switch.name, NOTES)?;
+            let cells = self.fleet.counter(&switch.name, names::classify::NOTES)?;
             let noted = |pipelined: bool| -> u64 {
                 let notes = notes.iter().filter(|note| note.pipelined == pipelined);
                 notes
@@ -187,9 +205,6 @@ impl<'a> Stage<'a> {
         Ok(metrics)
     }
 }
-
-/// The counter of packets that could not be read as deep as the filters ask.
-const NOTES: &str = "SwitchIngress.classify.notes.cells";
 
 fn recorded(planned: &Planned, record: Record) -> Vec<String> {
     match record {

@@ -1,7 +1,6 @@
 //! What the faults did, in tables, and how late delays were.
 
-use scenario::model::{Effect, Fault, Scenario};
-use scenario::units::show_duration;
+use scenario::model::{Fault, Scenario};
 
 use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
@@ -17,7 +16,7 @@ pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
             result.id.clone(),
             declared.map_or_else(String::new, |fault| flows(scenario, fault)),
             declared.map_or_else(String::new, |fault| fault.selection.to_string()),
-            declared.map_or_else(String::new, |fault| effect(fault.effect)),
+            declared.map_or_else(String::new, |fault| fault.effect.to_string()),
             grouped(result.met),
             grouped(result.fired),
             grouped(result.observed),
@@ -28,7 +27,8 @@ pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
 
 /// What the words of [`table`] mean, for those who see them the first time.
 pub const LEGEND: &str = "\"Met\" are packets of the fault's flows that came to its switch. \"Fired\" is the switch's own \
-     counter. \"Seen\" comes only from captures on both sides of that switch.";
+     counter. \"Seen\" comes only from captures on both sides of that switch: the frames that came, replayed through the \
+     model, say which of them had to be hit, and the frames that left say which were.";
 
 /// The flows as declared, each once.
 fn flows(scenario: &Scenario, fault: &Fault) -> String {
@@ -39,15 +39,6 @@ fn flows(scenario: &Scenario, fault: &Fault) -> String {
     let mut names: Vec<&str> = flows.map(|flow| flow.declared.as_str()).collect();
     names.dedup();
     names.join(", ")
-}
-
-/// `drop`, `delay 20ms`
-fn effect(effect: Effect) -> String {
-    match effect {
-        Effect::Drop => "drop".to_owned(),
-        Effect::Delay { ns } => format!("delay {}", show_duration(ns)),
-        Effect::Duplicate => "duplicate".to_owned(),
-    }
 }
 
 /// How much later than asked delays let packets go, against what the plan allows.
@@ -115,13 +106,17 @@ pub fn degraded(results: &[FaultResult], strain: &Strain) -> Vec<String> {
     reasons
 }
 
-/// Whether a fault's two counts agree.
+/// Whether a fault is proved: both its counts, and what is wrong.
 pub fn check(result: &FaultResult) -> Check {
-    let text = format!(
+    let counts = format!(
         "{}: the switch fired {}, captures saw {}",
         result.id,
         grouped(result.fired),
         grouped(result.observed)
     );
+    let text = match &result.reason {
+        Some(reason) => format!("{counts}: {reason}"),
+        None => counts,
+    };
     Check::new(result.is_proved(), text)
 }

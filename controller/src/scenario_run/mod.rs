@@ -79,5 +79,11 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
         };
         Check::new(expectation.passed, text)
     });
-    faults.map(faults::check).chain(expected).collect()
+    let losses = run.losses.iter();
+    let losses = losses.map(|loss| Check::new(false, loss.to_string()));
+    faults
+        .map(faults::check)
+        .chain(losses)
+        .chain(expected)
+        .collect()
 }

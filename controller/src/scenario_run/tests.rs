@@ -7,7 +7,9 @@ use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
 use super::*;
+use crate::experiment::fleet::EpochWrite;
 use crate::experiment::machine::Strain;
+use crate::experiment::proof::Evidence;
 use crate::experiment::{Conclusion, add_metrics};
 use crate::report::text::Colour;
 use crate::target::Kind;
@@ -45,7 +47,8 @@ fn datagram(planned: &Planned, dport: u16, marker: u8) -> Box<[u8]> {
     frame.into()
 }
 
-/// A run in which datagrams of `first` took so long; every second of them is the delay's. One of `second` passes.
+/// A run in which datagrams of `first` took so long; every second of them is the delay's. One of `second` passes,
+/// and one does not.
 fn run(expect: &str, took: &[u64]) -> ScenarioRun {
     let planned = planned(expect);
     let frame = |at_ns, direction, bytes: &[u8]| Frame {
@@ -59,8 +62,10 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         .map(|(n, took)| (u64::from(n) * MS, *took, datagram(&planned, 1001, n)))
         .collect();
     datagrams.push((90 * MS, MS, datagram(&planned, 1002, 0)));
+    let lost = (91 * MS, 0, datagram(&planned, 1002, 1));
     let came = datagrams
         .iter()
+        .chain([&lost])
         .map(|(at, _, bytes)| frame(*at, Direction::In, bytes));
     let mut left: Vec<_> = datagrams
         .iter()
@@ -75,13 +80,26 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
             lost: 0,
             over_limit: 0,
         },
+        undelivered: 0,
     });
     let counted = |injection: &scenario::plan::Injection| match injection.fault.as_str() {
         "slow" => took.len() as u64 / 2,
-        _ => 0,
+        _ => 1,
     };
     let fired: Vec<u64> = planned.plan.injections.iter().map(counted).collect();
-    let conclusion = Conclusion::of(&planned, &fired, &recordings).expect("complete captures");
+    let armed = EpochWrite {
+        switch: "sw".to_owned(),
+        epoch: 1,
+        sent_ns: 0,
+        confirmed_ns: 0,
+    };
+    let evidence = Evidence {
+        recordings: &recordings,
+        writes: &[armed],
+        fired: &fired,
+        ring_losses: &[],
+    };
+    let conclusion = Conclusion::of(&planned, evidence);
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -90,6 +108,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
         flows: conclusion.flows,
+        losses: conclusion.losses,
         metrics,
         training: None,
         strain: Strain::default(),

@@ -8,6 +8,7 @@ use controller::experiment::workload::Position;
 use controller::experiment::{ExperimentError, Observer, Turn};
 use controller::target::{Item, Query, Target, TargetError, UpdateType};
 use p4lang::runtime::Value;
+use scenario::names::aggregate::{BITMAPS, FIRST_SUMS as VALUES, OWNERS};
 
 /// The demo's switch that sums, its workers, and their window.
 const SWITCH: &str = "core";
@@ -15,9 +16,6 @@ const WORKERS: u32 = 8;
 const LAST_WORKER: &str = "w7";
 const WINDOW: u64 = 64;
 
-const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
-const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
-const VALUES: &str = "SwitchIngress.aggregate.sum0.s0.sums";
 /// What is added to the value: a quarter of what one of eight workers may send, so that no rounding hides it.
 const CHANGE: u128 = 1 << 26;
 /// How long the last worker is stopped at most; well below the agents' timeouts.

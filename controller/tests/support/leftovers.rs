@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -54,8 +54,17 @@ impl Watched {
 
     /// Runs it to its end; nothing is left then, and nothing panicked.
     #[track_caller]
-    pub fn run(mut self) -> Finished {
-        let output = self.command.output().expect("it starts");
+    pub fn run(self) -> Finished {
+        self.run_while(|_| {})
+    }
+
+    /// The same, while something is done to it.
+    #[track_caller]
+    pub fn run_while(mut self, during: impl FnOnce(&mut Child)) -> Finished {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("it starts");
+        during(&mut child);
+        let output = child.wait_with_output().expect("it ends");
         let finished = Finished {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

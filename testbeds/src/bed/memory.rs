@@ -6,13 +6,22 @@ use std::sync::Arc;
 use scenario::topology::Topology;
 
 use super::{Attachment, BedError, Options, PortRecording};
+use crate::capture::Recording;
 use crate::link::{CableId, Hub, HubBuilder};
 use crate::net::Counters;
+
+/// A switch's end of a cable.
+struct Port {
+    cable: CableId,
+    attachment: Attachment,
+    /// What the cable records as coming in comes in at the other end.
+    is_end_a: bool,
+}
 
 pub struct Links {
     hub: Hub,
     hosts: BTreeMap<String, (CableId, Attachment)>,
-    ports: BTreeMap<(String, u32), (CableId, Attachment)>,
+    ports: BTreeMap<(String, u32), Port>,
     recorded: Vec<String>,
 }
 
@@ -27,8 +36,7 @@ impl Links {
             let is_recorded = |end: &String| options.record.contains(end);
             let limits = link.ends.iter().any(is_recorded).then_some(options.limits);
             let (cable, ends) = builder.cable(limits)?;
-            // End B is the recorded switch, so that what is recorded as coming in comes in there. Between a host and a
-            // switch it is the switch.
+            // End B is the recorded switch, or the first of two. Between a host and a switch it is the switch.
             let [first, second] = &link.ends;
             let swap = is_recorded(first) || (!is_recorded(second) && topology.has_switch(first));
             let (a, b) = if swap {
@@ -36,14 +44,19 @@ impl Links {
             } else {
                 (first, second)
             };
-            for (node, fd) in [(a, ends.a), (b, ends.b)] {
+            for (node, fd, is_end_a) in [(a, ends.a, true), (b, ends.b, false)] {
                 let attachment = Attachment::Socket(Arc::new(fd));
                 match topology
                     .ports(node)
                     .find(|port| std::ptr::eq(port.link, link))
                 {
                     Some(port) if topology.has_switch(node) => {
-                        ports.insert((node.clone(), port.number), (cable, attachment));
+                        let port_of_switch = Port {
+                            cable,
+                            attachment,
+                            is_end_a,
+                        };
+                        ports.insert((node.clone(), port.number), port_of_switch);
                     }
                     _ => {
                         hosts.insert(node.clone(), (cable, attachment));
@@ -66,7 +79,7 @@ impl Links {
     pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
         self.ports
             .get(&(switch.to_owned(), port))
-            .map(|port| port.1.clone())
+            .map(|port| port.attachment.clone())
     }
 
     /// A host is end A of its cable, so what entered there is what it sent.
@@ -83,17 +96,31 @@ impl Links {
     }
 
     pub fn recordings(&mut self) -> Vec<PortRecording> {
+        let mut taken: BTreeMap<CableId, Option<Recording>> = BTreeMap::new();
         let of_recorded = self
             .ports
             .iter()
             .filter(|((switch, _), _)| self.recorded.contains(switch));
         of_recorded
-            .filter_map(|((switch, port), (cable, _))| {
-                let recording = self.hub.recording(*cable)?;
+            .filter_map(|((switch, port), end)| {
+                let recording = taken
+                    .entry(end.cable)
+                    .or_insert_with(|| self.hub.recording(end.cable));
+                let mut recording = recording.clone()?;
+                let counters = self.hub.counters(end.cable)?;
+                let undelivered = if end.is_end_a {
+                    for frame in &mut recording.frames {
+                        frame.direction = frame.direction.reversed();
+                    }
+                    counters.tx_dropped
+                } else {
+                    counters.rx_dropped
+                };
                 Some(PortRecording {
                     switch: switch.clone(),
                     port: *port,
                     recording,
+                    undelivered,
                 })
             })
             .collect()

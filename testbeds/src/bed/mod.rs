@@ -97,6 +97,8 @@ pub struct PortRecording {
     pub port: u32,
     /// `In` is what came to the switch.
     pub recording: Recording,
+    /// Frames that are recorded as having come, and that the link then dropped.
+    pub undelivered: u64,
 }
 
 enum Links {

@@ -153,6 +153,8 @@ impl Links {
                 switch,
                 port,
                 recording: capture.stop()?,
+                // What is captured at the switch's end has passed the link.
+                undelivered: 0,
             })
         };
         self.captures.drain(..).map(stop).collect()

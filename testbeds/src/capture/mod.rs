@@ -25,6 +25,16 @@ pub enum Direction {
     Out,
 }
 
+impl Direction {
+    /// As seen from the other end.
+    pub fn reversed(self) -> Direction {
+        match self {
+            Direction::In => Direction::Out,
+            Direction::Out => Direction::In,
+        }
+    }
+}
+
 /// One frame of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {

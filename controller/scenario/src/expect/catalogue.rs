@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::metric::{
     ClientMetric, FaultMetric, FlowMetric, Metric, RunMetric, SwitchMetric, TrainingMetric,
 };
-use crate::model::{Effect, Scenario};
+use crate::model::Scenario;
 use crate::workload::Workload;
 
 /// All metrics, with the names of the scenario filled in.
 pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     let mut all: BTreeSet<Metric> = RunMetric::ALL.iter().copied().map(Metric::Run).collect();
     for fault in &scenario.faults {
-        let is_delay = matches!(fault.effect, Effect::Delay { .. });
+        let is_delay = fault.effect.hold_ns() > 0;
         let whats = FaultMetric::ALL.iter().copied();
         all.extend(
             whats

@@ -59,8 +59,16 @@ words! {
     FaultMetric {
         /// Counted by the switches.
         Fired = "fired": Number,
-        /// Seen by captures on both sides of them.
+        /// Had to be hit, and was: by captures on both sides of them.
         Observed = "observed": Number,
+        /// Had to be hit, and was not.
+        Missed = "missed": Number,
+        /// Had not to be hit, and was.
+        Collateral = "collateral": Number,
+        /// Came while an epoch was being written.
+        Boundary = "boundary": Number,
+        /// Had not to be delayed, and was as late as if it had.
+        Slow = "slow": Number,
         /// Of a delay: how much later than asked the latest packet left.
         Beyond = "beyond": Duration,
     }

@@ -6,47 +6,19 @@ use serde::{Serialize, Serializer};
 
 use super::place::Placement;
 use super::{PlannedFlow, TargetModel, Unit};
-use crate::model::{Direction, Effect, Scenario};
+use crate::model::{Direction, Scenario};
+use crate::names::{JOB, fault, forward, group, timeline};
 use crate::selection::Selection;
 use crate::topology::Mac;
 use crate::workload::Workload;
 
-/// Both members are the recirculation port (`DUPLICATE_GROUP` in p4src/common/types.p4).
-pub const DUPLICATE_GROUP: u32 = 1;
-/// Broadcasts, along a tree.
-pub const FLOOD_GROUP: u32 = 2;
-/// A job's results to its workers.
-pub const JOB_GROUP: u32 = 3;
-/// The job number of a scenario's training.
-pub const JOB: u16 = 1;
-
-const FORWARD: &str = "SwitchIngress.forward";
-
-fn control(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ingress => "SwitchIngress",
-        Direction::Egress => "SwitchEgress",
-    }
-}
-
-/// The counter of a unit.
-pub(super) fn counter(direction: Direction, unit: usize) -> String {
-    format!("{}.faults.u{unit}.fired.cells", control(direction))
-}
-
-/// The table that says which flows a unit acts on, and when.
-pub(super) fn select_table(direction: Direction, unit: usize) -> String {
-    format!("{}.faults.u{unit}.select", control(direction))
-}
-
 /// Table and default action that put an epoch in force.
 pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
-    let control = control(direction);
     let call = ActionCall {
-        name: format!("{control}.timeline.set_epoch"),
-        params: vec![("epoch".to_owned(), u128::from(epoch).into())],
+        name: timeline::set_epoch(direction),
+        params: vec![(timeline::EPOCH.to_owned(), u128::from(epoch).into())],
     };
-    (format!("{control}.timeline.epoch"), call)
+    (timeline::table(direction), call)
 }
 
 pub(super) fn of_switch(
@@ -72,16 +44,20 @@ fn of_unit(
     unit: &Unit,
     flows: &[PlannedFlow],
 ) -> Vec<TableEntry> {
-    let select = format!("{}.faults.u{}", control(unit.direction), unit.unit);
+    let call = |action: Action| ActionCall {
+        name: fault::action(unit.direction, unit.unit, action.name),
+        params: action.params,
+    };
     let guard = flows
         .iter()
         .filter(|flow| flow.protected)
         .fold(0, |mask, flow| mask | 1 << flow.bit);
     let mut entries = Vec::new();
     for point in &placement.points {
-        let fault = &scenario.faults[point.fault];
-        let here =
-            point.switch == switch && point.direction == unit.direction && fault.id == unit.fault;
+        let declared = &scenario.faults[point.fault];
+        let here = point.switch == switch
+            && point.direction == unit.direction
+            && declared.id == unit.fault;
         let flow = &scenario.flows[point.flow];
         let bit = flows
             .iter()
@@ -90,21 +66,21 @@ fn of_unit(
         let (true, Some(bit), Some(action)) = (
             here,
             bit,
-            action(scenario, point.fault, point.flow, point.cell, &select),
+            action(scenario, point.fault, point.flow, point.cell).map(call),
         ) else {
             continue;
         };
         let value = 1_u128 << bit;
-        for epochs in &fault.epochs {
+        for epochs in &declared.epochs {
             entries.push(TableEntry {
-                table: select_table(unit.direction, unit.unit),
+                table: fault::select_table(unit.direction, unit.unit),
                 key: vec![
                     FieldMatch {
-                        field: "meta.flows".to_owned(),
+                        field: fault::KEY_FLOWS.to_owned(),
                         value: Match::ternary(value, value | guard),
                     },
                     FieldMatch {
-                        field: "meta.epoch".to_owned(),
+                        field: fault::KEY_EPOCH.to_owned(),
                         value: Match::range(u128::from(*epochs.start()), u128::from(*epochs.end())),
                     },
                 ],
@@ -120,24 +96,20 @@ fn of_unit(
     entries
 }
 
+/// A way to select, by the name of its action, with its parameters.
+struct Action {
+    name: &'static str,
+    params: Vec<(String, Value)>,
+}
+
 /// `None` for a fault that never fires.
-fn action(
-    scenario: &Scenario,
-    fault: usize,
-    flow: usize,
-    cell: usize,
-    select: &str,
-) -> Option<ActionCall> {
+fn action(scenario: &Scenario, fault: usize, flow: usize, cell: usize) -> Option<Action> {
     let (fault, flow) = (&scenario.faults[fault], &scenario.flows[flow]);
-    let (effect, delay_ns) = match fault.effect {
-        Effect::Drop => (1, 0),
-        Effect::Delay { ns } => (2, ns),
-        Effect::Duplicate => (3, 0),
-    };
+    let (code, _) = fault.effect.code();
     let mut params: Vec<(&str, u128)> = vec![
         ("cell", cell as u128),
-        ("effect", effect),
-        ("delay_ns", delay_ns.into()),
+        ("effect", code.into()),
+        ("delay_ns", fault.effect.hold_ns().into()),
     ];
     let keys = [
         ("key", u128::from(fault.key)),
@@ -175,35 +147,38 @@ fn action(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
-    Some(ActionCall {
-        name: format!("{select}.{name}"),
-        params,
-    })
+    Some(Action { name, params })
 }
 
 /// Every host by its MAC address, broadcasts, and the job's group.
 fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     let entry = |mac: Mac, action: &str, name: &str, value: u32| TableEntry {
-        table: format!("{FORWARD}.mac"),
+        table: forward::TABLE.to_owned(),
         key: vec![FieldMatch {
-            field: "hdr.ethernet.dst".to_owned(),
+            field: forward::KEY.to_owned(),
             value: Match::exact(mac.value()),
         }],
         priority: 0,
         action: ActionCall {
-            name: format!("{FORWARD}.{action}"),
+            name: action.to_owned(),
             params: vec![(name.to_owned(), u128::from(value).into())],
         },
     };
+    let to_group = |mac, group| entry(mac, forward::MULTICAST, forward::GROUP, group);
     let mut entries = Vec::new();
     for host in &scenario.topology.hosts {
         if let Some(port) = scenario.topology.next_hop(switch, &host.name) {
-            entries.push(entry(host.mac, "unicast", "port", port.number));
+            entries.push(entry(
+                host.mac,
+                forward::UNICAST,
+                forward::PORT,
+                port.number,
+            ));
         }
     }
-    entries.push(entry(Mac::BROADCAST, "multicast", "group", FLOOD_GROUP));
+    entries.push(to_group(Mac::BROADCAST, group::FLOOD));
     if !job_ports(scenario, switch).is_empty() {
-        entries.push(entry(Mac::of_job(JOB), "multicast", "group", JOB_GROUP));
+        entries.push(to_group(Mac::of_job(JOB), group::JOB));
     }
     entries
 }
@@ -245,18 +220,18 @@ pub(super) fn groups(
     let mut groups = Vec::new();
     if target.multicast_recirculates {
         groups.push(MulticastGroup {
-            id: DUPLICATE_GROUP,
+            id: group::DUPLICATE,
             replicas: numbered(vec![target.recirculation_port; 2]),
         });
     }
     groups.push(MulticastGroup {
-        id: FLOOD_GROUP,
+        id: group::FLOOD,
         replicas: numbered(scenario.topology.flood_ports(switch)),
     });
     let job = job_ports(scenario, switch);
     if !job.is_empty() {
         groups.push(MulticastGroup {
-            id: JOB_GROUP,
+            id: group::JOB,
             replicas: numbered(job),
         });
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};
-use crate::model::{Flow, Scenario};
+use crate::model::Scenario;
 use crate::topology::{Port, Topology};
 
 /// How long a switch's port holds each frame, so that its link takes the latency that it has in the scenario.
@@ -18,7 +18,7 @@ pub struct PortLatency {
     pub out_ns: u64,
 }
 
-/// What the ports of a switch hold; ports whose links take no time are left out.
+/// What the ports of a switch hold; captures are made at the interfaces, on the far side of that. Ports whose links take no time are left out.
 #[must_use]
 pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
     let ports = topology.ports(switch);
@@ -40,22 +40,6 @@ fn of_port(topology: &Topology, port: &Port<'_>) -> PortLatency {
         },
         out_ns: latency_ns,
     }
-}
-
-/// How long packets of a flow are held at the ports of a switch, by the slowest of their ways. Captures are made at the
-/// interfaces, on the far side of what is held on its way in and of what is held on its way out, so they see both.
-pub(super) fn across(topology: &Topology, flow: &Flow, switch: &str) -> u64 {
-    let held = flow.paths.iter().filter_map(|path| {
-        let at = path.switches.iter().position(|name| name == switch)?;
-        let before = at.checked_sub(1).map_or(&path.from, |i| &path.switches[i]);
-        let after = path.switches.get(at + 1).unwrap_or(&path.to);
-        let to = |peer: &str| {
-            let port = topology.ports(switch).find(|port| port.peer == peer)?;
-            Some(of_port(topology, &port))
-        };
-        Some(to(before)?.in_ns.saturating_add(to(after)?.out_ns))
-    });
-    held.max().unwrap_or(0)
 }
 
 /// Reports links that take longer than nothing where the target cannot hold frames for them.
@@ -113,18 +97,6 @@ topology:
 flows: {all: {from: a, to: s}}
 faults: [{id: late, flows: all, where: far, effect: {delay: 20ms}}]
 ";
-
-    #[test]
-    fn a_bound_has_the_links_on_both_sides_in_it() {
-        let bound = |text: &str| {
-            let scenario = crate::load("s.yaml", text).unwrap();
-            let plan = crate::plan(&scenario, &TargetModel::EMBEDDED).unwrap();
-            plan.injections[0].lateness_bound_ns.unwrap()
-        };
-        let quick = SLOW.replace("4ms", "0s").replace("2ms", "0s");
-        // `near` has held for the link between the two.
-        assert_eq!(bound(SLOW) - bound(&quick), 4_000_000);
-    }
 
     #[test]
     fn a_target_that_cannot_hold_frames_is_refused_with_the_place() {

@@ -15,11 +15,10 @@ use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::model::{
-    Direction, Effect, Epoch, Fault, MAX_FAULTS_PER_SWITCH, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario,
+    Direction, Epoch, Fault, MAX_FAULTS_PER_SWITCH, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario,
 };
-use crate::units;
+use crate::{names, units};
 
-pub use entries::{DUPLICATE_GROUP, FLOOD_GROUP, JOB, JOB_GROUP};
 pub use latency::{PortLatency, port_latencies};
 pub use provable::plan_to_prove;
 pub use together::check_together;
@@ -47,8 +46,7 @@ impl TargetModel {
         loop_ns: 20_000,
         loop_rate_bps: 100_000_000_000,
         wakeup_ns: 5_000_000,
-        // PSA_PORT_RECIRCULATE.
-        recirculation_port: 0xFFFF_FFFA,
+        recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: true,
         delays_links: true,
     };
@@ -59,15 +57,14 @@ impl TargetModel {
         loop_ns: 100_000,
         loop_rate_bps: 100_000_000,
         wakeup_ns: 20_000_000,
-        // HOLD_PORT in p4src/v1model/main.p4.
-        recirculation_port: 0,
+        recirculation_port: names::port::V1MODEL_HOLD,
         multicast_recirculates: true,
         delays_links: false,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
     pub const PSA_SWITCH: TargetModel = TargetModel {
-        recirculation_port: 0xFFFF_FFFA,
+        recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
         ..TargetModel::SIMPLE_SWITCH_GRPC
     };
@@ -184,10 +181,13 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     let mut sink = Sink::new(scenario.source());
     let placement = place::place(&mut sink, scenario);
     if !target.multicast_recirculates {
-        let duplicates = scenario.faults.iter();
-        for fault in duplicates.filter(|fault| fault.effect == Effect::Duplicate) {
-            let message = "this target cannot duplicate packets: its multicast does not reach the recirculation port";
-            sink.error(Code::Effect, fault.span, message.to_owned())
+        let faults = scenario.faults.iter();
+        for fault in faults.filter(|fault| fault.effect.needs_recirculating_multicast()) {
+            let message = format!(
+                "this target cannot {} packets: its multicast does not reach the recirculation port",
+                fault.effect.word()
+            );
+            sink.error(Code::Effect, fault.span, message)
                 .hint("the embedded switch and simple_switch_grpc can");
         }
     }
@@ -285,7 +285,7 @@ fn switch_plan(
     let flows = planned_flows(sink, scenario, placement, name);
     let entries = entries::of_switch(scenario, placement, name, &units, &flows);
     for unit in &units {
-        let table = entries::select_table(unit.direction, unit.unit);
+        let table = names::fault::select_table(unit.direction, unit.unit);
         let count = entries.iter().filter(|entry| entry.table == table).count();
         let fault = scenario.faults.iter().find(|fault| fault.id == unit.fault);
         if let Some(fault) = fault.filter(|_| count > MAX_SELECT_ENTRIES) {
@@ -381,12 +381,14 @@ fn measure(
             .filter(|unit| unit.direction == direction)
             .count()
     };
-    let table = |part: &str| {
-        switch
-            .entries
-            .iter()
-            .filter(|entry| entry.table.contains(part))
-            .count()
+    let select_tables: Vec<String> = switch
+        .units
+        .iter()
+        .map(|unit| names::fault::select_table(unit.direction, unit.unit))
+        .collect();
+    let entries_in = |tables: &dyn Fn(&str) -> bool| {
+        let entries = switch.entries.iter();
+        entries.filter(|entry| tables(&entry.table)).count()
     };
     let held_bits = held_bits(scenario, placement, &switch.name);
     switch.resources = Resources {
@@ -398,8 +400,8 @@ fn measure(
             .iter()
             .filter(|point| point.switch == switch.name)
             .count(),
-        select_entries: table(".select"),
-        forward_entries: table(".mac"),
+        select_entries: entries_in(&|table| select_tables.iter().any(|select| select == table)),
+        forward_entries: entries_in(&|table| table == names::forward::TABLE),
         replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
         recirculation_bps: (u128::from(held_bits) * 1_000_000_000
@@ -415,9 +417,7 @@ fn held_bits(scenario: &Scenario, placement: &place::Placement, switch: &str) ->
         .iter()
         .filter(|point| point.switch == switch)
         .map(|point| {
-            let Effect::Delay { ns } = scenario.faults[point.fault].effect else {
-                return 0;
-            };
+            let ns = scenario.faults[point.fault].effect.hold_ns();
             let rates = scenario.flows[point.flow].paths.iter();
             let rate = rates
                 .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))
@@ -451,7 +451,7 @@ fn injections(
         let unit = units
             .find(|unit| unit.fault == fault.id && unit.direction == point.direction)?
             .unit;
-        let holds = fault.effect != Effect::Drop;
+        let holds = fault.effect.recirculates();
         Some(Injection {
             fault: fault.id.clone(),
             flow: scenario.flows[point.flow].name.clone(),
@@ -459,12 +459,8 @@ fn injections(
             direction: point.direction,
             unit,
             cell: point.cell,
-            counter: entries::counter(point.direction, unit),
-            lateness_bound_ns: holds.then(|| {
-                let flow = &scenario.flows[point.flow];
-                let links_ns = latency::across(&scenario.topology, flow, &point.switch);
-                lateness_bound_ns(switch.resources.held_bits, target).saturating_add(links_ns)
-            }),
+            counter: names::fault::fired(point.direction, unit),
+            lateness_bound_ns: holds.then(|| lateness_bound_ns(switch.resources.held_bits, target)),
         })
     });
     made.collect()

@@ -1,29 +1,32 @@
-//! Whether captures on both sides of a switch can tell what each fault did there.
+//! Whether captures on both sides of a switch can prove what each fault did there.
 //!
-//! They see that a frame is missing, came once more or came late, not which fault did it: two faults of one kind that may hit
-//! the same packet on one switch would be told of each other's packets, and both be called disproved.
+//! The proof replays the frames that a switch was seen to receive. So it must know the order in which a unit counted them:
+//! a port's capture has it, captures of several ports do not, and a packet that is held comes to egress later than those
+//! that came in after it. And what goes into a sum does not come out again.
+
+use std::collections::BTreeSet;
 
 use super::{Injection, Plan, TargetModel, plan};
-use crate::check::may_meet;
-use crate::diagnostic::{Code, Diagnostics, Sink};
-use crate::model::{Effect, Fault, Flow, Scenario};
+use crate::check::{is_always, may_meet};
+use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
+use crate::model::{Direction, Fault, Flow, Scenario};
+use crate::selection::Selection;
+use crate::workload::Workload;
 
 /// Makes the plan of a scenario whose faults are to be proved by captures, or says why there is none.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let plan = plan(scenario, target)?;
     let mut sink = Sink::new(scenario.source());
-    let points = plan.injections.iter();
-    let points: Vec<_> = points
-        .filter_map(|point| Point::of(scenario, point))
+    let points: Vec<_> = plan
+        .injections
+        .iter()
+        .filter_map(|injection| Point::of(scenario, injection))
         .collect();
-    let mut told: Vec<[&str; 2]> = Vec::new();
-    for (i, later) in points.iter().enumerate() {
-        for earlier in &points[..i] {
-            let pair = [earlier.fault.id.as_str(), &later.fault.id];
-            if !told.contains(&pair) && earlier.is_confused_with(later) {
-                told.push(pair);
-                confused(&mut sink, earlier, later);
-            }
+    let mut told = BTreeSet::new();
+    for point in &points {
+        // Once per fault: its flows mostly fail for the same reason.
+        if !told.contains(&point.fault.id) && point.is_unprovable(&mut sink, scenario, &points) {
+            told.insert(&point.fault.id);
         }
     }
     if sink.has_errors() {
@@ -37,6 +40,7 @@ struct Point<'a> {
     fault: &'a Fault,
     flow: &'a Flow,
     switch: &'a str,
+    direction: Direction,
 }
 
 impl<'a> Point<'a> {
@@ -46,37 +50,97 @@ impl<'a> Point<'a> {
             fault: faults.find(|fault| fault.id == injection.fault)?,
             flow: flows.find(|flow| flow.name == injection.flow)?,
             switch: &injection.switch,
+            direction: injection.direction,
         })
     }
 
-    fn is_confused_with(&self, other: &Point<'_>) -> bool {
-        self.fault.id != other.fault.id
-            && self.switch == other.switch
-            && kind(self.fault) == kind(other.fault)
-            && (self.flow.name == other.flow.name || may_meet(self.flow, other.flow))
+    fn is_unprovable(
+        &self,
+        sink: &mut Sink<'_>,
+        scenario: &Scenario,
+        points: &[Point<'_>],
+    ) -> bool {
+        self.is_at_aggregator(sink, scenario)
+            || self.is_counted_over_ports(sink)
+            || self.is_behind_a_hold(sink, scenario, points)
+    }
+
+    /// An aggregating switch takes frames in and sends others out.
+    fn is_at_aggregator(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
+        let aggregator = match &scenario.workload {
+            Some(Workload::Training(training)) => training.aggregate_on.as_deref(),
+            _ => None,
+        };
+        if aggregator != Some(self.switch) {
+            return false;
+        }
+        let message = format!(
+            "captures cannot prove fault `{}` on switch `{}`, which aggregates: what it takes in does not come out",
+            self.fault.id, self.switch
+        );
+        sink.error(Code::Unprovable, self.fault.place_span, message)
+            .hint("place the fault at a neighbour with `where`");
+        true
+    }
+
+    fn is_counted_over_ports(&self, sink: &mut Sink<'_>) -> bool {
+        let counts = !is_always(self.fault.selection) && self.fault.selection != Selection::Never;
+        let entries = entries(self.flow, self.switch);
+        if !counts || entries.len() < 2 {
+            return false;
+        }
+        let message = format!(
+            "captures cannot tell which packets of flow `{}` fault `{}` counts: they enter switch `{}` from {}, each with a capture of its own",
+            self.flow.name,
+            self.fault.id,
+            self.switch,
+            enumerate_names(entries.iter().copied())
+        );
+        sink.error(Code::Unprovable, self.fault.span, message)
+            .hint("name the flow's senders in `from`: each then has ordinals of its own; or select `always`");
+        true
+    }
+
+    fn is_behind_a_hold(
+        &self,
+        sink: &mut Sink<'_>,
+        scenario: &Scenario,
+        points: &[Point<'_>],
+    ) -> bool {
+        if self.direction == Direction::Ingress {
+            return false;
+        }
+        let Some(held) = points.iter().find(|other| {
+            other.switch == self.switch
+                && other.fault.effect.recirculates()
+                && (other.flow.name == self.flow.name || may_meet(other.flow, self.flow))
+        }) else {
+            return false;
+        };
+        let message = format!(
+            "captures cannot tell when packets of flow `{}` come to egress of switch `{}`, where fault `{}` acts: `{}` holds some of them in ingress",
+            self.flow.name, self.switch, self.fault.id, held.fault.id
+        );
+        let source = scenario.source();
+        sink.error(Code::Unprovable, self.fault.place_span, message)
+            .related(
+                &source,
+                held.fault.span,
+                format!("`{}` is declared here", held.fault.id),
+            )
+            .hint("place one of the two on another switch with `where`");
+        true
     }
 }
 
-/// In the plural.
-fn kind(fault: &Fault) -> &'static str {
-    match fault.effect {
-        Effect::Drop => "drops",
-        Effect::Delay { .. } => "delays",
-        Effect::Duplicate => "duplicates",
-    }
-}
-
-fn confused(sink: &mut Sink<'_>, earlier: &Point<'_>, later: &Point<'_>) {
-    let (source, kind) = (sink.source(), kind(later.fault));
-    let message = format!(
-        "captures cannot tell apart what `{}` and `{}` did: both are {kind}, on switch `{}`, and flow `{}` may have packets of both",
-        earlier.fault.id, later.fault.id, later.switch, later.flow.name
-    );
-    sink.error(Code::Unprovable, later.fault.span, message)
-        .related(
-            &source,
-            earlier.fault.span,
-            format!("`{}` is declared here", earlier.fault.id),
-        )
-        .hint("place one of them on another switch with `where`, give them flows that share no packet, or make one fault of the two");
+/// The neighbours from which packets of a flow come to a switch.
+fn entries<'f>(flow: &'f Flow, switch: &str) -> BTreeSet<&'f str> {
+    let from = flow.paths.iter().filter_map(|path| {
+        let hop = path.switches.iter().position(|other| other == switch)?;
+        Some(match hop.checked_sub(1) {
+            Some(before) => path.switches[before].as_str(),
+            None => path.from.as_str(),
+        })
+    });
+    from.collect()
 }

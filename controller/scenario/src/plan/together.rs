@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::check::may_meet;
 use crate::diagnostic::{Code, Diagnostics, Sink};
-use crate::model::{Effect, Fault, Scenario};
+use crate::model::{Fault, Scenario};
 
 /// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, and
 /// faults of one that may hit a protected flow of another. Switches are shared when they have the same name; times are
@@ -152,10 +152,9 @@ fn overlap_in_time(a: &Scenario, first: &Fault, b: &Scenario, second: &Fault) ->
 }
 
 fn rule(fault: &Fault, flow: &str, filter: &str) -> String {
-    let effect = match fault.effect {
-        Effect::Drop => "drops",
-        Effect::Delay { .. } => "delays",
-        Effect::Duplicate => "duplicates",
-    };
-    format!("`{}` {effect} packets of `{flow}`: `{filter}`", fault.id)
+    format!(
+        "`{}` {} packets of `{flow}`: `{filter}`",
+        fault.id,
+        fault.effect.verb()
+    )
 }

@@ -3,19 +3,15 @@
 use super::{RawFault, RawFlow, RawPlace, reader};
 use crate::decision;
 use crate::diagnostic::{Code, Sink, Spanned};
-use crate::model::{Direction, Effect};
+use crate::effect::{self, Effect};
+use crate::model::Direction;
 use crate::selection::{GilbertElliott, Selection};
-use crate::units::Dimension;
 use crate::yaml::Node;
 
-const EFFECTS: [&str; 3] = ["drop", "delay", "duplicate"];
 const SELECTIONS: [&str; 5] = ["always", "nth", "every", "probability", "gilbert_elliott"];
 
 /// Faults of one scenario: bounds what a file can make the checks and the planner do.
 const MAX_FAULTS: usize = 64;
-
-/// The hold header's deadline has 48 bits and is compared by the sign of a difference.
-const MAX_DELAY_NS: u64 = (1 << 47) - 1;
 
 pub(super) fn flows(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFlow> {
     let mut flows = Vec::new();
@@ -139,30 +135,12 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
 }
 
 fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
-    let variant = reader::variant(sink, node, "an effect", &EFFECTS)?;
-    match variant.name {
-        "delay" => {
-            let node = variant.needed(sink, "20ms")?;
-            let delay = reader::quantity(sink, node, "`delay`", Dimension::Duration)?;
-            if !(1..=MAX_DELAY_NS).contains(&delay.value) {
-                sink.error(
-                    Code::OutOfRange,
-                    delay.span,
-                    "a delay lies between 1ns and 140737s",
-                );
-                return None;
-            }
-            Some(Effect::Delay { ns: delay.value })
-        }
-        name => {
-            variant.nothing(sink);
-            Some(if name == "drop" {
-                Effect::Drop
-            } else {
-                Effect::Duplicate
-            })
-        }
-    }
+    let words = effect::KINDS.map(|kind| kind.word);
+    let written = reader::variant(sink, node, "an effect", &words)?;
+    let kind = effect::KINDS
+        .iter()
+        .find(|kind| kind.word == written.name)?;
+    (kind.read)(sink, &written)
 }
 
 fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {

@@ -2,12 +2,13 @@
 //! reference.
 
 mod faults;
-mod reader;
+pub(crate) mod reader;
 mod topology;
 mod workload;
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
-use crate::model::{Direction, Effect, Limits};
+use crate::effect::Effect;
+use crate::model::{Direction, Limits};
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::units::Dimension;

@@ -9,7 +9,7 @@ use crate::yaml::{Entry, Kind, Node};
 
 /// A mapping whose keys are known.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'n> {
+pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
     /// Where the mapping stands.
     pub span: Span,
@@ -26,7 +26,7 @@ impl<'n> Fields<'n> {
 }
 
 /// Reads a mapping: refuses keys outside the two lists, reports missing ones.
-pub(super) fn fields<'n>(
+pub(crate) fn fields<'n>(
     sink: &mut Sink<'_>,
     node: &'n Node,
     what: &str,
@@ -66,7 +66,7 @@ pub(super) fn fields<'n>(
 }
 
 /// Reads a mapping whose keys are names that the user chose.
-pub(super) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
+pub(crate) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
     no_tag(sink, node);
     match &node.kind {
         Kind::Map(entries) => Some(entries),
@@ -75,7 +75,7 @@ pub(super) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option
 }
 
 /// Reads a list.
-pub(super) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Node]> {
     no_tag(sink, node);
     match &node.kind {
         Kind::List(items) => Some(items),
@@ -84,7 +84,7 @@ pub(super) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
 }
 
 /// Reads one name or a list of names.
-pub(super) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
+pub(crate) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
     match &node.kind {
         Kind::List(items) => Some(
             items
@@ -97,7 +97,7 @@ pub(super) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<
 }
 
 /// Reads a text.
-pub(super) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
+pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
     no_tag(sink, node);
     match &node.kind {
         Kind::Text { value, .. } => Some(Spanned::new(value.clone(), node.span)),
@@ -109,13 +109,13 @@ pub(super) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
 }
 
 /// Reads a name: letters, digits, `-` and `_`, so that it can stand in a metric.
-pub(super) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
+pub(crate) fn name(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
     let name = text(sink, node, &format!("the name of {what}"))?;
     check_name(sink, &name.value, name.span, what).then_some(name)
 }
 
 /// Whether a word can be a name.
-pub(super) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str) -> bool {
+pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str) -> bool {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let good = starts_well
         && name.len() <= 40
@@ -134,7 +134,7 @@ pub(super) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str
 }
 
 /// Reads an integer.
-pub(super) fn integer(
+pub(crate) fn integer(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,
@@ -163,7 +163,7 @@ pub(super) fn integer(
 }
 
 /// Reads a quantity with its unit.
-pub(super) fn quantity(
+pub(crate) fn quantity(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,
@@ -189,7 +189,7 @@ pub(super) fn quantity(
 }
 
 /// Reads a probability: `0.01` or `1%`.
-pub(super) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<f64>> {
+pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<f64>> {
     no_tag(sink, node);
     let value = match &node.kind {
         Kind::Number { value, .. } => *value,
@@ -221,7 +221,7 @@ pub(super) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
 }
 
 /// One of several alternatives, with what belongs to it.
-pub(super) struct Variant<'n> {
+pub(crate) struct Variant<'n> {
     pub name: &'n str,
     pub name_span: Span,
     /// Absent when only the name was written.
@@ -229,7 +229,7 @@ pub(super) struct Variant<'n> {
 }
 
 /// Reads an alternative: `drop`, `{delay: 20ms}` or `!delay 20ms`.
-pub(super) fn variant<'n>(
+pub(crate) fn variant<'n>(
     sink: &mut Sink<'_>,
     node: &'n Node,
     what: &str,
@@ -349,7 +349,7 @@ impl Variant<'_> {
 }
 
 /// Reports a value of another type than wanted.
-pub(super) fn wrong_type<T>(sink: &mut Sink<'_>, node: &Node, wanted: &str) -> Option<T> {
+pub(crate) fn wrong_type<T>(sink: &mut Sink<'_>, node: &Node, wanted: &str) -> Option<T> {
     sink.error(
         Code::WrongType,
         node.span,

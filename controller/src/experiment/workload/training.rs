@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use host_agent::agent::{Line, Report, RoundReport, ServerReport, WorkerReport};
 use scenario::expect::metric::{Metric, TrainingMetric};
 use scenario::model::Scenario;
-use scenario::plan::JOB;
+use scenario::names::JOB;
 use scenario::workload::Training;
 use testbeds::bed::{Attachment, Bed, BedError};
 use testbeds::host::{Output, Process, ProcessError};

@@ -1,0 +1,42 @@
+//! `duplicate`: the packet goes over the recirculation port by a multicast group that has it twice, and both copies are
+//! forwarded as the original would have been. A packet is doubled once, however many faults ask for it.
+
+use super::{Behaviour, Effect, Fate, Kind};
+
+/// The packet comes twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Duplicate;
+
+pub(super) const KIND: Kind = Kind {
+    word: "duplicate",
+    read: |sink, written| {
+        written.nothing(sink);
+        Some(Effect::Duplicate(Duplicate))
+    },
+};
+
+impl Behaviour for Duplicate {
+    fn word(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn verb(&self) -> &'static str {
+        "duplicates"
+    }
+
+    fn code(&self) -> (u8, &'static str) {
+        (3, "EFFECT_DUPLICATE")
+    }
+
+    fn compose(&self, fate: &mut Fate) {
+        fate.copies = 2;
+    }
+
+    fn recirculates(&self) -> bool {
+        true
+    }
+
+    fn needs_recirculating_multicast(&self) -> bool {
+        true
+    }
+}

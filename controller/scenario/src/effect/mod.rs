@@ -1,0 +1,172 @@
+//! What a fault does to a packet that it selects: one file an effect.
+//!
+//! Everything that distinguishes an effect stands in its file: its word in the YAML and what comes with it, its code in the
+//! P4 action, what it needs of a target, how it composes with others on the same packet, and thereby what the proof expects
+//! to see. The rest of the house asks [`Behaviour`].
+
+mod delay;
+mod drop;
+mod duplicate;
+
+use std::fmt;
+use std::ops::Deref;
+
+pub use delay::Delay;
+pub use drop::Drop;
+pub use duplicate::Duplicate;
+
+use crate::diagnostic::Sink;
+use crate::schema::reader::Variant;
+use crate::units::show_duration;
+
+/// What a fault does to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The packet ends.
+    Drop(Drop),
+    /// The packet waits.
+    Delay(Delay),
+    /// The packet comes twice.
+    Duplicate(Duplicate),
+}
+
+/// All effects, in the order in which messages list them.
+pub(crate) const KINDS: [Kind; 3] = [drop::KIND, delay::KIND, duplicate::KIND];
+
+/// How an effect is written in a file.
+pub(crate) struct Kind {
+    /// Its word.
+    pub word: &'static str,
+    /// Reads what stands behind the word, and reports what is wrong with it.
+    pub read: fn(&mut Sink<'_>, &Variant<'_>) -> Option<Effect>,
+}
+
+impl Deref for Effect {
+    type Target = dyn Behaviour;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Effect::Drop(drop) => drop,
+            Effect::Delay(delay) => delay,
+            Effect::Duplicate(duplicate) => duplicate,
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    /// `drop`, `delay 20ms`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self.hold_ns() {
+            0 => Ok(()),
+            ns => write!(f, " {}", show_duration(ns)),
+        }
+    }
+}
+
+/// What distinguishes an effect from others.
+pub trait Behaviour: fmt::Debug {
+    /// Its word in files and reports.
+    fn word(&self) -> &'static str;
+
+    /// What a fault of this effect is said to do to packets, as in `x drops packets`.
+    fn verb(&self) -> &'static str;
+
+    /// The value of `effect_t` in p4src/common/fault.p4, and the name of its constant.
+    fn code(&self) -> (u8, &'static str);
+
+    /// What it does to the fate that earlier faults have left a packet. Called in declared order, until the packet is dropped.
+    fn compose(&self, fate: &mut Fate);
+
+    /// How long it holds a packet on purpose: the parameter `delay_ns` of the P4 action. What it takes beyond that is its
+    /// lateness.
+    fn hold_ns(&self) -> u64 {
+        0
+    }
+
+    /// Whether the packet goes over the recirculation port: only ingress can send it there, and it leaves a loop late at least.
+    fn recirculates(&self) -> bool {
+        false
+    }
+
+    /// Whether it needs a multicast group that reaches the recirculation port (docs/decisions/0003).
+    fn needs_recirculating_multicast(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing is left of the packet.
+    fn ends_packet(&self) -> bool {
+        let mut fate = Fate::UNTOUCHED;
+        self.compose(&mut fate);
+        fate.is_dropped()
+    }
+}
+
+/// What becomes of a packet: this many copies leave by each port that it is forwarded to, not before so long after it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fate {
+    /// 0 if it was dropped.
+    pub copies: u32,
+    /// How long it is held.
+    pub delay_ns: u64,
+}
+
+impl Fate {
+    /// Of a packet that no fault hits.
+    pub const UNTOUCHED: Fate = Fate {
+        copies: 1,
+        delay_ns: 0,
+    };
+
+    /// Whether nothing leaves, so that no later fault sees the packet.
+    #[must_use]
+    pub fn is_dropped(self) -> bool {
+        self.copies == 0
+    }
+
+    /// After these effects, in declared order.
+    #[must_use]
+    pub fn after(effects: impl IntoIterator<Item = Effect>) -> Fate {
+        let mut fate = Fate::UNTOUCHED;
+        for effect in effects {
+            effect.compose(&mut fate);
+            if fate.is_dropped() {
+                break;
+            }
+        }
+        fate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DROP: Effect = Effect::Drop(Drop);
+    const TWICE: Effect = Effect::Duplicate(Duplicate);
+
+    fn delay(ns: u64) -> Effect {
+        Effect::Delay(Delay { ns })
+    }
+
+    #[test]
+    fn delays_add_duplicates_do_not_and_a_drop_ends_it() {
+        let fate = |copies, delay_ns| Fate { copies, delay_ns };
+        assert_eq!(Fate::after([]), Fate::UNTOUCHED);
+        assert_eq!(Fate::after([delay(3), TWICE, delay(4)]), fate(2, 7));
+        assert_eq!(Fate::after([TWICE, TWICE]), fate(2, 0));
+        assert!(Fate::after([delay(3), DROP, TWICE]).is_dropped());
+    }
+
+    #[test]
+    fn words_and_codes_are_unique() {
+        let all = [DROP, delay(1), TWICE];
+        for (i, a) in all.iter().enumerate() {
+            assert_eq!(a.word(), KINDS[i].word);
+            for b in &all[..i] {
+                assert!(a.word() != b.word() && a.code() != b.code());
+            }
+        }
+        assert_eq!(all.map(|effect| effect.ends_packet()), [true, false, false]);
+    }
+}

@@ -1,0 +1,326 @@
+//! The fault engine of one switch as p4src/common/fault.p4 has it: which frames it must hit, and what becomes of each.
+//!
+//! Decisions depend on seed, fault, flow and ordinal alone, so the frames that came to a switch, in the order in which they
+//! came, say which of them had to be hit. [`Engine`] is what does not change during a run, [`State`] what the units' cells
+//! hold; [`Engine::pass`] takes one frame through both pipelines.
+
+use std::ops::RangeInclusive;
+
+use p4lang::runtime::Match;
+use parser_gen::Library;
+
+use crate::effect::{Effect, Fate};
+use crate::model::{Direction, Scenario};
+use crate::names::forward;
+use crate::plan::{Injection, Plan, SwitchPlan};
+use crate::selection::{Decisions, Selection};
+
+/// The flows that a packet belongs to, by bit: `flow_set_t`.
+pub type FlowSet = u32;
+
+/// What a switch's faults are, and where it forwards to.
+#[derive(Debug)]
+pub struct Engine {
+    library: Library,
+    plan: SwitchPlan,
+    /// Bits of protected flows: an entry of `select` requires them to be clear.
+    guard: FlowSet,
+    ingress: Vec<Unit>,
+    egress: Vec<Unit>,
+    start: State,
+}
+
+#[derive(Debug)]
+struct Unit {
+    effect: Effect,
+    /// In the order of the entries' priority: a packet in two flows of a fault belongs to the one declared first.
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    flow: FlowSet,
+    epochs: Vec<RangeInclusive<u16>>,
+    injection: usize,
+    /// Index into [`State`].
+    cell: usize,
+}
+
+/// What the units' cells hold: ordinals and channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State(Vec<Decisions>);
+
+/// A frame as `Classify` sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Classified {
+    /// Its flows when it comes in.
+    pub ingress: FlowSet,
+    /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
+    pub exits: Vec<(u32, FlowSet)>,
+}
+
+/// A unit and what it did to a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Act {
+    /// The injection that looked at the packet; if none did, the unit's first.
+    pub injection: usize,
+    /// What the unit does.
+    pub effect: Effect,
+    /// Whether it looked at the packet.
+    pub met: bool,
+    /// Whether it fired.
+    pub hit: bool,
+}
+
+/// What one pipeline's units do to a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The injections that looked at it, in declared order. Indexes into [`Plan::injections`].
+    pub met: Vec<usize>,
+    /// Those of them that fired.
+    pub hits: Vec<usize>,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// What a switch does to a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// In ingress.
+    pub ingress: Verdict,
+    /// For each port that it is forwarded to, in egress: one verdict per copy.
+    pub exits: Vec<(u32, Vec<Verdict>)>,
+}
+
+impl Passage {
+    /// How many copies leave by the port at this position of [`Passage::exits`].
+    #[must_use]
+    pub fn leaving(&self, exit: usize) -> usize {
+        let (_, copies) = &self.exits[exit];
+        copies.iter().filter(|copy| !copy.fate.is_dropped()).count()
+    }
+
+    /// All verdicts: of ingress, and of each copy in egress.
+    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        let copies = self.exits.iter().flat_map(|(_, copies)| copies);
+        std::iter::once(&self.ingress).chain(copies)
+    }
+}
+
+impl Engine {
+    /// The engine of a switch; `None` if the plan has no such switch.
+    #[must_use]
+    pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
+        let planned = plan.switch(switch)?;
+        let mut start = State(Vec::new());
+        let mut units_of = |direction| -> Vec<Unit> {
+            let units = planned.units.iter();
+            let units = units.filter(|unit| unit.direction == direction);
+            units
+                .filter_map(|unit| {
+                    let injections = plan.injections.iter().enumerate().filter(|(_, point)| {
+                        point.switch == switch
+                            && point.direction == direction
+                            && point.fault == unit.fault
+                    });
+                    Unit::new(scenario, planned, &unit.fault, injections, &mut start.0)
+                })
+                .collect()
+        };
+        let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
+        Some(Engine {
+            library: Library::builtin(),
+            plan: planned.clone(),
+            guard: planned
+                .flows
+                .iter()
+                .filter(|flow| flow.protected)
+                .fold(0, |mask, flow| mask | 1 << flow.bit),
+            ingress,
+            egress,
+            start,
+        })
+    }
+
+    /// Before the first packet.
+    #[must_use]
+    pub fn start(&self) -> State {
+        self.start.clone()
+    }
+
+    /// What `Classify` and `Forward` say of a frame that comes in by a port. An empty list of exits: it goes nowhere.
+    #[must_use]
+    pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
+        let flows = |port| {
+            let values = self.library.dissect(frame, port);
+            let flows = self.plan.flows.iter();
+            flows
+                .filter(|flow| flow.filter.matches(&values))
+                .fold(0, |set, flow| set | 1 << flow.bit)
+        };
+        let exits = self.exits(frame).into_iter();
+        Classified {
+            ingress: if self.ingress.is_empty() {
+                0
+            } else {
+                flows(port)
+            },
+            exits: exits
+                .map(|exit| {
+                    let set = if self.egress.is_empty() {
+                        0
+                    } else {
+                        flows(exit)
+                    };
+                    (exit, set)
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether no unit would ever look at such a frame.
+    #[must_use]
+    pub fn ignores(&self, frame: &Classified) -> bool {
+        let idle = |units: &[Unit], flows: FlowSet| {
+            units
+                .iter()
+                .all(|unit| unit.entries.iter().all(|entry| entry.flow & flows == 0))
+        };
+        idle(&self.ingress, frame.ingress)
+            && frame
+                .exits
+                .iter()
+                .all(|(_, flows)| idle(&self.egress, *flows))
+    }
+
+    /// Takes a frame through both pipelines while an epoch is in force.
+    pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
+        let ingress = self.judge(&self.ingress, state, frame.ingress, epoch);
+        let mut exits: Vec<(u32, Vec<Verdict>)> = frame
+            .exits
+            .iter()
+            .map(|(port, _)| (*port, Vec::new()))
+            .collect();
+        for _ in 0..ingress.fate.copies {
+            for ((_, copies), (_, flows)) in exits.iter_mut().zip(&frame.exits) {
+                copies.push(self.judge(&self.egress, state, *flows, epoch));
+            }
+        }
+        Passage { ingress, exits }
+    }
+
+    /// All units of ingress, in declared order, with what each did to a packet.
+    pub fn ingress_acts(&self, verdict: &Verdict) -> impl Iterator<Item = Act> {
+        acts(&self.ingress, verdict)
+    }
+
+    /// All units of egress.
+    pub fn egress_acts(&self, verdict: &Verdict) -> impl Iterator<Item = Act> {
+        acts(&self.egress, verdict)
+    }
+
+    fn judge(&self, units: &[Unit], state: &mut State, flows: FlowSet, epoch: u16) -> Verdict {
+        let mut verdict = Verdict {
+            met: Vec::new(),
+            hits: Vec::new(),
+            fate: Fate::UNTOUCHED,
+        };
+        // A packet that an earlier unit dropped is not counted by the next.
+        for unit in units {
+            if verdict.fate.is_dropped() {
+                break;
+            }
+            let Some(entry) = unit.entry(flows, self.guard, epoch) else {
+                continue;
+            };
+            verdict.met.push(entry.injection);
+            if state.0[entry.cell].next() == Some(true) {
+                verdict.hits.push(entry.injection);
+                unit.effect.compose(&mut verdict.fate);
+            }
+        }
+        verdict
+    }
+
+    /// The ports that the forwarding entries name for a frame.
+    fn exits(&self, frame: &[u8]) -> Vec<u32> {
+        let Some(destination) = frame.get(..6) else {
+            return Vec::new();
+        };
+        let destination = destination
+            .iter()
+            .fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
+        let is_for = |entry: &&p4lang::runtime::TableEntry| {
+            let mut key = entry.key.iter();
+            entry.table == forward::TABLE && key.any(|key| key.value == Match::exact(destination))
+        };
+        let Some(action) = self.plan.entries.iter().find(is_for).map(|e| &e.action) else {
+            return Vec::new();
+        };
+        let Some((_, value)) = action.params.first() else {
+            return Vec::new();
+        };
+        if action.name != forward::MULTICAST {
+            return value.to().into_iter().collect();
+        }
+        let mut groups = self.plan.groups.iter();
+        let group = groups.find(|group| *value == u128::from(group.id));
+        group
+            .map(|group| group.replicas.iter().map(|replica| replica.port).collect())
+            .unwrap_or_default()
+    }
+}
+
+fn acts(units: &[Unit], verdict: &Verdict) -> impl Iterator<Item = Act> {
+    units.iter().filter_map(|unit| {
+        let mut entries = unit.entries.iter().map(|entry| entry.injection);
+        let met = entries
+            .clone()
+            .find(|injection| verdict.met.contains(injection));
+        let injection = met.or_else(|| entries.next())?;
+        Some(Act {
+            injection,
+            effect: unit.effect,
+            met: met.is_some(),
+            hit: verdict.hits.contains(&injection),
+        })
+    })
+}
+
+impl Unit {
+    fn new<'p>(
+        scenario: &Scenario,
+        planned: &SwitchPlan,
+        fault: &str,
+        injections: impl Iterator<Item = (usize, &'p Injection)>,
+        cells: &mut Vec<Decisions>,
+    ) -> Option<Unit> {
+        let fault = scenario.faults.iter().find(|other| other.id == fault)?;
+        let mut unit = Unit {
+            effect: fault.effect,
+            entries: Vec::new(),
+        };
+        // A fault that never fires has no entries.
+        let injections = injections.filter(|_| fault.selection != Selection::Never);
+        for (index, injection) in injections {
+            let flow = &scenario.flows[*fault.flows.get(injection.cell)?];
+            let bit = planned.flow_bit(&injection.flow)?;
+            unit.entries.push(Entry {
+                flow: 1 << bit,
+                epochs: fault.epochs.clone(),
+                injection: index,
+                cell: cells.len(),
+            });
+            cells.push(fault.selection.decisions(fault.key, flow.key));
+        }
+        Some(unit)
+    }
+
+    fn entry(&self, flows: FlowSet, guard: FlowSet, epoch: u16) -> Option<&Entry> {
+        self.entries.iter().find(|entry| {
+            entry.flow & flows != 0
+                && flows & guard == 0
+                && entry.epochs.iter().any(|range| range.contains(&epoch))
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! Faults that hit nothing, and why: a run in which nothing happened proves nothing.
+//!
+//! What the workload says it will send is known before the run, so [`check`] warns of flows that no packet of it belongs to.
+//! After the run, [`reason`] says what kept a fault from hitting.
+
+use parser_gen::{Filter, Library};
+
+use crate::diagnostic::{Code, Sink};
+use crate::model::{Fault, Flow, Scenario};
+use crate::overlap;
+use crate::selection::Selection;
+use crate::topology::Host;
+use crate::units::show_duration;
+use crate::workload::{Redis, Workload};
+
+/// Warns of faults that will hit nothing, as far as the file tells.
+pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
+    for fault in &scenario.faults {
+        if scenario.expects_nothing_of(&fault.id) {
+            continue;
+        }
+        let why = start_after_end(scenario, fault).or_else(|| no_packets(scenario, fault));
+        if let Some(why) = why {
+            let message = format!("fault `{}` will hit nothing: {why}", fault.id);
+            sink.warning(Code::Suspicious, fault.span, message)
+                .hint(format!(
+                    "the run then fails, unless it expects `fault.{}.fired == 0`",
+                    fault.id
+                ));
+        }
+    }
+}
+
+/// Why a fault hit none of the packets that it met. `armed` tells the epochs that were in force.
+#[must_use]
+pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
+    if fault.selection == Selection::Never {
+        return "its probability is 0".to_owned();
+    }
+    if !fault.epochs.iter().cloned().flatten().any(armed) {
+        let first = start_ns(scenario, fault).map_or_else(String::new, |at_ns| {
+            format!(", {} after the start", show_duration(at_ns))
+        });
+        return format!("the run was over before its step began{first}");
+    }
+    if met == 0 {
+        return no_packets(scenario, fault)
+            .unwrap_or_else(|| "no packet of its flows came while it was armed".to_owned());
+    }
+    let packets = match met {
+        1 => "the 1 packet".to_owned(),
+        met => format!("the {met} packets"),
+    };
+    let drawn = |limit: u32| {
+        let expected = met as f64 * (f64::from(limit) + 1.0) / 4_294_967_296.0;
+        format!("none of {packets} that it met was drawn, where {expected:.2} are to be expected")
+    };
+    match fault.selection {
+        Selection::Nth(n) | Selection::Every(n) => {
+            format!("it selects packet {n} of a flow, and met {met} in all")
+        }
+        Selection::Probability { limit } => drawn(limit),
+        Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
+        Selection::Always | Selection::Never => format!("it met {met}"),
+    }
+}
+
+fn start_ns(scenario: &Scenario, fault: &Fault) -> Option<u64> {
+    let first = *fault.epochs.first()?.start();
+    let mut epochs = scenario.epochs.iter();
+    Some(epochs.find(|epoch| epoch.epoch == first)?.at_ns)
+}
+
+fn start_after_end(scenario: &Scenario, fault: &Fault) -> Option<String> {
+    let at_ns = start_ns(scenario, fault)?;
+    let (end_ns, what) = match scenario.workload {
+        Some(Workload::Idle { for_ns }) => (for_ns, "the workload ends after"),
+        _ => (scenario.limits.time_ns, "the run may take"),
+    };
+    (at_ns >= end_ns).then(|| {
+        format!(
+            "its step begins {} after the start, and {what} {}",
+            show_duration(at_ns),
+            show_duration(end_ns)
+        )
+    })
+}
+
+/// Why the workload sends no packet of a fault's flows; `None` if it may.
+fn no_packets(scenario: &Scenario, fault: &Fault) -> Option<String> {
+    let mut flows = fault.flows.iter().map(|index| &scenario.flows[*index]);
+    let first = flows.next()?;
+    let why = no_packet_of(scenario, first)?;
+    flows
+        .all(|flow| no_packet_of(scenario, flow).is_some())
+        .then_some(why)
+}
+
+fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
+    let streams = match scenario.workload.as_ref()? {
+        Workload::Redis(redis) => redis_streams(scenario, redis),
+        Workload::Training(training) => {
+            let workers = training.workers.iter();
+            workers
+                .flat_map(|worker| {
+                    let both = [(worker, &training.server), (&training.server, worker)];
+                    both.map(|(from, to)| Stream::new(scenario, from, to, &["agg"], &[]))
+                })
+                .flatten()
+                .collect()
+        }
+        Workload::Idle { .. } => return None,
+    };
+    let passes = |stream: &&Stream| stream.may_pass(&flow.filter);
+    if streams
+        .iter()
+        .filter(passes)
+        .any(|stream| stream.crosses_a_switch)
+    {
+        return None;
+    }
+    if let Some(local) = streams.iter().find(passes) {
+        return Some(format!(
+            "packets of flow `{}` stay on host `{}`, and cross no switch",
+            flow.name, local.host
+        ));
+    }
+    let unused = match &scenario.workload {
+        Some(Workload::Redis(redis)) => format!(
+            "the workload is Redis between port {} of `{}` and its clients{}",
+            redis.port,
+            redis.server,
+            if streams.iter().any(|stream| stream.has("redis")) {
+                ""
+            } else {
+                "; a `redis.` field is only read at the port that the protocol has in filters"
+            }
+        ),
+        _ => "the workload is the training of its workers with their server".to_owned(),
+    };
+    Some(format!(
+        "no packet of the workload belongs to flow `{}`: {unused}",
+        flow.name
+    ))
+}
+
+/// Packets that a workload sends from one host to another.
+struct Stream {
+    host: String,
+    crosses_a_switch: bool,
+    fields: Vec<(&'static str, u128)>,
+    /// Protocols that they do not have.
+    absent: Vec<String>,
+}
+
+impl Stream {
+    fn new(
+        scenario: &Scenario,
+        from: &str,
+        to: &str,
+        present: &[&str],
+        ports: &[(&'static str, u16)],
+    ) -> Option<Stream> {
+        let (from, to) = (scenario.topology.host(from)?, scenario.topology.host(to)?);
+        let library = Library::builtin();
+        let absent = library.protocols().iter().map(|protocol| &protocol.filter);
+        // Headers below the transport may be there or not; what is carried is known.
+        let carried = ["tcp", "udp", "redis", "agg", "roce", "ipv6"];
+        let below = |name: &str| {
+            present
+                .iter()
+                .any(|p| *p == name || carrier(p) == Some(name))
+        };
+        let address = |host: &Host| u128::from(host.ip.to_bits());
+        let mut fields = vec![("ip.src", address(from)), ("ip.dst", address(to))];
+        fields.extend(
+            ports
+                .iter()
+                .map(|(field, port)| (*field, u128::from(*port))),
+        );
+        Some(Stream {
+            host: from.name.clone(),
+            crosses_a_switch: from.name != to.name,
+            fields,
+            absent: absent
+                .filter(|name| carried.contains(&name.as_str()) && !below(name))
+                .cloned()
+                .collect(),
+        })
+    }
+
+    fn has(&self, protocol: &str) -> bool {
+        !self.absent.iter().any(|absent| absent == protocol)
+    }
+
+    fn may_pass(&self, filter: &Filter) -> bool {
+        let absent: Vec<&str> = self.absent.iter().map(String::as_str).collect();
+        overlap::allows_without(filter, &self.fields, &absent)
+    }
+}
+
+fn carrier(protocol: &str) -> Option<&'static str> {
+    match protocol {
+        "redis" => Some("tcp"),
+        "agg" => Some("udp"),
+        _ => None,
+    }
+}
+
+fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
+    let is_read = is_read_as_redis(redis.port);
+    let both = redis.clients.iter().flat_map(|client| {
+        let asks = if is_read { "redis" } else { "tcp" };
+        [
+            Stream::new(
+                scenario,
+                &client.host,
+                &redis.server,
+                &[asks],
+                &[("tcp.dport", redis.port)],
+            ),
+            Stream::new(
+                scenario,
+                &redis.server,
+                &client.host,
+                &["tcp"],
+                &[("tcp.sport", redis.port)],
+            ),
+        ]
+    });
+    both.flatten().collect()
+}
+
+/// Whether the protocol library takes what goes to a TCP port for Redis: asked with a frame.
+fn is_read_as_redis(port: u16) -> bool {
+    let payload = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+    let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x08, 0x00];
+    frame.extend([0x45, 0]);
+    frame.extend((40 + payload.len() as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend(40_000_u16.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0]);
+    frame.extend(payload);
+    let library = Library::builtin();
+    let values = library.dissect(&frame, 1);
+    Filter::parse(&library, "redis").is_ok_and(|redis| redis.matches(&values))
+}

@@ -1,0 +1,110 @@
+//! What became of each flow between its first switch and its last, from the captures alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parser_gen::{Filter, Library};
+use scenario::model::Scenario;
+use testbeds::bed::PortRecording;
+use testbeds::capture::{self, Direction, Frame, Seen};
+
+/// What became of a flow between its first and its last switch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlowCount {
+    /// Frames that the sender put on its link.
+    pub sent: u64,
+    /// Of those, frames that came out towards the receiver.
+    pub received: u64,
+    /// Sent and not received.
+    pub lost: u64,
+    /// Received more often than sent.
+    pub extra: u64,
+    /// The longest time between the two.
+    pub longest_ns: u64,
+}
+
+impl FlowCount {
+    fn add(&mut self, other: &FlowCount) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.extra += other.extra;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+/// The flows whose first and last switch were recorded and that no aggregating switch takes in, by name; and by declared
+/// name where a declaration stands for several.
+pub fn count(
+    scenario: &Scenario,
+    recordings: &[PortRecording],
+    aggregator: Option<&str>,
+) -> BTreeMap<String, FlowCount> {
+    let library = Library::builtin();
+    let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
+    for flow in &scenario.flows {
+        let on_path = flow.paths.iter().map(|path| {
+            let sums = |switch: &String| Some(switch.as_str()) == aggregator;
+            if path.switches.iter().any(sums) {
+                return None;
+            }
+            let (first, last) = path.switches.first().zip(path.switches.last())?;
+            let port = |switch: &str, neighbour: &str| {
+                let number = scenario.topology.next_hop(switch, neighbour)?.number;
+                recordings
+                    .iter()
+                    .find(|recording| recording.switch == switch && recording.port == number)
+            };
+            let (entry, exit) = (port(first, &path.from)?, port(last, &path.to)?);
+            let receiver = scenario.topology.host(&path.to)?.mac.0;
+            Some(between(&library, entry, exit, receiver, &flow.filter))
+        });
+        let on_path: Option<Vec<FlowCount>> = on_path.collect();
+        let Some(on_path) = on_path.filter(|counts| !counts.is_empty()) else {
+            continue;
+        };
+        let mut total = FlowCount::default();
+        on_path.iter().for_each(|count| total.add(count));
+        counts.insert(flow.name.clone(), total);
+        if flow.declared != flow.name {
+            counts.entry(flow.declared.clone()).or_default().add(&total);
+        }
+    }
+    counts
+}
+
+/// What of a flow came in by one port, and what of that went out by another.
+fn between(
+    library: &Library,
+    entry: &PortRecording,
+    exit: &PortRecording,
+    receiver: [u8; 6],
+    filter: &Filter,
+) -> FlowCount {
+    let is_for_receiver = |frame: &&Frame| frame.bytes.starts_with(&receiver);
+    let seen = |frame: &Frame| Seen {
+        key: (frame.bytes.clone(), frame.wire_len),
+        at_ns: frame.at_ns,
+    };
+    let came = entry.recording.going(Direction::In);
+    let before: Vec<_> = came
+        .filter(is_for_receiver)
+        .filter(|frame| filter.matches(&library.dissect(&frame.bytes, entry.port)))
+        .map(seen)
+        .collect();
+    let wanted: BTreeSet<_> = before.iter().map(|seen| &seen.key).collect();
+    let after: Vec<_> = exit
+        .recording
+        .going(Direction::Out)
+        .filter(is_for_receiver)
+        .map(seen)
+        .filter(|seen| wanted.contains(&seen.key))
+        .collect();
+    let difference = capture::match_frames(&before, &after, u64::MAX);
+    FlowCount {
+        sent: before.len() as u64,
+        received: difference.matched,
+        lost: difference.missing.len() as u64,
+        extra: difference.extra.len() as u64,
+        longest_ns: difference.longest_in_time_ns,
+    }
+}

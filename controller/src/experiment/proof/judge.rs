@@ -1,0 +1,208 @@
+//! What became of each frame, held against what had to become of it.
+//!
+//! A frame is what its bytes are. Where several of the same bytes came, what left is dealt out to them so that as much as
+//! possible is as it had to be. What then still differs is explained with the fewest faults that hit, or spared, a frame
+//! wrongly. Being late explains nothing: a frame that a machine kept waiting is not one that a fault held.
+
+use scenario::effect::Fate;
+use scenario::replay::{Engine, Passage};
+
+use super::STAMP_NS;
+use super::trace::{Arrival, SwitchTrace};
+
+/// So many faults may have erred on one frame, before it counts as lost for another reason.
+const MAX_ERRORS: usize = 2;
+
+/// How much earlier than its deadline a held frame may be seen to leave, for what the recorder's stamps may be wrong by.
+fn tolerance_ns(delay_ns: u64) -> u64 {
+    (delay_ns / 10).min(STAMP_NS) + 1
+}
+
+/// Before this, a frame with this fate must not leave.
+pub fn due_ns(came_ns: u64, fate: Fate) -> u64 {
+    if fate.delay_ns == 0 {
+        return 0;
+    }
+    came_ns.saturating_add(fate.delay_ns) - tolerance_ns(fate.delay_ns)
+}
+
+/// Whether a frame that is like no other left as it had to.
+pub fn is_as_expected(trace: &SwitchTrace<'_>, arrival: &Arrival<'_>, passage: &Passage) -> bool {
+    let due = due_ns(arrival.at_ns, passage.ingress.fate);
+    (0..passage.exits.len()).all(|exit| {
+        let left = trace.left(passage.exits[exit].0, arrival.identity);
+        left.len() == passage.leaving(exit) && left.first().is_none_or(|at| *at >= due)
+    })
+}
+
+/// What one of several frames that cannot be told apart should do at one port.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    /// When it came.
+    pub came_ns: u64,
+    /// How many copies of it have to leave.
+    pub copies: usize,
+    /// Not before this.
+    pub due_ns: u64,
+}
+
+/// Deals out what left to the frames that came. As many as possible get what they had to: the latest frames go to those with
+/// the latest deadlines. What is then left goes to frames that lack a copy, then to those that should not have left at all.
+pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
+    if shares.len() == 1 {
+        return vec![left.to_vec()];
+    }
+    let mut dealt = vec![Vec::new(); shares.len()];
+    let mut pool = left.to_vec();
+    pool.sort_unstable();
+    let mut wanted: Vec<usize> = (0..shares.len())
+        .flat_map(|share| std::iter::repeat_n(share, shares[share].copies))
+        .collect();
+    wanted.sort_by_key(|share| std::cmp::Reverse((shares[*share].due_ns, shares[*share].came_ns)));
+    let mut short = Vec::new();
+    for share in wanted {
+        let Share {
+            came_ns, due_ns, ..
+        } = shares[share];
+        let earliest = due_ns.max(came_ns.saturating_sub(STAMP_NS));
+        match pool.pop_if(|at| *at >= earliest) {
+            Some(at) => dealt[share].push(at),
+            None => short.push(share),
+        }
+    }
+    for at in pool {
+        let had_come = |share: &usize| shares[*share].came_ns <= at.saturating_add(STAMP_NS);
+        let share = if let Some(position) = short.iter().position(had_come) {
+            short.remove(position)
+        } else {
+            let numbers = 0..shares.len();
+            let spurious = |share: &usize| {
+                had_come(share) && shares[*share].copies == 0 && dealt[*share].is_empty()
+            };
+            let mut unexpected = numbers.clone().filter(spurious);
+            let first = unexpected.next();
+            first.or_else(|| numbers.rev().find(had_come)).unwrap_or(0)
+        };
+        dealt[share].push(at);
+    }
+    dealt.iter_mut().for_each(|times| times.sort_unstable());
+    dealt
+}
+
+/// What faults did to one frame that they should not have, or did not do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Injections that had to hit and did not.
+    pub missed: Vec<usize>,
+    /// Injections that hit and had not to.
+    pub collateral: Vec<usize>,
+    /// No fault of the switch explains it.
+    pub stray: bool,
+}
+
+/// Explains what became of a frame. `left` is when its copies left by each of its exits.
+pub fn explain(engine: &Engine, came_ns: u64, passage: &Passage, left: &[Vec<u64>]) -> Errors {
+    if let Some(errors) = in_egress(engine, came_ns, passage, left) {
+        return errors;
+    }
+    let met: Vec<_> = engine.ingress_acts(&passage.ingress).collect();
+    // A fault that looked at the frame is suspected before one that did not.
+    let mut suspects: Vec<usize> = (0..met.len()).collect();
+    suspects.sort_by_key(|unit| !met[*unit].met);
+    let is_explained = |toggled: &[usize]| {
+        let fires = |unit: usize| met[unit].hit != toggled.contains(&unit);
+        let effects = (0..met.len()).filter(|unit| fires(*unit));
+        let fate = Fate::after(effects.map(|unit| met[unit].effect));
+        let due = due_ns(came_ns, fate);
+        left.iter().enumerate().all(|(exit, left)| {
+            left.len() == leaving(passage, exit, fate) && left.iter().all(|at| *at >= due)
+        })
+    };
+    let errors = |toggled: &[usize]| {
+        let (missed, collateral) = toggled.iter().partition(|unit| met[**unit].hit);
+        let injections =
+            |units: Vec<usize>| units.into_iter().map(|unit| met[unit].injection).collect();
+        Errors {
+            missed: injections(missed),
+            collateral: injections(collateral),
+            stray: false,
+        }
+    };
+    for errors_made in 1..=MAX_ERRORS {
+        let mut found = None;
+        each_subset(&suspects, errors_made, &mut Vec::new(), &mut |toggled| {
+            if found.is_none() && is_explained(toggled) {
+                found = Some(errors(toggled));
+            }
+        });
+        if let Some(errors) = found {
+            return errors;
+        }
+    }
+    Errors {
+        stray: true,
+        ..Errors::default()
+    }
+}
+
+/// How many copies leave by an exit after another fate in ingress: what egress does to a copy is left as it was.
+fn leaving(passage: &Passage, exit: usize, fate: Fate) -> usize {
+    let (copies, before) = (fate.copies as usize, passage.ingress.fate.copies as usize);
+    match copies.cmp(&before) {
+        std::cmp::Ordering::Equal => passage.leaving(exit),
+        std::cmp::Ordering::Less => passage.leaving(exit).min(copies),
+        std::cmp::Ordering::Greater => passage.leaving(exit) + (copies - before),
+    }
+}
+
+fn each_subset(
+    from: &[usize],
+    size: usize,
+    chosen: &mut Vec<usize>,
+    visit: &mut impl FnMut(&[usize]),
+) {
+    if size == 0 {
+        visit(chosen);
+        return;
+    }
+    for (position, element) in from.iter().enumerate() {
+        chosen.push(*element);
+        each_subset(&from[position + 1..], size - 1, chosen, visit);
+        chosen.pop();
+    }
+}
+
+/// All is as it had to be, or egress alone erred; `None` if ingress must have.
+fn in_egress(
+    engine: &Engine,
+    came_ns: u64,
+    passage: &Passage,
+    left: &[Vec<u64>],
+) -> Option<Errors> {
+    let due = due_ns(came_ns, passage.ingress.fate);
+    let mut errors = Errors::default();
+    for (exit, ((_, copies), left)) in passage.exits.iter().zip(left).enumerate() {
+        let (expected, seen) = (passage.leaving(exit), left.len());
+        if seen > copies.len() || left.iter().any(|at| *at < due) {
+            return None;
+        }
+        let spared = copies.iter().filter(|copy| copy.fate.is_dropped());
+        let dropped_by = spared.filter_map(|copy| copy.hits.last().copied());
+        errors
+            .missed
+            .extend(dropped_by.take(seen.saturating_sub(expected)));
+        for copy in copies
+            .iter()
+            .filter(|copy| !copy.fate.is_dropped())
+            .take(expected.saturating_sub(seen))
+        {
+            let mut droppers: Vec<_> = engine
+                .egress_acts(copy)
+                .filter(|act| act.effect.ends_packet())
+                .collect();
+            droppers.sort_by_key(|act| !act.met);
+            errors.collateral.push(droppers.first()?.injection);
+        }
+    }
+    Some(errors)
+}

@@ -1,0 +1,238 @@
+//! A switch that treats frames as the model says, or errs as a test says, and captures on all of its ports.
+
+use std::collections::BTreeMap;
+
+use scenario::effect::Fate;
+use scenario::replay::Engine;
+use testbeds::bed::PortRecording;
+use testbeds::capture::{Direction, Frame, Recording};
+
+use super::super::Evidence;
+use crate::experiment::fleet::EpochWrite;
+use crate::experiment::{Conclusion, FaultResult, Planned};
+use crate::target::Kind;
+
+pub const MS: u64 = 1_000_000;
+pub const US: u64 = 1_000;
+
+/// Hosts a, b and c around a switch, with s.
+pub fn planned(rest: &str) -> Planned {
+    let text = format!(
+        "weir: 1
+name: lab
+seed: 42
+topology: {{star: {{hosts: [a, b, c, s], switch: sw}}}}
+flows:
+  first: {{from: a, to: s, filter: udp.dport == 1001}}
+  second: {{from: b, to: s, filter: udp.dport == 1001}}
+  every: {{to: s, filter: udp}}
+{rest}"
+    );
+    let scenario =
+        scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    Planned::of(scenario, Kind::Embedded).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A datagram to s.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub at_ns: u64,
+    pub from: &'static str,
+    pub dport: u16,
+    /// Frames with the same marker are the same frame.
+    pub marker: u32,
+}
+
+/// Datagrams of `first`, this far apart, all different.
+pub fn evenly(count: u32, gap_ns: u64) -> Vec<Sent> {
+    let numbers = 1..=count;
+    numbers
+        .map(|marker| Sent {
+            at_ns: MS + u64::from(marker) * gap_ns,
+            from: "a",
+            dport: 1001,
+            marker,
+        })
+        .collect()
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Error {
+    /// The fault with this number does not do what it has to, and does not count it.
+    Spares(usize),
+    /// The fault with this number hits the frame, and counts it.
+    Hits(usize),
+    /// The frame is lost.
+    Loses,
+}
+
+/// A run.
+pub struct Bench {
+    pub planned: Planned,
+    pub sent: Vec<Sent>,
+    pub writes: Vec<EpochWrite>,
+    /// The frame with which each write's epoch begins, by its number; by default the first after the confirmation.
+    pub begins: BTreeMap<usize, usize>,
+    /// Stretches of time in which the machine does nothing.
+    pub stalls: Vec<(u64, u64)>,
+    pub errors: BTreeMap<usize, Error>,
+    /// What the recorder did not get, by port.
+    pub unrecorded: BTreeMap<u32, u64>,
+    pub ring_losses: Vec<(String, u32, u64)>,
+}
+
+impl Bench {
+    /// Epoch 1 in force before the first frame.
+    pub fn new(rest: &str, sent: Vec<Sent>) -> Bench {
+        let mut bench = Bench {
+            planned: planned(rest),
+            sent,
+            writes: Vec::new(),
+            begins: BTreeMap::new(),
+            stalls: Vec::new(),
+            errors: BTreeMap::new(),
+            unrecorded: BTreeMap::new(),
+            ring_losses: Vec::new(),
+        };
+        bench.write(1, 0, 0);
+        bench
+    }
+
+    pub fn write(&mut self, epoch: u16, sent_ns: u64, confirmed_ns: u64) -> usize {
+        self.writes.push(EpochWrite {
+            switch: "sw".to_owned(),
+            epoch,
+            sent_ns,
+            confirmed_ns,
+        });
+        self.writes.len() - 1
+    }
+
+    fn frame(&self, sent: &Sent) -> Box<[u8]> {
+        let host = |name: &str| self.planned.scenario.topology.host(name).unwrap();
+        let (from, to) = (host(sent.from), host("s"));
+        let mut frame = [to.mac.0, from.mac.0].concat();
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(from.ip.octets());
+        frame.extend(to.ip.octets());
+        frame.extend([0x30, 0x39]);
+        frame.extend(sent.dport.to_be_bytes());
+        frame.extend([0, 12, 0, 0]);
+        frame.extend(sent.marker.to_be_bytes());
+        frame.into()
+    }
+
+    fn port(&self, host: &str) -> u32 {
+        let topology = &self.planned.scenario.topology;
+        topology.next_hop("sw", host).unwrap().number
+    }
+
+    /// When something happens that is due at a time, on a machine that stalls.
+    fn awake(&self, due_ns: u64) -> u64 {
+        let stalled = |(from, to): &&(u64, u64)| (*from..*to).contains(&due_ns);
+        self.stalls
+            .iter()
+            .find(stalled)
+            .map_or(due_ns, |(_, to)| *to)
+    }
+
+    fn epoch(&self, number: usize) -> u16 {
+        let at_ns = self.sent[number].at_ns;
+        let begun =
+            self.writes
+                .iter()
+                .enumerate()
+                .filter(|(index, write)| match self.begins.get(index) {
+                    Some(first) => number >= *first,
+                    None => at_ns > write.confirmed_ns,
+                });
+        begun.last().map_or(0, |(_, write)| write.epoch)
+    }
+
+    /// Carries it out: what was captured, and what the switch counted.
+    fn run(&self) -> (Vec<PortRecording>, Vec<u64>) {
+        let Planned { scenario, plan } = &self.planned;
+        let engine = Engine::new(scenario, plan, "sw").unwrap();
+        let mut state = engine.start();
+        let mut fired = vec![0; plan.injections.len()];
+        let mut frames: BTreeMap<u32, Vec<Frame>> = BTreeMap::new();
+        let exit = self.port("s");
+        let mut record = |port: u32, at_ns: u64, direction, bytes: &[u8]| {
+            frames.entry(port).or_default().push(Frame {
+                at_ns,
+                direction,
+                wire_len: bytes.len() as u32,
+                bytes: bytes.into(),
+            });
+        };
+        for (number, sent) in self.sent.iter().enumerate() {
+            let (bytes, port) = (self.frame(sent), self.port(sent.from));
+            record(port, sent.at_ns, Direction::In, &bytes);
+            let classified = engine.classify(&bytes, port);
+            let passage = engine.pass(&mut state, &classified, self.epoch(number));
+            let mut hits = passage.ingress.hits.clone();
+            let of = |fault: usize| {
+                let id = &scenario.faults[fault].id;
+                let mut points = plan.injections.iter();
+                points.position(|point| point.fault == *id).unwrap()
+            };
+            match self.errors.get(&number) {
+                Some(Error::Spares(fault)) => hits.retain(|hit| *hit != of(*fault)),
+                Some(Error::Hits(fault)) => hits.push(of(*fault)),
+                Some(Error::Loses) => {
+                    hits.iter().for_each(|hit| fired[*hit] += 1);
+                    continue;
+                }
+                None => {}
+            }
+            hits.sort_unstable();
+            hits.iter().for_each(|hit| fired[*hit] += 1);
+            let effect = |hit: &usize| {
+                let id = &plan.injections[*hit].fault;
+                let mut faults = scenario.faults.iter();
+                faults.find(|fault| fault.id == *id).unwrap().effect
+            };
+            let fate = Fate::after(hits.iter().map(effect));
+            let processed_ns = self.awake(sent.at_ns) + 20 * US;
+            for _ in 0..fate.copies {
+                let left_ns = self.awake(processed_ns + fate.delay_ns);
+                record(exit, left_ns, Direction::Out, &bytes);
+            }
+        }
+        for frames in frames.values_mut() {
+            frames.sort_by_key(|frame| frame.at_ns);
+        }
+        let recording = |(port, frames): (u32, Vec<Frame>)| PortRecording {
+            switch: "sw".to_owned(),
+            port,
+            recording: Recording {
+                lost: self.unrecorded.get(&port).copied().unwrap_or(0),
+                frames,
+                over_limit: 0,
+            },
+            undelivered: 0,
+        };
+        (frames.into_iter().map(recording).collect(), fired)
+    }
+
+    pub fn conclude(&self) -> Conclusion {
+        let (recordings, fired) = self.run();
+        let evidence = Evidence {
+            recordings: &recordings,
+            writes: &self.writes,
+            fired: &fired,
+            ring_losses: &self.ring_losses,
+        };
+        Conclusion::of(&self.planned, evidence)
+    }
+
+    /// The only fault's result.
+    pub fn fault(&self) -> FaultResult {
+        let faults = self.conclude().faults;
+        let [fault] = &faults[..] else {
+            panic!("{faults:?}")
+        };
+        fault.clone()
+    }
+}

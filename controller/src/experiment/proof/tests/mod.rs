@@ -1,0 +1,334 @@
+//! What is proved, what is not, and what must not disturb: with captures of a switch that errs on demand.
+
+mod bench;
+
+use bench::{Bench, Error, MS, Sent, US, evenly};
+use proptest::prelude::*;
+
+use crate::experiment::FaultResult;
+
+const DENSE: &str = "faults: [{id: late, flows: every, effect: !delay 20ms}]";
+
+fn assert_proved(fault: &FaultResult) {
+    assert!(fault.proved, "{fault:#?}");
+    assert_eq!((fault.missed, fault.collateral), (0, 0), "{fault:#?}");
+    assert_eq!(fault.fired, fault.observed, "{fault:#?}");
+}
+
+fn told(fault: &FaultResult, what: &str) {
+    assert!(!fault.proved, "{fault:#?}");
+    let reason = fault.reason.as_deref().unwrap_or_default();
+    assert!(reason.contains(what), "{reason}");
+}
+
+/// From three hosts at once, 0.3 ms apart.
+fn from_everywhere(count: u32) -> Vec<Sent> {
+    let mut sent = evenly(count, 300 * US);
+    for (sent, from) in sent.iter_mut().zip(["a", "b", "c"].into_iter().cycle()) {
+        sent.from = from;
+    }
+    sent
+}
+
+#[test]
+fn a_delay_of_every_packet_is_proved_though_nothing_passes_it() {
+    let mut bench = Bench::new(DENSE, from_everywhere(90));
+    let fault = bench.fault();
+    assert_proved(&fault);
+    assert_eq!((fault.met, fault.observed, fault.slow), (90, 90, 0));
+    // The machine stands still for 50 ms: all is late, and nothing else.
+    bench.stalls = vec![(10 * MS, 60 * MS)];
+    let fault = bench.fault();
+    assert_proved(&fault);
+    assert!(fault.latest_ns.unwrap() > 20 * MS);
+    assert!((1..=90).contains(&fault.beyond.unwrap()), "{fault:#?}");
+}
+
+#[test]
+fn frames_that_a_stalled_machine_kept_waiting_are_slow_and_not_hit() {
+    let sparse = "faults: [{id: late, flows: first, effect: !delay 40ms, select: !every 10}]";
+    let mut bench = Bench::new(sparse, evenly(200, MS));
+    bench.stalls = vec![(50 * MS, 100 * MS)];
+    let fault = bench.fault();
+    assert_proved(&fault);
+    assert_eq!(fault.observed, 20);
+    // Those that came in the first ten of the fifty, but for the one that was held anyway.
+    assert_eq!(fault.slow, 9);
+}
+
+#[test]
+fn a_frame_that_was_held_and_should_not_be_is_told_from_one_that_was_slow() {
+    let sparse = "faults: [{id: late, flows: first, effect: !delay 40ms, select: !every 10}]";
+    let mut bench = Bench::new(sparse, evenly(200, MS));
+    bench.errors = [(14, Error::Hits(0))].into();
+    let fault = bench.fault();
+    told(&fault, "it hit 1 frame that it had to spare");
+    assert_eq!((fault.missed, fault.collateral, fault.slow), (0, 1, 0));
+    bench.errors = [(19, Error::Spares(0))].into();
+    told(&bench.fault(), "it spared 1 frame that it had to hit");
+}
+
+#[test]
+fn two_faults_of_one_kind_on_one_flow_are_told_apart() {
+    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+        let both = format!(
+            "faults:
+  - {{id: fives, flows: first, effect: {effect}, select: !every 5}}
+  - {{id: some, flows: first, effect: {effect}, select: {{probability: 0.2}}}}
+"
+        );
+        let mut bench = Bench::new(&both, evenly(100, MS));
+        let faults = bench.conclude().faults;
+        faults.iter().for_each(assert_proved);
+        assert_eq!(faults[0].observed, 20, "{effect}");
+        assert!((5..40).contains(&faults[1].observed), "{faults:#?}");
+        // The tenth packet is the first fault's.
+        bench.errors = [(9, Error::Spares(0))].into();
+        let faults = bench.conclude().faults;
+        assert!(!faults[0].proved && faults[0].missed == 1, "{faults:#?}");
+        assert!(faults[1].proved, "{effect}: {faults:#?}");
+    }
+}
+
+#[test]
+fn what_each_effect_did_wrongly_is_counted() {
+    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+        let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
+        let wrong = [(9, Error::Spares(0), (1, 0)), (11, Error::Hits(0), (0, 1))];
+        for (number, error, expected) in wrong {
+            let mut bench = Bench::new(&one, evenly(100, MS));
+            bench.errors = [(number, error)].into();
+            let fault = bench.fault();
+            assert!(!fault.proved);
+            assert_eq!(
+                (fault.missed, fault.collateral),
+                expected,
+                "{effect} {error:?}"
+            );
+        }
+    }
+    // Where no fault drops, a frame that is gone is the switch's loss.
+    let mut bench = Bench::new(DENSE, evenly(100, MS));
+    bench.errors = [(11, Error::Loses)].into();
+    told(
+        &bench.fault(),
+        "1 frame did not leave switch sw as it had to, and no fault explains that",
+    );
+}
+
+#[test]
+fn the_counter_of_the_switch_has_to_agree() {
+    let mut bench = Bench::new(DENSE, evenly(20, MS));
+    // It counts a hit that its captures do not show.
+    bench.errors = [(3, Error::Spares(0))].into();
+    let fault = bench.fault();
+    assert_eq!((fault.fired, fault.observed, fault.missed), (19, 19, 1));
+    told(&fault, "it spared 1 frame");
+}
+
+#[test]
+fn faults_that_meet_on_one_packet_are_all_judged() {
+    let composed = "faults:
+  - {id: twice, flows: first, effect: !duplicate , select: !every 2}
+  - {id: late, flows: first, effect: !delay 10ms, select: !every 3}
+  - {id: later, flows: first, effect: !delay 5ms, select: !every 4}
+  - {id: lost, flows: first, effect: !drop , select: !every 5}
+";
+    let mut bench = Bench::new(composed, evenly(120, MS));
+    let faults = bench.conclude().faults;
+    faults.iter().for_each(assert_proved);
+    assert_eq!(
+        faults
+            .iter()
+            .map(|fault| fault.observed)
+            .collect::<Vec<_>>(),
+        [60, 40, 30, 24]
+    );
+    // The twelfth is doubled and delayed by both; then by one of the two alone.
+    bench.errors = [(11, Error::Spares(1))].into();
+    let faults = bench.conclude().faults;
+    let missed: Vec<u64> = faults.iter().map(|fault| fault.missed).collect();
+    assert_eq!(missed, [0, 1, 0, 0], "{faults:#?}");
+}
+
+const STEP: &str = "timeline: [{name: storm, at: 50ms, for: 50ms}]
+faults: [{id: x, flows: first, effect: EFFECT, select: !every 3, during: storm}]
+";
+
+/// Ten frames come while each write is under way: whichever of them the epoch begins with, the run is proved.
+#[test]
+fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
+    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+        for (begin, end) in [(40, 90), (45, 95), (50, 99), (41, 98)] {
+            let mut bench = Bench::new(&STEP.replace("EFFECT", effect), evenly(150, MS));
+            // Frame n comes at (n + 2) ms.
+            let first = bench.write(2, 42 * MS - 500 * US, 52 * MS - 500 * US);
+            let last = bench.write(3, 92 * MS - 500 * US, 102 * MS - 500 * US);
+            bench.begins = [(first, begin), (last, end)].into();
+            let fault = bench.fault();
+            assert_proved(&fault);
+            assert_eq!(fault.met, (end - begin) as u64, "{effect} {begin} {end}");
+            assert!(fault.boundary > 0 && fault.boundary <= 20, "{fault:#?}");
+        }
+    }
+}
+
+/// What no split explains is an error, also between the sending and the confirmation.
+#[test]
+fn an_error_at_a_boundary_is_none_of_the_splits() {
+    let mut bench = Bench::new(&STEP.replace("EFFECT", "!drop "), evenly(150, MS));
+    let first = bench.write(2, 42 * MS - 500 * US, 52 * MS - 500 * US);
+    bench.begins = [(first, 40)].into();
+    assert_proved(&bench.fault());
+    for number in [41, 43, 60, 61] {
+        for error in [Error::Hits(0), Error::Loses] {
+            bench.errors = [(number, error)].into();
+            assert!(!bench.fault().proved, "frame {number}: {error:?}");
+        }
+    }
+}
+
+/// A switch that stands still while it is written to takes frames later that came before.
+#[test]
+fn a_stall_over_a_boundary_does_not_disturb() {
+    let mut bench = Bench::new(&STEP.replace("EFFECT", "!drop "), evenly(150, MS));
+    bench.stalls = vec![(20 * MS, 60 * MS)];
+    let first = bench.write(2, 42 * MS, 61 * MS);
+    // The write overtakes all but three of the forty that wait.
+    bench.begins = [(first, 22)].into();
+    assert_proved(&bench.fault());
+}
+
+#[test]
+fn frames_that_nothing_tells_apart_are_judged_together() {
+    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+        let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
+        let mut sent = evenly(100, MS / 10);
+        sent.iter_mut().for_each(|sent| sent.marker %= 3);
+        let mut bench = Bench::new(&one, sent);
+        let fault = bench.fault();
+        assert_proved(&fault);
+        assert_eq!(fault.observed, 20);
+        bench.errors = [(9, Error::Spares(0))].into();
+        let fault = bench.fault();
+        assert!(!fault.proved && fault.missed == 1, "{effect}: {fault:#?}");
+    }
+}
+
+#[test]
+fn any_loss_makes_the_run_unproved() {
+    let mut bench = Bench::new(DENSE, evenly(20, MS));
+    bench.unrecorded = [(4, 2)].into();
+    told(
+        &bench.fault(),
+        "the capture at port 4 of switch sw lost 2 frames: the recorder was too slow",
+    );
+    let mut bench = Bench::new(DENSE, evenly(20, MS));
+    bench.ring_losses = vec![("sw".to_owned(), 1, 1)];
+    told(
+        &bench.fault(),
+        "switch sw lost 1 frame in the receive ring of port 1: it was too slow",
+    );
+}
+
+#[test]
+fn a_fault_that_hits_nothing_fails_with_the_reason() {
+    let cases = [
+        (
+            "{id: x, flows: first, effect: !drop , select: !nth 30}",
+            "",
+            "it selects packet 30 of a flow, and met 20 in all",
+        ),
+        (
+            "{id: x, flows: second, effect: !drop }",
+            "",
+            "no packet of its flows came while it was armed",
+        ),
+        (
+            "{id: x, flows: first, effect: !drop , select: {probability: 0.0001}}",
+            "",
+            "none of the 20 packets that it met was drawn, where 0.00 are to be expected",
+        ),
+        (
+            "{id: x, flows: first, effect: !drop , during: late}",
+            "timeline: [{name: late, at: 10s}]\n",
+            "the run was over before its step began, 10s after the start",
+        ),
+    ];
+    for (fault, timeline, why) in cases {
+        let rest = format!("{timeline}faults: [{fault}]\n");
+        told(&Bench::new(&rest, evenly(20, MS)).fault(), why);
+        // Unless that is what is expected.
+        let meant = format!("{rest}expect: [fault.x.fired == 0]\n");
+        assert_proved(&Bench::new(&meant, evenly(20, MS)).fault());
+    }
+}
+
+fn effects() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["!drop ", "!duplicate ", "!delay 3ms"])
+}
+
+fn selections() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "always",
+        "!every 3",
+        "!nth 7",
+        "{probability: 0.3}",
+        "{gilbert_elliott: {to_bad: 0.1, to_good: 0.3}}",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whatever frames come, alike or not, whenever the machine stalls, and wherever the writes fall: a switch that does
+    /// what the model says is proved, and one that errs on one frame is not.
+    #[test]
+    fn what_is_right_is_proved_and_what_is_wrong_is_not(
+        faults in prop::collection::vec((effects(), selections()), 1..4),
+        gaps in prop::collection::vec(10 * US..2 * MS, 60..120),
+        // One in so many frames is like another.
+        alike in 1_u32..200,
+        stall in (0..60 * MS, 0..50 * MS),
+        write in (0_usize..40, 0_usize..8, 0_usize..8),
+        wrong in (0_usize..60, any::<bool>()),
+    ) {
+        let listed: String = faults
+            .iter()
+            .enumerate()
+            .map(|(number, (effect, select))| {
+                format!("  - {{id: f{number}, flows: first, effect: {effect}, select: {select}, during: storm}}\n")
+            })
+            .collect();
+        // Contradictions are refused before a run: then there is nothing to prove.
+        let expect: String = (0..faults.len()).map(|n| format!("  - fault.f{n}.fired == 0\n")).collect();
+        let rest = format!("timeline: [{{name: storm, at: 1ms}}]\nfaults:\n{listed}expect:\n{expect}");
+        prop_assume!(scenario::load("x.yaml", &format!("weir: 1\nname: x\ntopology: {{star: {{hosts: [a, b, c, s]}}}}\nflows: {{first: {{from: a, to: s}}}}\n{rest}")).is_ok());
+        let mut sent = Vec::new();
+        let mut at_ns = MS;
+        for (gap, marker) in gaps.iter().zip(1..) {
+            at_ns += gap;
+            sent.push(Sent { at_ns, from: "a", dport: 1001, marker: if marker % alike == 0 { 0 } else { marker } });
+        }
+        let mut bench = Bench::new(&rest, sent);
+        bench.stalls = vec![(stall.0, stall.0 + stall.1)];
+        let (first, early, wide) = write;
+        let begin = first + early.min(wide);
+        let (from, to) = (bench.sent[first].at_ns, bench.sent[first + wide.max(early)].at_ns);
+        let storm = bench.write(2, from.saturating_sub(1), to + 1);
+        bench.begins = [(0, 0), (storm, begin)].into();
+        for fault in bench.conclude().faults {
+            prop_assert!(fault.proved, "{:#?}", fault);
+        }
+        // An error on a frame that is like no other, and not at the boundary, is found.
+        let (number, spare) = wrong;
+        let number = number.max(first + 9);
+        let clean = bench.conclude().faults;
+        bench.errors = [(number, if spare { Error::Spares(0) } else { Error::Loses })].into();
+        let erred = bench.conclude();
+        let hit_differs = erred.faults.iter().zip(&clean).any(|(now, then)| now.fired != then.fired);
+        if hit_differs && spare {
+            prop_assert!(erred.faults.iter().any(|fault| !fault.proved), "{:#?}", erred.faults);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What captures saw of one switch: the frames that came to it by each port, in order, and when frames left it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use scenario::plan::PortLatency;
+use testbeds::bed::PortRecording;
+use testbeds::capture::{Direction, Frame};
+
+/// Frames with equal bytes and length have one identity: nothing tells them apart.
+pub type Identity = usize;
+
+/// A frame that came to a switch.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival<'a> {
+    /// By which port.
+    pub port: u32,
+    /// When the recorder got it, in nanoseconds since 1970; later by what its port holds each frame for the latency of its
+    /// link.
+    pub at_ns: u64,
+    /// As far as it was recorded.
+    pub bytes: &'a [u8],
+    /// Which frame it is.
+    pub identity: Identity,
+}
+
+/// What captures saw of one switch.
+#[derive(Debug, Default)]
+pub struct SwitchTrace<'a> {
+    /// Port by port, each in the order of its capture: the order in which the switch took them from that port.
+    pub arrivals: Vec<Arrival<'a>>,
+    /// Each port's part of them.
+    pub ports: Vec<Range<usize>>,
+    departures: BTreeMap<(u32, Identity), Vec<u64>>,
+    identities: HashMap<(&'a [u8], u32), Identity>,
+    /// How often each identity came.
+    came: Vec<u32>,
+}
+
+impl<'a> SwitchTrace<'a> {
+    /// From the recordings of a switch's ports, and what those hold for the latency of links: what the pipeline does lies
+    /// between.
+    pub fn new(
+        recordings: impl IntoIterator<Item = &'a PortRecording>,
+        latencies: &[PortLatency],
+    ) -> SwitchTrace<'a> {
+        let mut trace = SwitchTrace::default();
+        let mut recordings: Vec<_> = recordings.into_iter().collect();
+        recordings.sort_by_key(|recording| recording.port);
+        for PortRecording {
+            port, recording, ..
+        } in recordings
+        {
+            let first = trace.arrivals.len();
+            let latency = latencies.iter().find(|latency| latency.port == *port);
+            let (in_ns, out_ns) = latency.map_or((0, 0), |held| (held.in_ns, held.out_ns));
+            for frame in &recording.frames {
+                let identity = trace.identify(frame);
+                match frame.direction {
+                    Direction::In => {
+                        trace.came[identity] += 1;
+                        trace.arrivals.push(Arrival {
+                            port: *port,
+                            at_ns: frame.at_ns.saturating_add(in_ns),
+                            bytes: &frame.bytes,
+                            identity,
+                        });
+                    }
+                    Direction::Out => trace
+                        .departures
+                        .entry((*port, identity))
+                        .or_default()
+                        .push(frame.at_ns.saturating_sub(out_ns)),
+                }
+            }
+            trace.ports.push(first..trace.arrivals.len());
+        }
+        trace
+            .departures
+            .values_mut()
+            .for_each(|times| times.sort_unstable());
+        trace
+    }
+
+    fn identify(&mut self, frame: &'a Frame) -> Identity {
+        let next = self.came.len();
+        let identity = *self
+            .identities
+            .entry((&frame.bytes, frame.wire_len))
+            .or_insert(next);
+        if identity == next {
+            self.came.push(0);
+        }
+        identity
+    }
+
+    /// Whether no other frame like this one came.
+    pub fn is_unique(&self, identity: Identity) -> bool {
+        self.came[identity] == 1
+    }
+
+    /// When frames of this identity left by a port, in ascending order.
+    pub fn left(&self, port: u32, identity: Identity) -> &[u64] {
+        self.departures
+            .get(&(port, identity))
+            .map_or(&[], Vec::as_slice)
+    }
+}
