@@ -67,7 +67,7 @@ pub const LIMITS: Limits = Limits {
     includes: 4096,
     source_bytes: 16 << 20,
     expansion_bytes: 8 << 20,
-    expansion_work: 64 << 20,
+    expansion_work: 32 << 20,
     macro_depth: 100,
     condition_depth: 64,
     lines: 2 << 20,
