@@ -97,68 +97,19 @@ impl<'a> Checker<'a, '_> {
         what: &str,
         span: Span,
     ) -> Option<Vec<Given<'a>>> {
+        if !self.args_match_params(params, args, what) {
+            return None;
+        }
         let mut given: Vec<Option<Given<'a>>> = vec![None; params.len()];
         let mut ok = true;
-        if let Some(arg) = args.iter().find(|arg| arg.name.is_none())
-            && params.iter().any(is_optional)
-            && let Some(default) = params.iter().find(|p| p.default.is_some())
-        {
-            let text = format!(
-                "`{what}` has `@optional` parameters and default values: its arguments are given by name"
-            );
-            self.push(
-                Diagnostic::error(Code::Type, arg.value.span, text)
-                    .label(default.span, "declared here"),
-            );
-            return None;
-        }
-        let named = |arg: &&ast::Arg| arg.name.is_some();
-        if let (Some(by_name), Some(by_place)) =
-            (args.iter().find(named), args.iter().find(|arg| !named(arg)))
-        {
-            let message = "either all arguments are named or none is";
-            self.push(
-                Diagnostic::error(Code::Type, by_place.value.span, message)
-                    .label(by_name.value.span, "this one is named"),
-            );
-            return None;
-        }
         for (i, arg) in args.iter().enumerate() {
             let at = match &arg.name {
-                None => {
-                    if i >= params.len() {
-                        let text = format!(
-                            "`{what}` takes {} argument{}, {} given",
-                            params.len(),
-                            if params.len() == 1 { "" } else { "s" },
-                            args.len()
-                        );
-                        let mut d = Diagnostic::error(Code::Type, arg.value.span, text);
-                        if let (Some(first), Some(last)) = (params.first(), params.last()) {
-                            d = d.label(first.span.to(last.span), "declared here");
-                        }
-                        self.push(d);
-                        return None;
-                    }
-                    i
-                }
-                Some(name) => match params.iter().position(|p| p.name.name == name.name) {
-                    Some(at) => at,
-                    None => {
-                        let mut d = Diagnostic::error(
-                            Code::UnknownName,
-                            name.span,
-                            format!("`{what}` has no parameter `{}`", name.name),
-                        );
-                        let names = params.iter().map(|p| p.name.name.as_str());
-                        if let Some(near) = nearest(&name.name, names) {
-                            d = d.hint(format!("did you mean `{near}`?"));
-                        }
-                        self.push(d);
-                        ok = false;
-                        continue;
-                    }
-                },
+                None => Some(i),
+                Some(name) => self.param_named(params, name, what),
+            };
+            let Some(at) = at else {
+                ok = false;
+                continue;
             };
             if given[at].is_some() {
                 let name = &params[at].name.name;
@@ -204,6 +155,76 @@ impl<'a> Checker<'a, '_> {
         } else {
             None
         }
+    }
+
+    /// Whether arguments are all named or all by place, as the parameters want it, and no more than they are.
+    fn args_match_params(
+        &mut self,
+        params: &'a [ast::Param],
+        args: &'a [ast::Arg],
+        what: &str,
+    ) -> bool {
+        let by_place = args.iter().find(|arg| arg.name.is_none());
+        if let Some(arg) = by_place
+            && params.iter().any(is_optional)
+            && let Some(default) = params.iter().find(|p| p.default.is_some())
+        {
+            let text = format!(
+                "`{what}` has `@optional` parameters and default values: its arguments are given by name"
+            );
+            self.push(
+                Diagnostic::error(Code::Type, arg.value.span, text)
+                    .label(default.span, "declared here"),
+            );
+            return false;
+        }
+        let by_name = args.iter().find(|arg| arg.name.is_some());
+        if let (Some(by_name), Some(by_place)) = (by_name, by_place) {
+            let message = "either all arguments are named or none is";
+            self.push(
+                Diagnostic::error(Code::Type, by_place.value.span, message)
+                    .label(by_name.value.span, "this one is named"),
+            );
+            return false;
+        }
+        let Some(extra) = args.get(params.len()).filter(|arg| arg.name.is_none()) else {
+            return true;
+        };
+        let text = format!(
+            "`{what}` takes {} argument{}, {} given",
+            params.len(),
+            if params.len() == 1 { "" } else { "s" },
+            args.len()
+        );
+        let mut d = Diagnostic::error(Code::Type, extra.value.span, text);
+        if let (Some(first), Some(last)) = (params.first(), params.last()) {
+            d = d.label(first.span.to(last.span), "declared here");
+        }
+        self.push(d);
+        false
+    }
+
+    /// The parameter that an argument names; otherwise a complaint.
+    fn param_named(
+        &mut self,
+        params: &[ast::Param],
+        name: &ast::Ident,
+        what: &str,
+    ) -> Option<usize> {
+        let at = params.iter().position(|p| p.name.name == name.name);
+        if at.is_none() {
+            let mut d = Diagnostic::error(
+                Code::UnknownName,
+                name.span,
+                format!("`{what}` has no parameter `{}`", name.name),
+            );
+            let names = params.iter().map(|p| p.name.name.as_str());
+            if let Some(near) = nearest(&name.name, names) {
+                d = d.hint(format!("did you mean `{near}`?"));
+            }
+            self.push(d);
+        }
+        at
     }
 
     /// Evaluates arguments in the order of the call, defaults last, and infers type arguments from them.
