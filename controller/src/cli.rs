@@ -232,7 +232,7 @@ pub enum P4 {
     Preprocess(P4File),
     /// Lay a source file out in the house style, in place; comments stay
     Fmt(P4Fmt),
-    /// Draw a program's parsers and controls as a graph, in DOT or as SVG
+    /// Write a program's parsers and controls as a graph in DOT, for Graphviz: `| dot -Tsvg`
     Graph(P4Graph),
     /// Say what a TNA program takes of a Tofino, at least
     Resources(P4Resources),
@@ -247,9 +247,6 @@ pub struct P4Graph {
     /// The program
     #[command(flatten)]
     pub source: P4File,
-    /// An SVG image, drawn without Graphviz; otherwise DOT
-    #[arg(long)]
-    pub svg: bool,
     /// Where to write it; to the standard output otherwise
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

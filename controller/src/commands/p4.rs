@@ -35,10 +35,7 @@ pub fn main(command: &P4) -> ExitCode {
 
 fn graph(args: &P4Graph) -> Result<(), ExitCode> {
     let compiled = compile(&args.source)?;
-    let text = match args.svg {
-        true => p4lang::graph::svg(&compiled.program),
-        false => p4lang::graph::dot(&compiled.program),
-    };
+    let text = p4lang::graph::dot(&compiled.program);
     let Some(file) = &args.output else {
         return print(text);
     };

@@ -1,15 +1,10 @@
-//! A program as a graph: the states of its parsers, the tables, calls and branches of its controls. Written in DOT for
-//! Graphviz, or drawn as SVG by ourselves.
+//! A program as a graph: the states of its parsers, the tables, calls and branches of its controls, in DOT. Graphviz draws
+//! it.
 //!
-//! `build` walks the IR; `dot`(self::dot()) prints. For SVG, `layers` puts a cluster's nodes one below the other and
-//! orders each layer (after Sugiyama, Tagawa and Toda, 1981), `place` gives coordinates, and `svg`(self::svg())
-//! draws.
+//! `build` walks the IR; `dot`(self::dot()) prints.
 
 mod build;
 mod dot;
-mod layers;
-mod place;
-mod svg;
 
 use crate::ir::Program;
 
@@ -63,9 +58,4 @@ struct Cluster {
 /// The parsers and controls of a program in DOT, one cluster each.
 pub fn dot(program: &Program) -> String {
     dot::print(&build::clusters(program))
-}
-
-/// The same as an SVG image that stands alone: no script, no font, nothing to fetch.
-pub fn svg(program: &Program) -> String {
-    svg::draw(&build::clusters(program))
 }
