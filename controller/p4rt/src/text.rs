@@ -94,6 +94,7 @@ fn escape(bytes: &[u8]) -> String {
     for &byte in bytes {
         match byte {
             b'"' => escaped.push_str("\\\""),
+            b'\'' => escaped.push_str("\\'"),
             b'\\' => escaped.push_str("\\\\"),
             b'\n' => escaped.push_str("\\n"),
             b' '..=b'~' => escaped.push(char::from(byte)),
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn one_field_a_line() {
         let mut info = sample();
-        info.actions[0].preamble.annotations = vec!["@brief(\"a \\ ü\")".into()];
+        info.actions[0].preamble.annotations = vec!["@brief(\"a \\ ü'\")".into()];
         let text = super::p4info(&to_proto(&info));
         assert!(
             text.starts_with("pkg_info {\n  arch: \"psa\"\n}\ntables {\n  preamble {\n"),
@@ -120,7 +121,7 @@ mod tests {
         );
         assert!(text.contains("    match_type: TERNARY\n"), "{text}");
         assert!(
-            text.contains("    annotations: \"@brief(\\\"a \\\\ \\303\\274\\\")\"\n"),
+            text.contains("    annotations: \"@brief(\\\"a \\\\ \\303\\274\\'\\\")\"\n"),
             "{text}"
         );
         assert!(
