@@ -7,10 +7,12 @@
 
 mod code;
 mod declared;
+mod externs;
 mod units;
 
 pub use code::*;
 pub use declared::{Declared, NewType, SerEnum, Structured};
+pub use externs::{ExternFunction, ExternKind, Method};
 pub use units::*;
 
 use crate::ast::Direction;
@@ -181,7 +183,9 @@ pub struct Annotation {
 pub struct ExternInstance {
     /// Fully qualified.
     pub name: String,
-    /// `Register`, `Counter`, …
+    /// What it is.
+    pub kind: ExternKind,
+    /// Its type as the program names it: `Register`, `RegisterAction2`, `counter`, …
     pub type_name: String,
     /// Type arguments, given or inferred.
     pub type_args: Vec<Type>,
@@ -190,7 +194,7 @@ pub struct ExternInstance {
     /// Constructor arguments with their parameter names.
     pub args: Vec<(String, Const)>,
     /// Implementations of abstract methods: in its owner, or in each control that calls an object of the top level.
-    pub methods: Vec<Method>,
+    pub methods: Vec<MethodBody>,
     /// The control that holds it, if one does.
     pub owner: Option<ControlId>,
     /// Annotations.
@@ -201,9 +205,9 @@ pub struct ExternInstance {
 
 /// The implementation of an abstract method.
 #[derive(Debug, Clone)]
-pub struct Method {
-    /// Name.
-    pub name: String,
+pub struct MethodBody {
+    /// Which.
+    pub method: Method,
     /// Where the body is: the control whose calls lead to it.
     pub control: ControlId,
     /// The action of `control` that holds the body (parameters as the method's, all directional; a return value is an

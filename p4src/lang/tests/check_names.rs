@@ -88,7 +88,7 @@ fn abstract_methods_become_actions_of_their_control() {
     assert_eq!(count.args[0].0, "reg");
     assert!(matches!(count.args[0].1, Const::Extern(id) if id.index() == 0));
     let method = &count.methods[0];
-    assert_eq!(method.name, "apply");
+    assert_eq!(method.method.name(), "apply");
     assert_eq!(Some(method.control), count.owner);
     let text = Text::of(&p, &c.vars);
     assert_eq!(

@@ -290,7 +290,7 @@ impl<'a> Checker<'a, '_> {
         let (args, behind) = self.args_for_extern(args, call.span);
         self.emit(
             ir::StmtKind::CallExtern {
-                name: proto.name.name.clone(),
+                function: ir::ExternFunction::named(&proto.name.name),
                 type_args,
                 args,
                 result,

@@ -219,7 +219,7 @@ impl<'a> Checker<'a, '_> {
         self.emit(
             ir::StmtKind::CallMethod {
                 object,
-                method: method.name.clone(),
+                method: ir::Method::of(&ir::ExternKind::named(&decl.name.name), &method.name),
                 type_args,
                 args,
                 result,
@@ -299,6 +299,7 @@ impl<'a> Checker<'a, '_> {
         let declared_args = targs.iter().map(|t| self.types.declared(t)).collect();
         self.out.externs.push(ir::ExternInstance {
             name: name.clone(),
+            kind: ir::ExternKind::named(&decl.name.name),
             type_name: shown.clone(),
             type_args,
             declared_args,

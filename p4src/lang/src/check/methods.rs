@@ -204,8 +204,9 @@ impl<'a> Checker<'a, '_> {
         let action = self.method_body(&full, proto, body, item);
         self.unit.this = this;
         if let Some(made) = self.out.externs.get_mut(id.index()) {
-            made.methods.push(ir::Method {
-                name: proto.name.name.clone(),
+            let method = ir::Method::of(&made.kind, &proto.name.name);
+            made.methods.push(ir::MethodBody {
+                method,
                 control,
                 action,
             });

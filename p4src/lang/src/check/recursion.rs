@@ -92,7 +92,9 @@ impl Calls {
                     // A control executes its own copy of the methods of an object of the top level.
                     let here = made.methods.iter().any(|m| Some(m.control) == caller);
                     for m in &made.methods {
-                        if (!here || Some(m.control) == caller) && executes(decl, method, &m.name) {
+                        if (!here || Some(m.control) == caller)
+                            && executes(decl, method.name(), m.method.name())
+                        {
                             found.push((action(m.control, m.action), stmt.span));
                         }
                     }

@@ -78,8 +78,8 @@ pub enum StmtKind {
     CallMethod {
         /// On which.
         object: ExternId,
-        /// Method name; overloads differ in the number of arguments.
-        method: String,
+        /// Which; overloads differ in the number of arguments.
+        method: Method,
         /// Type arguments, given or inferred.
         type_args: Vec<Type>,
         /// Arguments.
@@ -89,8 +89,8 @@ pub enum StmtKind {
     },
     /// Calls an extern function (`mark_to_drop`, `hash`, …).
     CallExtern {
-        /// Name.
-        name: String,
+        /// Which.
+        function: ExternFunction,
         /// Type arguments, given or inferred.
         type_args: Vec<Type>,
         /// Arguments.

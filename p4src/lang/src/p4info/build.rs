@@ -69,7 +69,7 @@ impl Collector<'_, '_> {
             }
         }
         for instance in &program.externs {
-            if let Some(prefix) = externs::prefix(&instance.type_name) {
+            if let Some(prefix) = externs::prefix(&instance.kind) {
                 self.add(prefix, &instance.name, &instance.annotations, instance.span);
             }
         }

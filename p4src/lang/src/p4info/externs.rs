@@ -4,19 +4,18 @@ use super::build::Builder;
 use super::typing::type_name;
 use super::*;
 use crate::ids::Prefix;
-use crate::ir::{self, Const, ExternId, StmtKind, Type, visit};
+use crate::ir::{self, Const, ExternFunction, ExternId, ExternKind, StmtKind, Type, visit};
 
-/// What kind of object an extern type makes, if the control plane sees it. PSA's and TNA's names begin with a capital, v1model's don't.
-pub(super) fn prefix(type_name: &str) -> Option<Prefix> {
-    Some(match type_name {
-        "Counter" | "counter" => Prefix::Counter,
-        "DirectCounter" | "direct_counter" => Prefix::DirectCounter,
-        "Meter" | "meter" => Prefix::Meter,
-        "DirectMeter" | "direct_meter" => Prefix::DirectMeter,
-        "Register" | "register" => Prefix::Register,
-        "ActionProfile" | "action_profile" => Prefix::ActionProfile,
-        "ActionSelector" | "action_selector" => Prefix::ActionProfile,
-        "Digest" => Prefix::Digest,
+/// What the control plane sees of an extern object, if anything.
+pub(super) fn prefix(kind: &ExternKind) -> Option<Prefix> {
+    Some(match kind {
+        ExternKind::Counter => Prefix::Counter,
+        ExternKind::DirectCounter => Prefix::DirectCounter,
+        ExternKind::Meter => Prefix::Meter,
+        ExternKind::DirectMeter => Prefix::DirectMeter,
+        ExternKind::Register => Prefix::Register,
+        ExternKind::ActionProfile | ExternKind::ActionSelector => Prefix::ActionProfile,
+        ExternKind::Digest => Prefix::Digest,
         _ => return None,
     })
 }
@@ -35,9 +34,10 @@ pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<
     }
     let mut see = |stmt: &ir::Stmt| {
         if let StmtKind::CallExtern {
-            name, type_args, ..
+            function: ExternFunction::Digest,
+            type_args,
+            ..
         } = &stmt.kind
-            && name == "digest"
             && let Some(ty) = type_args.first()
         {
             let name = match ty {
@@ -84,7 +84,7 @@ impl Builder<'_> {
     ) -> Resources {
         let mut resources = Resources::default();
         for instance in self.property_externs(table, &IMPLEMENTATION) {
-            if prefix(&instance.type_name) == Some(Prefix::ActionProfile) {
+            if prefix(&instance.kind) == Some(Prefix::ActionProfile) {
                 resources.implementation = self.ids.id(Prefix::ActionProfile, &instance.name);
             }
         }
@@ -94,7 +94,7 @@ impl Builder<'_> {
         }
         let table_id = self.ids.id(Prefix::Table, &table.name);
         for instance in direct {
-            let kind = prefix(&instance.type_name);
+            let kind = prefix(&instance.kind);
             let (Some(kind), Some(unit)) = (kind, self.unit(instance)) else {
                 continue;
             };
@@ -168,7 +168,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn extern_instance(&self, instance: &ir::ExternInstance, info: &mut P4Info) {
-        let Some(kind) = prefix(&instance.type_name) else {
+        let Some(kind) = prefix(&instance.kind) else {
             return;
         };
         let preamble = self.preamble(kind, &instance.name, &instance.annotations);
@@ -236,9 +236,10 @@ impl Builder<'_> {
 
     /// The index is the last type argument, where the architecture has one.
     fn index_type(&self, instance: &ir::ExternInstance, info: &mut P4Info) -> Option<String> {
-        let position = match prefix(&instance.type_name)? {
+        let position = match prefix(&instance.kind)? {
             Prefix::Register => 1,
-            Prefix::Counter if instance.type_name == "Counter" => 1,
+            // The width of a cell comes first where there is one.
+            Prefix::Counter => instance.declared_args.len().saturating_sub(1),
             _ => 0,
         };
         self.type_name(instance.declared_args.get(position)?, &mut info.types)
@@ -272,10 +273,7 @@ impl Builder<'_> {
         users.sort_unstable();
         users.dedup();
         // Groups are a selector's.
-        let with_selector = matches!(
-            instance.type_name.as_str(),
-            "ActionSelector" | "action_selector"
-        );
+        let with_selector = instance.kind == ExternKind::ActionSelector;
         ActionProfile {
             preamble,
             table_ids: users

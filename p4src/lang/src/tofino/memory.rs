@@ -3,7 +3,7 @@
 use super::flow::width;
 use super::limits::{SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 use super::salu;
-use crate::ir::{Const, ExternInstance, Program, Table, Type, VarId};
+use crate::ir::{Const, ExternInstance, ExternKind, Program, Table, Type, VarId};
 
 /// Blocks of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -137,15 +137,15 @@ pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
         _ => None,
     });
     let size = size
-        .filter(|_| !instance.type_name.starts_with("Direct"))
+        .filter(|_| !instance.kind.is_direct())
         .unwrap_or(DEFAULT_SIZE);
-    let bits = match instance.type_name.as_str() {
-        "Register" | "DirectRegister" => instance
+    let bits = match &instance.kind {
+        ExternKind::Register | ExternKind::DirectRegister => instance
             .type_args
             .first()
             .and_then(|ty| salu::cell(program, ty))
             .map_or(8, |(bits, _)| u64::from(bits)),
-        "Counter" | "DirectCounter" => match instance.type_args.first() {
+        ExternKind::Counter | ExternKind::DirectCounter => match instance.type_args.first() {
             Some(Type::Bit(w)) => u64::from(*w).clamp(32, 64),
             _ => 64,
         },

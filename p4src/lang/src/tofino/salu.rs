@@ -7,8 +7,8 @@ use super::limits::{LARGE_CONSTANTS, Limits, REGISTER_ACTIONS, UPDATES_OF_A_WORD
 use super::place::reads;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{
-    Access, Action, BinOp, Const, Expr, ExprKind, ExternId, ExternInstance, LValue, Program, Stmt,
-    StmtKind, Type, VarId,
+    Access, Action, BinOp, Const, Expr, ExprKind, ExternId, ExternInstance, ExternKind, LValue,
+    Program, Stmt, StmtKind, Type, VarId,
 };
 use crate::source::Span;
 
@@ -255,7 +255,10 @@ pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> V
     let Some(instance) = program.externs.get(register.index()) else {
         return faults;
     };
-    if !instance.type_name.ends_with("Register") {
+    if !matches!(
+        instance.kind,
+        ExternKind::Register | ExternKind::DirectRegister
+    ) {
         return faults;
     }
     let fault = |span: Span, message: String| Diagnostic::error(Code::Architecture, span, message);
@@ -277,7 +280,12 @@ pub(super) fn check(program: &Program, register: ExternId, limits: &Limits) -> V
     let actions: Vec<&ExternInstance> = program
         .externs
         .iter()
-        .filter(|e| e.type_name.contains("RegisterAction"))
+        .filter(|e| {
+            matches!(
+                e.kind,
+                ExternKind::RegisterAction | ExternKind::DirectRegisterAction
+            )
+        })
         .filter(|e| {
             e.args
                 .iter()

@@ -296,14 +296,14 @@ impl<'p> Text<'p> {
                 self.args(args)
             ),
             StmtKind::CallExtern {
-                name,
+                function,
                 type_args,
                 args,
                 result,
             } => {
                 let types: Vec<_> = type_args.iter().map(|t| self.ty(t)).collect();
                 format!(
-                    "{}{name}<{}>({})",
+                    "{}{function}<{}>({})",
                     self.result(result),
                     types.join(", "),
                     self.args(args)

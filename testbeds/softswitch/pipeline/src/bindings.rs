@@ -91,6 +91,4 @@ pub struct Bindings {
     pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
     /// TNA: registers that a packet may execute twice, and their units in the state.
     pub executed_twice: HashMap<ExternId, u32>,
-    /// TNA: the counters of a register that is a log, a queue or a stack.
-    pub logs: HashMap<ExternId, u32>,
 }

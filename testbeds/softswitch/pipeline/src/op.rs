@@ -6,7 +6,6 @@
 
 mod code;
 
-use crate::externs::log::Turn;
 pub use code::{
     Apply, Coalesced, Code, Element, Field, HashPlan, Layout, Mark, ProfilePlan, Reached,
     RegisterPlan, WideOp, WidePlan,
@@ -341,12 +340,6 @@ pub enum Op {
     /// A register that several calls may execute is executed: counts the second time in one pass.
     RegisterOnce {
         unit: u32,
-    },
-    /// The next cell of a register that is a log, a queue or a stack; in the slot after it, whether there is one.
-    TurnLog {
-        log: u32,
-        turn: Turn,
-        d: Slot,
     },
     /// Cell of a direct register at the entry found last, `words` long from word `offset`.
     DirectRead {

@@ -91,19 +91,6 @@ fn a_second_execution_in_one_pass_is_counted() {
 }
 
 #[test]
-fn a_log_goes_round() {
-    let mut switch = running(
-        "Register<bit<32>, bit<8>>(2) r;
-                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) put = {
-                     void apply(inout bit<32> v, out bit<32> rv) { rv = v; v = (bit<32>) hdr.b.v; }
-                 };",
-        "hdr.o.x = put.execute_log();",
-    );
-    let got: Vec<u32> = (1..=5).map(|n| out(&mut switch, &[n]).0).collect();
-    assert_eq!(got, [0, 0, 1, 2, 3]);
-}
-
-#[test]
 fn parameters_predicates_and_functions() {
     let mut switch = running(
         "RegisterParam<bit<32>>(40) limit;

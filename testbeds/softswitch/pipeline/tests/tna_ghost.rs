@@ -13,6 +13,7 @@ const OBJECTS: &str = "
     struct said_t { bit<32> queue; bit<32> cells; }
     Register<bit<32>, bit<11>>(2048) ping;
     Register<bit<32>, bit<11>>(2048) pong;
+    Register<bit<11>, bit<1>>(1) told;
     Register<said_t, bit<11>>(2048) reports;";
 
 /// It keeps what it is told in order, and each queue's length in one of two copies.
@@ -24,6 +25,9 @@ control G(in ghost_intrinsic_metadata_t gh) {
     RegisterAction<bit<32>, bit<11>, bit<32>>(pong) put_pong = {
         void apply(inout bit<32> cell) { cell = (bit<32>) gh.qlength; }
     };
+    RegisterAction<bit<11>, bit<1>, bit<11>>(told) next = {
+        void apply(inout bit<11> count, out bit<11> rv) { rv = count; count = count + 1; }
+    };
     RegisterAction<said_t, bit<11>, bit<32>>(reports) put = {
         void apply(inout said_t cell) {
             cell.queue = 16w0 ++ 3w0 ++ gh.pipe_id ++ gh.qid;
@@ -31,7 +35,7 @@ control G(in ghost_intrinsic_metadata_t gh) {
         }
     };
     apply {
-        if (gh.isValid()) { put.execute_log(); }
+        if (gh.isValid()) { put.execute(next.execute(0)); }
         if (gh.ping_pong == 1) { put_ping.execute(gh.qid); } else { put_pong.execute(gh.qid); }
     }
 }

@@ -6,6 +6,7 @@
 use super::entries;
 use super::replication::Replication;
 use super::script::{Command, Condition, number, wide_number};
+use p4lang::ir::ExternKind;
 use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch, TableError};
 use std::collections::BTreeMap;
@@ -143,7 +144,7 @@ impl Bench {
     ) -> Result<(), String> {
         let index = u64::try_from(index).map_err(|e| e.to_string())?;
         let program = self.switch.program();
-        let counters = program.externs.iter().filter(|e| e.type_name == "Counter");
+        let counters = program.externs.iter().filter(|e| e.kind == ExternKind::Counter);
         let full = match entries::one(counters, name, |e| &e.name) {
             Ok(counter) if self.tofino => counter.name.as_str(),
             _ => name,

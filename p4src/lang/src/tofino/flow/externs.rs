@@ -3,7 +3,7 @@
 use super::super::place::{Place, reads};
 use super::super::salu;
 use super::{Cx, Node, Reader, Val, Walk, is_const, width};
-use crate::ir::{Arg, Expr, ExternId, LValue};
+use crate::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
 
 impl Walk<'_> {
     pub(super) fn args(&mut self, cx: Cx, args: &[Arg], reader: Reader) -> Val {
@@ -38,17 +38,16 @@ impl Walk<'_> {
     pub(super) fn method(
         &mut self,
         cx: Cx,
-        (object, method): (ExternId, &str),
+        (object, method): (ExternId, &Method),
         args: &[Arg],
         result: Option<&LValue>,
     ) {
         let Some(instance) = self.program.externs.get(object.index()) else {
             return;
         };
-        let kind = instance.type_name.as_str();
         let least = cx.table.unwrap_or(0);
-        match kind {
-            "Hash" => {
+        match &instance.kind {
+            ExternKind::Hash => {
                 let inputs = self.args(cx, args, Reader::Match);
                 self.hashed(cx, object, args, result);
                 let bits = result.map_or(0, |lv| width(&lv.ty));
@@ -63,7 +62,7 @@ impl Walk<'_> {
                 };
                 self.results(cx, args, result, val);
             }
-            "Random" => self.results(
+            ExternKind::Random => self.results(
                 cx,
                 args,
                 result,
@@ -72,22 +71,28 @@ impl Walk<'_> {
                     ..cx.ctl
                 },
             ),
-            "Counter" | "DirectCounter" => {
+            ExternKind::Counter | ExternKind::DirectCounter => {
                 let inputs = self.args(cx, args, Reader::Index).max(cx.ctl);
                 self.index(cx, args);
                 self.op(Node::Statistics(object), inputs, least);
             }
             // Of the execution before it.
-            _ if method == "address" => {
+            _ if *method == Method::Address => {
                 let inputs = self.args(cx, args, Reader::Alu).max(cx.ctl);
                 self.results(cx, args, result, inputs);
             }
-            _ if ["RegisterAction", "LearnAction", "MinMaxAction"]
-                .iter()
-                .any(|of| kind.starts_with(of))
-                || matches!(kind, "Register" | "Meter" | "Lpf" | "Wred")
-                || kind.starts_with("Direct") =>
-            {
+            ExternKind::RegisterAction
+            | ExternKind::LearnAction
+            | ExternKind::MinMaxAction
+            | ExternKind::DirectRegisterAction
+            | ExternKind::Register
+            | ExternKind::DirectRegister
+            | ExternKind::Meter
+            | ExternKind::DirectMeter
+            | ExternKind::Lpf
+            | ExternKind::DirectLpf
+            | ExternKind::Wred
+            | ExternKind::DirectWred => {
                 self.stateful(cx, object, args, result);
             }
             _ => {

@@ -7,13 +7,13 @@ use super::v1model_functions::written;
 use super::{Compiler, Result};
 use crate::externs::hash::Algorithm;
 use crate::op::{HashPlan, Op, Slot};
-use p4lang::ir::{Arch, Arg, Expr, ExternId, LValue, Type};
+use p4lang::ir::{Arch, Arg, Expr, ExternId, LValue, Method, Type};
 
 impl Compiler<'_> {
     pub(super) fn call_method(
         &mut self,
         object: ExternId,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
@@ -22,29 +22,29 @@ impl Compiler<'_> {
             return self.call_tofino_method(object, method, args, result);
         }
         match (self.objects[object.index()], method, args) {
-            (Object::Register(r), "read", [Arg::In(index)]) => {
+            (Object::Register(r), Method::Read, [Arg::In(index)]) => {
                 let index = self.index(index)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
             }
-            (Object::Register(r), "read", [to, Arg::In(index)]) => {
+            (Object::Register(r), Method::Read, [to, Arg::In(index)]) => {
                 let index = self.index(index)?;
                 self.write_result(written(to), |c, d| c.op(Op::RegisterRead { r, d, index }))
             }
-            (Object::Register(r), "write", [Arg::In(index), Arg::In(value)]) => {
+            (Object::Register(r), Method::Write, [Arg::In(index), Arg::In(value)]) => {
                 let (index, s) = (self.index(index)?, self.expr(value)?);
                 self.op(Op::RegisterWrite { r, index, s })
             }
-            (Object::Counter(counter), "count", [Arg::In(index)]) => {
+            (Object::Counter(counter), Method::Count, [Arg::In(index)]) => {
                 let index = self.index(index)?;
                 self.op(Op::Count { counter, index })
             }
-            (Object::DirectCounter, "count", []) => match self.direct.get(&object).copied() {
+            (Object::DirectCounter, Method::Count, []) => match self.direct.get(&object).copied() {
                 Some(table) => self.op(Op::CountDirect { table }),
                 None => self.unsupported("a direct counter that no table names"),
             },
             // Counted and marked at the hit.
-            (Object::AutomaticCounter, "count", []) => Ok(()),
-            (Object::AutomaticMeter, "read", [to]) => {
+            (Object::AutomaticCounter, Method::Count, []) => Ok(()),
+            (Object::AutomaticMeter, Method::Read, [to]) => {
                 match self.direct_meters.get(&object).copied() {
                     Some(colour) => {
                         self.write_result(written(to), |c, d| c.op(Op::Mov { d, s: colour }))
@@ -52,7 +52,7 @@ impl Compiler<'_> {
                     None => self.unsupported("a direct meter that no table names"),
                 }
             }
-            (Object::DirectMeter, "execute", rest) => {
+            (Object::DirectMeter, Method::Execute, rest) => {
                 let Some(table) = self.direct.get(&object).copied() else {
                     return self.unsupported("a direct meter that no table names");
                 };
@@ -62,7 +62,7 @@ impl Compiler<'_> {
                 };
                 self.write_result(result, |c, d| c.op(Op::MeterDirect { table, colour, d }))
             }
-            (Object::Meter(meter), "execute_meter", [Arg::In(index), to]) => {
+            (Object::Meter(meter), Method::ExecuteMeter, [Arg::In(index), to]) => {
                 let index = self.index(index)?;
                 let colour = self.constant(self.state.meters[meter as usize].colours[0])?;
                 self.write_result(written(to), |c, d| {
@@ -74,7 +74,7 @@ impl Compiler<'_> {
                     })
                 })
             }
-            (Object::Meter(meter), "execute", [Arg::In(index), rest @ ..]) => {
+            (Object::Meter(meter), Method::Execute, [Arg::In(index), rest @ ..]) => {
                 let index = self.index(index)?;
                 let colour = match rest {
                     [Arg::In(colour)] => self.expr(colour)?,
@@ -92,43 +92,47 @@ impl Compiler<'_> {
                     })
                 })
             }
-            (Object::Hash(algorithm), "get_hash" | "get", [Arg::In(data)]) => {
+            (Object::Hash(algorithm), Method::GetHash | Method::Get, [Arg::In(data)]) => {
                 self.hash(algorithm, data, None, result)
             }
-            (Object::Hash(algorithm), "get_hash", [Arg::In(base), Arg::In(data), Arg::In(max)]) => {
+            (
+                Object::Hash(algorithm),
+                Method::GetHash,
+                [Arg::In(base), Arg::In(data), Arg::In(max)],
+            ) => {
                 let bounds = (self.index(base)?, self.index(max)?);
                 self.hash(algorithm, data, Some(bounds), result)
             }
-            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), "clear", []) => {
+            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), Method::Clear, []) => {
                 self.op(Op::ChecksumClear { unit })
             }
-            (Object::InternetChecksum(unit), "add" | "subtract", [Arg::In(data)]) => {
+            (Object::InternetChecksum(unit), Method::Add | Method::Subtract, [Arg::In(data)]) => {
                 let (layout, s) = self.spread(data)?;
                 self.op(Op::ChecksumAdd {
                     unit,
                     layout,
                     s,
-                    subtract: method == "subtract",
+                    subtract: method == &Method::Subtract,
                 })
             }
-            (Object::InternetChecksum(unit), "get", []) => {
+            (Object::InternetChecksum(unit), Method::Get, []) => {
                 self.write_result(result, |c, d| c.op(Op::ChecksumGet { unit, d }))
             }
-            (Object::InternetChecksum(unit), "get_state", []) => {
+            (Object::InternetChecksum(unit), Method::GetState, []) => {
                 self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
             }
-            (Object::InternetChecksum(unit), "set_state", [Arg::In(state)]) => {
+            (Object::InternetChecksum(unit), Method::SetState, [Arg::In(state)]) => {
                 let s = self.expr(state)?;
                 self.op(Op::ChecksumSetState { unit, s })
             }
-            (Object::Checksum(unit, _), "update", [Arg::In(data)]) => {
+            (Object::Checksum(unit, _), Method::Update, [Arg::In(data)]) => {
                 let (layout, s) = self.spread(data)?;
                 if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
                     return self.unsupported("checksum data that is not a multiple of 8 bits");
                 }
                 self.op(Op::ChecksumUpdate { unit, layout, s })
             }
-            (Object::Checksum(unit, algorithm), "get", []) => {
+            (Object::Checksum(unit, algorithm), Method::Get, []) => {
                 let Some(w) = result.map(|r| width(&r.ty)) else {
                     return Ok(());
                 };
@@ -151,10 +155,12 @@ impl Compiler<'_> {
                     })
                 })
             }
-            (Object::Random(unit), "read", []) => {
+            (Object::Random(unit), Method::Read, []) => {
                 self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
             }
-            (Object::Digest(instance), "pack", [Arg::In(data)]) => self.digest(instance, data),
+            (Object::Digest(instance), Method::Pack, [Arg::In(data)]) => {
+                self.digest(instance, data)
+            }
             _ => self.unsupported(format!("method {method} of extern {}", instance.type_name)),
         }
     }

@@ -23,10 +23,9 @@ mod tables;
 mod tidy;
 pub mod tna;
 mod tna_functions;
-pub mod tna_learn;
-pub mod tna_logs;
 mod tna_methods;
 pub mod tna_objects;
+pub mod tna_predicate;
 pub mod tna_rows;
 pub mod tna_salu;
 pub mod v1model_functions;
@@ -326,7 +325,6 @@ impl<'p> Compiler<'p> {
             random: self.random,
             direct_registers: self.tofino.direct_registers,
             executed_twice: self.tofino.executed_twice,
-            logs: self.tofino.logs,
         };
         self.code.note_quiet();
         roll::roll(&mut self.code, &self.dead);

@@ -9,7 +9,7 @@ use crate::limits::LIMITS;
 use crate::op::RegisterPlan;
 use crate::table::cells::PIPES;
 use hashbrown::HashMap;
-use p4lang::ir::{Arch, Const, ExternId, ExternInstance};
+use p4lang::ir::{Arch, Const, ExternId, ExternInstance, ExternKind};
 
 /// What an extern instance became.
 #[derive(Debug, Clone, Copy)]
@@ -67,12 +67,12 @@ impl Compiler<'_> {
                     .and_then(|(_, v)| const_u64(v))
             };
             let name = instance.name.clone();
-            let object = match instance.type_name.as_str() {
-                "Register" | "register" => {
+            let object = match &instance.kind {
+                ExternKind::Register => {
                     registers += 1;
                     Object::Register(registers - 1)
                 }
-                "Counter" | "counter" => {
+                ExternKind::Counter => {
                     let kind = self.counter_kind(instance)?;
                     let n = self.cells(&name, size(), size_of::<counter::CounterValue>())?;
                     let cells = vec![counter::CounterValue::default(); n];
@@ -81,11 +81,13 @@ impl Compiler<'_> {
                         .push(counter::Counter { name, kind, cells });
                     Object::Counter(self.state.counters.len() as u32 - 1)
                 }
-                "DirectCounter" => Object::DirectCounter,
-                "direct_counter" => Object::AutomaticCounter,
-                "DirectMeter" => Object::DirectMeter,
-                "direct_meter" => Object::AutomaticMeter,
-                "Meter" | "meter" => {
+                ExternKind::DirectCounter if program.arch == Arch::V1model => {
+                    Object::AutomaticCounter
+                }
+                ExternKind::DirectCounter => Object::DirectCounter,
+                ExternKind::DirectMeter if program.arch == Arch::V1model => Object::AutomaticMeter,
+                ExternKind::DirectMeter => Object::DirectMeter,
+                ExternKind::Meter => {
                     let bytes = self.counter_kind(instance)?.bytes;
                     let colours = self.colours();
                     let cells = self.cells(&name, size(), size_of::<meter::Cell>())?;
@@ -94,11 +96,13 @@ impl Compiler<'_> {
                         .push(meter::Meter::new(name, bytes, colours, cells));
                     Object::Meter(self.state.meters.len() as u32 - 1)
                 }
-                "Hash" => Object::Hash(self.algorithm(instance)?),
-                "Checksum16" => Object::Hash(Algorithm::OnesComplement16),
-                "Checksum" => Object::Checksum(self.checksum_unit(), self.algorithm(instance)?),
-                "InternetChecksum" => Object::InternetChecksum(self.checksum_unit()),
-                "Random" => {
+                ExternKind::Hash => Object::Hash(self.algorithm(instance)?),
+                ExternKind::Checksum16 => Object::Hash(Algorithm::OnesComplement16),
+                ExternKind::Checksum => {
+                    Object::Checksum(self.checksum_unit(), self.algorithm(instance)?)
+                }
+                ExternKind::InternetChecksum => Object::InternetChecksum(self.checksum_unit()),
+                ExternKind::Random => {
                     let mut bounds = instance.args.iter().filter_map(|(_, v)| const_u64(v));
                     let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
                         return self.unsupported("a Random beyond 64 bits");
@@ -108,12 +112,14 @@ impl Compiler<'_> {
                         .push(random::Random::new(self.seed, i as u64, low, high));
                     Object::Random(self.state.randoms.len() as u32 - 1)
                 }
-                "Digest" => {
+                ExternKind::Digest => {
                     self.state.digest_names.push(name);
                     Object::Digest(self.state.digest_names.len() as u32 - 1)
                 }
-                "PacketReplicationEngine" | "BufferingQueueingEngine" => Object::Passive,
-                "ActionProfile" | "action_profile" | "ActionSelector" | "action_selector" => {
+                ExternKind::PacketReplicationEngine | ExternKind::BufferingQueueingEngine => {
+                    Object::Passive
+                }
+                ExternKind::ActionProfile | ExternKind::ActionSelector => {
                     let size = self.members(size_of_profile(instance))?;
                     let selector = self.selector(instance)?;
                     self.profiles
@@ -123,7 +129,7 @@ impl Compiler<'_> {
                         .push(profile::Profile::new(name, size, selector));
                     Object::Passive
                 }
-                other => return self.unsupported(format!("extern {other}")),
+                _ => return self.unsupported(format!("extern {}", instance.type_name)),
             };
             self.objects.push(object);
         }
@@ -137,8 +143,8 @@ impl Compiler<'_> {
         let mut index: HashMap<(&str, u64, bool), usize> = HashMap::new();
         for instance in program.externs.iter().filter(|e| is_register(e)) {
             self.span = instance.span;
-            let size = match instance.type_name.as_str() {
-                "RegisterParam" => Some(1),
+            let size = match &instance.kind {
+                ExternKind::RegisterParam => Some(1),
                 _ => {
                     let named = instance.args.iter().find(|(n, _)| n == "size");
                     let size = named.or(instance.args.first());
@@ -189,7 +195,7 @@ impl Compiler<'_> {
             .iter()
             .zip(program.externs.iter().filter(|e| is_register(e)))
         {
-            let at = usize::from(instance.type_name != "RegisterParam");
+            let at = usize::from(instance.kind != ExternKind::RegisterParam);
             let Some((_, initial)) = instance.args.get(at) else {
                 continue;
             };
@@ -237,11 +243,7 @@ impl Compiler<'_> {
 
     /// Of a selector: `(algorithm, size, output width)`.
     fn selector(&self, instance: &ExternInstance) -> Result<Option<profile::Selector>> {
-        if !instance
-            .type_name
-            .to_ascii_lowercase()
-            .ends_with("selector")
-        {
+        if instance.kind != ExternKind::ActionSelector {
             return Ok(None);
         }
         let width = instance.args.last().and_then(|(_, v)| const_u64(v));
@@ -319,8 +321,8 @@ pub(super) fn initial_words(initial: &Const, widths: &[u32]) -> Option<Vec<u64>>
 
 fn is_register(instance: &ExternInstance) -> bool {
     matches!(
-        instance.type_name.as_str(),
-        "Register" | "register" | "RegisterParam"
+        instance.kind,
+        ExternKind::Register | ExternKind::RegisterParam
     )
 }
 

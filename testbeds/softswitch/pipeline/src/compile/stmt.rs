@@ -112,8 +112,11 @@ impl<'p> Compiler<'p> {
                 result,
             } => self.call_method(*object, method, args, result.as_ref()),
             StmtKind::CallExtern {
-                name, args, result, ..
-            } => self.call_extern(name, args, result.as_ref()),
+                function,
+                args,
+                result,
+                ..
+            } => self.call_extern(function, args, result.as_ref()),
             StmtKind::Extract {
                 header,
                 varbit_bits,

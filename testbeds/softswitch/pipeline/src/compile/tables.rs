@@ -2,7 +2,6 @@
 
 use super::expr::const_limbs;
 use super::layout::width;
-use super::tna_learn::is_learned;
 use super::{Compiler, Result, Unit};
 use crate::error::{LoadError, TableError};
 use crate::exec::wide::{MAX_BITS, limbs};
@@ -13,8 +12,8 @@ use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
-    self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, Keyset, StmtKind,
-    TableId, Type, VarId,
+    self, Annotation, Arch, BoundAction, Const, Control, ControlId, Expr, ExprKind, ExternKind,
+    Keyset, StmtKind, TableId, Type, VarId,
 };
 use p4lang::runtime::{Match, Value};
 
@@ -120,8 +119,8 @@ impl Compiler<'_> {
             actions.push(ActionSpec {
                 name: action.name.clone(),
                 params,
-                counts: self.uses_direct(table, ["DirectCounter", "direct_counter"], &action.body),
-                meters: self.uses_direct(table, ["DirectMeter", "direct_meter"], &action.body),
+                counts: self.uses_direct(table, &ExternKind::DirectCounter, &action.body),
+                meters: self.uses_direct(table, &ExternKind::DirectMeter, &action.body),
                 default_only: has(&offered.annotations, "defaultonly"),
                 table_only: has(&offered.annotations, "tableonly"),
             });
@@ -134,7 +133,7 @@ impl Compiler<'_> {
                     direct_counter = Some((object.name.clone(), self.counter_kind(object)?));
                 }
                 ("psa_direct_meter" | "meters", Const::Extern(id))
-                    if self.program.externs[id.index()].type_name.ends_with("eter") =>
+                    if self.program.externs[id.index()].kind == ExternKind::DirectMeter =>
                 {
                     let object = &self.program.externs[id.index()];
                     direct_meter = Some(DirectMeter {
@@ -188,21 +187,19 @@ impl Compiler<'_> {
         Ok(built)
     }
 
-    /// Whether entries that run the action use the table's direct object of these types: v1model's work without a call.
-    fn uses_direct(&self, table: &ir::Table, types: [&str; 2], body: &[ir::Stmt]) -> bool {
+    /// Whether entries that run the action use the table's direct object of this kind: v1model's work without a call.
+    fn uses_direct(&self, table: &ir::Table, kind: &ExternKind, body: &[ir::Stmt]) -> bool {
         let mut externs = table
             .properties
             .iter()
             .filter_map(|(_, value)| match value {
-                Const::Extern(id) => {
-                    Some((*id, self.program.externs[id.index()].type_name.as_str()))
-                }
+                Const::Extern(id) => Some(*id),
                 _ => None,
             });
-        let Some((id, of)) = externs.find(|(_, of)| types.contains(of)) else {
+        let Some(id) = externs.find(|id| self.program.externs[id.index()].kind == *kind) else {
             return false;
         };
-        let mut called = of.starts_with("direct_");
+        let mut called = self.program.arch == Arch::V1model;
         ir::visit(body, &mut |stmt| {
             called |= matches!(&stmt.kind, StmtKind::CallMethod { object, .. } if *object == id);
         });
@@ -331,7 +328,6 @@ impl Compiler<'_> {
             key.extend(slot..slot + n);
         }
         let profile = self.profile_plan(table, index)?;
-        let digest = self.digest_of(table)?;
         let (mut blocks, mut actions) = (Vec::new(), Vec::new());
         for action in &table.actions {
             let mut n = 0;
@@ -375,23 +371,21 @@ impl Compiler<'_> {
             notes: idles || counts || colour.is_some(),
         });
         self.op(Op::Apply((self.code.applies.len() - 1) as u32))?;
-        let outer = std::mem::replace(&mut self.tofino.digest, digest);
         for ((action, target), block) in table.actions.iter().zip(targets).zip(blocks) {
             self.place(target);
             self.block(&action.calls)?;
             self.action(action.action, &action.args, Some(block))?;
             self.op(Op::Jump(end))?;
         }
-        self.tofino.digest = outer;
         self.place(end);
         self.top = top;
         Ok(())
     }
 }
 
-/// A field that entries match: none that a selector or a digest hashes.
+/// A field that entries match: none that a selector hashes.
 fn is_matched(key: &ir::Key) -> bool {
-    !selects(key) && !is_learned(key)
+    !selects(key)
 }
 
 /// A field that a selector hashes.

@@ -1,7 +1,6 @@
 //! What TNA adds to the language: fields with a validity of their own, and objects that only a Tofino has.
 
 use super::layout::width;
-use crate::externs::log::Purpose;
 use crate::op::Slot;
 use hashbrown::{HashMap, HashSet};
 use p4lang::ir::{
@@ -69,8 +68,6 @@ pub enum Object {
     /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: its register, or selector, is its first
     /// argument.
     RegisterAction,
-    /// `LearnAction…`
-    LearnAction,
     /// Of the table that names it: words of each entry's cell.
     DirectRegister,
     /// Index into the code's registers: one cell.
@@ -129,19 +126,9 @@ pub struct Surroundings {
     /// Slots to be cleared for each packet.
     pub cleared: HashSet<Slot>,
     /// The method of a register action that is being compiled.
-    pub(super) method: Option<super::tna_learn::InMethod>,
-    /// The methods around it, and itself.
-    pub(super) inside: Vec<p4lang::ir::ActionId>,
-    /// What the actions being compiled may learn.
-    pub(super) digest: Option<super::tna_learn::Digest>,
-    /// Where a chained action leaves the index that it executes.
-    pub(super) executed_at: HashMap<ExternId, Slot>,
+    pub(super) method: Option<super::tna_predicate::InMethod>,
     /// Words of a direct register: table, first word, words.
     pub(super) direct_registers: HashMap<ExternId, (u32, u32, u32)>,
-    /// Counters of registers that are logs, queues or stacks.
-    pub(super) logs: HashMap<ExternId, u32>,
-    /// What the counters of a register are for.
-    pub(super) purposes: HashMap<ExternId, Purpose>,
     pub(super) residuals: Vec<Residual>,
     /// Slots that are cleared before each parser, not yet given away.
     pub kept: Vec<Slot>,

@@ -4,23 +4,23 @@ use super::layout::width;
 use super::v1model_functions::written;
 use super::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
-use p4lang::ir::{Arg, Expr, ExprKind, LValue, Type};
+use p4lang::ir::{Arg, Expr, ExprKind, ExternFunction, LValue, Type};
 
 impl Compiler<'_> {
     pub(super) fn call_tofino(
         &mut self,
-        name: &str,
+        function: &ExternFunction,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
-        match (name, args) {
-            ("max" | "min", [Arg::In(a), Arg::In(b)]) => {
+        match (function, args) {
+            (ExternFunction::Max | ExternFunction::Min, [Arg::In(a), Arg::In(b)]) => {
                 let w = width(&a.ty);
                 if w > 64 {
-                    return self.unsupported(format!("{name} beyond 64 bits"));
+                    return self.unsupported(format!("{function} beyond 64 bits"));
                 }
                 let (left, right) = (self.expr(a)?, self.expr(b)?);
-                let (first, second) = if name == "max" {
+                let (first, second) = if *function == ExternFunction::Max {
                     (left, right)
                 } else {
                     (right, left)
@@ -45,23 +45,28 @@ impl Compiler<'_> {
                     c.op(Op::Mov { d, s: take })
                 })
             }
-            ("invalidate", [Arg::In(field)]) => self.invalidate(field),
-            ("is_validated", [Arg::In(field)]) => {
+            (ExternFunction::Invalidate, [Arg::In(field)]) => self.invalidate(field),
+            (ExternFunction::IsValidated, [Arg::In(field)]) => {
                 let valid = self.validity(field)?;
                 self.write_result(result, |c, d| c.op(Op::Mov { d, s: valid }))
             }
-            ("sizeInBytes" | "sizeInBits", [Arg::In(header)]) => {
+            (ExternFunction::SizeInBytes | ExternFunction::SizeInBits, [Arg::In(header)]) => {
                 let layout = self.layout(&header.ty)?;
                 let bits = self.code.layouts[layout as usize].bits;
-                let unit = if name == "sizeInBytes" { 8 } else { 1 };
+                let unit = if *function == ExternFunction::SizeInBytes {
+                    8
+                } else {
+                    1
+                };
                 let size = self.constant((bits / unit).into())?;
                 self.write_result(result, |c, d| c.op(Op::Mov { d, s: size }))
             }
-            ("port_metadata_unpack", [Arg::Object(_)]) => self.port_metadata(result),
-            ("funnel_shift_right", [to, Arg::In(high), Arg::In(low), Arg::In(shift)]) => {
-                self.funnel_shift(to, high, low, shift)
-            }
-            _ => self.unsupported(format!("function {name}")),
+            (ExternFunction::PortMetadataUnpack, [Arg::Object(_)]) => self.port_metadata(result),
+            (
+                ExternFunction::FunnelShiftRight,
+                [to, Arg::In(high), Arg::In(low), Arg::In(shift)],
+            ) => self.funnel_shift(to, high, low, shift),
+            _ => self.unsupported(format!("function {function}")),
         }
     }
 

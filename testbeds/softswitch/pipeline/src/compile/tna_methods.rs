@@ -8,7 +8,7 @@ use super::tna_objects::{COLOURS, own_colours};
 use super::{Compiler, Result};
 use crate::externs::capture;
 use crate::op::{Op, Slot, T3};
-use p4lang::ir::{Arg, Expr, ExternId, LValue};
+use p4lang::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
 
 /// Bytes that a mirrored packet's header may have.
 const MIRROR_LIMIT: u32 = 32;
@@ -17,7 +17,7 @@ impl Compiler<'_> {
     pub(super) fn call_tofino_method(
         &mut self,
         object: ExternId,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
@@ -25,19 +25,19 @@ impl Compiler<'_> {
         let instance = &program.externs[object.index()];
         match (self.objects[object.index()], method, args) {
             (Object::Register(r), _, _) => self.register_method(object, r, method, args, result),
-            (Object::Counter(counter), "count", [Arg::In(index), rest @ ..]) => {
+            (Object::Counter(counter), Method::Count, [Arg::In(index), rest @ ..]) => {
                 let index = self.index(index)?;
                 self.adjust(rest)?;
                 self.op(Op::Count { counter, index })
             }
-            (Object::DirectCounter, "count", rest) => {
+            (Object::DirectCounter, Method::Count, rest) => {
                 let Some(table) = self.direct.get(&object).copied() else {
                     return self.unsupported("a direct counter that no table names");
                 };
                 self.adjust(rest)?;
                 self.op(Op::CountDirect { table })
             }
-            (Object::Meter(meter), "execute", [Arg::In(index), rest @ ..]) => {
+            (Object::Meter(meter), Method::Execute, [Arg::In(index), rest @ ..]) => {
                 let index = self.index(index)?;
                 let colour = self.colour_and_adjust(rest)?;
                 let d = self.alloc(1)?;
@@ -49,7 +49,7 @@ impl Compiler<'_> {
                 })?;
                 self.coloured(instance, d, result)
             }
-            (Object::DirectMeter, "execute", rest) => {
+            (Object::DirectMeter, Method::Execute, rest) => {
                 let Some(table) = self.direct.get(&object).copied() else {
                     return self.unsupported("a direct meter that no table names");
                 };
@@ -58,18 +58,20 @@ impl Compiler<'_> {
                 self.op(Op::MeterDirect { table, colour, d })?;
                 self.coloured(instance, d, result)
             }
-            (Object::Hash(algorithm), "get", [Arg::In(data)]) => {
+            (Object::Hash(algorithm), Method::Get, [Arg::In(data)]) => {
                 self.hash(algorithm, data, None, result)
             }
-            (Object::Random(unit), "get", []) => {
+            (Object::Random(unit), Method::Get, []) => {
                 self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
             }
-            (Object::Digest(instance), "pack", [Arg::In(data)]) => {
+            (Object::Digest(instance), Method::Pack, [Arg::In(data)]) => {
                 let gate = self.tofino.gates.digest;
                 self.gated(gate, |c| c.digest(instance, data))
             }
             // Which of two ports' packets is parsed first: here none waits for another.
-            (Object::Passive, "set", [Arg::In(_)]) if instance.type_name == "ParserPriority" => {
+            (Object::Passive, Method::Set, [Arg::In(_)])
+                if instance.kind == ExternKind::ParserPriority =>
+            {
                 Ok(())
             }
             (Object::Tofino(special), _, _) => {
@@ -83,31 +85,27 @@ impl Compiler<'_> {
         &mut self,
         object: ExternId,
         special: tna::Object,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
         let gates = self.tofino.gates;
         match (special, method, args) {
-            (tna::Object::LearnAction, "execute", [Arg::In(index), outs @ ..]) => {
-                let index = self.index(index)?;
-                self.learn(object, index, (outs, result))
-            }
-            (tna::Object::RegisterAction | tna::Object::LearnAction, _, _) => {
+            (tna::Object::RegisterAction, _, _) => {
                 self.register_action(object, method, args, result)
             }
             (tna::Object::DirectRegister, _, _) => {
                 self.direct_register_method(object, method, args, result)
             }
-            (tna::Object::MathUnit(unit), "execute", [Arg::In(x)]) => {
+            (tna::Object::MathUnit(unit), Method::Execute, [Arg::In(x)]) => {
                 let (w, s) = (super::layout::width(&x.ty).min(64) as u8, self.expr(x)?);
                 self.write_result(result, |c, d| c.op(Op::Math { unit, w, d, s }))
             }
-            (tna::Object::RegisterParam(r), "read", []) => {
+            (tna::Object::RegisterParam(r), Method::Read, []) => {
                 let index = self.constant(0)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
             }
-            (tna::Object::Filter(filter), "execute", [Arg::In(value), Arg::In(index)]) => {
+            (tna::Object::Filter(filter), Method::Execute, [Arg::In(value), Arg::In(index)]) => {
                 let (s, index) = (self.expr(value)?, self.index(index)?);
                 self.write_result(result, |c, d| {
                     c.op(Op::Filter {
@@ -118,7 +116,7 @@ impl Compiler<'_> {
                     })
                 })
             }
-            (tna::Object::DirectFilter(filter), "execute", [Arg::In(value)]) => {
+            (tna::Object::DirectFilter(filter), Method::Execute, [Arg::In(value)]) => {
                 if self.state.filters[filter as usize].direct.is_none() {
                     return self.unsupported("a direct filter that no table names");
                 }
@@ -129,20 +127,20 @@ impl Compiler<'_> {
             (tna::Object::ParserCounter(slot), _, _) => {
                 self.parser_counter(slot, method, args, result)
             }
-            (tna::Object::Mirror, "emit", [Arg::In(session), rest @ ..]) => {
+            (tna::Object::Mirror, Method::Emit, [Arg::In(session), rest @ ..]) => {
                 let session = self.index(session)?;
                 self.gated(gates.mirror, |c| {
                     c.capture(capture::MIRROR, session, rest, MIRROR_LIMIT)
                 })
             }
-            (tna::Object::Resubmit, "emit", rest) => {
+            (tna::Object::Resubmit, Method::Emit, rest) => {
                 let session = self.constant(0)?;
                 let limit = crate::arch::tna::resubmit_limit(self.program);
                 self.gated(gates.resubmit, |c| {
                     c.capture(capture::RESUBMIT, session, rest, limit)
                 })
             }
-            (tna::Object::Pktgen, "emit", rest) => {
+            (tna::Object::Pktgen, Method::Emit, rest) => {
                 let session = self.constant(0)?;
                 self.capture(capture::PKTGEN, session, rest, MIRROR_LIMIT)
             }
@@ -250,18 +248,20 @@ impl Compiler<'_> {
     fn tofino_checksum(
         &mut self,
         unit: u32,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
         match (method, args) {
-            ("add" | "subtract", [Arg::In(data)]) => {
-                self.checksum_data(unit, data, method == "subtract")
+            (Method::Add | Method::Subtract, [Arg::In(data)]) => {
+                self.checksum_data(unit, data, method == &Method::Subtract)
             }
             // What is left after subtractions: not complemented, to be added to in `update`.
-            ("get", []) => self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d })),
+            (Method::Get, []) => {
+                self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
+            }
             // True where the checksum is wrong, as a Tofino reports it.
-            ("verify", []) => {
+            (Method::Verify, []) => {
                 let (sum, zero) = (self.alloc(1)?, self.constant(0)?);
                 self.op(Op::ChecksumGet { unit, d: sum })?;
                 self.write_result(result, |c, d| {
@@ -273,7 +273,7 @@ impl Compiler<'_> {
                     }))
                 })
             }
-            ("update", [Arg::In(data), rest @ ..]) => {
+            (Method::Update, [Arg::In(data), rest @ ..]) => {
                 let ones = match rest {
                     [Arg::In(e)] => literal(e) == Some(1),
                     _ => false,
@@ -292,7 +292,7 @@ impl Compiler<'_> {
                     Ok(())
                 })
             }
-            ("subtract_all_and_deposit", [Arg::Out(to)]) => {
+            (Method::SubtractAllAndDeposit, [Arg::Out(to)]) => {
                 let to = self.locate(to)?;
                 // Kept until the parser ends.
                 let (met, start) = self.tofino_kept()?;
@@ -354,7 +354,7 @@ impl Compiler<'_> {
     fn parser_counter(
         &mut self,
         slot: Slot,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
@@ -368,7 +368,7 @@ impl Compiler<'_> {
             }))
         };
         match (method, args) {
-            ("set", [Arg::In(value)]) => {
+            (Method::Set, [Arg::In(value)]) => {
                 let s = self.index(value)?;
                 self.op(Op::Slice {
                     lo: 0,
@@ -378,7 +378,7 @@ impl Compiler<'_> {
                 })
             }
             (
-                "set",
+                Method::Set,
                 [
                     Arg::In(field),
                     Arg::In(max),
@@ -387,15 +387,17 @@ impl Compiler<'_> {
                     Arg::In(add),
                 ],
             ) => self.load_counter(slot, field, [max, rotate, mask, add]),
-            ("push", [value, rest @ ..]) => {
+            (Method::Push, [value, rest @ ..]) => {
                 let (numbers, update) = pushed(rest);
                 let set = [std::slice::from_ref(value), numbers].concat();
-                self.push_counter(slot, update, |c| c.parser_counter(slot, "set", &set, None))
+                self.push_counter(slot, update, |c| {
+                    c.parser_counter(slot, &Method::Set, &set, None)
+                })
             }
-            ("pop", []) => self.pop_counter(slot),
-            ("increment", [Arg::In(value)]) => step(self, value, Op::Add),
-            ("decrement", [Arg::In(value)]) => step(self, value, Op::Sub),
-            ("is_zero", []) => {
+            (Method::Pop, []) => self.pop_counter(slot),
+            (Method::Increment, [Arg::In(value)]) => step(self, value, Op::Add),
+            (Method::Decrement, [Arg::In(value)]) => step(self, value, Op::Sub),
+            (Method::IsZero, []) => {
                 let b = self.constant(0)?;
                 self.write_result(result, |c, d| {
                     c.op(Op::Eq(T3 {
@@ -406,7 +408,7 @@ impl Compiler<'_> {
                     }))
                 })
             }
-            ("is_negative", []) => self.write_result(result, |c, d| {
+            (Method::IsNegative, []) => self.write_result(result, |c, d| {
                 c.op(Op::Slice {
                     lo: 7,
                     w: 1,

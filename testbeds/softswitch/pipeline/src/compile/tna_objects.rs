@@ -2,13 +2,12 @@
 
 use super::objects::{Object, initial_words};
 use super::tna;
-use super::tna_logs::is_chained;
 use super::{Compiler, Result, const_u64};
 use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
 use crate::externs::{counter, meter, profile, random};
-use p4lang::ir::{Const, ExternId, ExternInstance, Type};
+use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind, Type};
 
 /// `MeterColor_t`: green, yellow, red.
 pub const COLOURS: [u64; 3] = [0, 1, 3];
@@ -33,10 +32,10 @@ impl Compiler<'_> {
             *registers += 1;
             *registers - 1
         };
-        Ok(match instance.type_name.as_str() {
-            "Register" => Object::Register(register()),
-            "RegisterParam" => Object::Tofino(tna::Object::RegisterParam(register())),
-            "Counter" => {
+        Ok(match &instance.kind {
+            ExternKind::Register => Object::Register(register()),
+            ExternKind::RegisterParam => Object::Tofino(tna::Object::RegisterParam(register())),
+            ExternKind::Counter => {
                 let kind = self.counter_kind(instance)?;
                 let n = self.cells(&name, size(instance), size_of::<counter::CounterValue>())?;
                 let cells = vec![counter::CounterValue::default(); n];
@@ -45,8 +44,8 @@ impl Compiler<'_> {
                     .push(counter::Counter { name, kind, cells });
                 Object::Counter(self.state.counters.len() as u32 - 1)
             }
-            "DirectCounter" => Object::DirectCounter,
-            "Meter" => {
+            ExternKind::DirectCounter => Object::DirectCounter,
+            ExternKind::Meter => {
                 let bytes = self.counter_kind(instance)?.bytes;
                 let cells = self.cells(&name, size(instance), size_of::<meter::Cell>())?;
                 self.state
@@ -54,16 +53,16 @@ impl Compiler<'_> {
                     .push(meter::Meter::new(name, bytes, COLOURS, cells));
                 Object::Meter(self.state.meters.len() as u32 - 1)
             }
-            "DirectMeter" => Object::DirectMeter,
-            "Lpf" | "DirectLpf" | "Wred" | "DirectWred" => {
-                let direct = instance.type_name.starts_with("Direct");
+            ExternKind::DirectMeter => Object::DirectMeter,
+            ExternKind::Lpf | ExternKind::DirectLpf | ExternKind::Wred | ExternKind::DirectWred => {
+                let direct = instance.kind.is_direct();
                 let n = if direct { Some(0) } else { size(instance) };
                 let n = self.cells(&name, n, Filter::CELL_BYTES)?;
                 let argument = |name: &str| {
                     let found = instance.args.iter().find(|(n, _)| n == name);
                     found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
                 };
-                let kind = if instance.type_name.ends_with("Lpf") {
+                let kind = if matches!(instance.kind, ExternKind::Lpf | ExternKind::DirectLpf) {
                     FilterKind::LowPass
                 } else {
                     FilterKind::EarlyDetection {
@@ -80,18 +79,20 @@ impl Compiler<'_> {
                     tna::Object::Filter(filter)
                 })
             }
-            "Hash" => Object::Hash(self.tofino_algorithm(instance)?),
-            "CRCPolynomial" | "ParserPriority" | "Atcam" | "Alpm" | "IdleTimeout" => {
-                Object::Passive
-            }
-            "Checksum" => Object::Tofino(tna::Object::Checksum(self.checksum_unit())),
-            "ParserCounter" => {
+            ExternKind::Hash => Object::Hash(self.tofino_algorithm(instance)?),
+            ExternKind::CrcPolynomial
+            | ExternKind::ParserPriority
+            | ExternKind::Atcam
+            | ExternKind::Alpm
+            | ExternKind::IdleTimeout => Object::Passive,
+            ExternKind::Checksum => Object::Tofino(tna::Object::Checksum(self.checksum_unit())),
+            ExternKind::ParserCounter => {
                 let slots = super::parser_counter::SLOTS;
                 let slot = self.alloc(slots)?;
                 self.tofino.cleared.extend(slot..slot + slots);
                 Object::Tofino(tna::Object::ParserCounter(slot))
             }
-            "Random" => {
+            ExternKind::Random => {
                 let width = match instance.type_args.first() {
                     Some(Type::Bit(w) | Type::Int(w)) if *w <= 64 => *w,
                     _ => return self.unsupported("a Random of this type"),
@@ -101,43 +102,34 @@ impl Compiler<'_> {
                 self.state.randoms.push(random);
                 Object::Random(self.state.randoms.len() as u32 - 1)
             }
-            "Digest" => {
+            ExternKind::Digest => {
                 self.state.digest_names.push(name);
                 Object::Digest(self.state.digest_names.len() as u32 - 1)
             }
-            "Mirror" => Object::Tofino(tna::Object::Mirror),
-            "Resubmit" => Object::Tofino(tna::Object::Resubmit),
-            "Pktgen" => Object::Tofino(tna::Object::Pktgen),
-            "MathUnit" => {
+            ExternKind::Mirror => Object::Tofino(tna::Object::Mirror),
+            ExternKind::Resubmit => Object::Tofino(tna::Object::Resubmit),
+            ExternKind::Pktgen => Object::Tofino(tna::Object::Pktgen),
+            ExternKind::MathUnit => {
                 let unit = self.math_unit(instance)?;
                 self.code.maths.push(unit);
                 Object::Tofino(tna::Object::MathUnit(self.code.maths.len() as u32 - 1))
             }
-            "ActionProfile" => {
+            ExternKind::ActionProfile => {
                 let size = instance.args.first().and_then(|(_, v)| const_u64(v));
                 let size = self.members(size)?;
                 self.new_profile(id, name, size, None);
                 Object::Passive
             }
-            "ActionSelector" => {
+            ExternKind::ActionSelector => {
                 self.tofino_selector(id, instance)?;
                 Object::Passive
             }
-            "DirectRegister" => Object::Tofino(tna::Object::DirectRegister),
-            other
-                if ["RegisterAction", "MinMaxAction", "SelectorAction"]
-                    .iter()
-                    .any(|kind| other.contains(kind)) =>
-            {
-                if is_chained(self.program, id) {
-                    let slot = self.alloc(1)?;
-                    self.tofino.cleared.insert(slot);
-                    self.tofino.executed_at.insert(id, slot);
-                }
-                Object::Tofino(tna::Object::RegisterAction)
-            }
-            other if other.starts_with("LearnAction") => Object::Tofino(tna::Object::LearnAction),
-            other => return self.unsupported(format!("extern {other}")),
+            ExternKind::DirectRegister => Object::Tofino(tna::Object::DirectRegister),
+            ExternKind::RegisterAction
+            | ExternKind::DirectRegisterAction
+            | ExternKind::MinMaxAction
+            | ExternKind::SelectorAction => Object::Tofino(tna::Object::RegisterAction),
+            _ => return self.unsupported(format!("extern {}", instance.type_name)),
         })
     }
 
@@ -311,7 +303,7 @@ impl Compiler<'_> {
         }
         let program = self.program;
         let instance = &program.externs[id.index()];
-        if instance.type_name != "DirectRegister" {
+        if instance.kind != ExternKind::DirectRegister {
             return Ok(());
         }
         let Some(ty) = instance.type_args.first() else {

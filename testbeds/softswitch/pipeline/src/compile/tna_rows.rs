@@ -1,7 +1,7 @@
 //! The whole row of a stateful ALU's memory as one value: the least or the greatest of its parts, and what that one becomes.
 
 use super::layout::width;
-use super::tna_learn::mentions;
+use super::tna_predicate::mentions;
 use super::v1model_functions::written;
 use super::{Compiler, Result};
 use crate::op::{Op, Slot, T3};

@@ -2,15 +2,14 @@
 
 use super::objects::Object;
 use super::tna;
-use super::tna_learn::InMethod;
+use super::tna_predicate::InMethod;
 use super::tna_rows::{ROW, row_of};
 use super::v1model_functions::written;
 use super::{Compiler, Result, Unit};
-use crate::externs::log::Turn;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
-    ActionId, Arg, Arm, Block, Const, Expr, ExternId, ExternInstance, LValue, Stmt, StmtKind, Type,
-    VarId,
+    ActionId, Arg, Arm, Block, Const, Expr, ExternId, ExternInstance, LValue, Method, MethodBody,
+    Stmt, StmtKind, Type, VarId,
 };
 
 /// Where an action's cell is.
@@ -31,16 +30,17 @@ impl<'p> Compiler<'p> {
     pub(super) fn register_action(
         &mut self,
         object: ExternId,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
         match method {
-            "predicate" => self.predicate(args, result),
-            "address" => self.address(object, args, result),
-            "min8" | "max8" => self.extreme(method == "min8", 8, args, result),
-            "min16" | "max16" => self.extreme(method == "min16", 16, args, result),
-            "execute" => {
+            Method::Predicate => self.predicate(args, result),
+            Method::Min8 | Method::Max8 => self.extreme(method == &Method::Min8, 8, args, result),
+            Method::Min16 | Method::Max16 => {
+                self.extreme(method == &Method::Min16, 16, args, result)
+            }
+            Method::Execute => {
                 // The index may be left out: a direct register has none, and one of Tofino 2 may be a single cell.
                 let (index, outs) = match args {
                     [Arg::In(index), outs @ ..] => (self.index(index)?, outs),
@@ -52,14 +52,9 @@ impl<'p> Compiler<'p> {
                     }
                     outs => (self.constant(0)?, outs),
                 };
-                self.keep_index(object, index)?;
-                self.execute(object, "apply", index, (outs, result))
+                self.execute(object, index, (outs, result))
             }
-            "sweep" => self.sweep(object),
-            _ => match Turn::of(method) {
-                Some(turn) => self.turn(object, turn, args, result),
-                None => self.unsupported(format!("method {method} of a register action")),
-            },
+            _ => self.unsupported(format!("method {method} of a register action")),
         }
     }
 
@@ -84,31 +79,17 @@ impl<'p> Compiler<'p> {
         self.register_of(object).is_some()
     }
 
-    /// Executes a method's body on a cell, once per packet and register.
-    pub(super) fn execute(
+    /// Executes the body of `apply` on a cell, once per packet and register.
+    fn execute(
         &mut self,
         object: ExternId,
-        method: &str,
-        index: Slot,
-        to: (&[Arg], Option<&LValue>),
-    ) -> Result<()> {
-        if let Some(target) = self.target(object) {
-            self.once(target)?;
-        }
-        self.execute_again(object, method, index, to)
-    }
-
-    /// The same, not counted.
-    pub(super) fn execute_again(
-        &mut self,
-        object: ExternId,
-        method: &str,
         index: Slot,
         (outs, result): (&[Arg], Option<&LValue>),
     ) -> Result<()> {
         let Some(target) = self.target(object) else {
             return self.unsupported("a register action without a register");
         };
+        self.once(target)?;
         let cell = match self.objects.get(target.index()) {
             Some(Object::Register(r)) => Cell::Indexed(*r, index),
             Some(Object::Tofino(tna::Object::DirectRegister)) => {
@@ -129,7 +110,7 @@ impl<'p> Compiler<'p> {
                 None => return self.unsupported("a register action of this object"),
             },
         };
-        let (control, id) = self.body_of(object, method)?;
+        let (control, id) = self.body_of(object)?;
         let action = &control.actions[id.index()];
         let value_ty = match action.params.first() {
             Some(param) => &control.vars[param.var.index()].ty,
@@ -180,14 +161,8 @@ impl<'p> Compiler<'p> {
             self.op(Op::Zero { d: slot, n })?;
             slots.push(slot);
         }
-        let layout = self.layout(value_ty)?;
-        let bits = self.code.layouts[layout as usize].bits;
-        let shift = bits.next_power_of_two().trailing_zeros();
         let method = InMethod {
             action: id,
-            index,
-            shift,
-            base: 0,
             original: self.original(action, value, words)?,
         };
         let outer = self.tofino.method.replace(method);
@@ -237,26 +212,22 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    pub(super) fn body_of(
-        &self,
-        object: ExternId,
-        method: &str,
-    ) -> Result<(&'p p4lang::ir::Control, ActionId)> {
+    pub(super) fn body_of(&self, object: ExternId) -> Result<(&'p p4lang::ir::Control, ActionId)> {
         let program = self.program;
         let instance = &program.externs[object.index()];
-        let named = |m: &&p4lang::ir::Method| m.name == method;
+        let applied = |m: &&MethodBody| m.method == Method::Apply;
         let found = match self.scope.unit {
             Unit::Control(id, control) => {
-                let here = |m: &&p4lang::ir::Method| m.control == id;
+                let here = |m: &&MethodBody| m.control == id;
                 let mut methods = instance.methods.iter().filter(here);
-                methods.find(named).map(|m| (control, m.action))
+                methods.find(applied).map(|m| (control, m.action))
             }
             _ => None,
         };
         match found {
             Some(found) => Ok(found),
-            None if !instance.methods.iter().any(|m| m.name == method) => {
-                self.unsupported(format!("{} without `{method}`", instance.name))
+            None if !instance.methods.iter().any(|m| applied(&m)) => {
+                self.unsupported(format!("{} without `apply`", instance.name))
             }
             None => self.unsupported("a register action of another control"),
         }
@@ -268,12 +239,6 @@ impl<'p> Compiler<'p> {
             return self.unsupported("a method outside a control");
         };
         let action = &control.actions[id.index()];
-        // What a register executes where it is full, or empty, belongs to the register: it may lead back here although no
-        // method calls itself.
-        if self.tofino.inside.contains(&id) {
-            return self.unsupported("a register action whose body leads back to itself");
-        }
-        self.tofino.inside.push(id);
         for (param, slot) in action.params.iter().zip(slots) {
             self.scope.slots[param.var.index()] = *slot;
         }
@@ -281,10 +246,35 @@ impl<'p> Compiler<'p> {
         let ret = std::mem::replace(&mut self.scope.ret, end);
         let loops = std::mem::take(&mut self.scope.loops);
         let done = self.block(&action.body);
-        self.tofino.inside.pop();
         self.scope.ret = ret;
         self.scope.loops = loops;
         done?;
+        self.place(end);
+        Ok(())
+    }
+
+    /// `Register.clear`: all cells, at once.
+    fn clear(&mut self, register: ExternId, r: u32, value: &Expr) -> Result<()> {
+        self.once(register)?;
+        let s = self.expr(value)?;
+        let size = self.registers[r as usize].size;
+        let (index, size, one) = (self.alloc(1)?, self.constant(size)?, self.constant(1)?);
+        let (head, end) = (self.label(), self.label());
+        self.op(Op::Zero { d: index, n: 1 })?;
+        self.place(head);
+        self.op(Op::JumpEq {
+            a: index,
+            b: size,
+            to: end,
+        })?;
+        self.op(Op::RegisterWrite { r, index, s })?;
+        self.op(Op::Add(T3 {
+            w: 64,
+            d: index,
+            a: index,
+            b: one,
+        }))?;
+        self.op(Op::Jump(head))?;
         self.place(end);
         Ok(())
     }
@@ -294,23 +284,23 @@ impl<'p> Compiler<'p> {
         &mut self,
         object: ExternId,
         r: u32,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
         match (method, args) {
-            ("read", [Arg::In(index)]) => {
+            (Method::Read, [Arg::In(index)]) => {
                 self.once(object)?;
                 let index = self.index(index)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
             }
-            ("write", [Arg::In(index), Arg::In(value)]) => {
+            (Method::Write, [Arg::In(index), Arg::In(value)]) => {
                 self.once(object)?;
                 let (index, s) = (self.index(index)?, self.expr(value)?);
                 self.op(Op::RegisterWrite { r, index, s })?;
                 self.returned(result, value, s)
             }
-            ("clear", [Arg::In(value), ..]) => self.clear(object, r, value),
+            (Method::Clear, [Arg::In(value), ..]) => self.clear(object, r, value),
             _ => self.unsupported(format!("method {method} of a register")),
         }
     }
@@ -319,7 +309,7 @@ impl<'p> Compiler<'p> {
     pub(super) fn direct_register_method(
         &mut self,
         object: ExternId,
-        method: &str,
+        method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
@@ -329,7 +319,7 @@ impl<'p> Compiler<'p> {
         };
         self.once(object)?;
         match (method, args) {
-            ("read", []) => self.write_result(result, |c, d| {
+            (Method::Read, []) => self.write_result(result, |c, d| {
                 c.op(Op::DirectRead {
                     table,
                     offset,
@@ -338,10 +328,10 @@ impl<'p> Compiler<'p> {
                 })
             }),
             // `clear` takes another argument for Tofino 2's busy bit.
-            ("write", [Arg::In(value)]) | ("clear", [Arg::In(value), ..]) => {
+            (Method::Write, [Arg::In(value)]) | (Method::Clear, [Arg::In(value), ..]) => {
                 let s = self.expr(value)?;
                 self.op(Op::DirectWrite {
-                    every: method == "clear",
+                    every: method == &Method::Clear,
                     table,
                     offset,
                     words,

@@ -7,7 +7,7 @@ use crate::bindings::InlineList;
 use crate::externs::hash::Algorithm;
 use crate::externs::random::Random;
 use crate::op::{HashPlan, Op, Slot, T3};
-use p4lang::ir::{Arg, Const, Expr, ExprKind, LValue, Type};
+use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, LValue, Type};
 use p4lang::source::Span;
 
 /// Indices of field lists that a program declares are `bit<8>`; those of the deprecated calls follow.
@@ -124,10 +124,14 @@ impl Surroundings {
 }
 
 impl Compiler<'_> {
-    pub(super) fn call_v1model(&mut self, name: &str, args: &[Arg]) -> Result<()> {
+    pub(super) fn call_v1model(&mut self, function: &ExternFunction, args: &[Arg]) -> Result<()> {
         let requests = self.v1model.requests;
-        match (name, args) {
-            ("mark_to_drop", []) => {
+        let with_payload = matches!(
+            function,
+            ExternFunction::VerifyChecksumWithPayload | ExternFunction::UpdateChecksumWithPayload
+        );
+        match (function, args) {
+            (ExternFunction::MarkToDrop, []) => {
                 let drop = self.constant(DROP_PORT.into())?;
                 let zero = self.constant(0)?;
                 let [spec, group] = self.v1model.destination;
@@ -138,7 +142,7 @@ impl Compiler<'_> {
                 }
                 Ok(())
             }
-            ("mark_to_drop", [Arg::InOut(standard)]) => {
+            (ExternFunction::MarkToDrop, [Arg::InOut(standard)]) => {
                 let spec = self.named_field(&standard.ty, "egress_spec")?;
                 let group = self.named_field(&standard.ty, "mcast_grp")?;
                 let place = self.locate(standard)?;
@@ -152,7 +156,7 @@ impl Compiler<'_> {
                     Ok(())
                 })
             }
-            ("random", [to, Arg::In(low), Arg::In(high)]) => {
+            (ExternFunction::Random, [to, Arg::In(low), Arg::In(high)]) => {
                 if width(&low.ty) > 64 {
                     return self.unsupported("random numbers beyond 64 bits");
                 }
@@ -163,7 +167,7 @@ impl Compiler<'_> {
                 })
             }
             (
-                "hash",
+                ExternFunction::Hash,
                 [
                     to,
                     Arg::In(algorithm),
@@ -180,7 +184,7 @@ impl Compiler<'_> {
                 self.hash(algorithm, data, Some(bounds), written(to))
             }
             (
-                "verify_checksum" | "verify_checksum_with_payload",
+                ExternFunction::VerifyChecksum | ExternFunction::VerifyChecksumWithPayload,
                 [
                     Arg::In(c),
                     Arg::In(data),
@@ -191,7 +195,7 @@ impl Compiler<'_> {
                 let skip = self.label();
                 self.unless(c, skip)?;
                 let d = self.alloc(1)?;
-                self.checksum(name, data, algorithm, d, width(&given.ty))?;
+                self.checksum(with_payload, data, algorithm, d, width(&given.ty))?;
                 let (given, one) = (self.expr(given)?, self.constant(1)?);
                 self.op(Op::JumpEq {
                     a: d,
@@ -206,7 +210,7 @@ impl Compiler<'_> {
                 Ok(())
             }
             (
-                "update_checksum" | "update_checksum_with_payload",
+                ExternFunction::UpdateChecksum | ExternFunction::UpdateChecksumWithPayload,
                 [
                     Arg::In(c),
                     Arg::In(data),
@@ -217,48 +221,54 @@ impl Compiler<'_> {
                 let skip = self.label();
                 self.unless(c, skip)?;
                 let d = self.alloc(1)?;
-                self.checksum(name, data, algorithm, d, width(&to.ty))?;
+                self.checksum(with_payload, data, algorithm, d, width(&to.ty))?;
                 let place = self.locate(to)?;
                 self.store(&place, d)?;
                 self.place(skip);
                 Ok(())
             }
-            ("clone", [_, Arg::In(session)]) => {
+            (ExternFunction::Clone, [_, Arg::In(session)]) => {
                 self.request(requests.clone, session)?;
                 self.op(Op::Zero {
                     d: requests.clone_list,
                     n: 1,
                 })
             }
-            ("clone_preserving_field_list", [_, Arg::In(session), Arg::In(list)]) => {
+            (ExternFunction::ClonePreservingFieldList, [_, Arg::In(session), Arg::In(list)]) => {
                 self.request(requests.clone, session)?;
                 self.request(requests.clone_list, list)
             }
-            ("clone3", [_, Arg::In(session), Arg::In(data)]) => {
+            (ExternFunction::Clone3, [_, Arg::In(session), Arg::In(data)]) => {
                 self.request(requests.clone, session)?;
                 self.inline_list(requests.clone_list, data)
             }
-            ("resubmit_preserving_field_list", [Arg::In(list)]) => {
+            (ExternFunction::ResubmitPreservingFieldList, [Arg::In(list)]) => {
                 self.request(requests.resubmit, list)
             }
-            ("resubmit", [Arg::In(data)]) => self.inline_list(requests.resubmit, data),
-            ("recirculate_preserving_field_list", [Arg::In(list)]) => {
+            (ExternFunction::Resubmit, [Arg::In(data)]) => {
+                self.inline_list(requests.resubmit, data)
+            }
+            (ExternFunction::RecirculatePreservingFieldList, [Arg::In(list)]) => {
                 self.request(requests.recirculate, list)
             }
-            ("recirculate", [Arg::In(data)]) => self.inline_list(requests.recirculate, data),
-            ("truncate", [Arg::In(length)]) => self.truncate(requests.truncate, length),
-            ("digest", [Arg::In(_), Arg::In(data)]) => {
+            (ExternFunction::Recirculate, [Arg::In(data)]) => {
+                self.inline_list(requests.recirculate, data)
+            }
+            (ExternFunction::Truncate, [Arg::In(length)]) => {
+                self.truncate(requests.truncate, length)
+            }
+            (ExternFunction::Digest, [Arg::In(_), Arg::In(data)]) => {
                 let instance = self.digest_instance(&data.ty);
                 self.v1model.digests.push((self.span, instance));
                 self.digest(instance, data)
             }
             // Nobody listens.
-            ("log_msg", _) => Ok(()),
-            ("assert" | "assume", [Arg::In(e)]) => {
+            (ExternFunction::LogMsg, _) => Ok(()),
+            (ExternFunction::Assert | ExternFunction::Assume, [Arg::In(e)]) => {
                 let c = self.expr(e)?;
                 self.op(Op::Assert { c })
             }
-            _ => self.unsupported(format!("function {name}")),
+            _ => self.unsupported(format!("function {function}")),
         }
     }
 
@@ -326,7 +336,7 @@ impl Compiler<'_> {
 
     fn checksum(
         &mut self,
-        name: &str,
+        with_payload: bool,
         data: &Expr,
         algorithm: &Expr,
         d: Slot,
@@ -343,7 +353,7 @@ impl Compiler<'_> {
             w,
             bounds: None,
             pad_left: false,
-            payload: name.ends_with("_with_payload"),
+            payload: with_payload,
             is_sum: false,
         });
         self.op(Op::Hash((self.code.hashes.len() - 1) as u32))

@@ -198,12 +198,6 @@ impl Machine<'_> {
             }
             Op::AdjustBytes { s } => self.state.adjust = f!(s),
             Op::RegisterOnce { unit } => self.state.executed(unit),
-            Op::TurnLog { log, turn, d } => {
-                let log = &mut self.state.logs[log as usize];
-                let cell = log.turn(turn);
-                f!(d) = cell.unwrap_or(log.size());
-                f!(d + 1) = u64::from(cell.is_some());
-            }
             Op::DirectRead {
                 table,
                 offset,

@@ -241,7 +241,6 @@ impl Machine<'_> {
                 | Op::RandomRange { .. }
                 | Op::AdjustBytes { .. }
                 | Op::RegisterOnce { .. }
-                | Op::TurnLog { .. }
                 | Op::DirectRead { .. }
                 | Op::DirectWrite { .. }
                 | Op::Capture { .. }

@@ -6,7 +6,6 @@ mod compare;
 pub mod counter;
 pub mod filter;
 pub mod hash;
-pub mod log;
 pub mod math;
 pub mod meter;
 pub mod profile;
@@ -76,8 +75,6 @@ pub struct State {
     pub executed: Vec<u64>,
     /// Executions beyond the first of a pass.
     pub register_conflicts: u64,
-    /// Counters of registers that are logs, queues or stacks.
-    pub logs: Vec<log::Log>,
     /// What the deparser asked for: see [`capture`].
     pub captures: [capture::Capture; capture::KINDS],
     /// Low-pass filters and random early detection.

@@ -7,32 +7,26 @@ use super::{Interpreter, Result};
 use crate::compile::{Object, tna};
 use crate::externs::DigestMessage;
 use crate::externs::hash::{self, Algorithm};
-use p4lang::ir::{Arch, Arg, Const, ExternId, LValue, Type};
+use p4lang::ir::{Arch, Arg, Const, ExternId, LValue, Method, Type};
 
 impl<'p> Interpreter<'_, 'p> {
     pub(super) fn call_method(
         &mut self,
         id: ExternId,
-        method: &'p str,
+        method: &'p Method,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        match (self.code.bindings.objects[id.index()], method, args) {
-            (Object::Tofino(tna::Object::LearnAction), "execute", [Arg::In(index), outs @ ..]) => {
-                let index = self.index_of(id, index)?;
-                return self.learn(id, index, (outs, result));
-            }
-            (Object::Tofino(tna::Object::RegisterAction | tna::Object::LearnAction), ..) => {
-                return self.register_action(id, method, args, result);
-            }
-            _ => {}
+        let object = self.code.bindings.objects[id.index()];
+        if matches!(object, Object::Tofino(tna::Object::RegisterAction)) {
+            return self.register_action(id, method, args, result);
         }
         let (mut values, out) = self.extern_args(args)?;
         if let (
             Object::Tofino(tna::Object::ParserCounter(_)),
-            "set" | "push",
+            Method::Set | Method::Push,
             [Arg::In(field), _, _, _, _, ..],
-        ) = (self.code.bindings.objects[id.index()], method, args)
+        ) = (object, method, args)
         {
             let behind = tna::bits_behind(self.program, self.env().declared, field);
             let bits = values[0].bits();
@@ -49,7 +43,7 @@ impl<'p> Interpreter<'_, 'p> {
         let to = out.or(result);
         let instance = &self.program.externs[id.index()];
         if !self.asked(id, method) {
-            self.trace_unasked(&instance.name, method);
+            self.trace_unasked(&instance.name, method.name());
             return Ok(());
         }
         for (i, value) in values.iter().enumerate() {
@@ -58,9 +52,12 @@ impl<'p> Interpreter<'_, 'p> {
             });
         }
         let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
-        let object = self.code.bindings.objects[id.index()];
         let given = match (object, method, &to) {
-            (Object::Tofino(tna::Object::Checksum(unit)), "subtract_all_and_deposit", Some(to)) => {
+            (
+                Object::Tofino(tna::Object::Checksum(unit)),
+                Method::SubtractAllAndDeposit,
+                Some(to),
+            ) => {
                 self.deposit(&instance.name, unit, to.clone());
                 return Ok(());
             }
@@ -73,7 +70,13 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::Tofino(object), _, _) => self.tofino_method(object, method, &values, &ty)?,
             _ => self.perform(id, method, &values, &ty),
         };
-        self.trace_method(&instance.name, method, args, &values, (&ty, given.as_ref()));
+        self.trace_method(
+            &instance.name,
+            method.name(),
+            args,
+            &values,
+            (&ty, given.as_ref()),
+        );
         if let (Some(to), Some(value)) = (to, given) {
             self.write(&to, value);
         }
@@ -110,7 +113,7 @@ impl<'p> Interpreter<'_, 'p> {
     fn perform(
         &mut self,
         id: ExternId,
-        method: &str,
+        method: &Method,
         values: &[Value],
         ty: &Type,
     ) -> Option<Value> {
@@ -120,35 +123,35 @@ impl<'p> Interpreter<'_, 'p> {
         let tofino = tna::is_tofino(self.program);
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
         match (self.code.bindings.objects[id.index()], method) {
-            (Object::Register(r), "read") => {
+            (Object::Register(r), Method::Read) => {
                 let plan = &self.code.bindings.registers[r as usize];
                 let mut words = vec![0; plan.words as usize];
                 self.state.banks[plan.bank as usize].read(number(0), plan.offset, &mut words);
                 let cell = instance.type_args.first()?;
                 return Some(of_words(self.program, cell, &words, 0).0);
             }
-            (Object::Register(r), "write") => {
+            (Object::Register(r), Method::Write) => {
                 let plan = &self.code.bindings.registers[r as usize];
                 let words = to_words(values.get(1)?);
                 self.state.banks[plan.bank as usize].write(number(0), plan.offset, &words);
             }
-            (Object::Counter(counter), "count") => {
+            (Object::Counter(counter), Method::Count) => {
                 // TNA: the bytes that do not count.
                 self.state.adjust = number(1);
                 let length = self.state.counted(length);
                 self.state.counters[counter as usize].count(number(0), length);
             }
-            (Object::DirectCounter, "count") => {
+            (Object::DirectCounter, Method::Count) => {
                 self.state.adjust = number(0);
                 let length = self.state.counted(length);
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let found = self.state.found[table];
                 self.state.tables[table].count(found, length);
             }
-            (Object::AutomaticMeter, "read") => {
+            (Object::AutomaticMeter, Method::Read) => {
                 return scalar(self.colours.get(&id).copied().unwrap_or(0));
             }
-            (Object::DirectMeter, "execute") => {
+            (Object::DirectMeter, Method::Execute) => {
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
                 let before = if tofino {
@@ -162,7 +165,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let colour = table.mark(found, before, self.now_ns, length);
                 return scalar(self.coloured(id, colour));
             }
-            (Object::Meter(meter), "execute" | "execute_meter") => {
+            (Object::Meter(meter), Method::Execute | Method::ExecuteMeter) => {
                 let before = if tofino {
                     self.colour_so_far(values.get(1..).unwrap_or_default())
                 } else {
@@ -174,7 +177,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let colour = meter.execute(number(0), before, self.now_ns, length);
                 return scalar(self.coloured(id, colour));
             }
-            (Object::Hash(algorithm), "get" | "get_hash") => {
+            (Object::Hash(algorithm), Method::Get | Method::GetHash) => {
                 let hashed = match values {
                     [base, data, max] => {
                         let bounds = Some((base.bits().u64(), max.bits().u64()));
@@ -185,37 +188,37 @@ impl<'p> Interpreter<'_, 'p> {
                 };
                 return scalar(hashed);
             }
-            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), "clear") => {
+            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), Method::Clear) => {
                 self.state.checksums[unit as usize].clear();
             }
-            (Object::InternetChecksum(unit), "add") => {
+            (Object::InternetChecksum(unit), Method::Add) => {
                 self.state.checksums[unit as usize].add(&values.first()?.flat().bytes(0));
             }
-            (Object::InternetChecksum(unit), "subtract") => {
+            (Object::InternetChecksum(unit), Method::Subtract) => {
                 self.state.checksums[unit as usize].subtract(&values.first()?.flat().bytes(0));
             }
-            (Object::InternetChecksum(unit), "get") => {
+            (Object::InternetChecksum(unit), Method::Get) => {
                 return scalar(self.state.checksums[unit as usize].result().into());
             }
-            (Object::InternetChecksum(unit), "get_state") => {
+            (Object::InternetChecksum(unit), Method::GetState) => {
                 return scalar(self.state.checksums[unit as usize].sum.into());
             }
-            (Object::InternetChecksum(unit), "set_state") => {
+            (Object::InternetChecksum(unit), Method::SetState) => {
                 self.state.checksums[unit as usize].sum = number(0) as u16;
             }
-            (Object::Checksum(unit, _), "update") => {
+            (Object::Checksum(unit, _), Method::Update) => {
                 let data = values.first()?.flat().bytes(0);
                 self.state.checksums[unit as usize].data.extend(data);
             }
-            (Object::Checksum(unit, algorithm), "get") => {
+            (Object::Checksum(unit, algorithm), Method::Get) => {
                 let data = &self.state.checksums[unit as usize].data;
                 let bits = data.len() as u32 * 8;
                 return scalar(hash::compute(algorithm, data, width(ty), bits));
             }
-            (Object::Random(unit), "read" | "get") => {
+            (Object::Random(unit), Method::Read | Method::Get) => {
                 return scalar(self.state.randoms[unit as usize].next());
             }
-            (Object::Digest(digest), "pack") => {
+            (Object::Digest(digest), Method::Pack) => {
                 self.digest(digest, values.first()?);
             }
             // Automatic counters count at the table's application; the load refuses what is not here.

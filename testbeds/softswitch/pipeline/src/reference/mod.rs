@@ -8,7 +8,7 @@
 //! ```text
 //! value, arith     values, operations      place, expr      l-values, expressions
 //! stmt, call       statements, calls       parser           states, packet_in, packet_out
-//! table            lookup and action       methods, salu, learn  extern objects
+//! table            lookup and action       methods, salu, predicate  extern objects
 //! psa, v1model, tna   what only these have
 //! frame            parameters of blocks    event, watch     what a trace tells
 //! ```
@@ -18,11 +18,11 @@ mod call;
 pub mod event;
 mod expr;
 mod frame;
-mod learn;
 mod methods;
 mod parser;
 mod place;
 mod poison;
+mod predicate;
 mod psa;
 mod salu;
 mod stmt;
@@ -129,13 +129,7 @@ struct Interpreter<'a, 'p> {
     /// TNA: checksums that wait for the parser's end.
     residuals: Vec<tna::Residual<'p>>,
     /// TNA: the register action's method that runs.
-    method: Option<learn::InMethod<'p>>,
-    /// TNA: the digest that a table's actions may learn, and the ways that it says.
-    digest: Option<(u64, Option<u64>)>,
-    /// TNA: the method of a register action that was called last.
-    executing: &'p str,
-    /// TNA: the index that each register action executed last.
-    executed_at: BTreeMap<ExternId, u64>,
+    method: Option<predicate::InMethod<'p>>,
     /// The units that run, innermost last.
     envs: Vec<Env<'p>>,
     span: Span,
@@ -216,9 +210,6 @@ impl Reference {
             undefined_mirror,
             residuals: Vec::new(),
             method: None,
-            digest: None,
-            executing: "",
-            executed_at: BTreeMap::new(),
             envs: vec![Env {
                 scope,
                 declared,

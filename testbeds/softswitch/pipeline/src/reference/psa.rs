@@ -3,18 +3,18 @@
 use super::value::{Bits, Value};
 use super::{Interpreter, Result};
 use crate::arch::psa::RECIRCULATE_PORT;
-use p4lang::ir::{Arch, Arg, LValue, Type};
+use p4lang::ir::{Arch, Arg, ExternFunction, LValue, Type};
 
 impl<'p> Interpreter<'_, 'p> {
     pub(super) fn call_extern(
         &mut self,
-        name: &str,
+        function: &ExternFunction,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
         match self.program.arch {
-            Arch::V1model => return self.call_v1model(name, args),
-            Arch::Tna | Arch::T2na => return self.call_tofino(name, args, result),
+            Arch::V1model => return self.call_v1model(function, args),
+            Arch::Tna | Arch::T2na => return self.call_tofino(function, args, result),
             _ => {}
         }
         let (values, _) = self.extern_args(args)?;
@@ -31,20 +31,20 @@ impl<'p> Interpreter<'_, 'p> {
             at.map_or(Bits::bool(false), |at| fields[at].bits())
         };
         let is = |bits: &Bits| bits.is_true();
-        let (value, read) = match name {
-            "psa_clone_i2e" | "psa_clone_e2e" => {
+        let (value, read) = match function {
+            ExternFunction::PsaCloneI2e | ExternFunction::PsaCloneE2e => {
                 let clone = field(0, "clone");
                 (is(&clone), vec![clone])
             }
-            "psa_resubmit" => {
+            ExternFunction::PsaResubmit => {
                 let (drop, resubmit) = (field(0, "drop"), field(0, "resubmit"));
                 (!is(&drop) && is(&resubmit), vec![drop, resubmit])
             }
-            "psa_normal" => {
+            ExternFunction::PsaNormal => {
                 let (drop, resubmit) = (field(0, "drop"), field(0, "resubmit"));
                 (!is(&drop) && !is(&resubmit), vec![drop, resubmit])
             }
-            "psa_recirculate" => {
+            ExternFunction::PsaRecirculate => {
                 let (drop, port) = (field(0, "drop"), field(1, "egress_port"));
                 let there = port.u64() == u64::from(RECIRCULATE_PORT);
                 (!is(&drop) && there, vec![drop, port])
@@ -52,15 +52,21 @@ impl<'p> Interpreter<'_, 'p> {
             _ => {
                 let holds = values.first().is_some_and(|v| v.bits().is_true());
                 self.counts.failed_assertions += u64::from(!holds);
-                self.trace_method("", name, args, &values, (&Type::Void, None));
+                self.trace_method("", function.name(), args, &values, (&Type::Void, None));
                 return Ok(());
             }
         };
         for bits in read {
-            self.influences(&bits, || format!("the argument of {name}"));
+            self.influences(&bits, || format!("the argument of {function}"));
         }
         let value = Value::Bits(Bits::bool(value));
-        self.trace_method("", name, args, &values, (&Type::Bool, Some(&value)));
+        self.trace_method(
+            "",
+            function.name(),
+            args,
+            &values,
+            (&Type::Bool, Some(&value)),
+        );
         if let Some(lvalue) = result {
             let place = self.resolve(lvalue)?;
             self.write(&place, value);

@@ -1,17 +1,14 @@
 //! Stateful ALUs (TNA 7.13): a cell is read, the body of `apply` runs on it, the cell is written, the outputs are given.
 
 use super::frame::{of_words, to_words};
-use super::learn::InMethod;
-use super::poison::Fill;
+use super::predicate::InMethod;
 use super::value::{Bits, Value, width};
 use super::{Interpreter, Result, Scope, Stop};
 use crate::compile::Object;
 use crate::compile::tna;
-use crate::compile::tna_logs::other_body;
 use crate::compile::tna_rows::{ROW, row_of};
 use crate::compile::tna_salu::executes;
-use crate::externs::log::Turn;
-use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Param, Type};
+use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 
 /// Where an action's cell is.
 #[derive(Clone, Copy)]
@@ -31,128 +28,45 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn register_action(
         &mut self,
         id: ExternId,
-        method: &'p str,
+        method: &'p Method,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        if Turn::of(method).is_some() || matches!(method, "execute" | "sweep") {
-            self.executing = method;
-        }
         match method {
-            "execute" => {
+            Method::Execute => {
                 let (index, outs) = match args {
                     [Arg::In(index), outs @ ..] => (self.index_of(id, index)?, outs),
                     [Arg::Ignore, outs @ ..] if self.register_of(id).is_some() => (0, outs),
                     outs => (0, outs),
                 };
-                self.executed_at.insert(id, index);
-                self.execute(id, "apply", index, (outs, result))
+                self.execute(id, index, (outs, result))
             }
-            "sweep" => self.sweep(id),
-            "address" | "predicate" | "min8" | "max8" | "min16" | "max16" => {
+            Method::Predicate | Method::Min8 | Method::Max8 | Method::Min16 | Method::Max16 => {
                 // Before the call changes them.
                 let values = match self.watch.steps {
                     true => self.extern_args(args)?.0,
                     false => Vec::new(),
                 };
                 match method {
-                    "address" => self.address(id, args, result)?,
-                    "predicate" => self.predicate(args, result)?,
+                    Method::Predicate => self.predicate(args, result)?,
                     _ => self.extreme(method, args, result)?,
                 }
                 let given = self.value_at(result)?;
                 let given = given.as_ref().map(|(ty, value)| (ty, Some(value)));
                 let name = &self.program.externs[id.index()].name;
                 let given = given.unwrap_or((&Type::Void, None));
-                self.trace_method(name, method, args, &values, given);
+                self.trace_method(name, method.name(), args, &values, given);
                 Ok(())
             }
-            _ => match Turn::of(method) {
-                Some(turn) => self.turn(id, turn, args, result),
-                None => Ok(()),
-            },
+            _ => Ok(()),
         }
-    }
-
-    /// `execute_log`, and a queue's or stack's methods: where that is full or empty, the method for it, or nothing.
-    fn turn(
-        &mut self,
-        id: ExternId,
-        turn: Turn,
-        outs: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
-        let Some(register) = self.target(id) else {
-            return Ok(());
-        };
-        let Some(log) = self.code.bindings.logs.get(&register) else {
-            return Ok(());
-        };
-        let log = &mut self.state.logs[*log as usize];
-        let (cell, beyond) = (log.turn(turn), log.size());
-        self.executed_at.insert(id, cell.unwrap_or(beyond));
-        if let Some(cell) = cell {
-            return self.execute(id, "apply", cell, (outs, result));
-        }
-        if let Some(other) = other_body(self.program, register, turn) {
-            return self.execute(other, turn.otherwise(), beyond, (outs, result));
-        }
-        // Nothing is executed: the outputs are 0.
-        let name = &self.program.externs[id.index()].name;
-        let none = Value::Bits(Bits::new(1, 0u8));
-        let none = result.map_or((&Type::Void, None), |to| (&to.ty, Some(&none)));
-        self.trace_method(name, self.executing, &[], &[], none);
-        let outs = outs.iter().filter_map(|out| match out {
-            Arg::Out(to) | Arg::InOut(to) => Some(to),
-            _ => None,
-        });
-        for to in result.into_iter().chain(outs) {
-            let place = self.resolve(to)?;
-            let zero = Value::undefined(self.program, &place.ty, &mut Fill::default());
-            self.write(&place, zero);
-        }
-        Ok(())
-    }
-
-    /// The action on all cells, one after the other.
-    fn sweep(&mut self, id: ExternId) -> Result<()> {
-        let (Some(register), Some(r)) = (self.target(id), self.register_of(id)) else {
-            return Ok(());
-        };
-        self.executed(register);
-        for cell in 0..self.rows(r) {
-            self.execute_again(id, "apply", cell, (&[], None))?;
-        }
-        Ok(())
-    }
-
-    /// In a method: where its cell is, in bits, or one half of it. Elsewhere: the index of the cell executed last, as the
-    /// next register of a chain counts it.
-    fn address(&mut self, id: ExternId, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
-        let at = match &self.method {
-            Some(method) => {
-                let (index, base) = (method.index, method.base);
-                let bits = method.bits.next_power_of_two();
-                let half = match args {
-                    [Arg::In(half), ..] => self.expr(half)?.bits().u64(),
-                    _ => 0,
-                };
-                index.wrapping_mul(bits) | base | (half * bits / 2)
-            }
-            None => {
-                let size = self.register_of(id).map_or(0, |r| self.rows(r));
-                let index = self.executed_at.get(&id).copied().unwrap_or(0);
-                index.wrapping_sub(size)
-            }
-        };
-        self.returned(result, |ty| Value::Bits(Bits::new(width(ty), at)))
     }
 
     /// `read`, `write` and `clear` of `Register` and `DirectRegister`; a write gives what was written.
     pub(super) fn plain_register(
         &mut self,
         id: ExternId,
-        method: &str,
+        method: &Method,
         values: &[Value],
         ty: &Type,
     ) -> Option<Value> {
@@ -167,11 +81,11 @@ impl<'p> Interpreter<'_, 'p> {
                 (Cell::Direct(table, offset, words), values.first())
             }
         };
-        if method == "read" {
+        if *method == Method::Read {
             let cell_type = self.program.externs[id.index()].type_args.first()?;
             return Some(self.load(cell, cell_type));
         }
-        if method == "clear" {
+        if *method == Method::Clear {
             // Its value is the first argument.
             let value = values.first()?;
             match cell {
@@ -223,31 +137,17 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.banks[plan.bank as usize].rows()
     }
 
-    /// Executes a method's body on a cell, once per packet and register.
+    /// Executes the body of `apply` on a cell, once per packet and register.
     fn execute(
         &mut self,
         id: ExternId,
-        method: &str,
-        index: u64,
-        to: (&'p [Arg], Option<&'p LValue>),
-    ) -> Result<()> {
-        if let Some(target) = self.target(id) {
-            self.executed(target);
-        }
-        self.execute_again(id, method, index, to)
-    }
-
-    /// The same, not counted.
-    fn execute_again(
-        &mut self,
-        id: ExternId,
-        method: &str,
         index: u64,
         (outs, result): (&'p [Arg], Option<&'p LValue>),
     ) -> Result<()> {
         let Some(target) = self.target(id) else {
             return Ok(());
         };
+        self.executed(target);
         let cell = match self.code.bindings.objects[target.index()] {
             Object::Register(r) => Cell::Indexed(r, index),
             Object::Tofino(tna::Object::DirectRegister) => {
@@ -261,7 +161,7 @@ impl<'p> Interpreter<'_, 'p> {
                 None => return Ok(()),
             },
         };
-        let Some((control, action)) = self.body_of(id, method) else {
+        let Some((control, action)) = self.body_of(id) else {
             return Ok(());
         };
         let ty_of = |i: usize| &control.vars[action.params[i].var.index()].ty;
@@ -270,7 +170,6 @@ impl<'p> Interpreter<'_, 'p> {
             (cell, _) => cell,
         };
         let value = self.load(cell, ty_of(0));
-        let bits = u64::from(value.flat().width);
         // L-values are resolved before the body runs (P4_16 6.8).
         let mut places = vec![match result {
             Some(lvalue) => Some(self.resolve(lvalue)?),
@@ -285,13 +184,9 @@ impl<'p> Interpreter<'_, 'p> {
         self.env().vars[action.params[0].var.index()] = value.clone();
         let method = InMethod {
             action,
-            index,
-            bits,
-            base: 0,
             original: value,
         };
-        let called = (id, self.executing);
-        self.run_method(called, method, &action.params[1..], (cell, index))?;
+        self.run_method(id, method, &action.params[1..], (cell, index))?;
         for (param, place) in action.params[1..].iter().zip(places) {
             if let Some(place) = place {
                 let value = self.env().vars[param.var.index()].clone();
@@ -302,9 +197,9 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Runs a method's body, its `in` parameters given, keeps what the cell becomes, and tells of it.
-    pub(super) fn run_method(
+    fn run_method(
         &mut self,
-        (id, name): (ExternId, &str),
+        id: ExternId,
         method: InMethod<'p>,
         outputs: &'p [Param],
         (cell, index): (Cell, u64),
@@ -326,22 +221,18 @@ impl<'p> Interpreter<'_, 'p> {
         let object = &self.program.externs[id.index()].name;
         self.influences_all(&after, || format!("what {object} writes"));
         self.keep(cell, &after);
-        self.trace_execution((object, name), index, &after, outputs);
+        self.trace_execution((object, "execute"), index, &after, outputs);
         Ok(())
     }
 
-    /// An implemented method.
-    pub(super) fn body_of(
-        &mut self,
-        id: ExternId,
-        method: &str,
-    ) -> Option<(&'p Control, &'p Action)> {
+    /// The body of `apply`.
+    fn body_of(&mut self, id: ExternId) -> Option<(&'p Control, &'p Action)> {
         let instance = &self.program.externs[id.index()];
         let Scope::Control(of, control) = self.env().scope else {
             return None;
         };
         let mut methods = instance.methods.iter();
-        let found = methods.find(|m| m.name == method && m.control == of)?;
+        let found = methods.find(|m| m.method == Method::Apply && m.control == of)?;
         Some((control, &control.actions[found.action.index()]))
     }
 
@@ -425,15 +316,25 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
-    fn extreme(&mut self, method: &str, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
+    fn extreme(
+        &mut self,
+        method: &Method,
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
         let [Arg::In(of), Arg::In(mask), rest @ ..] = args else {
             return Ok(());
         };
         let (value, mask) = (self.expr(of)?.bits(), self.expr(mask)?.bits());
-        let part = if method.ends_with('8') { 8 } else { 16 };
+        let (least, part) = match method {
+            Method::Min8 => (true, 8),
+            Method::Min16 => (true, 16),
+            Method::Max8 => (false, 8),
+            _ => (false, 16),
+        };
         let parts = (0..value.width / part).filter(|i| mask.value.bit(u64::from(*i)));
         let parts = parts.map(|i| (value.slice((i + 1) * part - 1, i * part).u64(), i));
-        let best = if method.starts_with("min") {
+        let best = if least {
             parts.min_by_key(|(x, _)| *x)
         } else {
             // Of equal ones `max_by_key` takes the last.

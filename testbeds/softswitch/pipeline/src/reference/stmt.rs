@@ -73,8 +73,11 @@ impl<'p> Interpreter<'_, 'p> {
                 ..
             } => return self.call_method(*object, method, args, result.as_ref()),
             StmtKind::CallExtern {
-                name, args, result, ..
-            } => return self.call_extern(name, args, result.as_ref()),
+                function,
+                args,
+                result,
+                ..
+            } => return self.call_extern(function, args, result.as_ref()),
             StmtKind::Extract {
                 header,
                 varbit_bits,

@@ -4,7 +4,6 @@ use super::frame::{of_words, to_words};
 use super::value::{Bits, Value, ones};
 use super::{Interpreter, Result, Scope};
 use crate::compile::Object;
-use crate::compile::tna_learn::is_learned;
 use crate::externs::hash;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
@@ -35,7 +34,6 @@ impl<'p> Interpreter<'_, 'p> {
             });
             keys.push(value);
         }
-        let digest = self.digest_of(table)?;
         let specs = &self.state.tables[index].spec.fields;
         let words = keys.iter().zip(specs);
         let words: Vec<u64> = words.flat_map(|(key, spec)| sought(key, spec)).collect();
@@ -82,14 +80,12 @@ impl<'p> Interpreter<'_, 'p> {
             let colour = table.mark(found, meter::GREEN, self.now_ns, length);
             self.colours.insert(id, colour);
         }
-        let outer = std::mem::replace(&mut self.digest, digest);
         let ended = match bound.index.and_then(|i| table.actions.get(i as usize)) {
             Some(offered) => self
                 .block(&offered.calls)
                 .and_then(|()| self.call_action(offered.action, &offered.args, Some(params))),
             None => Ok(()),
         };
-        self.digest = outer;
         ended
     }
 
@@ -138,9 +134,9 @@ pub(super) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
     words
 }
 
-/// A field that entries match: none that a selector or a digest hashes.
+/// A field that entries match: none that a selector hashes.
 pub(super) fn is_matched(key: &Key) -> bool {
-    !is_selected(key) && !is_learned(key)
+    !is_selected(key)
 }
 
 /// A field that a selector hashes.

@@ -11,7 +11,9 @@ use crate::compile::tna_objects::{COLOURS, own_colours};
 use crate::exec::bits::mask;
 use crate::externs::capture;
 use num_bigint::BigUint;
-use p4lang::ir::{Arch, Arg, BinOp, Expr, ExprKind, ExternId, FieldType, LValue, Type};
+use p4lang::ir::{
+    Arch, Arg, BinOp, Expr, ExprKind, ExternFunction, ExternId, FieldType, LValue, Method, Type,
+};
 use p4lang::source::Span;
 
 /// A call of `subtract_all_and_deposit` that waits for the parser's end.
@@ -33,23 +35,23 @@ impl<'p> Interpreter<'_, 'p> {
     pub(super) fn tofino_method(
         &mut self,
         object: Object,
-        method: &str,
+        method: &Method,
         values: &[Value],
         ty: &Type,
     ) -> Result<Option<Value>> {
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
         match (object, method) {
-            (Object::MathUnit(unit), "execute") => {
+            (Object::MathUnit(unit), Method::Execute) => {
                 let unit = &self.code.maths[unit as usize];
                 return Ok(scalar(unit.execute(number(0))));
             }
-            (Object::RegisterParam(r), "read") => return Ok(Some(self.cell_of(r, 0, ty))),
-            (Object::Filter(filter), "execute") => {
+            (Object::RegisterParam(r), Method::Read) => return Ok(Some(self.cell_of(r, 0, ty))),
+            (Object::Filter(filter), Method::Execute) => {
                 let filter = &mut self.state.filters[filter as usize];
                 return Ok(scalar(filter.execute(number(1), number(0), self.now_ns)));
             }
-            (Object::DirectFilter(filter), "execute") => {
+            (Object::DirectFilter(filter), Method::Execute) => {
                 let now_ns = self.now_ns;
                 return Ok(scalar(self.state.direct_filter(filter, number(0), now_ns)));
             }
@@ -59,36 +61,36 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::ParserCounter(slot), _) => {
                 let counter = self.frame[slot as usize];
                 let next = match method {
-                    "set" => self.load_counter(values)?,
-                    "push" => self.push_counter(slot as usize, values)?,
-                    "pop" => self.pop_counter(slot as usize),
-                    "increment" => counter.wrapping_add(number(0)),
-                    "decrement" => counter.wrapping_sub(number(0)),
-                    "is_zero" => return Ok(scalar(u64::from(counter == 0))),
+                    Method::Set => self.load_counter(values)?,
+                    Method::Push => self.push_counter(slot as usize, values)?,
+                    Method::Pop => self.pop_counter(slot as usize),
+                    Method::Increment => counter.wrapping_add(number(0)),
+                    Method::Decrement => counter.wrapping_sub(number(0)),
+                    Method::IsZero => return Ok(scalar(u64::from(counter == 0))),
                     // 8 bits, signed.
                     _ => return Ok(scalar(counter >> 7)),
                 };
                 self.frame[slot as usize] = next & 0xff;
             }
-            (Object::Mirror, "emit") => {
+            (Object::Mirror, Method::Emit) => {
                 self.capture(capture::MIRROR, number(0), values.get(1));
             }
-            (Object::Resubmit, "emit") => {
+            (Object::Resubmit, Method::Emit) => {
                 self.capture(capture::RESUBMIT, 0, values.first());
             }
-            (Object::Pktgen, "emit") => self.capture(capture::PKTGEN, 0, values.first()),
+            (Object::Pktgen, Method::Emit) => self.capture(capture::PKTGEN, 0, values.first()),
             _ => {}
         }
         Ok(None)
     }
 
     /// Whether the packet has asked the deparser for what this method makes; of other methods true.
-    pub(super) fn asked(&mut self, id: ExternId, method: &str) -> bool {
+    pub(super) fn asked(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
-            (compile::Object::Tofino(Object::Mirror), "emit") => gates.mirror,
-            (compile::Object::Tofino(Object::Resubmit), "emit") => gates.resubmit,
-            (compile::Object::Digest(_), "pack") => gates.digest,
+            (compile::Object::Tofino(Object::Mirror), Method::Emit) => gates.mirror,
+            (compile::Object::Tofino(Object::Resubmit), Method::Emit) => gates.resubmit,
+            (compile::Object::Digest(_), Method::Pack) => gates.digest,
             _ => None,
         };
         let Some(slot) = gate else { return true };
@@ -126,17 +128,17 @@ impl<'p> Interpreter<'_, 'p> {
         colour
     }
 
-    fn tofino_checksum(&mut self, unit: u32, method: &str, values: &[Value]) -> Option<u64> {
+    fn tofino_checksum(&mut self, unit: u32, method: &Method, values: &[Value]) -> Option<u64> {
         let unit = &mut self.state.checksums[unit as usize];
         let data = || values.first().map(|v| v.flat().bytes(0));
         match method {
-            "add" => unit.add(&data()?),
-            "subtract" => unit.subtract(&data()?),
+            Method::Add => unit.add(&data()?),
+            Method::Subtract => unit.subtract(&data()?),
             // What is left after subtractions: not complemented, to be added to in `update`.
-            "get" => return Some(unit.sum.into()),
+            Method::Get => return Some(unit.sum.into()),
             // True where the checksum is wrong, as a Tofino reports it.
-            "verify" => return Some(u64::from(unit.result() != 0)),
-            "update" => {
+            Method::Verify => return Some(u64::from(unit.result() != 0)),
+            Method::Update => {
                 unit.clear();
                 unit.add(&data()?);
                 let ones = values.get(1).is_some_and(|v| v.bits().is_true());
@@ -191,9 +193,15 @@ impl<'p> Interpreter<'_, 'p> {
             let unit = &mut self.state.checksums[residual.unit as usize];
             unit.subtract(self.packet.get(read).unwrap_or_default());
             let sum = Value::Bits(Bits::new(width(&residual.to.ty), unit.sum));
-            let (object, method) = (residual.object, "subtract_all_and_deposit");
+            let (object, method) = (residual.object, Method::SubtractAllAndDeposit);
             self.span = residual.call;
-            self.trace_method(object, method, &[], &[], (&residual.to.ty, Some(&sum)));
+            self.trace_method(
+                object,
+                method.name(),
+                &[],
+                &[],
+                (&residual.to.ty, Some(&sum)),
+            );
             self.write(&residual.to, sum);
         }
     }
@@ -247,25 +255,25 @@ impl<'p> Interpreter<'_, 'p> {
     /// TNA's functions.
     pub(super) fn call_tofino(
         &mut self,
-        name: &str,
+        function: &ExternFunction,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        let value = match (name, args) {
-            ("max" | "min", [Arg::In(a), Arg::In(b)]) => {
+        let value = match (function, args) {
+            (ExternFunction::Max | ExternFunction::Min, [Arg::In(a), Arg::In(b)]) => {
                 let (x, y) = (self.expr(a)?.bits(), self.expr(b)?.bits());
                 let signed = matches!(a.ty, Type::Int(_));
                 let less = arith::binary(BinOp::Lt, &x, &y, signed);
-                self.influences(&less, || format!("an argument of {name}"));
-                let first = (name == "min") == less.is_true();
+                self.influences(&less, || format!("an argument of {function}"));
+                let first = (*function == ExternFunction::Min) == less.is_true();
                 let of = [Value::Bits(x), Value::Bits(y)];
                 let [x, y] = &of;
                 let value = if first || x == y { x } else { y };
-                self.trace_method("", name, args, &of, (&a.ty, Some(value)));
+                self.trace_method("", function.name(), args, &of, (&a.ty, Some(value)));
                 value.clone()
             }
             (
-                "invalidate",
+                ExternFunction::Invalidate,
                 [
                     Arg::In(Expr {
                         kind: ExprKind::Read(field),
@@ -276,30 +284,40 @@ impl<'p> Interpreter<'_, 'p> {
                 let place = self.resolve(field)?;
                 self.change(place.var, &place.steps, forget);
                 if let [Arg::In(field)] = args {
-                    self.trace_of_place(name, field, (&Type::Void, &Value::Nothing));
+                    self.trace_of_place(function.name(), field, (&Type::Void, &Value::Nothing));
                 }
                 return Ok(());
             }
-            ("is_validated", [Arg::In(field)]) => {
+            (ExternFunction::IsValidated, [Arg::In(field)]) => {
                 let valid = Value::Bits(Bits::bool(self.validated(field)?));
-                self.trace_of_place(name, field, (&Type::Bool, &valid));
+                self.trace_of_place(function.name(), field, (&Type::Bool, &valid));
                 valid
             }
-            ("sizeInBytes" | "sizeInBits", [Arg::In(header)]) => {
+            (ExternFunction::SizeInBytes | ExternFunction::SizeInBits, [Arg::In(header)]) => {
                 let bits = self.whole_size(&header.ty);
-                let unit = if name == "sizeInBytes" { 8 } else { 1 };
+                let unit = if *function == ExternFunction::SizeInBytes {
+                    8
+                } else {
+                    1
+                };
                 let size = Value::Bits(Bits::new(32, bits / unit));
-                self.trace_of_place(name, header, (&Type::Bit(32), &size));
+                self.trace_of_place(function.name(), header, (&Type::Bit(32), &size));
                 size
             }
-            ("port_metadata_unpack", _) => {
+            (ExternFunction::PortMetadataUnpack, _) => {
                 self.port_metadata(result)?;
                 let given = self.value_at(result)?;
                 let given = given.as_ref().map(|(ty, value)| (ty, Some(value)));
-                self.trace_method("", name, args, &[], given.unwrap_or((&Type::Void, None)));
+                self.trace_method(
+                    "",
+                    function.name(),
+                    args,
+                    &[],
+                    given.unwrap_or((&Type::Void, None)),
+                );
                 return Ok(());
             }
-            ("funnel_shift_right", [Arg::Out(to) | Arg::InOut(to), rest @ ..]) => {
+            (ExternFunction::FunnelShiftRight, [Arg::Out(to) | Arg::InOut(to), rest @ ..]) => {
                 let place = self.resolve(to)?;
                 let (values, _) = self.extern_args(rest)?;
                 let [high, low, by] = values.as_slice() else {
@@ -308,7 +326,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let both = high.bits().concat(&low.bits());
                 let shifted = arith::binary(BinOp::Shr, &both, &by.bits(), false);
                 let cut = Value::Bits(arith::cast(&shifted, width(&to.ty), false));
-                self.trace_method("", name, rest, &values, (&to.ty, Some(&cut)));
+                self.trace_method("", function.name(), rest, &values, (&to.ty, Some(&cut)));
                 self.write(&place, cut);
                 return Ok(());
             }

@@ -6,11 +6,15 @@ use crate::arch::v1model::DROP_PORT;
 use crate::externs::hash::Algorithm;
 use crate::op::Slot;
 use p4lang::ast::StructKind;
-use p4lang::ir::{Arg, ExprKind, Type};
+use p4lang::ir::{Arg, ExprKind, ExternFunction, Type};
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn call_v1model(&mut self, name: &str, args: &'p [Arg]) -> Result<()> {
-        if matches!(name, "log_msg") {
+    pub(super) fn call_v1model(
+        &mut self,
+        function: &ExternFunction,
+        args: &'p [Arg],
+    ) -> Result<()> {
+        if matches!(function, ExternFunction::LogMsg) {
             return Ok(());
         }
         let (values, to) = self.extern_args(args)?;
@@ -25,15 +29,18 @@ impl<'p> Interpreter<'_, 'p> {
             _ => None,
         });
         // Lists of the deprecated calls are names of fields, not values.
-        let by_name = matches!(name, "clone3" | "resubmit" | "recirculate");
+        let by_name = matches!(
+            function,
+            ExternFunction::Clone3 | ExternFunction::Resubmit | ExternFunction::Recirculate
+        );
         for (i, value) in values.iter().enumerate().filter(|_| !by_name) {
-            self.influences_all(value, || format!("argument {} of {name}", i + 1));
+            self.influences_all(value, || format!("argument {} of {function}", i + 1));
         }
         // What it gives; of a check what was computed.
         let mut given = None;
         let scalar = |width: u32, n: u64| Some(Value::Bits(Bits::new(width, n)));
-        match name {
-            "mark_to_drop" => match &to {
+        match function {
+            ExternFunction::MarkToDrop => match &to {
                 Some(to) => {
                     let mut standard = self.read(to);
                     drop(self, &to.ty, &mut standard);
@@ -41,13 +48,13 @@ impl<'p> Interpreter<'_, 'p> {
                 }
                 None => self.drop_everywhere(),
             },
-            "random" => {
+            ExternFunction::Random => {
                 let unit = self.code.bindings.random.unwrap_or(0) as usize;
                 let drawn = self.state.randoms[unit].between(number(0), number(1));
                 given = scalar(width(&ty), drawn);
             }
             // algorithm, base, data, max
-            "hash" => {
+            ExternFunction::Hash => {
                 let (base, max) = (number(1), number(3));
                 let hashed = match algorithm.and_then(Algorithm::of_v1model) {
                     Some(algorithm) => {
@@ -63,8 +70,10 @@ impl<'p> Interpreter<'_, 'p> {
                 given = scalar(width(&ty), hashed);
             }
             // condition, data, given, algorithm
-            "verify_checksum" | "verify_checksum_with_payload" if number(0) != 0 => {
-                let payload = name.ends_with("_with_payload");
+            ExternFunction::VerifyChecksum | ExternFunction::VerifyChecksumWithPayload
+                if number(0) != 0 =>
+            {
+                let payload = *function == ExternFunction::VerifyChecksumWithPayload;
                 let expected = values[2].bits();
                 let algorithm = algorithm.and_then(Algorithm::of_v1model);
                 let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
@@ -75,48 +84,54 @@ impl<'p> Interpreter<'_, 'p> {
                 }
             }
             // condition, data, algorithm
-            "update_checksum" | "update_checksum_with_payload" if number(0) != 0 => {
-                let payload = name.ends_with("_with_payload");
+            ExternFunction::UpdateChecksum | ExternFunction::UpdateChecksumWithPayload
+                if number(0) != 0 =>
+            {
+                let payload = *function == ExternFunction::UpdateChecksumWithPayload;
                 let algorithm = algorithm.and_then(Algorithm::of_v1model);
                 let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
                 let found = self.hash(algorithm, &values[1], None, payload, width(&ty));
                 given = scalar(width(&ty), found);
             }
-            "clone" => {
+            ExternFunction::Clone => {
                 self.request(requests.clone, number(1));
                 self.frame[requests.clone_list as usize] = 0;
             }
-            "clone_preserving_field_list" => {
+            ExternFunction::ClonePreservingFieldList => {
                 self.request(requests.clone, number(1));
                 self.request(requests.clone_list, number(2));
             }
-            "clone3" => {
+            ExternFunction::Clone3 => {
                 self.request(requests.clone, number(1));
                 self.inline_list(requests.clone_list);
             }
-            "resubmit_preserving_field_list" => self.request(requests.resubmit, number(0)),
-            "resubmit" => self.inline_list(requests.resubmit),
-            "recirculate_preserving_field_list" => self.request(requests.recirculate, number(0)),
-            "recirculate" => self.inline_list(requests.recirculate),
-            "truncate" => {
+            ExternFunction::ResubmitPreservingFieldList => {
+                self.request(requests.resubmit, number(0))
+            }
+            ExternFunction::Resubmit => self.inline_list(requests.resubmit),
+            ExternFunction::RecirculatePreservingFieldList => {
+                self.request(requests.recirculate, number(0))
+            }
+            ExternFunction::Recirculate => self.inline_list(requests.recirculate),
+            ExternFunction::Truncate => {
                 let before = self.frame[requests.truncate as usize].checked_sub(1);
                 let length = before.map_or(number(0), |before| before.min(number(0)));
                 self.request(requests.truncate, length);
             }
-            "digest" => {
+            ExternFunction::Digest => {
                 let calls = &self.code.bindings.digests;
                 let call = calls.iter().find(|(span, _)| *span == self.span);
                 if let (Some((_, instance)), Some(data)) = (call.copied(), values.get(1)) {
                     self.digest(instance, data);
                 }
             }
-            "assert" | "assume" => {
+            ExternFunction::Assert | ExternFunction::Assume => {
                 self.counts.failed_assertions += u64::from(number(0) == 0);
             }
             // A checksum whose condition is false.
             _ => {}
         }
-        self.trace_method("", name, args, &values, (&ty, given.as_ref()));
+        self.trace_method("", function.name(), args, &values, (&ty, given.as_ref()));
         if let (Some(to), Some(value)) = (to, given) {
             self.write(&to, value);
         }

@@ -26,7 +26,7 @@ impl Kind {
     pub fn named(name: &str) -> Option<Kind> {
         Some(match name {
             // The partition of an algorithmic TCAM is part of what must be equal.
-            "exact" | "atcam_partition_index" | "dleft_hash" => Kind::Exact,
+            "exact" | "atcam_partition_index" => Kind::Exact,
             "lpm" => Kind::Lpm,
             "ternary" => Kind::Ternary,
             "range" => Kind::Range,

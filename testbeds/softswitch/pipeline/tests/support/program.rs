@@ -307,7 +307,7 @@ impl Writer {
             "hdr.x.d = pair_of.execute((bit<8>) hdr.x.e);",
             "mark.execute(meta.i);",
             "hdr.x.b[7:0] = look.execute(hdr.x.a);",
-            "meta.l[31:0] = log.execute_log();",
+            "meta.l[31:0] = log.execute(meta.i);",
             "hdr.x.d = plain.read(hdr.x.a);",
             "local_bit = plain.write(meta.i, hdr.x.d);",
             "hdr.x.b = h.get({ hdr.x.a, hdr.y.w, meta.l, hdr.x.e });",

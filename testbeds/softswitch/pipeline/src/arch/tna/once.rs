@@ -3,7 +3,7 @@
 //! Paths, not values, are looked at: branches exclude each other, everything else may happen. What is found here is
 //! counted at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses it where it is certain.
 
-use p4lang::ir::{Block, Const, Control, ControlId, ExternId, Program, Stmt, StmtKind};
+use p4lang::ir::{Block, Const, Control, ControlId, ExternId, ExternKind, Program, Stmt, StmtKind};
 use std::collections::BTreeSet;
 
 /// Registers executed on the way, and those executed more than once.
@@ -113,7 +113,7 @@ impl<'p> Walk<'p> {
                 self.block(control, &control.actions[id.index()].body, depth)
             }
             StmtKind::ApplyControl(id, _) => self.control(*id, depth + 1),
-            StmtKind::CallMethod { object, method, .. } if method != "address" => {
+            StmtKind::CallMethod { object, .. } => {
                 let mut met = Met::default();
                 met.once.extend(self.register(*object));
                 met
@@ -125,13 +125,24 @@ impl<'p> Walk<'p> {
     /// The register that a call on this object executes.
     fn register(&self, object: ExternId) -> Option<ExternId> {
         let instance = &self.program.externs[object.index()];
-        match instance.type_name.as_str() {
-            "Register" | "DirectRegister" => Some(object),
-            name if name.contains("Action") => match instance.args.first() {
+        match &instance.kind {
+            ExternKind::Register | ExternKind::DirectRegister => Some(object),
+            kind if is_action(kind) => match instance.args.first() {
                 Some((_, Const::Extern(register))) => Some(*register),
                 _ => None,
             },
             _ => None,
         }
     }
+}
+
+/// Runs a body on a cell of the object that is its first argument.
+fn is_action(kind: &ExternKind) -> bool {
+    matches!(
+        kind,
+        ExternKind::RegisterAction
+            | ExternKind::DirectRegisterAction
+            | ExternKind::MinMaxAction
+            | ExternKind::SelectorAction
+    )
 }

@@ -3,7 +3,6 @@
 //! Pipe 0's lie in the state, where the control plane finds them. Another pipe's change places with them while it runs.
 
 use crate::externs::counter::{Counter, CounterValue};
-use crate::externs::log::Log;
 use crate::externs::meter::Meter;
 use crate::externs::register::Bank;
 use crate::externs::{State, filter::Filter};
@@ -15,7 +14,6 @@ pub(crate) struct Local {
     pub(crate) counters: Vec<Counter>,
     pub(crate) meters: Vec<Meter>,
     pub(crate) filters: Vec<Filter>,
-    pub(crate) logs: Vec<Log>,
 }
 
 impl Local {
@@ -25,7 +23,6 @@ impl Local {
             counters: state.counters.clone(),
             meters: state.meters.clone(),
             filters: state.filters.clone(),
-            logs: state.logs.clone(),
         }
     }
 
@@ -34,7 +31,6 @@ impl Local {
         std::mem::swap(&mut self.counters, &mut state.counters);
         std::mem::swap(&mut self.meters, &mut state.meters);
         std::mem::swap(&mut self.filters, &mut state.filters);
-        std::mem::swap(&mut self.logs, &mut state.logs);
     }
 }
 

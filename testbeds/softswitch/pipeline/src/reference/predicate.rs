@@ -1,0 +1,43 @@
+//! What a stateful ALU's comparators say: see [`crate::compile::tna_predicate`].
+
+use super::value::{Bits, Value, width};
+use super::{Interpreter, Result};
+use crate::compile::tna_predicate::comparisons;
+use p4lang::ir::{Action, Arg, Expr, LValue};
+
+/// A register action's method that runs.
+#[derive(Clone)]
+pub(super) struct InMethod<'p> {
+    pub(super) action: &'p Action,
+    /// The cell as it was read.
+    pub(super) original: Value,
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place: those written, or all
+    /// of the method's. They see the cell as it was read.
+    pub(super) fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
+        let Some(method) = self.method.clone() else {
+            return Ok(());
+        };
+        let written = args.iter().filter_map(|arg| match arg {
+            Arg::In(e) => Some(e),
+            _ => None,
+        });
+        let mut asked: Vec<&Expr> = written.collect();
+        if asked.is_empty() {
+            asked = comparisons(method.action);
+        }
+        let mut n = 0;
+        for (i, e) in asked.into_iter().enumerate() {
+            let cell = method.action.params[0].var.index();
+            let now = std::mem::replace(&mut self.env().vars[cell], method.original.clone());
+            let bit = self.truth(e, "a comparison");
+            self.env().vars[cell] = now;
+            n |= u32::from(bit?) << i;
+        }
+        self.returned(result, |ty| {
+            Value::Bits(Bits::new(width(ty), 1u64.checked_shl(n).unwrap_or(0)))
+        })
+    }
+}
