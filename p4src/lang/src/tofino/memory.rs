@@ -38,7 +38,12 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
         .max(table.entries.len() as u64)
         .max(1);
     // The data of a profile's members lie in the profile, once for all entries that share one.
-    let data = match has_object(program, table, |kind| kind.starts_with("Action")) {
+    let data = match has_object(program, table, |kind| {
+        matches!(
+            kind,
+            ExternKind::ActionProfile | ExternKind::ActionSelector
+        )
+    }) {
         true => 0,
         false => action_data(program, control, table, |_| true),
     };
@@ -79,11 +84,13 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
 pub(super) fn is_algorithmic(program: &Program, table: &Table) -> bool {
     let asked = |name: &str| name.starts_with("alpm") || name.starts_with("atcam");
     table.annotations.iter().any(|a| asked(&a.name))
-        || has_object(program, table, |kind| matches!(kind, "Alpm" | "Atcam"))
+        || has_object(program, table, |kind| {
+            matches!(kind, ExternKind::Alpm | ExternKind::Atcam)
+        })
 }
 
 /// Whether one of a table's properties is an object of such a kind.
-fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&str) -> bool) -> bool {
+fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&ExternKind) -> bool) -> bool {
     let objects = table
         .properties
         .iter()
@@ -91,7 +98,7 @@ fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&str) -> bool) 
             Const::Extern(id) => program.externs.get(id.index()),
             _ => None,
         });
-    objects.into_iter().any(|e| is_kind(&e.type_name))
+    objects.into_iter().any(|e| is_kind(&e.kind))
 }
 
 /// Bits of the widest action's data, of those parameters that are wanted.

@@ -1,9 +1,7 @@
 //! What a load decides and every executor must keep to: which blocks the architecture runs, where their parameters lie
 //! in the frame, and where tables and extern objects lie in [`State`](crate::externs::State).
 
-use crate::compile::Object;
-use crate::compile::tna::Gates;
-use crate::compile::v1model_functions::Requests;
+use crate::externs::hash::Algorithm;
 use crate::op::{RegisterPlan, Slot};
 use hashbrown::HashMap;
 use p4lang::ir::{ControlId, ExternId, ParserId};
@@ -91,4 +89,165 @@ pub struct Bindings {
     pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
     /// TNA: registers that a packet may execute twice, and their units in the state.
     pub executed_twice: HashMap<ExternId, u32>,
+}
+
+/// What an extern instance became.
+#[derive(Debug, Clone, Copy)]
+pub enum Object {
+    /// Index into the code's registers.
+    Register(u32),
+    /// Index into the counters.
+    Counter(u32),
+    /// Of the table that names it.
+    DirectCounter,
+    /// The same, counting at each hit by itself.
+    AutomaticCounter,
+    /// Of the table that names it; applied when called.
+    DirectMeter,
+    /// The same, applied at each hit by itself.
+    AutomaticMeter,
+    /// Index into the meters.
+    Meter(u32),
+    /// Its algorithm.
+    Hash(Algorithm),
+    /// Unit and algorithm.
+    Checksum(u32, Algorithm),
+    /// Unit.
+    InternetChecksum(u32),
+    /// Index into the generators.
+    Random(u32),
+    /// Index into the names.
+    Digest(u32),
+    /// Nothing that a program can call.
+    Passive,
+    /// TNA's, apart from those above.
+    Tofino(TofinoObject),
+}
+
+/// An extern object of TNA that no other architecture has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TofinoObject {
+    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: its register, or selector, is its first
+    /// argument.
+    RegisterAction,
+    /// Of the table that names it: words of each entry's cell.
+    DirectRegister,
+    /// Index into the code's registers: one cell.
+    RegisterParam(u32),
+    /// See [`crate::externs::filter`]: index into the filters.
+    Filter(u32),
+    /// Of the table that names it.
+    DirectFilter(u32),
+    /// Checksum unit.
+    Checksum(u32),
+    /// The slot of its value: 8 bits, signed.
+    ParserCounter(Slot),
+    /// `Mirror`
+    Mirror,
+    /// `Resubmit`
+    Resubmit,
+    /// `Pktgen`
+    Pktgen,
+    /// `MathUnit`: index into the code's.
+    MathUnit(u32),
+}
+
+/// Slots that gate what a deparser asks for: nothing is asked while they are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gates {
+    /// Of `Mirror.emit`.
+    pub mirror: Option<Slot>,
+    /// Of `Resubmit.emit`.
+    pub resubmit: Option<Slot>,
+    /// Of `Digest.pack`.
+    pub digest: Option<Slot>,
+}
+
+/// Slots that hold 0, or a number + 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Requests {
+    /// Clone session.
+    pub clone: Slot,
+    /// Field list that the clone keeps.
+    pub clone_list: Slot,
+    /// Field list that the resubmitted packet keeps.
+    pub resubmit: Slot,
+    /// Field list that the recirculated packet keeps.
+    pub recirculate: Slot,
+    /// Bytes that the packet is cut to.
+    pub truncate: Slot,
+    /// A `verify_checksum` failed: 0 or 1.
+    pub checksum_error: Slot,
+}
+
+/// What a program has asked for, each 0 or a number + 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Clone session.
+    pub clone: u64,
+    /// Field list that the clone keeps.
+    pub clone_list: u64,
+    /// Field list that the resubmitted packet keeps.
+    pub resubmit: u64,
+    /// Field list that the recirculated packet keeps.
+    pub recirculate: u64,
+    /// Bytes that the packet is cut to.
+    pub truncate: u64,
+}
+
+impl Requests {
+    /// How many there are.
+    pub const COUNT: u32 = 6;
+    /// How many of them a program asks for; the first ones.
+    const ASKED: usize = 5;
+
+    /// All of them; of a program that has none, slot 0.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        [
+            self.clone,
+            self.clone_list,
+            self.resubmit,
+            self.recirculate,
+            self.truncate,
+            self.checksum_error,
+        ]
+        .into_iter()
+    }
+
+    /// What is asked for.
+    #[inline(always)]
+    pub fn of(&self, frame: &[u64]) -> Asked {
+        let first = self.clone as usize;
+        let slots = frame[first..].first_chunk().copied();
+        let [clone, clone_list, resubmit, recirculate, truncate] =
+            slots.unwrap_or([0; Requests::ASKED]);
+        Asked {
+            clone,
+            clone_list,
+            resubmit,
+            recirculate,
+            truncate,
+        }
+    }
+
+    /// Takes back what ingress has asked for, but the length to cut to; not what verification found.
+    #[inline(always)]
+    pub fn clear(&self, frame: &mut [u64], truncate: u64) {
+        let first = self.clone as usize;
+        if let Some(asked) = frame[first..].first_chunk_mut() {
+            *asked = [0, 0, 0, 0, truncate];
+        }
+    }
+
+    /// In slots that follow each other.
+    pub fn at(first: Slot) -> Requests {
+        Requests {
+            clone: first,
+            clone_list: first + 1,
+            resubmit: first + 2,
+            recirculate: first + 3,
+            truncate: first + 4,
+            checksum_error: first + 5,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! Compiling is what a load spends its time with. A switch made of an image shares its code and has a state of its own, which
 //! is what the program starts with: registers and entries as its source gives them, random numbers of the config's seed.
 
-use crate::arch::Loaded;
+use crate::arch::{self, Loaded};
 use crate::compile::Compiler;
 use crate::control::Names;
 use crate::core::Core;
@@ -40,8 +40,8 @@ struct Compiled {
 impl Image {
     /// Compiles a program. Of the config, the code has [`Config::trace`] and [`Config::max_steps`] in it.
     pub fn new(program: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
-        Loaded::knows(&program.arch)?;
-        let mut compiler = Compiler::new(&program, config.seed, config.trace)?;
+        let dialect = arch::dialect(&program.arch)?;
+        let mut compiler = Compiler::new(&program, dialect, (config.seed, config.trace))?;
         compiler.max_steps = config.max_steps;
         let (arch, state, registers) = Loaded::load(&program, compiler)?;
         Ok(Image {
@@ -93,11 +93,14 @@ impl Compiled {
         let ages = |(_, t): &(usize, &Table)| t.spec.idle_timeout;
         let idle_tables = state.tables.iter().enumerate().filter(ages);
         let idle_tables = idle_tables.map(|(i, _)| i).collect();
+        let interpreted = arch.interpreted();
         let reference = match config.executor {
             Executor::Fast => None,
-            Executor::Reference => Some(Reference::new(Arc::clone(&program), config.poison)),
-            Executor::Both => Some(Reference::new(Arc::clone(&program), None)),
+            Executor::Reference => Some((interpreted, config.poison)),
+            Executor::Both => Some((interpreted, None)),
         };
+        let reference = reference
+            .map(|(dialect, poison)| Reference::new(Arc::clone(&program), dialect, poison));
         let mut core = Core::new(config, frame, state);
         core.reference = reference.map(Box::new);
         arch.prepare(&mut core);

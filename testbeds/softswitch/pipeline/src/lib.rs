@@ -29,6 +29,7 @@ mod port_numbers;
 mod queues;
 mod reconcile;
 mod reference;
+mod rules;
 mod stats;
 mod switch;
 mod table;

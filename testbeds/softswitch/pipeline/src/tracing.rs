@@ -23,7 +23,8 @@ impl Switch {
     /// From now on, or no longer: runs packets by [`Executor::Reference`] and tells their steps.
     pub fn set_tracing(&mut self, on: bool) {
         if on && self.core.reference.is_none() {
-            let reference = Reference::new(Arc::clone(self.program()), None);
+            let reference =
+                Reference::new(Arc::clone(self.program()), self.arch.interpreted(), None);
             self.core.reference = Some(Box::new(reference));
         }
         if let Some(reference) = &mut self.core.reference {

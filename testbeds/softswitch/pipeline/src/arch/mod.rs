@@ -1,4 +1,5 @@
-//! Architectures: which blocks a packet passes and what their metadata mean. One file each.
+//! Architectures, a folder each: which blocks a packet passes, where their metadata lie, its extern objects and functions,
+//! compiled and interpreted. The rest of the crate asks them here, and `rules.rs` for small differences.
 
 pub(crate) mod block;
 pub mod psa;
@@ -7,12 +8,14 @@ pub mod tna;
 pub mod v1model;
 
 use crate::compile::Compiler;
+use crate::compile::dialect::Dialect;
 use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
 use crate::externs::State;
 use crate::externs::register::Info;
 use crate::op::Code;
 use crate::queues::Waited;
+use crate::reference::dialect::Interpreted;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
 /// A program under its architecture.
@@ -24,6 +27,16 @@ pub(crate) enum Loaded {
     V1model(Box<v1model::V1model>),
     /// The Tofino Native Architecture.
     Tna(Box<tna::Tna>),
+}
+
+/// What an architecture adds to the language, for the compiler.
+pub(crate) fn dialect(arch: &Arch) -> Result<&'static dyn Dialect, LoadError> {
+    match arch {
+        Arch::Psa => Ok(&psa::functions::Psa),
+        Arch::V1model => Ok(&v1model::functions::V1model),
+        Arch::Tna | Arch::T2na => Ok(&tna::externs::Tofino),
+        other => Err(unknown(other)),
+    }
 }
 
 impl Loaded {
@@ -55,11 +68,12 @@ impl Loaded {
         }
     }
 
-    /// Whether programs of the architecture are executed: asked before anything is laid out.
-    pub(crate) fn knows(arch: &Arch) -> Result<(), LoadError> {
-        match arch {
-            Arch::Psa | Arch::V1model | Arch::Tna | Arch::T2na => Ok(()),
-            other => Err(unknown(other)),
+    /// What the architecture adds to the language, for the interpreter.
+    pub(crate) fn interpreted(&self) -> &'static dyn Interpreted {
+        match self {
+            Loaded::Psa(_) => &psa::reference::Psa,
+            Loaded::V1model(_) => &v1model::reference::V1model,
+            Loaded::Tna(_) => &tna::reference::Tofino,
         }
     }
 

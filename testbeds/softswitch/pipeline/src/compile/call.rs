@@ -12,7 +12,7 @@ use p4lang::ir::{
 type CopyOut = Vec<(Place, Slot)>;
 
 impl<'p> Compiler<'p> {
-    pub(super) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
         let (slots, out) = self.arguments(&control.vars, &control.params, args)?;
         let unit = Unit::Control(id, control);
@@ -21,7 +21,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
         let function = &self.program.functions[id.index()];
         let (slots, out) = self.arguments(&function.vars, &function.params, args)?;
         self.inlined(
@@ -34,7 +34,7 @@ impl<'p> Compiler<'p> {
         )
     }
 
-    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
         let (slots, out) = self.arguments(&parser.vars, &parser.params, args)?;
         let unit = Unit::Parser(parser);
@@ -195,13 +195,13 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    pub(super) fn call_action(&mut self, id: ActionId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_action(&mut self, id: ActionId, args: &'p Args) -> Result<()> {
         self.action(id, args, None)
     }
 
     /// An action of the current control. It sees the control's variables, so that its directional parameters are always
     /// copies. `control_plane`: first slot of the others.
-    pub(super) fn action(
+    pub(crate) fn action(
         &mut self,
         id: ActionId,
         args: &'p Args,

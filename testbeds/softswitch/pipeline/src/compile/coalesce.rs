@@ -19,7 +19,7 @@ const WORD: u32 = 64;
 type Use = (u32, Slot);
 
 /// Joins what can be joined. `pinned`: slots that the architecture looks at.
-pub(super) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
+pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     let Some(touched) = Touched::by(code, pinned) else {
         return;
     };

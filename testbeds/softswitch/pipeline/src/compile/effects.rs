@@ -6,7 +6,7 @@ use crate::op::{Code, Layout, Op, Slot, T3};
 
 /// How an instruction touches a run of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// Reads it, or may.
     Read,
     /// Writes all of it, whatever happens and wherever it goes on.
@@ -16,7 +16,7 @@ pub(super) enum Access {
 }
 
 /// Tells the runs of slots that an instruction touches. `false`: not known, it may read and write anything.
-pub(super) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, u32)) -> bool {
+pub(crate) fn effects(code: &Code, op: &Op, tell: &mut impl FnMut(Access, Slot, u32)) -> bool {
     use Access::{MayWrite, Read, Write};
     let three = |t: T3, tell: &mut dyn FnMut(Access, Slot, u32)| {
         tell(Read, t.a, 1);
@@ -228,7 +228,7 @@ fn all_lanes(lanes: &Lanes, tell: &mut impl FnMut(Access, Slot, u32)) {
 }
 
 /// Its only effect is to write the slots that [`effects`] tells.
-pub(super) fn is_pure(op: &Op) -> bool {
+pub(crate) fn is_pure(op: &Op) -> bool {
     matches!(
         op,
         Op::Mov { .. }
@@ -244,13 +244,13 @@ pub(super) fn is_pure(op: &Op) -> bool {
 }
 
 /// Where an instruction of one result leaves it, and does nothing else.
-pub(super) fn one_result(op: &Op) -> Option<Slot> {
+pub(crate) fn one_result(op: &Op) -> Option<Slot> {
     let mut op = *op;
     result_mut(&mut op).copied()
 }
 
 /// The same, to be changed.
-pub(super) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
+pub(crate) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
     Some(match op {
         Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => &mut t.d,
         Op::AddSat(t) | Op::SubSat(t) | Op::AddSatS(t) | Op::SubSatS(t) => &mut t.d,
@@ -268,7 +268,7 @@ pub(super) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
 }
 
 /// The slots read of which any other with the same value would do.
-pub(super) fn operands_mut<'o>(op: &'o mut Op, change: &mut impl FnMut(&'o mut Slot)) {
+pub(crate) fn operands_mut<'o>(op: &'o mut Op, change: &mut impl FnMut(&'o mut Slot)) {
     let three = |t: &'o mut T3, change: &mut dyn FnMut(&'o mut Slot)| {
         change(&mut t.a);
         change(&mut t.b);

@@ -9,7 +9,7 @@ use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
 use std::rc::Rc;
 
 /// The value of a constant expression that fits.
-pub(super) fn literal(e: &Expr) -> Option<u64> {
+pub(crate) fn literal(e: &Expr) -> Option<u64> {
     match &e.kind {
         ExprKind::Const(c) => const_u64(c),
         _ => None,
@@ -34,7 +34,7 @@ pub fn const_limbs(value: &Const, w: u32) -> Option<Vec<u64>> {
 
 impl Compiler<'_> {
     /// The slot at which the value can be read until the statement ends.
-    pub(super) fn expr(&mut self, e: &Expr) -> Result<Slot> {
+    pub(crate) fn expr(&mut self, e: &Expr) -> Result<Slot> {
         match &e.kind {
             ExprKind::Const(c) if !matches!(c, Const::Tuple(_)) => {
                 let Some(words) = const_limbs(c, width(&e.ty)) else {
@@ -83,7 +83,7 @@ impl Compiler<'_> {
     }
 
     /// Writes the value to `d`, reading all operands first.
-    pub(super) fn expr_into(&mut self, e: &Expr, d: Slot) -> Result<()> {
+    pub(crate) fn expr_into(&mut self, e: &Expr, d: Slot) -> Result<()> {
         let top = self.top;
         self.expr_into_kept(e, d)?;
         self.top = top;
@@ -282,7 +282,7 @@ impl Compiler<'_> {
         if !matches!(op, BinOp::Eq | BinOp::Ne) {
             return self.unsupported("this operation on these types");
         }
-        let (a, b) = match self.tofino.is_tofino {
+        let (a, b) = match self.rules.keeps_invalid {
             true => (self.without_invalid(ty, a)?, self.without_invalid(ty, b)?),
             false => (a, b),
         };
@@ -401,7 +401,7 @@ impl Compiler<'_> {
     }
 
     /// Goes to `to` if the condition is false.
-    pub(super) fn unless(&mut self, c: &Expr, to: Target) -> Result<()> {
+    pub(crate) fn unless(&mut self, c: &Expr, to: Target) -> Result<()> {
         match &c.kind {
             ExprKind::Unary(UnOp::Not, a) => return self.when(a, to),
             ExprKind::Binary(BinOp::LogAnd, a, b) => {
@@ -431,7 +431,7 @@ impl Compiler<'_> {
     }
 
     /// Goes to `to` if the condition is true.
-    pub(super) fn when(&mut self, c: &Expr, to: Target) -> Result<()> {
+    pub(crate) fn when(&mut self, c: &Expr, to: Target) -> Result<()> {
         match &c.kind {
             ExprKind::Unary(UnOp::Not, a) => return self.unless(a, to),
             ExprKind::Binary(BinOp::LogOr, a, b) => {

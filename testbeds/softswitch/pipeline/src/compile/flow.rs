@@ -25,13 +25,13 @@ const SETS: usize = 4 << 20;
 const JOINS: usize = 64 << 20;
 
 /// Where the slots of variables begin, and for each block where its own begin.
-pub(super) struct Slots<'a> {
+pub(crate) struct Slots<'a> {
     pub first: Slot,
     pub own: &'a [Slot],
 }
 
 /// Takes out of `kept` what is of no use, and changes operands and results.
-pub(super) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
+pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let landed = landings(code, kept);
     forwards(code, kept, &landed);
     let Some(last_reads) = Backwards::new(code, slots).run(code, kept, &landed) else {

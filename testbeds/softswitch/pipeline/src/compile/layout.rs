@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// A field of a struct, header, union or tuple, or an element of a stack.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// Its first slot, from that of the whole on.
     pub at: u32,
     pub ty: Type,
@@ -24,7 +24,7 @@ pub(super) struct Part {
 
 /// Slots of a struct's fields.
 #[derive(Debug, Clone)]
-pub(super) struct Offsets {
+pub(crate) struct Offsets {
     parts: Rc<[Part]>,
     size: u32,
     /// Whether slots other than those of the bits are among them.
@@ -63,12 +63,12 @@ impl Compiler<'_> {
         })
     }
 
-    pub(super) fn kind(&self, id: TypeId) -> StructKind {
+    pub(crate) fn kind(&self, id: TypeId) -> StructKind {
         self.program.types[id.index()].kind
     }
 
     /// What a value consists of, in the order of slots. A scalar has no parts.
-    pub(super) fn parts(&mut self, ty: &Type) -> Result<Rc<[Part]>> {
+    pub(crate) fn parts(&mut self, ty: &Type) -> Result<Rc<[Part]>> {
         let (first, types) = match ty {
             Type::Struct(id) => return Ok(Rc::clone(&self.offsets(*id)?.parts)),
             Type::Tuple(types) => (0, types.clone()),
@@ -99,7 +99,7 @@ impl Compiler<'_> {
         for field in &ty.fields {
             let at = size;
             size += self.size(&field.ty)?;
-            let own = super::tna::own_validity(program, ty, field);
+            let own = self.rules.own_validity(ty, field);
             parts.push(Part {
                 at,
                 ty: field.ty.clone(),
@@ -118,7 +118,7 @@ impl Compiler<'_> {
     }
 
     /// Whether a validity bit or a stack lies in there.
-    pub(super) fn holds_states(&self, ty: &Type) -> bool {
+    pub(crate) fn holds_states(&self, ty: &Type) -> bool {
         match ty {
             Type::Struct(id) => self.offsets[id.index()].as_ref().is_some_and(|o| o.states),
             Type::Stack(..) => true,
@@ -141,7 +141,7 @@ impl Compiler<'_> {
     }
 
     /// The packet layout of a type, as an index into the code's.
-    pub(super) fn layout(&mut self, ty: &Type) -> Result<u32> {
+    pub(crate) fn layout(&mut self, ty: &Type) -> Result<u32> {
         if let Some(&i) = self.layouts.get(ty) {
             self.count_moved(self.code.layouts[i as usize].slots)?;
             return Ok(i);
@@ -163,7 +163,7 @@ impl Compiler<'_> {
     }
 
     /// A value's layout and where it can be read until the statement ends, the parts of a list where they lie.
-    pub(super) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
+    pub(crate) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
         if !matches!(e.kind, ExprKind::Tuple(_)) && !self.is_filled(&e.ty)? {
             return Ok((self.layout(&e.ty)?, self.expr(e)?));
         }
@@ -190,27 +190,20 @@ impl Compiler<'_> {
         self.flatten(&e.ty, slot, layout)
     }
 
-    pub(super) fn is_header(&self, ty: &Type) -> bool {
+    pub(crate) fn is_header(&self, ty: &Type) -> bool {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header)
     }
 
-    /// What a Tofino's compiler fills up to whole bytes, at the end here: headers, and structs that it may lay out as it likes.
+    /// Whether it is filled up to whole bytes.
     fn is_padded(&self, ty: &Type) -> bool {
-        if !super::tna::is_tofino(self.program) {
-            return false;
-        }
-        let flexible = |id: &TypeId| {
-            let annotations = &self.program.types[id.index()].annotations;
-            annotations.iter().any(|a| a.name == "flexible")
-        };
-        self.is_header(ty) || matches!(ty, Type::Struct(id) if flexible(id))
+        matches!(ty, Type::Struct(id) if self.rules.is_padded(&self.program.types[id.index()]))
     }
 
-    pub(super) fn is_union(&self, ty: &Type) -> bool {
+    pub(crate) fn is_union(&self, ty: &Type) -> bool {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Union)
     }
 
-    pub(super) fn flatten(&mut self, ty: &Type, slot: u32, layout: &mut Layout) -> Result<()> {
+    pub(crate) fn flatten(&mut self, ty: &Type, slot: u32, layout: &mut Layout) -> Result<()> {
         let width = match ty {
             Type::Bool => 1,
             Type::Bit(w) | Type::Int(w) => *w,
@@ -240,7 +233,7 @@ impl Compiler<'_> {
     }
 
     /// Appends a field to a layout.
-    pub(super) fn add_field(&mut self, slot: Slot, width: u32, layout: &mut Layout) -> Result<()> {
+    pub(crate) fn add_field(&mut self, slot: Slot, width: u32, layout: &mut Layout) -> Result<()> {
         self.count_moved(width.div_ceil(64).max(1))?;
         layout.fields.push(Field {
             slot,
@@ -262,7 +255,7 @@ impl Compiler<'_> {
     }
 
     /// First slots and sizes of the headers in a value.
-    pub(super) fn headers_in(
+    pub(crate) fn headers_in(
         &mut self,
         ty: &Type,
         slot: u32,
@@ -281,7 +274,7 @@ impl Compiler<'_> {
 
     /// Ranges of slots that make two values of this type equal: everything but the `nextIndex` of stacks and the validity
     /// of fields, which is no part of their value.
-    pub(super) fn compared(
+    pub(crate) fn compared(
         &mut self,
         ty: &Type,
         slot: u32,
@@ -307,7 +300,7 @@ impl Compiler<'_> {
 }
 
 /// Width of a scalar in bits.
-pub(super) fn width(ty: &Type) -> u32 {
+pub(crate) fn width(ty: &Type) -> u32 {
     match ty {
         Type::Bool => 1,
         Type::Bit(w) | Type::Int(w) => *w,

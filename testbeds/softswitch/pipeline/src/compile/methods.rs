@@ -2,15 +2,15 @@
 
 use super::expr::literal;
 use super::layout::width;
-use super::objects::Object;
-use super::v1model_functions::written;
 use super::{Compiler, Result};
+use crate::bindings::Object;
 use crate::externs::hash::Algorithm;
 use crate::op::{HashPlan, Op, Slot};
-use p4lang::ir::{Arch, Arg, Expr, ExternId, LValue, Method, Type};
+use p4lang::ir::{Arg, Expr, ExternId, LValue, Method, Type};
 
 impl Compiler<'_> {
-    pub(super) fn call_method(
+    /// A method as PSA and v1model have it.
+    pub(crate) fn plain_method(
         &mut self,
         object: ExternId,
         method: &Method,
@@ -18,9 +18,6 @@ impl Compiler<'_> {
         result: Option<&LValue>,
     ) -> Result<()> {
         let instance = &self.program.externs[object.index()];
-        if self.tofino.is_tofino {
-            return self.call_tofino_method(object, method, args, result);
-        }
         match (self.objects[object.index()], method, args) {
             (Object::Register(r), Method::Read, [Arg::In(index)]) => {
                 let index = self.index(index)?;
@@ -165,7 +162,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn digest(&mut self, instance: u32, data: &Expr) -> Result<()> {
+    pub(crate) fn digest(&mut self, instance: u32, data: &Expr) -> Result<()> {
         let (values, s) = (self.values(&data.ty)?, self.expr(data)?);
         let layout = self.code.layouts.len() as u32;
         self.code.layouts.push(values);
@@ -176,7 +173,7 @@ impl Compiler<'_> {
         })
     }
 
-    pub(super) fn hash(
+    pub(crate) fn hash(
         &mut self,
         algorithm: Algorithm,
         data: &Expr,
@@ -188,7 +185,7 @@ impl Compiler<'_> {
         };
         let w = self.hash_width(w)?;
         let (layout, s) = self.spread(data)?;
-        let pad_left = self.program.arch == Arch::Psa;
+        let pad_left = self.rules.pads_left;
         self.write_result(result, |c, d| {
             c.code.hashes.push(HashPlan {
                 algorithm,
@@ -205,7 +202,7 @@ impl Compiler<'_> {
         })
     }
 
-    pub(super) fn hash_width(&self, w: u32) -> Result<u8> {
+    pub(crate) fn hash_width(&self, w: u32) -> Result<u8> {
         if w > 64 {
             self.unsupported("a hash beyond 64 bits")
         } else {
@@ -213,7 +210,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn index(&mut self, e: &Expr) -> Result<Slot> {
+    pub(crate) fn index(&mut self, e: &Expr) -> Result<Slot> {
         if let Some(value) = literal(e) {
             return self.constant(value);
         }
@@ -226,7 +223,7 @@ impl Compiler<'_> {
     }
 
     /// Lets `write` put the result where it belongs, or nowhere.
-    pub(super) fn write_result(
+    pub(crate) fn write_result(
         &mut self,
         result: Option<&LValue>,
         write: impl FnOnce(&mut Self, Slot) -> Result<()>,
@@ -244,5 +241,13 @@ impl Compiler<'_> {
         let d = self.alloc(n)?;
         write(self, d)?;
         self.store(&place, d)
+    }
+}
+
+/// Where an `out` argument goes.
+pub(crate) fn written(arg: &Arg) -> Option<&LValue> {
+    match arg {
+        Arg::Out(to) | Arg::InOut(to) => Some(to),
+        _ => None,
     }
 }

@@ -5,40 +5,33 @@
 
 #[cfg(test)]
 mod alone;
-mod call;
+pub(crate) mod call;
 mod coalesce;
+pub mod dialect;
 mod effects;
-mod expr;
+pub(crate) mod expr;
 mod flow;
-mod layout;
-mod methods;
-mod objects;
+pub(crate) mod layout;
+pub(crate) mod methods;
+pub(crate) mod objects;
 mod parser;
-pub mod parser_counter;
-mod place;
-mod psa_functions;
+pub(crate) mod place;
 mod roll;
 mod stmt;
+pub mod surroundings;
 mod tables;
 mod tidy;
-pub mod tna;
-mod tna_functions;
-mod tna_methods;
-pub mod tna_objects;
-pub mod tna_predicate;
-pub mod tna_rows;
-pub mod tna_salu;
-pub mod v1model_functions;
 mod values;
 
-use crate::bindings::{self, Bindings, Block};
+use crate::bindings::{self, Bindings, Block, Object};
 use crate::error::LoadError;
 use crate::exec::ErrorCodes;
 use crate::externs::State;
 use crate::limits::LIMITS;
 use crate::op::{Code, Mark, Op, Slot, Target};
+use crate::rules::Rules;
+use dialect::Dialect;
 use hashbrown::{HashMap, HashSet};
-pub use objects::Object;
 use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};
 use p4lang::source::Span;
 use std::rc::Rc;
@@ -48,25 +41,28 @@ const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
 /// What is being compiled.
 #[derive(Clone, Copy)]
-enum Unit<'p> {
+pub(crate) enum Unit<'p> {
     Control(ControlId, &'p Control),
     Parser(&'p Parser),
     Function,
 }
 
 /// Where the current unit's names lead.
-struct Scope<'p> {
-    unit: Unit<'p>,
-    vars: &'p [Var],
-    slots: Vec<Slot>,
-    ret: Target,
-    exit: Target,
-    reject: Target,
-    loops: Vec<(Target, Target)>,
+pub(crate) struct Scope<'p> {
+    pub(crate) unit: Unit<'p>,
+    pub(crate) vars: &'p [Var],
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) ret: Target,
+    pub(crate) exit: Target,
+    pub(crate) reject: Target,
+    pub(crate) loops: Vec<(Target, Target)>,
 }
 
 /// A program on its way to code.
 pub struct Compiler<'p> {
+    pub(crate) dialect: &'static dyn Dialect,
+    /// What the architecture asks of generic code.
+    pub rules: &'static Rules,
     /// The source of all.
     pub program: &'p Program,
     /// What has been written so far.
@@ -77,55 +73,59 @@ pub struct Compiler<'p> {
     pub registers: Vec<crate::externs::register::Info>,
     /// Extern instances.
     pub objects: Vec<Object>,
-    blocks: Vec<bindings::Bound>,
+    pub(crate) blocks: Vec<bindings::Bound>,
     /// See [`Bindings::carried`].
     pub carried: Vec<(Slot, Slot, u32)>,
     /// For each block, where the slots begin that nothing else knows.
-    own: Vec<Slot>,
+    pub(crate) own: Vec<Slot>,
     /// Slots that the architecture looks at one by one.
     pub pinned: Vec<(Slot, u32)>,
-    errors: HashMap<&'p str, u32>,
-    labels: Vec<u32>,
+    pub(crate) errors: HashMap<&'p str, u32>,
+    pub(crate) labels: Vec<u32>,
     /// `exit` labels that something jumps to.
-    exits: HashSet<Target>,
-    top: u32,
+    pub(crate) exits: HashSet<Target>,
+    pub(crate) top: u32,
     /// After the instruction before this position, what slots from there on hold is of no use: a statement ended.
-    dead: Vec<(Target, Slot)>,
-    single: HashMap<u64, Slot>,
-    layouts: HashMap<Type, u32>,
-    offsets: Vec<Option<Rc<layout::Offsets>>>,
-    tables: HashMap<(ControlId, u32), u32>,
-    value_sets: HashMap<String, u32>,
-    direct: HashMap<ExternId, u32>,
+    pub(crate) dead: Vec<(Target, Slot)>,
+    pub(crate) single: HashMap<u64, Slot>,
+    pub(crate) layouts: HashMap<Type, u32>,
+    pub(crate) offsets: Vec<Option<Rc<layout::Offsets>>>,
+    pub(crate) tables: HashMap<(ControlId, u32), u32>,
+    pub(crate) value_sets: HashMap<String, u32>,
+    pub(crate) direct: HashMap<ExternId, u32>,
     /// Action profiles.
-    profiles: HashMap<ExternId, u32>,
+    pub(crate) profiles: HashMap<ExternId, u32>,
     /// Where a table's application leaves its direct meter's colour.
-    direct_meters: HashMap<ExternId, Slot>,
-    scope: Scope<'p>,
-    span: Span,
+    pub(crate) direct_meters: HashMap<ExternId, Slot>,
+    pub(crate) scope: Scope<'p>,
+    pub(crate) span: Span,
     /// What a block may take at most; 0: not known.
     pub max_steps: u32,
-    trace: bool,
+    pub(crate) trace: bool,
     /// Where the code has them.
-    marks: HashMap<Mark, u32>,
+    pub(crate) marks: HashMap<Mark, u32>,
     /// Slots that go to or come from bytes so far.
-    moved_slots: u32,
+    pub(crate) moved_slots: u32,
     /// Bytes that the cells of extern objects take so far.
-    cells_bytes: u64,
-    seed: u64,
+    pub(crate) cells_bytes: u64,
+    pub(crate) seed: u64,
     /// Generator of v1model's `random`.
-    random: Option<u32>,
+    pub(crate) random: Option<u32>,
     /// Of TNA programs.
-    pub tofino: tna::Surroundings,
+    pub tofino: surroundings::Tofino,
     /// Of v1model programs.
-    pub v1model: v1model_functions::Surroundings,
+    pub v1model: surroundings::V1model,
 }
 
-type Result<T> = std::result::Result<T, LoadError>;
+pub(crate) type Result<T> = std::result::Result<T, LoadError>;
 
 impl<'p> Compiler<'p> {
     /// Declares tables and externs; blocks follow by [`Compiler::parser`] and [`Compiler::control`].
-    pub fn new(program: &'p Program, seed: u64, trace: bool) -> Result<Compiler<'p>> {
+    pub fn new(
+        program: &'p Program,
+        dialect: &'static dyn Dialect,
+        (seed, trace): (u64, bool),
+    ) -> Result<Compiler<'p>> {
         let errors = program
             .errors
             .iter()
@@ -133,6 +133,8 @@ impl<'p> Compiler<'p> {
             .map(|(i, e)| (e.as_str(), i as u32))
             .collect();
         let mut compiler = Compiler {
+            dialect,
+            rules: Rules::of(program),
             program,
             code: Code {
                 frame: CONSTANT_SLOTS,
@@ -175,11 +177,12 @@ impl<'p> Compiler<'p> {
             cells_bytes: 0,
             seed,
             random: None,
-            tofino: tna::Surroundings::of(program),
-            v1model: v1model_functions::Surroundings::default(),
+            tofino: surroundings::Tofino::default(),
+            v1model: surroundings::V1model::default(),
         };
         // Slot 0: what the architecture's metadata lacks is written there, as nothing.
         compiler.constant(0)?;
+        dialect.begin(&mut compiler);
         compiler.code.errors = compiler.error_codes();
         compiler.declare_objects()?;
         compiler.declare_tables()?;
@@ -221,7 +224,7 @@ impl<'p> Compiler<'p> {
         self.span = parser.span;
         self.parser_body(parser, end)?;
         self.place(end);
-        self.residuals()?;
+        self.dialect.parser_ends(self)?;
         if let Some(bindings::Left { error, cleared }) = left {
             self.op(Op::Verdict { error, cleared })?;
         }
@@ -363,7 +366,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    fn op(&mut self, op: Op) -> Result<()> {
+    pub(crate) fn op(&mut self, op: Op) -> Result<()> {
         if self.code.ops.len() >= LIMITS.instructions {
             return self.too_large(format!("more than {} instructions", LIMITS.instructions));
         }
@@ -384,12 +387,12 @@ impl<'p> Compiler<'p> {
         self.scope.exit
     }
 
-    fn label(&mut self) -> Target {
+    pub(crate) fn label(&mut self) -> Target {
         self.labels.push(u32::MAX);
         (self.labels.len() - 1) as Target
     }
 
-    fn place(&mut self, label: Target) {
+    pub(crate) fn place(&mut self, label: Target) {
         self.labels[label as usize] = self.code.ops.len() as u32;
     }
 
@@ -406,7 +409,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// A constant of up to 64 bits.
-    fn constant(&mut self, value: u64) -> Result<Slot> {
+    pub(crate) fn constant(&mut self, value: u64) -> Result<Slot> {
         if let Some(slot) = self.single.get(&value) {
             return Ok(*slot);
         }
@@ -425,7 +428,7 @@ impl<'p> Compiler<'p> {
         Ok(slot)
     }
 
-    fn error_slot(&mut self, name: &str) -> Result<Slot> {
+    pub(crate) fn error_slot(&mut self, name: &str) -> Result<Slot> {
         let code = self.errors.get(name).copied().unwrap_or(0);
         self.constant(code.into())
     }
@@ -443,14 +446,14 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
+    pub(crate) fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(LoadError::Unsupported {
             what: what.into(),
             span: self.span,
         })
     }
 
-    fn too_large<T>(&self, what: impl Into<String>) -> Result<T> {
+    pub(crate) fn too_large<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(LoadError::TooLarge {
             what: what.into(),
             span: self.span,

@@ -1,139 +1,106 @@
 //! Extern objects, as PSA and v1model name them.
 
 use super::{Compiler, Result, const_u64};
+use crate::bindings::Object;
 use crate::exec::wide::limbs;
 use crate::externs::hash::Algorithm;
 use crate::externs::register::{Bank, Info};
 use crate::externs::{checksum, counter, meter, profile, random};
 use crate::limits::LIMITS;
 use crate::op::RegisterPlan;
-use crate::table::cells::PIPES;
 use hashbrown::HashMap;
-use p4lang::ir::{Arch, Const, ExternId, ExternInstance, ExternKind};
-
-/// What an extern instance became.
-#[derive(Debug, Clone, Copy)]
-pub enum Object {
-    /// Index into the code's registers.
-    Register(u32),
-    /// Index into the counters.
-    Counter(u32),
-    /// Of the table that names it.
-    DirectCounter,
-    /// The same, counting at each hit by itself.
-    AutomaticCounter,
-    /// Of the table that names it; applied when called.
-    DirectMeter,
-    /// The same, applied at each hit by itself.
-    AutomaticMeter,
-    /// Index into the meters.
-    Meter(u32),
-    /// Its algorithm.
-    Hash(Algorithm),
-    /// Unit and algorithm.
-    Checksum(u32, Algorithm),
-    /// Unit.
-    InternetChecksum(u32),
-    /// Index into the generators.
-    Random(u32),
-    /// Index into the names.
-    Digest(u32),
-    /// Nothing that a program can call.
-    Passive,
-    /// TNA's, apart from those above.
-    Tofino(super::tna::Object),
-}
+use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind};
 
 impl Compiler<'_> {
     /// Lays out all extern instances.
-    pub(super) fn declare_objects(&mut self) -> Result<()> {
+    pub(crate) fn declare_objects(&mut self) -> Result<()> {
         let program = self.program;
         self.registers_into_banks()?;
         let mut registers = 0;
         for (i, instance) in program.externs.iter().enumerate() {
             self.span = instance.span;
-            if self.tofino.is_tofino {
-                let object = self.tofino_object(ExternId(i as u32), instance, &mut registers)?;
-                self.objects.push(object);
-                continue;
-            }
-            let size = || {
-                let named = instance
-                    .args
-                    .iter()
-                    .find(|(n, _)| n == "size" || n == "n_counters" || n == "n_meters");
-                named
-                    .or(instance.args.first())
-                    .and_then(|(_, v)| const_u64(v))
-            };
-            let name = instance.name.clone();
-            let object = match &instance.kind {
-                ExternKind::Register => {
-                    registers += 1;
-                    Object::Register(registers - 1)
-                }
-                ExternKind::Counter => {
-                    let kind = self.counter_kind(instance)?;
-                    let n = self.cells(&name, size(), size_of::<counter::CounterValue>())?;
-                    let cells = vec![counter::CounterValue::default(); n];
-                    self.state
-                        .counters
-                        .push(counter::Counter { name, kind, cells });
-                    Object::Counter(self.state.counters.len() as u32 - 1)
-                }
-                ExternKind::DirectCounter if program.arch == Arch::V1model => {
-                    Object::AutomaticCounter
-                }
-                ExternKind::DirectCounter => Object::DirectCounter,
-                ExternKind::DirectMeter if program.arch == Arch::V1model => Object::AutomaticMeter,
-                ExternKind::DirectMeter => Object::DirectMeter,
-                ExternKind::Meter => {
-                    let bytes = self.counter_kind(instance)?.bytes;
-                    let colours = self.colours();
-                    let cells = self.cells(&name, size(), size_of::<meter::Cell>())?;
-                    self.state
-                        .meters
-                        .push(meter::Meter::new(name, bytes, colours, cells));
-                    Object::Meter(self.state.meters.len() as u32 - 1)
-                }
-                ExternKind::Hash => Object::Hash(self.algorithm(instance)?),
-                ExternKind::Checksum16 => Object::Hash(Algorithm::OnesComplement16),
-                ExternKind::Checksum => {
-                    Object::Checksum(self.checksum_unit(), self.algorithm(instance)?)
-                }
-                ExternKind::InternetChecksum => Object::InternetChecksum(self.checksum_unit()),
-                ExternKind::Random => {
-                    let mut bounds = instance.args.iter().filter_map(|(_, v)| const_u64(v));
-                    let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
-                        return self.unsupported("a Random beyond 64 bits");
-                    };
-                    self.state
-                        .randoms
-                        .push(random::Random::new(self.seed, i as u64, low, high));
-                    Object::Random(self.state.randoms.len() as u32 - 1)
-                }
-                ExternKind::Digest => {
-                    self.state.digest_names.push(name);
-                    Object::Digest(self.state.digest_names.len() as u32 - 1)
-                }
-                ExternKind::PacketReplicationEngine | ExternKind::BufferingQueueingEngine => {
-                    Object::Passive
-                }
-                ExternKind::ActionProfile | ExternKind::ActionSelector => {
-                    let size = self.members(size_of_profile(instance))?;
-                    let selector = self.selector(instance)?;
-                    self.profiles
-                        .insert(ExternId(i as u32), self.state.profiles.len() as u32);
-                    self.state
-                        .profiles
-                        .push(profile::Profile::new(name, size, selector));
-                    Object::Passive
-                }
-                _ => return self.unsupported(format!("extern {}", instance.type_name)),
-            };
+            let dialect = self.dialect;
+            let object = dialect.object(self, ExternId(i as u32), &mut registers)?;
             self.objects.push(object);
         }
         Ok(())
+    }
+
+    /// An object as PSA and v1model have it.
+    pub(crate) fn plain_object(&mut self, id: ExternId, registers: &mut u32) -> Result<Object> {
+        let program = self.program;
+        let instance = &program.externs[id.index()];
+        let size = || {
+            let named = instance
+                .args
+                .iter()
+                .find(|(n, _)| n == "size" || n == "n_counters" || n == "n_meters");
+            named
+                .or(instance.args.first())
+                .and_then(|(_, v)| const_u64(v))
+        };
+        let name = instance.name.clone();
+        Ok(match &instance.kind {
+            ExternKind::Register => {
+                *registers += 1;
+                Object::Register(*registers - 1)
+            }
+            ExternKind::Counter => {
+                let kind = self.counter_kind(instance)?;
+                let n = self.cells(&name, size(), size_of::<counter::CounterValue>())?;
+                let cells = vec![counter::CounterValue::default(); n];
+                self.state
+                    .counters
+                    .push(counter::Counter { name, kind, cells });
+                Object::Counter(self.state.counters.len() as u32 - 1)
+            }
+            ExternKind::DirectCounter if self.rules.counts_hits => Object::AutomaticCounter,
+            ExternKind::DirectCounter => Object::DirectCounter,
+            ExternKind::DirectMeter if self.rules.counts_hits => Object::AutomaticMeter,
+            ExternKind::DirectMeter => Object::DirectMeter,
+            ExternKind::Meter => {
+                let bytes = self.counter_kind(instance)?.bytes;
+                let colours = self.colours();
+                let cells = self.cells(&name, size(), size_of::<meter::Cell>())?;
+                self.state
+                    .meters
+                    .push(meter::Meter::new(name, bytes, colours, cells));
+                Object::Meter(self.state.meters.len() as u32 - 1)
+            }
+            ExternKind::Hash => Object::Hash(self.algorithm(instance)?),
+            ExternKind::Checksum16 => Object::Hash(Algorithm::OnesComplement16),
+            ExternKind::Checksum => {
+                Object::Checksum(self.checksum_unit(), self.algorithm(instance)?)
+            }
+            ExternKind::InternetChecksum => Object::InternetChecksum(self.checksum_unit()),
+            ExternKind::Random => {
+                let mut bounds = instance.args.iter().filter_map(|(_, v)| const_u64(v));
+                let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
+                    return self.unsupported("a Random beyond 64 bits");
+                };
+                self.state
+                    .randoms
+                    .push(random::Random::new(self.seed, id.0.into(), low, high));
+                Object::Random(self.state.randoms.len() as u32 - 1)
+            }
+            ExternKind::Digest => {
+                self.state.digest_names.push(name);
+                Object::Digest(self.state.digest_names.len() as u32 - 1)
+            }
+            ExternKind::PacketReplicationEngine | ExternKind::BufferingQueueingEngine => {
+                Object::Passive
+            }
+            ExternKind::ActionProfile | ExternKind::ActionSelector => {
+                let size = self.members(size_of_profile(instance))?;
+                let selector = self.selector(instance)?;
+                self.profiles.insert(id, self.state.profiles.len() as u32);
+                self.state
+                    .profiles
+                    .push(profile::Profile::new(name, size, selector));
+                Object::Passive
+            }
+            _ => return self.unsupported(format!("extern {}", instance.type_name)),
+        })
     }
 
     /// Registers of equal size within one top-level control share a bank: see `externs::register`.
@@ -212,13 +179,8 @@ impl Compiler<'_> {
     }
 
     /// Room for so many cells of an extern object, of some bytes each. `None`: more than anybody can count.
-    pub(super) fn cells(&mut self, name: &str, cells: Option<u64>, bytes: usize) -> Result<usize> {
-        // A Tofino has them in each pipe, and a copy for pipes that no packet has met yet.
-        let copies = if self.tofino.is_tofino {
-            PIPES as u64 + 1
-        } else {
-            1
-        };
+    pub(crate) fn cells(&mut self, name: &str, cells: Option<u64>, bytes: usize) -> Result<usize> {
+        let copies = self.rules.cell_copies;
         let more = cells
             .unwrap_or(u64::MAX)
             .saturating_mul(bytes as u64 * copies);
@@ -234,7 +196,7 @@ impl Compiler<'_> {
     }
 
     /// The size of an action profile or selector.
-    pub(super) fn members(&self, size: Option<u64>) -> Result<u64> {
+    pub(crate) fn members(&self, size: Option<u64>) -> Result<u64> {
         match size {
             Some(size) if size <= LIMITS.members => Ok(size),
             _ => self.too_large(format!("a profile of more than {} members", LIMITS.members)),
@@ -257,7 +219,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn checksum_unit(&mut self) -> u32 {
+    pub(crate) fn checksum_unit(&mut self) -> u32 {
         self.state.checksums.push(checksum::Unit::default());
         self.state.checksums.len() as u32 - 1
     }
@@ -266,11 +228,7 @@ impl Compiler<'_> {
         let algorithm = instance.args.iter().find_map(|(_, value)| match value {
             Const::Enum(id, i) => {
                 let name = self.program.enums[id.index()].members.get(*i as usize)?;
-                if self.program.arch == Arch::V1model {
-                    Algorithm::of_v1model(name)
-                } else {
-                    Algorithm::named(name)
-                }
+                (self.rules.algorithm)(name)
             }
             _ => None,
         });
@@ -281,10 +239,7 @@ impl Compiler<'_> {
     }
 
     /// The program's values of green, yellow and red.
-    pub(super) fn colours(&self) -> [u64; 3] {
-        if self.tofino.is_tofino {
-            return super::tna_objects::COLOURS;
-        }
+    pub(crate) fn colours(&self) -> [u64; 3] {
         let members = self
             .program
             .enums
@@ -292,8 +247,7 @@ impl Compiler<'_> {
             .find(|e| e.name == "PSA_MeterColor_t")
             .map(|e| &e.members);
         if members.is_none() {
-            // v1model's colours are numbers.
-            return [meter::GREEN, meter::YELLOW, meter::RED];
+            return self.rules.colours;
         }
         let value = |name: &str| {
             members
@@ -305,7 +259,7 @@ impl Compiler<'_> {
 }
 
 /// A cell's words, of a scalar or a flat struct.
-pub(super) fn initial_words(initial: &Const, widths: &[u32]) -> Option<Vec<u64>> {
+pub(crate) fn initial_words(initial: &Const, widths: &[u32]) -> Option<Vec<u64>> {
     match (initial, widths) {
         (Const::Tuple(fields), _) if fields.len() == widths.len() => {
             let words = fields.iter().zip(widths);

@@ -11,7 +11,7 @@ use p4lang::ir::{BinOp, Expr, Keyset, Parser, Target, Transition};
 
 impl<'p> Compiler<'p> {
     /// Runs from `start`; goes to `accept`, or to the scope's `reject`.
-    pub(super) fn parser_body(
+    pub(crate) fn parser_body(
         &mut self,
         parser: &'p Parser,
         accept: crate::op::Target,
@@ -143,7 +143,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    pub(super) fn declare_value_sets(&mut self) -> Result<()> {
+    pub(crate) fn declare_value_sets(&mut self) -> Result<()> {
         for parser in &self.program.parsers {
             self.span = parser.span;
             for set in &parser.value_sets {

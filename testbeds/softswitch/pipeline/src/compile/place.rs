@@ -8,7 +8,7 @@ use p4lang::ir::{Access, LValue, Type};
 
 /// Where a path leads. Slots count from the first of the last of `elements`, if there are any.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub slot: Slot,
     /// Validity of the header that it is a field of.
     pub guard: Option<Guard>,
@@ -29,7 +29,7 @@ pub(super) struct Place {
 
 /// Where a header's validity is. The header may have an array, of which the place is in an element.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     /// How many of the place's elements are around the header.
     pub around: usize,
     /// Counted from the first of the last of them.
@@ -65,7 +65,7 @@ impl Place {
 }
 
 impl Compiler<'_> {
-    pub(super) fn locate(&mut self, lvalue: &LValue) -> Result<Place> {
+    pub(crate) fn locate(&mut self, lvalue: &LValue) -> Result<Place> {
         let var = lvalue.var.index();
         let mut place = Place {
             slot: self.scope.slots[var],
@@ -85,7 +85,7 @@ impl Compiler<'_> {
 
     /// The same for an argument that is copied out: the callee may change what an index was computed from, but not the
     /// place (P4_16 6.8).
-    pub(super) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Place> {
+    pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Place> {
         let mut place = self.locate(lvalue)?;
         for element in &mut place.elements {
             let (index, s) = (self.alloc(1)?, element.index);
@@ -198,12 +198,12 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    pub(super) fn element(&mut self, element: Element) -> u32 {
+    pub(crate) fn element(&mut self, element: Element) -> u32 {
         self.code.elements.push(element);
         (self.code.elements.len() - 1) as u32
     }
 
-    pub(super) fn saturate(&mut self, slot: Slot, width: u32) -> Result<Slot> {
+    pub(crate) fn saturate(&mut self, slot: Slot, width: u32) -> Result<Slot> {
         let d = self.alloc(1)?;
         self.wide(WidePlan {
             op: WideOp::Saturate,
@@ -215,7 +215,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    pub(super) fn wide(&mut self, plan: WidePlan) -> Result<()> {
+    pub(crate) fn wide(&mut self, plan: WidePlan) -> Result<()> {
         self.code.wide.push(plan);
         self.op(Op::Wide((self.code.wide.len() - 1) as u32))
     }
@@ -236,7 +236,7 @@ impl Compiler<'_> {
     }
 
     /// The slot at which the value can be read.
-    pub(super) fn load(&mut self, place: &Place) -> Result<Slot> {
+    pub(crate) fn load(&mut self, place: &Place) -> Result<Slot> {
         let slot = self.loaded(place)?.base() + place.slot;
         match place.slice {
             None => Ok(slot),
@@ -248,7 +248,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn slice(&mut self, d: Slot, a: Slot, from: u32, hi: u32, lo: u32) -> Result<()> {
+    pub(crate) fn slice(&mut self, d: Slot, a: Slot, from: u32, hi: u32, lo: u32) -> Result<()> {
         let w = hi - lo + 1;
         if from <= 64 {
             return self.op(Op::Slice {
@@ -268,7 +268,7 @@ impl Compiler<'_> {
     }
 
     /// Writes the value at `s`.
-    pub(super) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
+    pub(crate) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
         let top = self.top;
         let loaded = self.loaded(place)?;
         let base = loaded.base();
@@ -301,7 +301,7 @@ impl Compiler<'_> {
             }
         };
         // A Tofino writes a container, whatever the header's validity.
-        let guard = place.guard.filter(|_| !self.tofino.is_tofino);
+        let guard = place.guard.filter(|_| !self.rules.keeps_invalid);
         match guard.map(|guard| loaded.within(guard.around) + guard.slot) {
             None => self.copy(slot, s, n)?,
             Some(g) if n == 1 => self.op(Op::MovIf { g, d: slot, s })?,
@@ -322,7 +322,7 @@ impl Compiler<'_> {
 
     /// A union's member that is written makes the others invalid: if it is valid now because at most one is, if not because
     /// `u.h = invalid;` and `u.h.setInvalid();` are of the whole union (P4_16 8.21).
-    pub(super) fn only_member(&mut self, place: &Place, base: Slot, n: u32) -> Result<()> {
+    pub(crate) fn only_member(&mut self, place: &Place, base: Slot, n: u32) -> Result<()> {
         let Some((first, size)) = place.union else {
             return Ok(());
         };
@@ -344,7 +344,7 @@ impl Compiler<'_> {
     }
 
     /// Runs `change` on the slots of a place that is not sliced, whether it lies in a stack or not.
-    pub(super) fn in_place(
+    pub(crate) fn in_place(
         &mut self,
         place: &Place,
         change: impl FnOnce(&mut Self, Slot) -> Result<()>,
@@ -357,7 +357,7 @@ impl Compiler<'_> {
         self.write_back(&loaded)
     }
 
-    pub(super) fn copy(&mut self, d: Slot, s: Slot, n: u32) -> Result<()> {
+    pub(crate) fn copy(&mut self, d: Slot, s: Slot, n: u32) -> Result<()> {
         match n {
             0 => Ok(()),
             _ if d == s => Ok(()),

@@ -9,7 +9,7 @@ use p4lang::ir::{Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 const TURN: usize = 64;
 
 impl<'p> Compiler<'p> {
-    pub(super) fn block(&mut self, block: &'p Block) -> Result<()> {
+    pub(crate) fn block(&mut self, block: &'p Block) -> Result<()> {
         for stmt in block {
             let (top, span) = (self.top, self.span);
             self.span = stmt.span;
@@ -110,13 +110,19 @@ impl<'p> Compiler<'p> {
                 type_args: _,
                 args,
                 result,
-            } => self.call_method(*object, method, args, result.as_ref()),
+            } => {
+                let dialect = self.dialect;
+                dialect.call_method(self, (*object, method), args, result.as_ref())
+            }
             StmtKind::CallExtern {
                 function,
                 args,
                 result,
                 ..
-            } => self.call_extern(function, args, result.as_ref()),
+            } => {
+                let dialect = self.dialect;
+                dialect.call_function(self, function, args, result.as_ref())
+            }
             StmtKind::Extract {
                 header,
                 varbit_bits,
@@ -161,7 +167,7 @@ impl<'p> Compiler<'p> {
                 let s = self.load(&place)?;
                 self.emit(&place.ty, s)
             }
-            StmtKind::Verify(..) if self.tofino.is_tofino => {
+            StmtKind::Verify(..) if !self.rules.verifies => {
                 self.unsupported("verify (a Tofino has none)")
             }
             StmtKind::Verify(c, error) => {

@@ -12,8 +12,8 @@ use crate::table::key::{self, FieldKey, FieldSpec, Kind};
 use crate::table::{ActionSpec, Bound, DirectMeter, KeyPlan, MAX_WORDS, Spec, Table};
 use p4lang::ast::Direction;
 use p4lang::ir::{
-    self, Annotation, Arch, BoundAction, Const, Control, ControlId, Expr, ExprKind, ExternKind,
-    Keyset, StmtKind, TableId, Type, VarId,
+    self, Annotation, BoundAction, Const, Control, ControlId, Expr, ExprKind, ExternKind, Keyset,
+    StmtKind, TableId, Type, VarId,
 };
 use p4lang::runtime::{Match, Value};
 
@@ -21,7 +21,7 @@ use p4lang::runtime::{Match, Value};
 const DEFAULT_SIZE: u64 = 1024;
 
 impl Compiler<'_> {
-    pub(super) fn declare_tables(&mut self) -> Result<()> {
+    pub(crate) fn declare_tables(&mut self) -> Result<()> {
         let program = self.program;
         for (c, control) in program.controls.iter().enumerate() {
             for (t, table) in control.tables.iter().enumerate() {
@@ -42,20 +42,9 @@ impl Compiler<'_> {
                 self.state.tables.push(built);
                 self.state.found.push(None);
                 for (name, value) in &table.properties {
-                    match (name.as_str(), value) {
-                        ("psa_direct_counter" | "psa_direct_meter", Const::Extern(id)) => {
-                            self.direct.insert(*id, index);
-                        }
-                        (_, Const::Extern(id)) if self.tofino.is_tofino => {
-                            self.direct.insert(*id, index);
-                            self.direct_cell(*id, index)?;
-                        }
-                        ("meters", Const::Extern(id)) => {
-                            // Kept for the whole frame: the action that reads it runs after the lookup.
-                            let slot = self.alloc(1)?;
-                            self.direct_meters.insert(*id, slot);
-                        }
-                        _ => {}
+                    if let Const::Extern(id) = value {
+                        let dialect = self.dialect;
+                        dialect.table_object(self, name, *id, index)?;
                     }
                 }
             }
@@ -199,7 +188,7 @@ impl Compiler<'_> {
         let Some(id) = externs.find(|id| self.program.externs[id.index()].kind == *kind) else {
             return false;
         };
-        let mut called = self.program.arch == Arch::V1model;
+        let mut called = self.rules.counts_hits;
         ir::visit(body, &mut |stmt| {
             called |= matches!(&stmt.kind, StmtKind::CallMethod { object, .. } if *object == id);
         });
@@ -245,7 +234,7 @@ impl Compiler<'_> {
         })
     }
 
-    pub(super) fn counter_kind(&self, object: &ir::ExternInstance) -> Result<CounterKind> {
+    pub(crate) fn counter_kind(&self, object: &ir::ExternInstance) -> Result<CounterKind> {
         let kind = object.args.iter().find_map(|(_, value)| match value {
             Const::Enum(id, i) => {
                 CounterKind::named(self.program.enums[id.index()].members.get(*i as usize)?)
@@ -287,7 +276,7 @@ impl Compiler<'_> {
     }
 
     /// A key of `n` slots, or a copy with that bit of its uppermost slot flipped.
-    pub(super) fn with_sign_flipped(
+    pub(crate) fn with_sign_flipped(
         &mut self,
         slot: Slot,
         n: u32,
@@ -306,7 +295,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    pub(super) fn apply_table(
+    pub(crate) fn apply_table(
         &mut self,
         id: TableId,
         hit: Option<VarId>,
@@ -353,7 +342,7 @@ impl Compiler<'_> {
             })
         };
         // Tofino's direct counters count when they are called.
-        let counts = !self.tofino.is_tofino && extern_of("counters").is_some();
+        let counts = self.rules.counts_hits && extern_of("counters").is_some();
         let colour = extern_of("meters").and_then(|id| self.direct_meters.get(&id).copied());
         let slot = |c: &Self, var: Option<VarId>| var.map(|v| c.scope.slots[v.index()]);
         let idles = self.state.tables[index as usize].spec.idle_timeout;

@@ -9,7 +9,7 @@ const JOINED: usize = 3;
 const AHEAD: usize = 8;
 
 /// What the code does not say.
-pub(super) struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     /// Steps that a block may take.
     pub max_steps: u32,
     /// Where the constant 0 lies, if there is one.
@@ -20,7 +20,7 @@ pub(super) struct Facts<'a> {
 
 /// Takes out steps that need not be counted, turns jumps over jumps round, takes out writes that are written over, jumps to
 /// what follows anyway and what is never reached, joins copies side by side, and closes the gaps.
-pub(super) fn tidy(code: &mut Code, facts: &Facts<'_>) {
+pub(crate) fn tidy(code: &mut Code, facts: &Facts<'_>) {
     let mut kept = reached(code);
     for entry in 0..code.entries.len() {
         drop_steps(
@@ -174,7 +174,7 @@ fn reached(code: &Code) -> Vec<bool> {
 }
 
 /// Whether it may go on to the next one.
-pub(super) fn follows(op: &Op) -> bool {
+pub(crate) fn follows(op: &Op) -> bool {
     !matches!(
         op,
         Op::Jump(_) | Op::Lanes { .. } | Op::Fail { .. } | Op::End | Op::Apply(_)
@@ -182,7 +182,7 @@ pub(super) fn follows(op: &Op) -> bool {
 }
 
 /// Where a way leads to that does not come from the instruction before.
-pub(super) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
+pub(crate) fn landings(code: &Code, reached: &[bool]) -> Vec<bool> {
     let mut landed = vec![false; code.ops.len() + 1];
     for entry in &code.entries {
         landed[*entry as usize] = true;

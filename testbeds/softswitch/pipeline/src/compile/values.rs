@@ -6,7 +6,7 @@ use p4lang::ir::Type;
 
 impl Compiler<'_> {
     /// The scalars of a type and where they lie: as its layout in a packet, with each header's validity before its fields.
-    pub(super) fn values(&mut self, ty: &Type) -> Result<Layout> {
+    pub(crate) fn values(&mut self, ty: &Type) -> Result<Layout> {
         let mut layout = Layout {
             slots: self.size(ty)?,
             ..Layout::default()

@@ -11,7 +11,7 @@ use p4lang::ast::Direction;
 use p4lang::ir::{ActionId, Arg, Args, ControlId, FunctionId, Param, ParserId, Type, Var};
 
 /// An evaluated argument.
-pub(super) struct Passed {
+pub(crate) struct Passed {
     /// What the parameter starts with.
     pub value: Value,
     /// Where it is copied afterwards.
@@ -19,7 +19,7 @@ pub(super) struct Passed {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_control(&mut self, id: ControlId, args: &'p Args) -> Result<()> {
         let control = &self.program.controls[id.index()];
         let scope = Scope::Control(id, control);
         self.call(scope, &control.vars, &control.params, args, |i| {
@@ -27,7 +27,7 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    pub(super) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_parser(&mut self, id: ParserId, args: &'p Args) -> Result<()> {
         let parser = &self.program.parsers[id.index()];
         let scope = Scope::Parser(parser);
         self.call(scope, &parser.vars, &parser.params, args, |i| {
@@ -35,7 +35,7 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    pub(super) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
+    pub(crate) fn call_function(&mut self, id: FunctionId, args: &'p Args) -> Result<()> {
         let function = &self.program.functions[id.index()];
         let scope = Scope::Function;
         self.call(scope, &function.vars, &function.params, args, |i| {
@@ -81,7 +81,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Evaluates an argument of a parameter of that type.
-    pub(super) fn pass(&mut self, arg: &'p Arg, ty: &Type) -> Result<Passed> {
+    pub(crate) fn pass(&mut self, arg: &'p Arg, ty: &Type) -> Result<Passed> {
         Ok(match arg {
             Arg::In(e) => Passed {
                 value: self.expr(e)?,
@@ -115,7 +115,7 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// An action of the current control, whose variables it sees. `entry`: values of the control plane's parameters; a
     /// call from a body gives arguments for these too.
-    pub(super) fn call_action(
+    pub(crate) fn call_action(
         &mut self,
         id: ActionId,
         args: &'p Args,
@@ -165,7 +165,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Keeps a mark if the code knows it.
-    pub(super) fn mark(&mut self, mark: &Mark) {
+    pub(crate) fn mark(&mut self, mark: &Mark) {
         let found = self.code.marks.iter().position(|m| m == mark);
         if let Some(i) = found.filter(|_| self.marks.len() < crate::switch::TRACE_LIMIT) {
             self.marks.push(i as u32);

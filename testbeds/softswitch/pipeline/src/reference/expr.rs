@@ -9,7 +9,7 @@ use p4lang::ir::{BinOp, Expr, ExprKind, Type};
 
 impl Interpreter<'_, '_> {
     /// The value.
-    pub(super) fn expr(&mut self, e: &Expr) -> Result<Value> {
+    pub(crate) fn expr(&mut self, e: &Expr) -> Result<Value> {
         Ok(match &e.kind {
             ExprKind::Const(value) => Value::constant(self.program, &e.ty, value),
             ExprKind::Read(lvalue) => {
@@ -76,7 +76,7 @@ impl Interpreter<'_, '_> {
     }
 
     /// A condition.
-    pub(super) fn truth(&mut self, e: &Expr, what: &str) -> Result<bool> {
+    pub(crate) fn truth(&mut self, e: &Expr, what: &str) -> Result<bool> {
         let bits = self.expr(e)?.bits();
         self.influences(&bits, || what.into());
         Ok(bits.is_true())
@@ -106,20 +106,20 @@ impl Interpreter<'_, '_> {
     }
 
     /// Notes that an undefined bit decides something.
-    pub(super) fn influences(&mut self, bits: &Bits, what: impl FnOnce() -> String) {
+    pub(crate) fn influences(&mut self, bits: &Bits, what: impl FnOnce() -> String) {
         if bits.undefined != BigUint::ZERO {
             self.watch.undefined(what(), self.program, self.span);
         }
     }
 
     /// The same of a whole value.
-    pub(super) fn influences_all(&mut self, value: &Value, what: impl FnOnce() -> String) {
+    pub(crate) fn influences_all(&mut self, value: &Value, what: impl FnOnce() -> String) {
         if self.watch.fill.marks() && value.has_undefined() {
             self.watch.undefined(what(), self.program, self.span);
         }
     }
 }
 
-pub(super) fn is_signed(ty: &Type) -> bool {
+pub(crate) fn is_signed(ty: &Type) -> bool {
     matches!(ty, Type::Int(_))
 }

@@ -6,9 +6,9 @@
 
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
-use crate::compile::tna;
 use crate::exec::wide::limbs;
 use crate::op::Slot;
+use crate::rules::Rules;
 use num_bigint::BigUint;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Program, Type};
@@ -177,7 +177,7 @@ impl Reader<'_> {
                 let mut fields = Vec::with_capacity(declared.fields.len());
                 for field in &declared.fields {
                     let value = self.value(&field.ty);
-                    fields.push(if tna::own_validity(program, declared, field) {
+                    fields.push(if Rules::of(program).own_validity(declared, field) {
                         self.own(value.bits())
                     } else {
                         value

@@ -1,40 +1,30 @@
 //! Methods of extern objects. Their state is the machine's; arguments and results are values.
 
+use super::dialect::Performed;
 use super::frame::{of_words, to_words};
 use super::place::Place;
 use super::value::{Bits, Value, ones, width};
 use super::{Interpreter, Result};
-use crate::compile::{Object, tna};
+use crate::bindings::Object;
 use crate::externs::DigestMessage;
 use crate::externs::hash::{self, Algorithm};
-use p4lang::ir::{Arch, Arg, Const, ExternId, LValue, Method, Type};
+use crate::rules::Rules;
+use p4lang::ir::{Arg, Const, ExternId, LValue, Method, Type};
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn call_method(
+    pub(crate) fn call_method(
         &mut self,
         id: ExternId,
         method: &'p Method,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        let object = self.code.bindings.objects[id.index()];
-        if matches!(object, Object::Tofino(tna::Object::RegisterAction)) {
-            return self.register_action(id, method, args, result);
+        let dialect = self.dialect;
+        if dialect.call_whole(self, (id, method), args, result)? {
+            return Ok(());
         }
         let (mut values, out) = self.extern_args(args)?;
-        if let (
-            Object::Tofino(tna::Object::ParserCounter(_)),
-            Method::Set | Method::Push,
-            [Arg::In(field), _, _, _, _, ..],
-        ) = (object, method, args)
-        {
-            let behind = tna::bits_behind(self.program, self.env().declared, field);
-            let bits = values[0].bits();
-            values[0] = Value::Bits(Bits {
-                undefined: bits.undefined << behind,
-                ..Bits::new(bits.width + behind, bits.value << behind)
-            });
-        }
+        dialect.arguments(self, (id, method), args, &mut values);
         let result = match result {
             Some(lvalue) => Some(self.resolve(lvalue)?),
             None => None,
@@ -42,7 +32,7 @@ impl<'p> Interpreter<'_, 'p> {
         // v1model gives results in `out` arguments.
         let to = out.or(result);
         let instance = &self.program.externs[id.index()];
-        if !self.asked(id, method) {
+        if !dialect.is_asked(self, (id, method)) {
             self.trace_unasked(&instance.name, method.name());
             return Ok(());
         }
@@ -52,23 +42,9 @@ impl<'p> Interpreter<'_, 'p> {
             });
         }
         let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
-        let given = match (object, method, &to) {
-            (
-                Object::Tofino(tna::Object::Checksum(unit)),
-                Method::SubtractAllAndDeposit,
-                Some(to),
-            ) => {
-                self.deposit(&instance.name, unit, to.clone());
-                return Ok(());
-            }
-            (Object::Tofino(tna::Object::DirectRegister), _, _) => {
-                self.plain_register(id, method, &values, &ty)
-            }
-            (Object::Register(_), _, _) if tna::is_tofino(self.program) => {
-                self.plain_register(id, method, &values, &ty)
-            }
-            (Object::Tofino(object), _, _) => self.tofino_method(object, method, &values, &ty)?,
-            _ => self.perform(id, method, &values, &ty),
+        let given = match dialect.perform(self, (id, method), &values, (to.as_ref(), &ty))? {
+            Performed::Now(given) => given,
+            Performed::Later => return Ok(()),
         };
         self.trace_method(
             &instance.name,
@@ -84,7 +60,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// What a call has left where its result goes, for a trace.
-    pub(super) fn value_at(&mut self, result: Option<&'p LValue>) -> Result<Option<(Type, Value)>> {
+    pub(crate) fn value_at(&mut self, result: Option<&'p LValue>) -> Result<Option<(Type, Value)>> {
         let Some(lvalue) = result.filter(|_| self.watch.steps) else {
             return Ok(None);
         };
@@ -94,7 +70,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Values of `in` arguments in order, and the place of the first `out` argument.
-    pub(super) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<Place>)> {
+    pub(crate) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<Place>)> {
         let (mut values, mut out) = (Vec::new(), None);
         for arg in args {
             match arg {
@@ -110,7 +86,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Does it; gives the result as a value of type `ty`.
-    fn perform(
+    pub(crate) fn perform(
         &mut self,
         id: ExternId,
         method: &Method,
@@ -120,7 +96,7 @@ impl<'p> Interpreter<'_, 'p> {
         let instance = &self.program.externs[id.index()];
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let length = self.packet.len();
-        let tofino = tna::is_tofino(self.program);
+        let dialect = self.dialect;
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
         match (self.code.bindings.objects[id.index()], method) {
             (Object::Register(r), Method::Read) => {
@@ -154,28 +130,25 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::DirectMeter, Method::Execute) => {
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
-                let before = if tofino {
-                    self.colour_so_far(values)
-                } else {
-                    values.first().map_or(colours[0], |v| v.bits().u64())
-                };
+                let before = dialect.colour_so_far(self, values);
+                let before =
+                    before.unwrap_or_else(|| values.first().map_or(colours[0], |v| v.bits().u64()));
                 let length = self.state.counted(length);
                 let found = self.state.found[table];
                 let table = &mut self.state.tables[table];
                 let colour = table.mark(found, before, self.now_ns, length);
-                return scalar(self.coloured(id, colour));
+                return scalar(dialect.coloured(self, id, colour));
             }
             (Object::Meter(meter), Method::Execute | Method::ExecuteMeter) => {
-                let before = if tofino {
-                    self.colour_so_far(values.get(1..).unwrap_or_default())
-                } else {
+                let rest = values.get(1..).unwrap_or_default();
+                let before = dialect.colour_so_far(self, rest).unwrap_or_else(|| {
                     let green = self.state.meters[meter as usize].colours[0];
-                    values.get(1).map_or(green, |v| v.bits().u64())
-                };
+                    rest.first().map_or(green, |v| v.bits().u64())
+                });
                 let length = self.state.counted(length);
                 let meter = &mut self.state.meters[meter as usize];
                 let colour = meter.execute(number(0), before, self.now_ns, length);
-                return scalar(self.coloured(id, colour));
+                return scalar(dialect.coloured(self, id, colour));
             }
             (Object::Hash(algorithm), Method::Get | Method::GetHash) => {
                 let hashed = match values {
@@ -228,7 +201,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A digest message, if there is room for it.
-    pub(super) fn digest(&mut self, instance: u32, data: &Value) {
+    pub(crate) fn digest(&mut self, instance: u32, data: &Value) {
         let mut scalars = Vec::new();
         list(data, &mut scalars);
         if !self.state.takes_digest(scalars.iter().map(|s| s.width)) {
@@ -242,7 +215,7 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// `base + hash mod max` in `width` bits, or the hash itself. PSA fills data up to bytes on the left, as BMv2 does;
     /// v1model on the right.
-    pub(super) fn hash(
+    pub(crate) fn hash(
         &mut self,
         algorithm: Algorithm,
         data: &Value,
@@ -252,9 +225,9 @@ impl<'p> Interpreter<'_, 'p> {
     ) -> u64 {
         let flat = data.flat();
         let fill = (8 - flat.width % 8) % 8;
-        let (lead, bits) = match self.program.arch {
-            Arch::Psa => (fill, flat.width + fill),
-            _ => (0, flat.width),
+        let (lead, bits) = match Rules::of(self.program).pads_left {
+            true => (fill, flat.width + fill),
+            false => (0, flat.width),
         };
         let mut bytes = flat.bytes(lead);
         if with_payload {
@@ -270,7 +243,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The name of an enum member.
-    pub(super) fn member(&self, value: &Const) -> Option<&'p str> {
+    pub(crate) fn member(&self, value: &Const) -> Option<&'p str> {
         let Const::Enum(id, i) = value else {
             return None;
         };

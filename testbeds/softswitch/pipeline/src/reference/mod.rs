@@ -13,33 +13,31 @@
 //! frame            parameters of blocks    event, watch     what a trace tells
 //! ```
 
-mod arith;
+pub(crate) mod arith;
 mod call;
+pub(crate) mod dialect;
 pub mod event;
 mod expr;
-mod frame;
+pub(crate) mod frame;
 mod methods;
 mod parser;
-mod place;
-mod poison;
-mod predicate;
-mod psa;
-mod salu;
+pub(crate) mod place;
+pub(crate) mod poison;
+mod residual;
 mod stmt;
 mod table;
-mod tna;
-mod v1model;
-mod value;
-mod watch;
+pub(crate) mod value;
+pub(crate) mod watch;
 
 use crate::arch::block::{Ended, Run};
 use crate::arch::region::Field;
-use crate::bindings::{Block, Unit};
-use crate::compile::tna::Gates;
+use crate::bindings::{Block, Gates, Unit};
 use crate::externs::State;
 use crate::op::Code;
+use crate::rules::Rules;
+use dialect::Interpreted;
 use p4lang::ast::Direction;
-use p4lang::ir::{Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
+use p4lang::ir::{Action, Control, ControlId, ExternId, Param, Parser, Program, Type, Var};
 use p4lang::source::Span;
 use poison::Fill;
 use std::collections::BTreeMap;
@@ -49,7 +47,7 @@ use watch::Watch;
 
 /// Why statements after this one do not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
+pub(crate) enum Stop {
     /// `break`
     Break,
     /// `continue`
@@ -62,26 +60,35 @@ enum Stop {
     Reject,
 }
 
-type Result<T> = std::result::Result<T, Stop>;
+pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
 /// The unit whose names are in scope.
 #[derive(Clone, Copy)]
-enum Scope<'p> {
+pub(crate) enum Scope<'p> {
     Parser(&'p Parser),
     Control(ControlId, &'p Control),
     Function,
 }
 
 /// A unit that runs: its variables by number.
-struct Env<'p> {
-    scope: Scope<'p>,
-    declared: &'p [Var],
-    vars: Vec<Value>,
+pub(crate) struct Env<'p> {
+    pub(crate) scope: Scope<'p>,
+    pub(crate) declared: &'p [Var],
+    pub(crate) vars: Vec<Value>,
+}
+
+/// A register action's method that runs.
+#[derive(Clone)]
+pub(crate) struct InMethod<'p> {
+    pub(crate) action: &'p Action,
+    /// The cell as it was read.
+    pub(crate) original: Value,
 }
 
 /// What outlives a block.
 #[derive(Debug)]
 pub(crate) struct Reference {
+    dialect: &'static dyn Interpreted,
     program: Arc<Program>,
     pub(crate) watch: Watch,
     shadow: frame::Shadow,
@@ -104,43 +111,49 @@ pub(crate) struct Memory<'a> {
 }
 
 /// One run of one block.
-struct Interpreter<'a, 'p> {
-    program: &'p Program,
-    code: &'a Code,
-    state: &'a mut State,
-    frame: &'a mut [u64],
-    packet: &'a [u8],
-    out: &'a mut Vec<u8>,
-    now_ns: u64,
-    watch: &'a mut Watch,
-    colours: &'a mut BTreeMap<ExternId, u64>,
-    marks: &'a mut Vec<u32>,
+pub(crate) struct Interpreter<'a, 'p> {
+    pub(crate) dialect: &'static dyn Interpreted,
+    pub(crate) program: &'p Program,
+    pub(crate) code: &'a Code,
+    pub(crate) state: &'a mut State,
+    pub(crate) frame: &'a mut [u64],
+    pub(crate) packet: &'a [u8],
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) now_ns: u64,
+    pub(crate) watch: &'a mut Watch,
+    pub(crate) colours: &'a mut BTreeMap<ExternId, u64>,
+    pub(crate) marks: &'a mut Vec<u32>,
     /// Bits read so far.
-    cursor: usize,
+    pub(crate) cursor: usize,
     /// Parser states and rounds of loops that are left.
-    steps: u32,
+    pub(crate) steps: u32,
     /// The parser error.
-    error: u64,
-    counts: Counts,
+    pub(crate) error: u64,
+    pub(crate) counts: Counts,
     /// TNA: what a deparser is asked for.
-    gates: Gates,
+    pub(crate) gates: Gates,
     /// TNA: whether the gate of mirrors is undefined. In ingress it is a value, the others are validities.
-    undefined_mirror: bool,
+    pub(crate) undefined_mirror: bool,
     /// TNA: checksums that wait for the parser's end.
-    residuals: Vec<tna::Residual<'p>>,
+    pub(crate) residuals: Vec<residual::Residual<'p>>,
     /// TNA: the register action's method that runs.
-    method: Option<predicate::InMethod<'p>>,
+    pub(crate) method: Option<InMethod<'p>>,
     /// The units that run, innermost last.
-    envs: Vec<Env<'p>>,
-    span: Span,
+    pub(crate) envs: Vec<Env<'p>>,
+    pub(crate) span: Span,
 }
 
 impl Reference {
     /// For a program; `poison`: marks undefined values, filled by this seed.
-    pub(crate) fn new(program: Arc<Program>, poison: Option<u64>) -> Reference {
+    pub(crate) fn new(
+        program: Arc<Program>,
+        dialect: &'static dyn Interpreted,
+        poison: Option<u64>,
+    ) -> Reference {
         let mut fill = poison.map_or_else(Fill::default, Fill::poison);
-        fill.keeps_invalid = crate::compile::tna::is_tofino(&program);
+        fill.keeps_invalid = Rules::of(&program).keeps_invalid;
         Reference {
+            dialect,
             program,
             watch: Watch::new(fill),
             shadow: frame::Shadow::default(),
@@ -192,6 +205,7 @@ impl Reference {
         let undefined = |slot| self.shadow.undefined(memory.frame, slot) != 0;
         let undefined_mirror = bound.gates.mirror.is_some_and(undefined);
         let mut interpreter = Interpreter {
+            dialect: self.dialect,
             program: &program,
             code,
             state: memory.state,
@@ -363,13 +377,13 @@ impl<'p> Interpreter<'_, 'p> {
         };
     }
 
-    fn env(&mut self) -> &mut Env<'p> {
+    pub(crate) fn env(&mut self) -> &mut Env<'p> {
         let last = self.envs.len() - 1;
         &mut self.envs[last]
     }
 
     /// An undefined value.
-    fn undefined(&mut self, ty: &Type) -> Value {
+    pub(crate) fn undefined(&mut self, ty: &Type) -> Value {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }
 
@@ -389,7 +403,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A parser error (P4_16 13.2): remembered, and the parser rejects.
-    fn fail<T>(&mut self, error: u64) -> Result<T> {
+    pub(crate) fn fail<T>(&mut self, error: u64) -> Result<T> {
         self.error = error;
         let name = self.program.errors.get(error as usize);
         self.watch
@@ -398,7 +412,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The number of an error of core.p4.
-    fn error_named(&self, name: &str) -> u64 {
+    pub(crate) fn error_named(&self, name: &str) -> u64 {
         let found = self.program.errors.iter().position(|e| e == name);
         found.unwrap_or(0) as u64
     }

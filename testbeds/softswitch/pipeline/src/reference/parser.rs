@@ -6,12 +6,15 @@ use super::table::sought;
 use super::value::{Bits, Value, field_types, width};
 use super::{Interpreter, Result, Scope, Stop, arith};
 use crate::op::Mark;
+use crate::rules::Rules;
 use num_bigint::BigUint;
-use p4lang::ir::{Access, BinOp, Expr, Keyset, LValue, Parser, State, Target, Transition, Type};
+use p4lang::ir::{
+    Access, BinOp, Expr, FieldType, Keyset, LValue, Parser, State, Target, Transition, Type,
+};
 
 impl<'p> Interpreter<'_, 'p> {
     /// From `start` to `accept`.
-    pub(super) fn parser_body(&mut self, parser: &'p Parser) -> Result<()> {
+    pub(crate) fn parser_body(&mut self, parser: &'p Parser) -> Result<()> {
         self.block(&parser.init)?;
         let mut current = parser.states.first();
         while let Some(state) = current {
@@ -99,7 +102,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `extract` (13.8.1, 13.8.2).
-    pub(super) fn extract(&mut self, header: &'p LValue, varbit: Option<&'p Expr>) -> Result<()> {
+    pub(crate) fn extract(&mut self, header: &'p LValue, varbit: Option<&'p Expr>) -> Result<()> {
         let place = self.resolve(header)?;
         let types = field_types(self.program, &header.ty);
         let fixed = self.whole_size(&header.ty);
@@ -153,13 +156,13 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `advance` (13.8.4)
-    pub(super) fn advance(&mut self, bits: &'p Expr) -> Result<()> {
+    pub(crate) fn advance(&mut self, bits: &'p Expr) -> Result<()> {
         let bits = self.expr(bits)?.bits();
         self.influences(&bits, || "the length of advance".into());
         self.advance_bits(bits.u64())
     }
 
-    pub(super) fn advance_bits(&mut self, bits: u64) -> Result<()> {
+    pub(crate) fn advance_bits(&mut self, bits: u64) -> Result<()> {
         if bits > self.remaining() {
             return self.fail(self.code.errors.packet_too_short);
         }
@@ -168,7 +171,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `lookahead` (13.8.3)
-    pub(super) fn lookahead(&mut self, to: &'p LValue) -> Result<()> {
+    pub(crate) fn lookahead(&mut self, to: &'p LValue) -> Result<()> {
         let place = self.resolve(to)?;
         if self.whole_size(&to.ty) > self.remaining() {
             return self.fail(self.code.errors.packet_too_short);
@@ -181,7 +184,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `emit` (16.1): valid headers, in order.
-    pub(super) fn emit(&mut self, value: &Value, place: &Place) {
+    pub(crate) fn emit(&mut self, value: &Value, place: &Place) {
         match value {
             Value::Header { valid: false, .. } => {}
             Value::Header { .. } => {
@@ -231,11 +234,19 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The same of what a packet holds by itself: TNA's headers end with a byte.
-    pub(super) fn whole_size(&self, ty: &Type) -> u64 {
+    pub(crate) fn whole_size(&self, ty: &Type) -> u64 {
         match self.is_padded(ty) {
             true => self.size(ty).next_multiple_of(8),
             false => self.size(ty),
         }
+    }
+
+    /// Whether it is filled up to whole bytes.
+    fn is_padded(&self, ty: &Type) -> bool {
+        let Type::Struct(id) = ty else { return false };
+        let declared = &self.program.types[id.index()];
+        let varies = |f: &FieldType| matches!(f.ty, Type::Varbit(_));
+        Rules::of(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
     }
 
     /// Bits of a type in a packet, a varbit field not counted.

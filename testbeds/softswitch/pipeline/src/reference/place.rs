@@ -29,7 +29,7 @@ pub struct Place {
 
 impl Interpreter<'_, '_> {
     /// Computes the path. In a parser `next` and `last` may raise `StackOutOfBounds` (8.18).
-    pub(super) fn resolve(&mut self, lvalue: &LValue) -> Result<Place> {
+    pub(crate) fn resolve(&mut self, lvalue: &LValue) -> Result<Place> {
         let mut steps = Vec::with_capacity(lvalue.path.len());
         for access in &lvalue.path {
             let step = match access {
@@ -67,7 +67,7 @@ impl Interpreter<'_, '_> {
     }
 
     /// Reads there. A stack element that does not exist is undefined (8.18).
-    pub(super) fn read(&mut self, place: &Place) -> Value {
+    pub(crate) fn read(&mut self, place: &Place) -> Value {
         let (whole, slice) = match place.steps.split_last() {
             Some((Step::Slice(hi, lo), whole)) => (whole, Some((*hi, *lo))),
             _ => (place.steps.as_slice(), None),
@@ -82,12 +82,12 @@ impl Interpreter<'_, '_> {
     }
 
     /// Writes there.
-    pub(super) fn write(&mut self, place: &Place, value: Value) {
+    pub(crate) fn write(&mut self, place: &Place, value: Value) {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
     /// Changes what is there.
-    pub(super) fn change(
+    pub(crate) fn change(
         &mut self,
         var: VarId,
         steps: &[Step],

@@ -7,7 +7,7 @@ use p4lang::ir::{Block, Const, Expr, Stmt, StmtKind};
 
 impl<'p> Interpreter<'_, 'p> {
     /// Statements in order.
-    pub(super) fn block(&mut self, block: &'p Block) -> Result<()> {
+    pub(crate) fn block(&mut self, block: &'p Block) -> Result<()> {
         for stmt in block {
             let outer = std::mem::replace(&mut self.span, stmt.span);
             self.stmt(stmt)?;
@@ -77,7 +77,10 @@ impl<'p> Interpreter<'_, 'p> {
                 args,
                 result,
                 ..
-            } => return self.call_extern(function, args, result.as_ref()),
+            } => {
+                let dialect = self.dialect;
+                return dialect.call_function(self, function, args, result.as_ref());
+            }
             StmtKind::Extract {
                 header,
                 varbit_bits,

@@ -3,7 +3,7 @@
 use super::frame::{of_words, to_words};
 use super::value::{Bits, Value, ones};
 use super::{Interpreter, Result, Scope};
-use crate::compile::Object;
+use crate::bindings::Object;
 use crate::externs::hash;
 use crate::externs::meter;
 use crate::externs::profile::Indirect;
@@ -14,7 +14,7 @@ use p4lang::ast::Direction;
 use p4lang::ir::{Const, ExternId, Key, Table, TableId, VarId};
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn apply_table(
+    pub(crate) fn apply_table(
         &mut self,
         id: TableId,
         hit_var: Option<VarId>,
@@ -126,7 +126,7 @@ impl<'p> Interpreter<'_, 'p> {
 }
 
 /// A key as it is looked up.
-pub(super) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
+pub(crate) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
     let mut words = to_words(key);
     if let (Some(top), Some(sign)) = (words.last_mut(), spec.sign()) {
         *top ^= sign;
@@ -135,7 +135,7 @@ pub(super) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
 }
 
 /// A field that entries match: none that a selector hashes.
-pub(super) fn is_matched(key: &Key) -> bool {
+pub(crate) fn is_matched(key: &Key) -> bool {
     !is_selected(key)
 }
 

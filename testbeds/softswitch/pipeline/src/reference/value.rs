@@ -1,7 +1,7 @@
 //! Run-time values, as P4_16 section 7 describes their types.
 
 use super::poison::Fill;
-use crate::compile::tna;
+use crate::rules::Rules;
 use num_bigint::{BigInt, BigUint, Sign};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Const, FieldType, Program, Type};
@@ -173,7 +173,7 @@ impl Value {
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
                 let field = |f: &FieldType| match of(&f.ty) {
-                    Value::Bits(bits) if tna::own_validity(program, ty, f) => {
+                    Value::Bits(bits) if Rules::of(program).own_validity(ty, f) => {
                         Value::Own(false, bits)
                     }
                     other => other,
@@ -231,7 +231,7 @@ impl Value {
             Type::Struct(id) => {
                 let ty = &program.types[id.index()];
                 let own = |(value, f): (Value, &FieldType)| match value {
-                    Value::Bits(bits) if tna::own_validity(program, ty, f) => {
+                    Value::Bits(bits) if Rules::of(program).own_validity(ty, f) => {
                         Value::Own(true, bits)
                     }
                     other => other,

@@ -67,22 +67,22 @@ impl Watch {
         }
     }
 
-    pub(super) fn block(&mut self, name: &str, program: &Program, span: Span) {
+    pub(crate) fn block(&mut self, name: &str, program: &Program, span: Span) {
         let name = name.to_owned();
         self.tell(program, span, || EventKind::Block { name });
     }
 
-    pub(super) fn state(&mut self, parser: &str, state: &str, program: &Program, span: Span) {
+    pub(crate) fn state(&mut self, parser: &str, state: &str, program: &Program, span: Span) {
         let (parser, state) = (parser.to_owned(), state.to_owned());
         self.tell(program, span, || EventKind::State { parser, state });
     }
 
-    pub(super) fn error(&mut self, error: &str, program: &Program, span: Span) {
+    pub(crate) fn error(&mut self, error: &str, program: &Program, span: Span) {
         let error = error.to_owned();
         self.tell(program, span, || EventKind::Error { error });
     }
 
-    pub(super) fn branch(&mut self, taken: bool, program: &Program, span: Span) {
+    pub(crate) fn branch(&mut self, taken: bool, program: &Program, span: Span) {
         self.tell(program, span, || {
             let text = program.source.slice(span).lines().next().unwrap_or("");
             let text = text.trim_end_matches(['{', ' ']).to_owned();
@@ -91,7 +91,7 @@ impl Watch {
     }
 
     /// Each place is told once.
-    pub(super) fn undefined(&mut self, what: String, program: &Program, span: Span) {
+    pub(crate) fn undefined(&mut self, what: String, program: &Program, span: Span) {
         if self.reported.insert((span, what.clone())) {
             let at = Some(program.source.location(span));
             let kind = EventKind::Undefined { what };
@@ -101,7 +101,7 @@ impl Watch {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn trace_extract(&mut self, place: &Place, value: &Value, offset_bits: usize) {
+    pub(crate) fn trace_extract(&mut self, place: &Place, value: &Value, offset_bits: usize) {
         if self.watch.steps {
             let header = self.name_of(place.var, &place.steps);
             let fields = fields_of(self.program, &place.ty, "", value);
@@ -114,7 +114,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    pub(super) fn trace_emit(&mut self, place: &Place, bits: &Bits) {
+    pub(crate) fn trace_emit(&mut self, place: &Place, bits: &Bits) {
         if self.watch.steps {
             let header = self.name_of(place.var, &place.steps);
             let bytes = bits.bytes(0);
@@ -126,7 +126,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    pub(super) fn trace_action(&mut self, action: &'p Action, control: &'p Control) {
+    pub(crate) fn trace_action(&mut self, action: &'p Action, control: &'p Control) {
         if self.watch.steps {
             let mut params = Vec::new();
             for param in &action.params {
@@ -143,7 +143,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    pub(super) fn trace_table(
+    pub(crate) fn trace_table(
         &mut self,
         table: &'p Table,
         index: usize,
@@ -184,7 +184,7 @@ impl<'p> Interpreter<'_, 'p> {
             });
     }
 
-    pub(super) fn trace_method(
+    pub(crate) fn trace_method(
         &mut self,
         object: &str,
         method: &str,
@@ -208,7 +208,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A call of a deparser's for which the packet has not asked.
-    pub(super) fn trace_unasked(&mut self, object: &str, method: &str) {
+    pub(crate) fn trace_unasked(&mut self, object: &str, method: &str) {
         let nothing = Field {
             name: String::new(),
             value: "nothing".into(),
@@ -229,7 +229,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A call whose one argument is no value but a place.
-    pub(super) fn trace_of_place(
+    pub(crate) fn trace_of_place(
         &mut self,
         name: &str,
         arg: &'p Expr,
@@ -253,7 +253,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// An execution of a register: the cell's index; its new value and the outputs.
-    pub(super) fn trace_execution(
+    pub(crate) fn trace_execution(
         &mut self,
         call: (&str, &str),
         index: u64,
@@ -285,7 +285,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A resolved path as the source would write it.
-    pub(super) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
+    pub(crate) fn name_of(&mut self, var: VarId, steps: &[Step]) -> String {
         let env = self.env();
         let declared = &env.declared[var.index()];
         let params = match env.scope {
@@ -325,12 +325,12 @@ impl<'p> Interpreter<'_, 'p> {
 }
 
 /// What is told of a field by which the architecture goes.
-pub(super) fn decisive(name: &str) -> String {
+pub(crate) fn decisive(name: &str) -> String {
     format!("{name}, by which the packet goes its way")
 }
 
 /// Names the first field that is not the same.
-pub(super) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
+pub(crate) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
     let mut pairs = fast.iter().zip(reference);
     match pairs.find(|(a, b)| a != b) {
         Some((a, b)) => format!(
@@ -342,7 +342,7 @@ pub(super) fn first_difference(fast: &[Field], reference: &[Field]) -> String {
 }
 
 /// The scalars of a value by name.
-pub(super) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value) -> Vec<Field> {
+pub(crate) fn fields_of(program: &Program, ty: &Type, name: &str, value: &Value) -> Vec<Field> {
     let under = |inner: &str| {
         if name.is_empty() {
             inner.to_owned()

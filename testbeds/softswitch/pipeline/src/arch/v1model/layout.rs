@@ -3,8 +3,8 @@
 use super::DROP_PORT;
 use crate::arch::region::{Binder, Field, Region, left};
 use crate::bindings::Block;
+use crate::bindings::Requests;
 use crate::compile::Compiler;
-use crate::compile::v1model_functions::Requests;
 use crate::error::LoadError;
 use crate::op::Slot;
 use p4lang::ast::Literal;

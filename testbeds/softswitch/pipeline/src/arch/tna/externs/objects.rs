@@ -1,8 +1,10 @@
 //! TNA's extern objects.
 
-use super::objects::{Object, initial_words};
-use super::tna;
-use super::{Compiler, Result, const_u64};
+use super::parser_counter;
+use crate::bindings::{Object, TofinoObject};
+use crate::compile::layout::width;
+use crate::compile::objects::initial_words;
+use crate::compile::{Compiler, Result, const_u64};
 use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
@@ -34,7 +36,7 @@ impl Compiler<'_> {
         };
         Ok(match &instance.kind {
             ExternKind::Register => Object::Register(register()),
-            ExternKind::RegisterParam => Object::Tofino(tna::Object::RegisterParam(register())),
+            ExternKind::RegisterParam => Object::Tofino(TofinoObject::RegisterParam(register())),
             ExternKind::Counter => {
                 let kind = self.counter_kind(instance)?;
                 let n = self.cells(&name, size(instance), size_of::<counter::CounterValue>())?;
@@ -74,9 +76,9 @@ impl Compiler<'_> {
                 self.state.filters.push(Filter::new(name, kind, n, random));
                 let filter = self.state.filters.len() as u32 - 1;
                 Object::Tofino(if direct {
-                    tna::Object::DirectFilter(filter)
+                    TofinoObject::DirectFilter(filter)
                 } else {
-                    tna::Object::Filter(filter)
+                    TofinoObject::Filter(filter)
                 })
             }
             ExternKind::Hash => Object::Hash(self.tofino_algorithm(instance)?),
@@ -85,12 +87,12 @@ impl Compiler<'_> {
             | ExternKind::Atcam
             | ExternKind::Alpm
             | ExternKind::IdleTimeout => Object::Passive,
-            ExternKind::Checksum => Object::Tofino(tna::Object::Checksum(self.checksum_unit())),
+            ExternKind::Checksum => Object::Tofino(TofinoObject::Checksum(self.checksum_unit())),
             ExternKind::ParserCounter => {
-                let slots = super::parser_counter::SLOTS;
+                let slots = parser_counter::SLOTS;
                 let slot = self.alloc(slots)?;
                 self.tofino.cleared.extend(slot..slot + slots);
-                Object::Tofino(tna::Object::ParserCounter(slot))
+                Object::Tofino(TofinoObject::ParserCounter(slot))
             }
             ExternKind::Random => {
                 let width = match instance.type_args.first() {
@@ -106,13 +108,13 @@ impl Compiler<'_> {
                 self.state.digest_names.push(name);
                 Object::Digest(self.state.digest_names.len() as u32 - 1)
             }
-            ExternKind::Mirror => Object::Tofino(tna::Object::Mirror),
-            ExternKind::Resubmit => Object::Tofino(tna::Object::Resubmit),
-            ExternKind::Pktgen => Object::Tofino(tna::Object::Pktgen),
+            ExternKind::Mirror => Object::Tofino(TofinoObject::Mirror),
+            ExternKind::Resubmit => Object::Tofino(TofinoObject::Resubmit),
+            ExternKind::Pktgen => Object::Tofino(TofinoObject::Pktgen),
             ExternKind::MathUnit => {
                 let unit = self.math_unit(instance)?;
                 self.code.maths.push(unit);
-                Object::Tofino(tna::Object::MathUnit(self.code.maths.len() as u32 - 1))
+                Object::Tofino(TofinoObject::MathUnit(self.code.maths.len() as u32 - 1))
             }
             ExternKind::ActionProfile => {
                 let size = instance.args.first().and_then(|(_, v)| const_u64(v));
@@ -124,11 +126,11 @@ impl Compiler<'_> {
                 self.tofino_selector(id, instance)?;
                 Object::Passive
             }
-            ExternKind::DirectRegister => Object::Tofino(tna::Object::DirectRegister),
+            ExternKind::DirectRegister => Object::Tofino(TofinoObject::DirectRegister),
             ExternKind::RegisterAction
             | ExternKind::DirectRegisterAction
             | ExternKind::MinMaxAction
-            | ExternKind::SelectorAction => Object::Tofino(tna::Object::RegisterAction),
+            | ExternKind::SelectorAction => Object::Tofino(TofinoObject::RegisterAction),
             _ => return self.unsupported(format!("extern {}", instance.type_name)),
         })
     }
@@ -203,7 +205,7 @@ impl Compiler<'_> {
             .find_map(|o| match self.objects.get(o.index()) {
                 Some(Object::Hash(algorithm)) => {
                     let ty = self.program.externs[o.index()].type_args.first();
-                    Some((*algorithm, ty.map_or(32, super::layout::width)))
+                    Some((*algorithm, ty.map_or(32, width)))
                 }
                 _ => None,
             });
@@ -286,8 +288,8 @@ impl Compiler<'_> {
     }
 
     /// Gives a direct register or filter its words in the table's entries.
-    pub(super) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
-        if let Object::Tofino(tna::Object::DirectFilter(filter)) = self.objects[id.index()] {
+    pub(crate) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
+        if let Object::Tofino(TofinoObject::DirectFilter(filter)) = self.objects[id.index()] {
             let cells = &mut self.state.tables[table as usize].cells;
             let offset = cells.initial.len() as u32;
             cells.initial.extend([0; filter::CELL_WORDS]);
@@ -331,7 +333,7 @@ fn signed(value: &Const) -> Option<i8> {
     match value {
         Const::Integer(n) => i8::try_from(n).ok(),
         Const::Bits { value, ty } => {
-            let width = super::layout::width(ty).min(8);
+            let width = width(ty).min(8);
             let bits = i16::try_from(value).ok()?;
             let negative = matches!(ty, Type::Int(_)) && bits >> (width - 1) & 1 != 0;
             i8::try_from(if negative { bits - (1 << width) } else { bits }).ok()

@@ -1,23 +1,48 @@
 //! PSA's extern functions.
 
-use super::{Compiler, Result};
+use super::RECIRCULATE_PORT;
+use crate::compile::dialect::Dialect;
+use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
-use p4lang::ir::{Arch, Arg, ExternFunction, LValue};
+use p4lang::ir::{Arg, ExternFunction, ExternId, LValue};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Psa;
+
+impl Dialect for Psa {
+    fn table_object(
+        &self,
+        compiler: &mut Compiler<'_>,
+        property: &str,
+        object: ExternId,
+        table: u32,
+    ) -> Result<()> {
+        if matches!(property, "psa_direct_counter" | "psa_direct_meter") {
+            compiler.direct.insert(object, table);
+        }
+        Ok(())
+    }
+
+    fn call_function(
+        &self,
+        compiler: &mut Compiler<'_>,
+        function: &ExternFunction,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        compiler.call_psa(function, args, result)
+    }
+}
 
 impl Compiler<'_> {
     /// PSA's functions on the metadata that decide what a deparser may write.
-    pub(super) fn call_extern(
+    fn call_psa(
         &mut self,
         function: &ExternFunction,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
-        if self.tofino.is_tofino {
-            return self.call_tofino(function, args, result);
-        }
-        if self.program.arch == Arch::V1model {
-            return self.call_v1model(function, args);
-        }
         let mut flag = |i: usize, field: &str| -> Result<Slot> {
             let Some(Arg::In(e)) = args.get(i) else {
                 return self.unsupported(format!("function {function}"));
@@ -63,7 +88,7 @@ impl Compiler<'_> {
             ExternFunction::PsaRecirculate => {
                 let (drop, port) = (flag(0, "drop")?, flag(1, "egress_port")?);
                 self.write_result(result, |c, d| {
-                    let recirculate = c.constant(crate::arch::psa::RECIRCULATE_PORT.into())?;
+                    let recirculate = c.constant(RECIRCULATE_PORT.into())?;
                     let keep = c.alloc(1)?;
                     c.op(Op::Not { d: keep, a: drop })?;
                     c.op(Op::Eq(T3 {

@@ -1,11 +1,12 @@
 //! Methods of TNA's extern objects.
 
-use super::expr::literal;
-use super::objects::Object;
+use super::bits_behind;
+use super::objects::{COLOURS, own_colours};
 use super::parser_counter::pushed;
-use super::tna::{self, Residual};
-use super::tna_objects::{COLOURS, own_colours};
-use super::{Compiler, Result};
+use crate::bindings::{Object, TofinoObject};
+use crate::compile::expr::literal;
+use crate::compile::surroundings::Residual;
+use crate::compile::{Compiler, Result};
 use crate::externs::capture;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
@@ -14,7 +15,7 @@ use p4lang::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
 const MIRROR_LIMIT: u32 = 32;
 
 impl Compiler<'_> {
-    pub(super) fn call_tofino_method(
+    pub(crate) fn call_tofino_method(
         &mut self,
         object: ExternId,
         method: &Method,
@@ -84,28 +85,31 @@ impl Compiler<'_> {
     fn special_method(
         &mut self,
         object: ExternId,
-        special: tna::Object,
+        special: TofinoObject,
         method: &Method,
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
         let gates = self.tofino.gates;
         match (special, method, args) {
-            (tna::Object::RegisterAction, _, _) => {
+            (TofinoObject::RegisterAction, _, _) => {
                 self.register_action(object, method, args, result)
             }
-            (tna::Object::DirectRegister, _, _) => {
+            (TofinoObject::DirectRegister, _, _) => {
                 self.direct_register_method(object, method, args, result)
             }
-            (tna::Object::MathUnit(unit), Method::Execute, [Arg::In(x)]) => {
-                let (w, s) = (super::layout::width(&x.ty).min(64) as u8, self.expr(x)?);
+            (TofinoObject::MathUnit(unit), Method::Execute, [Arg::In(x)]) => {
+                let (w, s) = (
+                    crate::compile::layout::width(&x.ty).min(64) as u8,
+                    self.expr(x)?,
+                );
                 self.write_result(result, |c, d| c.op(Op::Math { unit, w, d, s }))
             }
-            (tna::Object::RegisterParam(r), Method::Read, []) => {
+            (TofinoObject::RegisterParam(r), Method::Read, []) => {
                 let index = self.constant(0)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
             }
-            (tna::Object::Filter(filter), Method::Execute, [Arg::In(value), Arg::In(index)]) => {
+            (TofinoObject::Filter(filter), Method::Execute, [Arg::In(value), Arg::In(index)]) => {
                 let (s, index) = (self.expr(value)?, self.index(index)?);
                 self.write_result(result, |c, d| {
                     c.op(Op::Filter {
@@ -116,31 +120,33 @@ impl Compiler<'_> {
                     })
                 })
             }
-            (tna::Object::DirectFilter(filter), Method::Execute, [Arg::In(value)]) => {
+            (TofinoObject::DirectFilter(filter), Method::Execute, [Arg::In(value)]) => {
                 if self.state.filters[filter as usize].direct.is_none() {
                     return self.unsupported("a direct filter that no table names");
                 }
                 let s = self.expr(value)?;
                 self.write_result(result, |c, d| c.op(Op::DirectFilter { filter, s, d }))
             }
-            (tna::Object::Checksum(unit), _, _) => self.tofino_checksum(unit, method, args, result),
-            (tna::Object::ParserCounter(slot), _, _) => {
+            (TofinoObject::Checksum(unit), _, _) => {
+                self.tofino_checksum(unit, method, args, result)
+            }
+            (TofinoObject::ParserCounter(slot), _, _) => {
                 self.parser_counter(slot, method, args, result)
             }
-            (tna::Object::Mirror, Method::Emit, [Arg::In(session), rest @ ..]) => {
+            (TofinoObject::Mirror, Method::Emit, [Arg::In(session), rest @ ..]) => {
                 let session = self.index(session)?;
                 self.gated(gates.mirror, |c| {
                     c.capture(capture::MIRROR, session, rest, MIRROR_LIMIT)
                 })
             }
-            (tna::Object::Resubmit, Method::Emit, rest) => {
+            (TofinoObject::Resubmit, Method::Emit, rest) => {
                 let session = self.constant(0)?;
                 let limit = crate::arch::tna::resubmit_limit(self.program);
                 self.gated(gates.resubmit, |c| {
                     c.capture(capture::RESUBMIT, session, rest, limit)
                 })
             }
-            (tna::Object::Pktgen, Method::Emit, rest) => {
+            (TofinoObject::Pktgen, Method::Emit, rest) => {
                 let session = self.constant(0)?;
                 self.capture(capture::PKTGEN, session, rest, MIRROR_LIMIT)
             }
@@ -205,7 +211,7 @@ impl Compiler<'_> {
         let green = self.constant(COLOURS[0])?;
         match args {
             // Colours have 8 bits, counts of bytes 32.
-            [Arg::In(e), rest @ ..] if super::layout::width(&e.ty) == 8 => {
+            [Arg::In(e), rest @ ..] if crate::compile::layout::width(&e.ty) == 8 => {
                 let colour = self.expr(e)?;
                 self.adjust(rest)?;
                 Ok(colour)
@@ -333,7 +339,7 @@ impl Compiler<'_> {
     }
 
     /// At a parser's end: what the residual checksums have become.
-    pub(super) fn residuals(&mut self) -> Result<()> {
+    pub(crate) fn residuals(&mut self) -> Result<()> {
         for Residual {
             unit,
             met,
@@ -440,7 +446,7 @@ impl Compiler<'_> {
         };
         // The field lies in 8 bits, which are rotated.
         let mut value = self.index(field)?;
-        let behind = tna::bits_behind(self.program, self.scope.vars, field);
+        let behind = bits_behind(self.program, self.scope.vars, field);
         if behind > 0 {
             let (d, b) = (self.alloc(1)?, self.constant(behind.into())?);
             let a = value;

@@ -4,7 +4,7 @@
 //! `push` asks for it. So a level keeps what has to be added when it comes back: its value less the pushed one, and which
 //! bits of the counter then count (all or none).
 
-use super::{Compiler, Result};
+use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Const, ExprKind, Type};
 
@@ -29,7 +29,7 @@ pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
 
 impl Compiler<'_> {
     /// `load` brings the new value into the counter's slot.
-    pub(super) fn push_counter(
+    pub(crate) fn push_counter(
         &mut self,
         slot: Slot,
         update: bool,
@@ -51,7 +51,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    pub(super) fn pop_counter(&mut self, slot: Slot) -> Result<()> {
+    pub(crate) fn pop_counter(&mut self, slot: Slot) -> Result<()> {
         let (base, kept) = (slot + 1, slot + 2);
         let t3 = |a, b| T3 {
             w: 8,

@@ -11,7 +11,9 @@
 //! `simple_switch` resets we reset too: a resubmitted or recirculated packet has an `ingress_port` only if its field
 //! list keeps it. Times are microseconds.
 
+pub(crate) mod functions;
 mod layout;
+pub(crate) mod reference;
 
 use crate::arch::block::{Ended, Run};
 use crate::bindings::Block;

@@ -16,13 +16,15 @@
 
 mod admission;
 mod asked;
+pub(crate) mod externs;
 pub(crate) mod fixed;
 mod ghost;
 mod layout;
 pub(crate) mod multicast;
-pub mod once;
+mod once;
 pub(crate) mod packet_generator;
 pub(crate) mod pipes;
+pub(crate) mod reference;
 
 use crate::arch::block::Run;
 use crate::bindings::Block;

@@ -1,13 +1,13 @@
 //! TNA's extern functions.
 
-use super::layout::width;
-use super::v1model_functions::written;
-use super::{Compiler, Result};
+use crate::compile::layout::width;
+use crate::compile::methods::written;
+use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Expr, ExprKind, ExternFunction, LValue, Type};
 
 impl Compiler<'_> {
-    pub(super) fn call_tofino(
+    pub(crate) fn call_tofino(
         &mut self,
         function: &ExternFunction,
         args: &[Arg],

@@ -1,9 +1,9 @@
 //! The whole row of a stateful ALU's memory as one value: the least or the greatest of its parts, and what that one becomes.
 
-use super::layout::width;
-use super::tna_predicate::mentions;
-use super::v1model_functions::written;
-use super::{Compiler, Result};
+use super::predicate::mentions;
+use crate::compile::layout::width;
+use crate::compile::methods::written;
+use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, ExprKind, ExternId, LValue, Program, Type, VarId};
 
@@ -22,13 +22,13 @@ pub fn row_of(program: &Program, register: ExternId, value: &Type) -> Option<u32
 }
 
 /// Whether a minimum or maximum with these arguments changes the variable.
-pub(super) fn is_modified(args: &[Arg], var: VarId) -> bool {
+pub(crate) fn is_modified(args: &[Arg], var: VarId) -> bool {
     matches!(args, [Arg::In(value), _, _, Arg::In(_)] if mentions(value, var))
 }
 
 impl Compiler<'_> {
     /// The cells of a row side by side, the first in the lowest bits.
-    pub(super) fn read_row(&mut self, d: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
+    pub(crate) fn read_row(&mut self, d: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
         self.op(Op::Zero { d, n: ROW / 64 })?;
         for i in 0..ROW / w {
             let (index, s) = (self.nth(first, i)?, self.alloc(1)?);
@@ -47,7 +47,7 @@ impl Compiler<'_> {
     }
 
     /// The same the other way round.
-    pub(super) fn write_row(&mut self, s: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
+    pub(crate) fn write_row(&mut self, s: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
         for i in 0..ROW / w {
             let (index, d) = (self.nth(first, i)?, self.alloc(1)?);
             self.op(Op::Slice {
@@ -73,7 +73,7 @@ impl Compiler<'_> {
     }
 
     /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
-    pub(super) fn extreme(
+    pub(crate) fn extreme(
         &mut self,
         least: bool,
         part: u32,

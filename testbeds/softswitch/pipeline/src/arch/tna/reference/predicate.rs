@@ -1,22 +1,14 @@
-//! What a stateful ALU's comparators say: see [`crate::compile::tna_predicate`].
+//! What a stateful ALU's comparators say: see [`crate::arch::tna::externs::predicate`].
 
-use super::value::{Bits, Value, width};
-use super::{Interpreter, Result};
-use crate::compile::tna_predicate::comparisons;
-use p4lang::ir::{Action, Arg, Expr, LValue};
-
-/// A register action's method that runs.
-#[derive(Clone)]
-pub(super) struct InMethod<'p> {
-    pub(super) action: &'p Action,
-    /// The cell as it was read.
-    pub(super) original: Value,
-}
+use crate::arch::tna::externs::predicate::comparisons;
+use crate::reference::value::{Bits, Value, width};
+use crate::reference::{Interpreter, Result};
+use p4lang::ir::{Arg, Expr, LValue};
 
 impl<'p> Interpreter<'_, 'p> {
     /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place: those written, or all
     /// of the method's. They see the cell as it was read.
-    pub(super) fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
+    pub(crate) fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
         let Some(method) = self.method.clone() else {
             return Ok(());
         };

@@ -1,130 +1,52 @@
 //! v1model's extern functions. What they want done with the packet waits in slots until the block has ended.
 
-use super::layout::width;
-use super::{Compiler, Result};
-use crate::arch::v1model::DROP_PORT;
+use super::DROP_PORT;
 use crate::bindings::InlineList;
+use crate::compile::dialect::Dialect;
+use crate::compile::layout::width;
+use crate::compile::methods::written;
+use crate::compile::{Compiler, Result};
 use crate::externs::hash::Algorithm;
 use crate::externs::random::Random;
 use crate::op::{HashPlan, Op, Slot, T3};
-use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, LValue, Type};
-use p4lang::source::Span;
+use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, ExternId, LValue, Type};
 
 /// Indices of field lists that a program declares are `bit<8>`; those of the deprecated calls follow.
 const FIRST_INLINE_LIST: u64 = 256;
 
-/// Slots that hold 0, or a number + 1.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Requests {
-    /// Clone session.
-    pub clone: Slot,
-    /// Field list that the clone keeps.
-    pub clone_list: Slot,
-    /// Field list that the resubmitted packet keeps.
-    pub resubmit: Slot,
-    /// Field list that the recirculated packet keeps.
-    pub recirculate: Slot,
-    /// Bytes that the packet is cut to.
-    pub truncate: Slot,
-    /// A `verify_checksum` failed: 0 or 1.
-    pub checksum_error: Slot,
-}
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct V1model;
 
-/// What a program has asked for, each 0 or a number + 1.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked {
-    /// Clone session.
-    pub clone: u64,
-    /// Field list that the clone keeps.
-    pub clone_list: u64,
-    /// Field list that the resubmitted packet keeps.
-    pub resubmit: u64,
-    /// Field list that the recirculated packet keeps.
-    pub recirculate: u64,
-    /// Bytes that the packet is cut to.
-    pub truncate: u64,
-}
-
-impl Requests {
-    /// How many there are.
-    pub const COUNT: u32 = 6;
-    /// How many of them a program asks for; the first ones.
-    const ASKED: usize = 5;
-
-    /// All of them; of a program that has none, slot 0.
-    pub fn slots(&self) -> impl Iterator<Item = Slot> {
-        [
-            self.clone,
-            self.clone_list,
-            self.resubmit,
-            self.recirculate,
-            self.truncate,
-            self.checksum_error,
-        ]
-        .into_iter()
-    }
-
-    /// What is asked for.
-    #[inline(always)]
-    pub fn of(&self, frame: &[u64]) -> Asked {
-        let first = self.clone as usize;
-        let slots = frame[first..].first_chunk().copied();
-        let [clone, clone_list, resubmit, recirculate, truncate] =
-            slots.unwrap_or([0; Requests::ASKED]);
-        Asked {
-            clone,
-            clone_list,
-            resubmit,
-            recirculate,
-            truncate,
+impl Dialect for V1model {
+    fn table_object(
+        &self,
+        compiler: &mut Compiler<'_>,
+        property: &str,
+        object: ExternId,
+        _: u32,
+    ) -> Result<()> {
+        if property == "meters" {
+            // Kept for the whole frame: the action that reads it runs after the lookup.
+            let slot = compiler.alloc(1)?;
+            compiler.direct_meters.insert(object, slot);
         }
+        Ok(())
     }
 
-    /// Takes back what ingress has asked for, but the length to cut to; not what verification found.
-    #[inline(always)]
-    pub fn clear(&self, frame: &mut [u64], truncate: u64) {
-        let first = self.clone as usize;
-        if let Some(asked) = frame[first..].first_chunk_mut() {
-            *asked = [0, 0, 0, 0, truncate];
-        }
-    }
-
-    /// In slots that follow each other.
-    pub fn at(first: Slot) -> Requests {
-        Requests {
-            clone: first,
-            clone_list: first + 1,
-            resubmit: first + 2,
-            recirculate: first + 3,
-            truncate: first + 4,
-            checksum_error: first + 5,
-        }
-    }
-}
-
-/// Where v1model's functions find the packet's metadata.
-#[derive(Debug, Default)]
-pub struct Surroundings {
-    /// What the calls leave.
-    pub requests: Requests,
-    /// `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
-    pub destination: [Option<Slot>; 2],
-    /// Of the deprecated `clone3`, `resubmit`, `recirculate`.
-    pub inline_lists: Vec<InlineList>,
-    /// Digest instance of each call.
-    pub digests: Vec<(Span, u32)>,
-}
-
-impl Surroundings {
-    /// The inline lists with their indices.
-    pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
-        let lists = self.inline_lists.iter();
-        lists.map(|list| (list.index, list.kept.clone()))
+    fn call_function(
+        &self,
+        compiler: &mut Compiler<'_>,
+        function: &ExternFunction,
+        args: &[Arg],
+        _: Option<&LValue>,
+    ) -> Result<()> {
+        compiler.call_v1model(function, args)
     }
 }
 
 impl Compiler<'_> {
-    pub(super) fn call_v1model(&mut self, function: &ExternFunction, args: &[Arg]) -> Result<()> {
+    pub(crate) fn call_v1model(&mut self, function: &ExternFunction, args: &[Arg]) -> Result<()> {
         let requests = self.v1model.requests;
         let with_payload = matches!(
             function,
@@ -427,13 +349,5 @@ impl Compiler<'_> {
             names.push(name);
             names.len() - 1
         }) as u32
-    }
-}
-
-/// Where an `out` argument goes.
-pub(super) fn written(arg: &Arg) -> Option<&LValue> {
-    match arg {
-        Arg::Out(to) | Arg::InOut(to) => Some(to),
-        _ => None,
     }
 }

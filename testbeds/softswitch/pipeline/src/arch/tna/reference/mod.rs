@@ -1,40 +1,123 @@
-//! Methods of TNA's extern objects, but for registers ([`super::salu`]), and TNA's functions.
+//! TNA's extern objects, their methods and its functions, interpreted; registers are in [`registers`].
 
-use super::place::{Place, Step};
-use super::value::{Bits, Value, width};
-use super::watch::decisive;
-use super::{Interpreter, Result, arith};
-use crate::compile;
-use crate::compile::parser_counter::SLOTS;
-use crate::compile::tna::Object;
-use crate::compile::tna_objects::{COLOURS, own_colours};
+mod predicate;
+mod registers;
+
+use super::externs::parser_counter::SLOTS;
+use super::externs::{COLOURS, bits_behind, own_colours};
+use crate::bindings::{Object, TofinoObject};
 use crate::exec::bits::mask;
 use crate::externs::capture;
+use crate::reference::dialect::{Interpreted, Performed};
+use crate::reference::place::{Place, Step, invalidate};
+use crate::reference::poison::Fill;
+use crate::reference::value::{Bits, Value, width};
+use crate::reference::watch::decisive;
+use crate::reference::{Interpreter, Result, arith};
 use num_bigint::BigUint;
 use p4lang::ir::{
-    Arch, Arg, BinOp, Expr, ExprKind, ExternFunction, ExternId, FieldType, LValue, Method, Type,
+    Arch, Arg, BinOp, Expr, ExprKind, ExternFunction, ExternId, LValue, Method, Type,
 };
-use p4lang::source::Span;
 
-/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+/// See the module.
 #[derive(Debug)]
-pub(super) struct Residual<'p> {
-    /// The checksum.
-    object: &'p str,
-    call: Span,
-    unit: u32,
-    /// Where the parser stood, bits.
-    start: usize,
-    /// Where it goes, in the unit at this depth.
-    pub(super) to: Place,
-    pub(super) depth: usize,
+pub(crate) struct Tofino;
+
+impl Interpreted for Tofino {
+    fn call_whole<'p>(
+        &self,
+        i: &mut Interpreter<'_, 'p>,
+        (id, method): (ExternId, &'p Method),
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<bool> {
+        let object = i.code.bindings.objects[id.index()];
+        if !matches!(object, Object::Tofino(TofinoObject::RegisterAction)) {
+            return Ok(false);
+        }
+        i.register_action(id, method, args, result)?;
+        Ok(true)
+    }
+
+    /// A parser counter is loaded with the byte that a field lies in.
+    fn arguments(
+        &self,
+        i: &mut Interpreter<'_, '_>,
+        (id, method): (ExternId, &Method),
+        args: &[Arg],
+        values: &mut [Value],
+    ) {
+        let (
+            Object::Tofino(TofinoObject::ParserCounter(_)),
+            Method::Set | Method::Push,
+            [Arg::In(field), _, _, _, _, ..],
+        ) = (i.code.bindings.objects[id.index()], method, args)
+        else {
+            return;
+        };
+        let behind = bits_behind(i.program, i.env().declared, field);
+        let bits = values[0].bits();
+        values[0] = Value::Bits(Bits {
+            undefined: bits.undefined << behind,
+            ..Bits::new(bits.width + behind, bits.value << behind)
+        });
+    }
+
+    fn is_asked(&self, i: &mut Interpreter<'_, '_>, (id, method): (ExternId, &Method)) -> bool {
+        i.asked(id, method)
+    }
+
+    fn perform<'p>(
+        &self,
+        i: &mut Interpreter<'_, 'p>,
+        (id, method): (ExternId, &Method),
+        values: &[Value],
+        (to, ty): (Option<&Place>, &Type),
+    ) -> Result<Performed> {
+        let given = match (i.code.bindings.objects[id.index()], method, to) {
+            (
+                Object::Tofino(TofinoObject::Checksum(unit)),
+                Method::SubtractAllAndDeposit,
+                Some(to),
+            ) => {
+                i.deposit(&i.program.externs[id.index()].name, unit, to.clone());
+                return Ok(Performed::Later);
+            }
+            (Object::Tofino(TofinoObject::DirectRegister) | Object::Register(_), _, _) => {
+                i.plain_register(id, method, values, ty)
+            }
+            (Object::Tofino(object), _, _) => i.tofino_method(object, method, values, ty)?,
+            _ => i.perform(id, method, values, ty),
+        };
+        Ok(Performed::Now(given))
+    }
+
+    fn colour_so_far(&self, i: &mut Interpreter<'_, '_>, arguments: &[Value]) -> Option<u64> {
+        Some(i.colour_so_far(arguments))
+    }
+
+    fn coloured(&self, i: &Interpreter<'_, '_>, id: ExternId, colour: u64) -> u64 {
+        let own = own_colours(&i.program.externs[id.index()]);
+        let at = COLOURS.iter().position(|c| *c == colour);
+        at.and_then(|at| own[at]).unwrap_or(colour)
+    }
+
+    fn call_function<'p>(
+        &self,
+        i: &mut Interpreter<'_, 'p>,
+        function: &ExternFunction,
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
+        i.call_tofino(function, args, result)
+    }
 }
 
 impl<'p> Interpreter<'_, 'p> {
     /// A method of an object that is TNA's own.
-    pub(super) fn tofino_method(
+    pub(crate) fn tofino_method(
         &mut self,
-        object: Object,
+        object: TofinoObject,
         method: &Method,
         values: &[Value],
         ty: &Type,
@@ -42,23 +125,25 @@ impl<'p> Interpreter<'_, 'p> {
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
         match (object, method) {
-            (Object::MathUnit(unit), Method::Execute) => {
+            (TofinoObject::MathUnit(unit), Method::Execute) => {
                 let unit = &self.code.maths[unit as usize];
                 return Ok(scalar(unit.execute(number(0))));
             }
-            (Object::RegisterParam(r), Method::Read) => return Ok(Some(self.cell_of(r, 0, ty))),
-            (Object::Filter(filter), Method::Execute) => {
+            (TofinoObject::RegisterParam(r), Method::Read) => {
+                return Ok(Some(self.cell_of(r, 0, ty)));
+            }
+            (TofinoObject::Filter(filter), Method::Execute) => {
                 let filter = &mut self.state.filters[filter as usize];
                 return Ok(scalar(filter.execute(number(1), number(0), self.now_ns)));
             }
-            (Object::DirectFilter(filter), Method::Execute) => {
+            (TofinoObject::DirectFilter(filter), Method::Execute) => {
                 let now_ns = self.now_ns;
                 return Ok(scalar(self.state.direct_filter(filter, number(0), now_ns)));
             }
-            (Object::Checksum(unit), _) => {
+            (TofinoObject::Checksum(unit), _) => {
                 return Ok(self.tofino_checksum(unit, method, values).and_then(scalar));
             }
-            (Object::ParserCounter(slot), _) => {
+            (TofinoObject::ParserCounter(slot), _) => {
                 let counter = self.frame[slot as usize];
                 let next = match method {
                     Method::Set => self.load_counter(values)?,
@@ -72,25 +157,27 @@ impl<'p> Interpreter<'_, 'p> {
                 };
                 self.frame[slot as usize] = next & 0xff;
             }
-            (Object::Mirror, Method::Emit) => {
+            (TofinoObject::Mirror, Method::Emit) => {
                 self.capture(capture::MIRROR, number(0), values.get(1));
             }
-            (Object::Resubmit, Method::Emit) => {
+            (TofinoObject::Resubmit, Method::Emit) => {
                 self.capture(capture::RESUBMIT, 0, values.first());
             }
-            (Object::Pktgen, Method::Emit) => self.capture(capture::PKTGEN, 0, values.first()),
+            (TofinoObject::Pktgen, Method::Emit) => {
+                self.capture(capture::PKTGEN, 0, values.first())
+            }
             _ => {}
         }
         Ok(None)
     }
 
     /// Whether the packet has asked the deparser for what this method makes; of other methods true.
-    pub(super) fn asked(&mut self, id: ExternId, method: &Method) -> bool {
+    pub(crate) fn asked(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
-            (compile::Object::Tofino(Object::Mirror), Method::Emit) => gates.mirror,
-            (compile::Object::Tofino(Object::Resubmit), Method::Emit) => gates.resubmit,
-            (compile::Object::Digest(_), Method::Pack) => gates.digest,
+            (Object::Tofino(TofinoObject::Mirror), Method::Emit) => gates.mirror,
+            (Object::Tofino(TofinoObject::Resubmit), Method::Emit) => gates.resubmit,
+            (Object::Digest(_), Method::Pack) => gates.digest,
             _ => None,
         };
         let Some(slot) = gate else { return true };
@@ -106,18 +193,8 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.captures[usize::from(kind)] = Some((session, data));
     }
 
-    /// A meter's colour as its constructor names it.
-    pub(super) fn coloured(&self, id: ExternId, colour: u64) -> u64 {
-        if !crate::compile::tna::is_tofino(self.program) {
-            return colour;
-        }
-        let own = own_colours(&self.program.externs[id.index()]);
-        let at = COLOURS.iter().position(|c| *c == colour);
-        at.and_then(|at| own[at]).unwrap_or(colour)
-    }
-
     /// A meter's arguments behind its index: the colour so far has 8 bits, a number of bytes 32.
-    pub(super) fn colour_so_far(&mut self, arguments: &[Value]) -> u64 {
+    pub(crate) fn colour_so_far(&mut self, arguments: &[Value]) -> u64 {
         let mut colour = COLOURS[0];
         for bits in arguments.iter().map(Value::bits) {
             match bits.width {
@@ -150,60 +227,6 @@ impl<'p> Interpreter<'_, 'p> {
             _ => {}
         }
         None
-    }
-
-    /// `subtract_all_and_deposit`: what is extracted from here on is taken away, and the rest kept when the parser ends.
-    pub(super) fn deposit(&mut self, object: &'p str, unit: u32, to: Place) {
-        let residual = Residual {
-            object,
-            call: self.span,
-            unit,
-            start: self.cursor,
-            to,
-            depth: self.envs.len(),
-        };
-        self.residuals.retain(|r| r.call != residual.call);
-        self.residuals.push(residual);
-    }
-
-    /// A unit has ended: what waits for a place in one of its parameters waits for the argument's.
-    pub(super) fn hand_residuals(&mut self, copied: impl Fn(&Place) -> Option<Place>) {
-        let depth = self.envs.len();
-        self.residuals.retain_mut(|residual| {
-            if residual.depth <= depth {
-                return true;
-            }
-            residual.depth = depth;
-            match copied(&residual.to) {
-                Some(mut outer) => {
-                    outer.steps.append(&mut residual.to.steps);
-                    outer.ty = residual.to.ty.clone();
-                    residual.to = outer;
-                    true
-                }
-                None => false,
-            }
-        });
-    }
-
-    /// The parser has ended.
-    pub(super) fn settle_residuals(&mut self) {
-        for residual in std::mem::take(&mut self.residuals) {
-            let read = residual.start / 8..self.cursor / 8;
-            let unit = &mut self.state.checksums[residual.unit as usize];
-            unit.subtract(self.packet.get(read).unwrap_or_default());
-            let sum = Value::Bits(Bits::new(width(&residual.to.ty), unit.sum));
-            let (object, method) = (residual.object, Method::SubtractAllAndDeposit);
-            self.span = residual.call;
-            self.trace_method(
-                object,
-                method.name(),
-                &[],
-                &[],
-                (&residual.to.ty, Some(&sum)),
-            );
-            self.write(&residual.to, sum);
-        }
     }
 
     /// Rotated to the right, masked, added to; if the field is beyond `max` the parser fails with `CounterRange`.
@@ -253,7 +276,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// TNA's functions.
-    pub(super) fn call_tofino(
+    pub(crate) fn call_tofino(
         &mut self,
         function: &ExternFunction,
         args: &'p [Arg],
@@ -376,30 +399,19 @@ impl<'p> Interpreter<'_, 'p> {
 
     /// The port's metadata, left-aligned; what follows them is skipped, too.
     fn port_metadata(&mut self, result: Option<&'p LValue>) -> Result<()> {
-        let bits = u64::from(crate::arch::tna::port_metadata_bytes(self.program)) * 8;
+        let bits = u64::from(super::port_metadata_bytes(self.program)) * 8;
         if let Some(lvalue) = result {
             self.lookahead(lvalue)?;
         }
         self.advance_bits(bits)
     }
-
-    /// Whether a Tofino's compiler fills it up to whole bytes: a header, or a struct that it may lay out as it likes.
-    pub(super) fn is_padded(&self, ty: &Type) -> bool {
-        let Type::Struct(id) = ty else { return false };
-        let declared = &self.program.types[id.index()];
-        let varies = |f: &FieldType| matches!(f.ty, Type::Varbit(_));
-        let flexible = declared.annotations.iter().any(|a| a.name == "flexible");
-        crate::compile::tna::is_tofino(self.program)
-            && (declared.kind == p4lang::ast::StructKind::Header || flexible)
-            && !declared.fields.iter().any(varies)
-    }
 }
 
 /// `invalidate`: a field without a validity of its own becomes 0.
-fn forget(value: &mut Value, fill: &mut super::poison::Fill) {
+fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Own(valid, bits) => (*valid, *bits) = (false, fill.bits(bits.width)),
         Value::Bits(bits) => bits.value = BigUint::ZERO,
-        other => super::place::invalidate(other, fill),
+        other => invalidate(other, fill),
     }
 }

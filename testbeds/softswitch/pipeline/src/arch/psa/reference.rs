@@ -1,22 +1,34 @@
 //! PSA's functions that say what a deparser may write (PSA 6.8), and `assert`.
 
-use super::value::{Bits, Value};
-use super::{Interpreter, Result};
-use crate::arch::psa::RECIRCULATE_PORT;
-use p4lang::ir::{Arch, Arg, ExternFunction, LValue, Type};
+use super::RECIRCULATE_PORT;
+use crate::reference::dialect::Interpreted;
+use crate::reference::value::{Bits, Value};
+use crate::reference::{Interpreter, Result};
+use p4lang::ir::{Arg, ExternFunction, LValue, Type};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Psa;
+
+impl Interpreted for Psa {
+    fn call_function<'p>(
+        &self,
+        interpreter: &mut Interpreter<'_, 'p>,
+        function: &ExternFunction,
+        args: &'p [Arg],
+        result: Option<&'p LValue>,
+    ) -> Result<()> {
+        interpreter.call_psa(function, args, result)
+    }
+}
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn call_extern(
+    fn call_psa(
         &mut self,
         function: &ExternFunction,
         args: &'p [Arg],
         result: Option<&'p LValue>,
     ) -> Result<()> {
-        match self.program.arch {
-            Arch::V1model => return self.call_v1model(function, args),
-            Arch::Tna | Arch::T2na => return self.call_tofino(function, args, result),
-            _ => {}
-        }
         let (values, _) = self.extern_args(args)?;
         let field = |i: usize, field: &str| -> Bits {
             let (Some(Arg::In(e)), Some(Value::Struct(fields))) = (args.get(i), values.get(i))

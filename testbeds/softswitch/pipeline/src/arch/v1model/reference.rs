@@ -1,19 +1,32 @@
 //! v1model's functions. What they want done with the packet waits in the frame until the block has ended.
 
-use super::value::{Bits, Value, width};
-use super::{Interpreter, Result};
-use crate::arch::v1model::DROP_PORT;
+use super::DROP_PORT;
 use crate::externs::hash::Algorithm;
 use crate::op::Slot;
+use crate::reference::dialect::Interpreted;
+use crate::reference::value::{Bits, Value, width};
+use crate::reference::{Interpreter, Result};
 use p4lang::ast::StructKind;
-use p4lang::ir::{Arg, ExprKind, ExternFunction, Type};
+use p4lang::ir::{Arg, ExprKind, ExternFunction, LValue, Type};
 
-impl<'p> Interpreter<'_, 'p> {
-    pub(super) fn call_v1model(
-        &mut self,
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct V1model;
+
+impl Interpreted for V1model {
+    fn call_function<'p>(
+        &self,
+        interpreter: &mut Interpreter<'_, 'p>,
         function: &ExternFunction,
         args: &'p [Arg],
+        _: Option<&'p LValue>,
     ) -> Result<()> {
+        interpreter.call_v1model(function, args)
+    }
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    fn call_v1model(&mut self, function: &ExternFunction, args: &'p [Arg]) -> Result<()> {
         if matches!(function, ExternFunction::LogMsg) {
             return Ok(());
         }

@@ -1,18 +1,16 @@
 //! Stateful ALUs (TNA 7.13): a cell is read, the body of `apply` runs on it, the cell is written, the outputs are given.
 
-use super::frame::{of_words, to_words};
-use super::predicate::InMethod;
-use super::value::{Bits, Value, width};
-use super::{Interpreter, Result, Scope, Stop};
-use crate::compile::Object;
-use crate::compile::tna;
-use crate::compile::tna_rows::{ROW, row_of};
-use crate::compile::tna_salu::executes;
+use crate::arch::tna::externs::registers::executes;
+use crate::arch::tna::externs::rows::{ROW, row_of};
+use crate::bindings::{Object, TofinoObject};
+use crate::reference::frame::{of_words, to_words};
+use crate::reference::value::{Bits, Value, width};
+use crate::reference::{InMethod, Interpreter, Result, Scope, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 
 /// Where an action's cell is.
 #[derive(Clone, Copy)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     /// Register and index.
     Indexed(u32, u64),
     /// Table, first word, words.
@@ -25,7 +23,7 @@ pub(super) enum Cell {
 
 impl<'p> Interpreter<'_, 'p> {
     /// `RegisterAction` and its kin.
-    pub(super) fn register_action(
+    pub(crate) fn register_action(
         &mut self,
         id: ExternId,
         method: &'p Method,
@@ -63,7 +61,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// `read`, `write` and `clear` of `Register` and `DirectRegister`; a write gives what was written.
-    pub(super) fn plain_register(
+    pub(crate) fn plain_register(
         &mut self,
         id: ExternId,
         method: &Method,
@@ -108,7 +106,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The index of an execution; undefined bits of it choose a cell.
-    pub(super) fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
+    pub(crate) fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
         let bits = self.expr(index)?.bits();
         let name = &self.program.externs[id.index()].name;
         self.influences(&bits, || format!("the index of {name}"));
@@ -116,11 +114,11 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The extern that an action executes.
-    pub(super) fn target(&self, id: ExternId) -> Option<ExternId> {
+    pub(crate) fn target(&self, id: ExternId) -> Option<ExternId> {
         executes(&self.program.externs[id.index()])
     }
 
-    pub(super) fn register_of(&self, id: ExternId) -> Option<u32> {
+    pub(crate) fn register_of(&self, id: ExternId) -> Option<u32> {
         self.register_itself(self.target(id)?)
     }
 
@@ -132,7 +130,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Cells of a register.
-    pub(super) fn rows(&self, r: u32) -> u64 {
+    pub(crate) fn rows(&self, r: u32) -> u64 {
         let plan = &self.code.bindings.registers[r as usize];
         self.state.banks[plan.bank as usize].rows()
     }
@@ -150,7 +148,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.executed(target);
         let cell = match self.code.bindings.objects[target.index()] {
             Object::Register(r) => Cell::Indexed(r, index),
-            Object::Tofino(tna::Object::DirectRegister) => {
+            Object::Tofino(TofinoObject::DirectRegister) => {
                 match self.code.bindings.direct_registers.get(&target) {
                     Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
                     None => return Ok(()),
@@ -262,14 +260,14 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// A cell of a register.
-    pub(super) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
+    pub(crate) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
         self.state.banks[plan.bank as usize].read(index, plan.offset, &mut words);
         of_words(self.program, ty, &words, 0).0
     }
 
-    pub(super) fn keep(&mut self, cell: Cell, value: &Value) {
+    pub(crate) fn keep(&mut self, cell: Cell, value: &Value) {
         let words = to_words(value);
         match cell {
             Cell::Indexed(r, index) => {
@@ -296,13 +294,13 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// Counts where a packet executes a register twice.
-    pub(super) fn executed(&mut self, register: ExternId) {
+    pub(crate) fn executed(&mut self, register: ExternId) {
         if let Some(unit) = self.code.bindings.executed_twice.get(&register) {
             self.state.executed(*unit);
         }
     }
 
-    pub(super) fn returned(
+    pub(crate) fn returned(
         &mut self,
         result: Option<&'p LValue>,
         value: impl FnOnce(&Type) -> Value,

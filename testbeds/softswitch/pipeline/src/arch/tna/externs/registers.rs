@@ -1,11 +1,10 @@
 //! Stateful ALUs: the bodies of register actions, run between a cell's reading and its writing back.
 
-use super::objects::Object;
-use super::tna;
-use super::tna_predicate::InMethod;
-use super::tna_rows::{ROW, row_of};
-use super::v1model_functions::written;
-use super::{Compiler, Result, Unit};
+use super::rows::{ROW, row_of};
+use crate::bindings::{Object, TofinoObject};
+use crate::compile::methods::written;
+use crate::compile::surroundings::InMethod;
+use crate::compile::{Compiler, Result, Unit};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
     ActionId, Arg, Arm, Block, Const, Expr, ExternId, ExternInstance, LValue, Method, MethodBody,
@@ -27,7 +26,7 @@ enum Cell {
 
 impl<'p> Compiler<'p> {
     /// `execute` and its kin.
-    pub(super) fn register_action(
+    pub(crate) fn register_action(
         &mut self,
         object: ExternId,
         method: &Method,
@@ -59,11 +58,11 @@ impl<'p> Compiler<'p> {
     }
 
     /// The extern that a register action executes.
-    pub(super) fn target(&self, object: ExternId) -> Option<ExternId> {
+    pub(crate) fn target(&self, object: ExternId) -> Option<ExternId> {
         executes(&self.program.externs[object.index()])
     }
 
-    pub(super) fn register_of(&self, object: ExternId) -> Option<u32> {
+    pub(crate) fn register_of(&self, object: ExternId) -> Option<u32> {
         match self.objects.get(self.target(object)?.index())? {
             Object::Register(r) => Some(*r),
             _ => None,
@@ -92,7 +91,7 @@ impl<'p> Compiler<'p> {
         self.once(target)?;
         let cell = match self.objects.get(target.index()) {
             Some(Object::Register(r)) => Cell::Indexed(*r, index),
-            Some(Object::Tofino(tna::Object::DirectRegister)) => {
+            Some(Object::Tofino(TofinoObject::DirectRegister)) => {
                 match self.tofino.direct_registers.get(&target) {
                     Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
                     None => return self.unsupported("a direct register that no table names"),
@@ -205,14 +204,14 @@ impl<'p> Compiler<'p> {
     }
 
     /// Counts at run time, where a path executes the register twice.
-    pub(super) fn once(&mut self, register: ExternId) -> Result<()> {
+    pub(crate) fn once(&mut self, register: ExternId) -> Result<()> {
         match self.tofino.executed_twice.get(&register).copied() {
             Some(unit) => self.op(Op::RegisterOnce { unit }),
             None => Ok(()),
         }
     }
 
-    pub(super) fn body_of(&self, object: ExternId) -> Result<(&'p p4lang::ir::Control, ActionId)> {
+    pub(crate) fn body_of(&self, object: ExternId) -> Result<(&'p p4lang::ir::Control, ActionId)> {
         let program = self.program;
         let instance = &program.externs[object.index()];
         let applied = |m: &&MethodBody| m.method == Method::Apply;
@@ -234,7 +233,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// An implemented method's body on the given places.
-    pub(super) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
+    pub(crate) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
         let Unit::Control(_, control) = self.scope.unit else {
             return self.unsupported("a method outside a control");
         };
@@ -280,7 +279,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// `Register.read`, `Register.write` outside of an action; a write gives what was written.
-    pub(super) fn register_method(
+    pub(crate) fn register_method(
         &mut self,
         object: ExternId,
         r: u32,
@@ -306,7 +305,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// The same of a direct register.
-    pub(super) fn direct_register_method(
+    pub(crate) fn direct_register_method(
         &mut self,
         object: ExternId,
         method: &Method,
@@ -381,7 +380,7 @@ fn changes(block: &Block, var: VarId) -> bool {
         StmtKind::CallMethod { args, result, .. } | StmtKind::CallExtern { args, result, .. } => {
             args.iter().any(arg)
                 || result.as_ref().is_some_and(place)
-                || super::tna_rows::is_modified(args, var)
+                || super::rows::is_modified(args, var)
         }
         _ => true,
     })

@@ -7,7 +7,9 @@
 //!       └───────────────────────────────────── recirculate ←───────────────────────────────────────┘
 //! ```
 
+pub(crate) mod functions;
 mod layout;
+pub(crate) mod reference;
 
 use crate::arch::block::Run;
 use crate::arch::region::Field;

@@ -1,23 +1,14 @@
 //! What a stateful ALU's comparators say.
 
-use super::layout::width;
-use super::{Compiler, Result, Unit};
+use crate::compile::layout::width;
+use crate::compile::{Compiler, Result, Unit};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
-    self, Action, ActionId, Arg, BinOp, Block, Expr, ExprKind, LValue, Method, Stmt, StmtKind,
-    VarId,
+    self, Action, Arg, BinOp, Block, Expr, ExprKind, LValue, Method, Stmt, StmtKind, VarId,
 };
 
 /// Comparators of a stateful ALU.
 const COMPARATORS: usize = 4;
-/// A method of a register action that is being compiled.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct InMethod {
-    pub(super) action: ActionId,
-    /// The cell as it was read, if the body asks for a predicate.
-    pub(super) original: Option<Slot>,
-}
-
 /// The comparisons of a method's conditions in order, each once: those of the ALU's comparators.
 pub fn comparisons(action: &Action) -> Vec<&Expr> {
     let mut found = Vec::new();
@@ -85,7 +76,7 @@ fn asks_predicate(block: &Block) -> bool {
 
 impl Compiler<'_> {
     /// Keeps a cell as it was read, for a body that asks for a predicate.
-    pub(super) fn original(
+    pub(crate) fn original(
         &mut self,
         action: &Action,
         value: Slot,
@@ -101,7 +92,7 @@ impl Compiler<'_> {
 
     /// Bit n of the result is set where n is what the comparisons say, the first in the lowest place: those written, or all
     /// of the method's.
-    pub(super) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
+    pub(crate) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());
         };

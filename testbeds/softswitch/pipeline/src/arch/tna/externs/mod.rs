@@ -1,0 +1,105 @@
+//! TNA's extern objects, their methods and its functions, compiled.
+
+mod functions;
+mod methods;
+mod objects;
+pub(crate) mod parser_counter;
+pub(crate) mod predicate;
+pub(crate) mod registers;
+pub(crate) mod rows;
+
+pub(crate) use objects::{COLOURS, own_colours};
+
+use crate::bindings::Object;
+use crate::compile::dialect::Dialect;
+use crate::compile::layout::width;
+use crate::compile::{Compiler, Result};
+use p4lang::ir::{
+    Access, Arg, Expr, ExprKind, ExternFunction, ExternId, LValue, Method, Program, Type, Var,
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Tofino;
+
+impl Dialect for Tofino {
+    fn begin(&self, compiler: &mut Compiler<'_>) {
+        let twice = super::once::executed_twice(compiler.program);
+        compiler.tofino.executed_twice = twice.into_iter().zip(0..).collect();
+    }
+
+    fn object(
+        &self,
+        compiler: &mut Compiler<'_>,
+        id: ExternId,
+        registers: &mut u32,
+    ) -> Result<Object> {
+        let instance = &compiler.program.externs[id.index()];
+        compiler.tofino_object(id, instance, registers)
+    }
+
+    fn table_object(
+        &self,
+        compiler: &mut Compiler<'_>,
+        _: &str,
+        object: ExternId,
+        table: u32,
+    ) -> Result<()> {
+        compiler.direct.insert(object, table);
+        compiler.direct_cell(object, table)
+    }
+
+    fn call_method(
+        &self,
+        compiler: &mut Compiler<'_>,
+        (object, method): (ExternId, &Method),
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        compiler.call_tofino_method(object, method, args, result)
+    }
+
+    fn call_function(
+        &self,
+        compiler: &mut Compiler<'_>,
+        function: &ExternFunction,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        compiler.call_tofino(function, args, result)
+    }
+
+    fn parser_ends(&self, compiler: &mut Compiler<'_>) -> Result<()> {
+        compiler.residuals()
+    }
+}
+
+/// Bits of its byte that follow a header's field, if that has one byte: a parser counter is loaded with the byte.
+pub fn bits_behind(program: &Program, vars: &[Var], field: &Expr) -> u32 {
+    let ExprKind::Read(lvalue) = &field.kind else {
+        return 0;
+    };
+    let (mut ty, mut end) = (vars[lvalue.var.index()].ty.clone(), 0);
+    for access in &lvalue.path {
+        ty = match (access, &ty) {
+            (Access::Field(i), Type::Struct(id)) => {
+                let fields = &program.types[id.index()].fields;
+                let up_to = fields.iter().take(*i as usize + 1);
+                end = up_to.map(|f| width(&f.ty)).sum();
+                fields[*i as usize].ty.clone()
+            }
+            (Access::Slice(_, lo), _) => {
+                end -= lo;
+                ty
+            }
+            (_, Type::Stack(id, _)) => Type::Struct(*id),
+            _ => return 0,
+        };
+    }
+    let behind = (8 - end % 8) % 8;
+    if width(&field.ty) + behind <= 8 {
+        behind
+    } else {
+        0
+    }
+}

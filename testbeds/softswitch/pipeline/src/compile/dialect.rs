@@ -1,0 +1,55 @@
+//! The seam between the language and an architecture's own: its extern objects, their methods, its functions.
+
+use super::{Compiler, Result};
+use crate::bindings::Object;
+use p4lang::ir::{Arg, ExternFunction, ExternId, LValue, Method};
+
+/// What an architecture adds to the language. One implementation in each folder of `arch`.
+pub trait Dialect: std::fmt::Debug + Sync {
+    /// Before anything is declared.
+    fn begin(&self, _: &mut Compiler<'_>) {}
+
+    /// What an extern instance becomes; `registers`: how many there are before it.
+    fn object(
+        &self,
+        compiler: &mut Compiler<'_>,
+        id: ExternId,
+        registers: &mut u32,
+    ) -> Result<Object> {
+        compiler.plain_object(id, registers)
+    }
+
+    /// A table names the object in a property.
+    fn table_object(
+        &self,
+        compiler: &mut Compiler<'_>,
+        property: &str,
+        object: ExternId,
+        table: u32,
+    ) -> Result<()>;
+
+    /// A call of a method.
+    fn call_method(
+        &self,
+        compiler: &mut Compiler<'_>,
+        (object, method): (ExternId, &Method),
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        compiler.plain_method(object, method, args, result)
+    }
+
+    /// A call of an extern function.
+    fn call_function(
+        &self,
+        compiler: &mut Compiler<'_>,
+        function: &ExternFunction,
+        args: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()>;
+
+    /// A parser that stands on its own ends here.
+    fn parser_ends(&self, _: &mut Compiler<'_>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Checksums of what a parser reads from some place on, kept when it ends.
+
+use super::Interpreter;
+use super::place::Place;
+use super::value::{Bits, Value, width};
+use p4lang::ir::Method;
+use p4lang::source::Span;
+
+/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+#[derive(Debug)]
+pub(crate) struct Residual<'p> {
+    /// The checksum.
+    object: &'p str,
+    call: Span,
+    unit: u32,
+    /// Where the parser stood, bits.
+    start: usize,
+    /// Where it goes, in the unit at this depth.
+    pub(crate) to: Place,
+    pub(crate) depth: usize,
+}
+
+impl<'p> Interpreter<'_, 'p> {
+    /// `subtract_all_and_deposit`: what is extracted from here on is taken away, and the rest kept when the parser ends.
+    pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: Place) {
+        let residual = Residual {
+            object,
+            call: self.span,
+            unit,
+            start: self.cursor,
+            to,
+            depth: self.envs.len(),
+        };
+        self.residuals.retain(|r| r.call != residual.call);
+        self.residuals.push(residual);
+    }
+
+    /// A unit has ended: what waits for a place in one of its parameters waits for the argument's.
+    pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&Place) -> Option<Place>) {
+        let depth = self.envs.len();
+        self.residuals.retain_mut(|residual| {
+            if residual.depth <= depth {
+                return true;
+            }
+            residual.depth = depth;
+            match copied(&residual.to) {
+                Some(mut outer) => {
+                    outer.steps.append(&mut residual.to.steps);
+                    outer.ty = residual.to.ty.clone();
+                    residual.to = outer;
+                    true
+                }
+                None => false,
+            }
+        });
+    }
+
+    /// The parser has ended.
+    pub(crate) fn settle_residuals(&mut self) {
+        for residual in std::mem::take(&mut self.residuals) {
+            let read = residual.start / 8..self.cursor / 8;
+            let unit = &mut self.state.checksums[residual.unit as usize];
+            unit.subtract(self.packet.get(read).unwrap_or_default());
+            let sum = Value::Bits(Bits::new(width(&residual.to.ty), unit.sum));
+            let (object, method) = (residual.object, Method::SubtractAllAndDeposit);
+            self.span = residual.call;
+            self.trace_method(
+                object,
+                method.name(),
+                &[],
+                &[],
+                (&residual.to.ty, Some(&sum)),
+            );
+            self.write(&residual.to, sum);
+        }
+    }
+}
