@@ -1,8 +1,8 @@
 //! What can go wrong, one small enum per operation.
 
-use crate::arch::tna::{PIPES, packet_generator};
-use crate::port_numbers::PortError;
-use crate::table::key::Kind;
+use crate::limits::{GENERATOR_BATCHES, GENERATOR_BUFFER};
+use crate::match_kind::Kind;
+use crate::port_numbers::{PIPES, PortError};
 use p4lang::source::Span;
 use thiserror::Error;
 
@@ -254,10 +254,10 @@ pub enum GeneratorError {
     #[error("pipe {0}: application {1} is not set")]
     NotSet(u32, u32),
     /// Offset and length of a piece that goes beyond the buffer.
-    #[error("{1} bytes from {0} on: the buffer has {size}", size = packet_generator::BUFFER)]
+    #[error("{1} bytes from {0} on: the buffer has {size}", size = GENERATOR_BUFFER)]
     Buffer(usize, usize),
     /// Batches, or packets of a batch.
-    #[error("{0} batches or packets: there may be {most} of each", most = packet_generator::BATCHES)]
+    #[error("{0} batches or packets: there may be {most} of each", most = GENERATOR_BATCHES)]
     TooMany(u32),
     /// The packets' port has more than 7 bits.
     #[error("port {0}: within a pipe there are 0 to 127")]

@@ -15,51 +15,52 @@
 //! not written, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.
 
 mod arch;
-mod bindings;
+mod bits;
 mod compile;
-mod control;
-mod core;
+mod config;
 mod error;
 mod exec;
 mod externs;
-mod image;
+mod job;
 mod limits;
+mod match_kind;
 mod op;
 mod port_numbers;
 mod queues;
-mod reconcile;
 mod reference;
 mod rules;
+mod simd;
+mod state;
 mod stats;
 mod switch;
 mod table;
-mod tracing;
 
-pub use arch::psa::{CPU_PORT, RECIRCULATE_PORT};
 pub use arch::tna::fixed::{MirrorSession, QueueThresholds};
 pub use arch::tna::multicast::{MulticastNode, MulticastTree};
 pub use arch::tna::packet_generator::{GeneratorApp, Trigger};
-pub use arch::v1model::DROP_PORT;
-pub use control::{DirectChange, EntryRef, Noted, RegisterCells};
+pub use config::{Config, Executor, Ports, RecirculationLink};
 pub use error::{
     ExternError, GeneratorError, LoadError, ProfileError, ReplicationError, TableError,
 };
-pub use externs::DigestMessage;
 pub use externs::counter::{CounterValue, Kind as CounterKind};
 pub use externs::filter::FilterConfig;
 pub use externs::meter::{Cell as MeterCell, ColourCounts, MeterConfig};
-pub use externs::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use externs::register::Info as RegisterInfo;
-pub use image::Image;
 pub use limits::{LIMITS, Limits};
 pub use op::Mark;
-pub use port_numbers::{PortError, check_attachable, check_port, ports};
+pub use port_numbers::{
+    CPU_PORT, DROP_PORT, PortError, RECIRCULATE_PORT, check_attachable, check_port, ports,
+};
 pub use queues::{CLASSES, EgressQueues, Scheduler};
-pub use reconcile::ReconcileError;
 pub use reference::event::{Event, EventKind, Field as EventField, Ran};
+pub use state::DigestMessage;
 pub use stats::{DropReason, Stats};
-pub use switch::{Config, Executor, Ports, RecirculationLink, Switch, Transmit};
+pub use switch::control::{DirectChange, EntryRef, Noted, RegisterCells};
+pub use switch::image::Image;
+pub use switch::reconcile::ReconcileError;
+pub use switch::{Switch, Transmit};
 pub use table::key::{FieldKey, FieldSpec, Kind as MatchKind};
+pub use table::profile::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 pub use table::{
     ActionSpec, Bound, DirectMeter, EntryAction, EntryState, EntryWrite, Note, Spec as TableSpec,
 };

@@ -39,3 +39,8 @@ pub const LIMITS: Limits = Limits {
     instructions: 1 << 20,
     digest_words: 1 << 20,
 };
+
+/// Bytes of a pipe's buffer.
+pub(crate) const GENERATOR_BUFFER: usize = 16 * 1024;
+/// Batches of a start, packets of a batch at most: their numbers have 16 bits.
+pub(crate) const GENERATOR_BATCHES: u32 = 1 << 16;

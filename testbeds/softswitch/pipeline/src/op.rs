@@ -4,15 +4,19 @@
 //! the frame, so that every operand is a slot. Invariant kept by all code: **the fields of an invalid header are 0**, so
 //! reads need no check, and writes to fields name the slot of their header's validity as a guard.
 
+pub mod bindings;
 mod code;
+pub mod codec;
+pub mod lanes;
+pub mod region;
+pub mod run;
 
+pub use crate::bits::Slot;
 pub use code::{
-    Apply, Coalesced, Code, Element, Field, HashPlan, Layout, Mark, ProfilePlan, Reached,
-    RegisterPlan, WideOp, WidePlan,
+    Apply, Coalesced, Code, Element, ErrorCodes, Field, HashPlan, Layout, Mark, ProfilePlan,
+    Reached, RegisterPlan, WideOp, WidePlan,
 };
 
-/// Index of a slot in the frame.
-pub type Slot = u32;
 /// Label while compiling, position in the code afterwards.
 pub type Target = u32;
 
@@ -404,9 +408,9 @@ pub enum Op {
     /// How many bits the parser has read.
     /// A parser ends: a slot is set to 0, its error goes to another one, or the same.
     Verdict {
-        /// See [`crate::bindings::Left`].
+        /// See [`crate::op::bindings::Left`].
         error: Slot,
-        /// See [`crate::bindings::Left`].
+        /// See [`crate::op::bindings::Left`].
         cleared: Slot,
     },
     Cursor {

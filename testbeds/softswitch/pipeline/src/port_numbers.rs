@@ -1,10 +1,22 @@
 //! Which numbers an architecture's ports may have.
 
-use crate::arch::psa::RECIRCULATE_PORT;
-use crate::arch::tna;
-use crate::arch::v1model::DROP_PORT;
 use p4lang::ir::Arch;
 use std::ops::RangeInclusive;
+
+/// `PSA_PORT_RECIRCULATE`
+pub const RECIRCULATE_PORT: u32 = 0xffff_fffa;
+/// `PSA_PORT_CPU`
+pub const CPU_PORT: u32 = 0xffff_fffd;
+/// An `egress_spec` that drops the packet.
+pub const DROP_PORT: u32 = 511;
+/// Pipes of a Tofino.
+pub(crate) const PIPES: u32 = 4;
+/// Device ports: beyond the last pipe's.
+pub(crate) const PORTS: u32 = PIPES << 7;
+/// Port of the CPU on the PCIe bus, of a Tofino 1 and of a Tofino 2.
+pub(crate) const CPU_PORTS: [u32; 2] = [320, 0];
+/// Recirculation ports within a pipe.
+pub(crate) const RECIRCULATION: std::ops::RangeInclusive<u32> = 68..=71;
 
 /// Why there can be no such port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +44,7 @@ pub enum PortError {
 pub fn ports(arch: &Arch) -> RangeInclusive<u32> {
     match arch {
         Arch::V1model => 0..=DROP_PORT - 1,
-        Arch::Tna | Arch::T2na => 0..=tna::PORTS - 1,
+        Arch::Tna | Arch::T2na => 0..=PORTS - 1,
         Arch::Psa | Arch::Other(_) => 0..=u32::MAX,
     }
 }
@@ -59,7 +71,7 @@ pub fn check_attachable(arch: &Arch, cpu_port: u32, port: u32) -> Result<(), Por
     let (cpu, recirculates) = match arch {
         Arch::Tna | Arch::T2na => {
             let tofino2 = *arch == Arch::T2na;
-            (tna::cpu_port(cpu_port, tofino2), tna::recirculates(port))
+            (device_cpu_port(cpu_port, tofino2), recirculates(port))
         }
         _ => (cpu_port, *arch == Arch::Psa && port == RECIRCULATE_PORT),
     };
@@ -70,6 +82,20 @@ pub fn check_attachable(arch: &Arch, cpu_port: u32, port: u32) -> Result<(), Por
         return Err(PortError::Recirculation(port));
     }
     Ok(())
+}
+
+/// The CPU's device port: the configured one if it is a device port.
+pub(crate) fn device_cpu_port(configured: u32, tofino2: bool) -> u32 {
+    if configured < PORTS {
+        configured
+    } else {
+        CPU_PORTS[usize::from(tofino2)]
+    }
+}
+
+/// Whether a device port comes back in on every chip.
+pub(crate) fn recirculates(port: u32) -> bool {
+    RECIRCULATION.contains(&(port & 0x7f))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! Time is virtual and exact: a packet that is dequeued late (its caller was busy) makes the port busy from when it should
 //! have been, so the rate holds on average.
 
-use crate::core::Job;
+use crate::job::Job;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Classes of service of a port. Those of a packet beyond are the highest.

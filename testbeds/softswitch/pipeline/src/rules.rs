@@ -3,7 +3,7 @@
 
 use crate::externs::hash::Algorithm;
 use crate::externs::meter;
-use crate::table::cells::PIPES;
+use crate::port_numbers::PIPES;
 use p4lang::ast::StructKind;
 use p4lang::ir::{Arch, FieldType, Program, StructType};
 

@@ -1,36 +1,15 @@
 //! The one place through which an architecture runs a block.
 
-use crate::bindings::Block;
-use crate::core::Core;
+use crate::arch::core::Core;
+use crate::config::Executor;
 use crate::exec::Machine;
 use crate::op::Code;
+use crate::op::bindings::Block;
+pub(crate) use crate::op::run::{Ended, Run};
 use crate::reference::Memory;
-use crate::switch::Executor;
 
 /// Differences between executors that are kept until they are fetched.
 const DIFFERENCE_LIMIT: usize = 64;
-
-/// What a block is run on, apart from its parameters, which lie in the frame.
-#[derive(Debug)]
-pub(crate) struct Run<'a> {
-    /// Time.
-    pub(crate) now_ns: u64,
-    /// What a parser reads.
-    pub(crate) packet: &'a [u8],
-    /// Bits of it that were read before.
-    pub(crate) cursor: usize,
-    /// What a deparser appends to.
-    pub(crate) out: &'a mut Vec<u8>,
-}
-
-/// How a block ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// Bits read so far.
-    pub(crate) cursor: usize,
-    /// The parser's error; 0 is `NoError`.
-    pub(crate) error: u64,
-}
 
 impl Core {
     /// Runs one block against the frame and the state.

@@ -2,20 +2,22 @@
 //! compiled and interpreted. The rest of the crate asks them here, and `rules.rs` for small differences.
 
 pub(crate) mod block;
+pub(crate) mod core;
 pub mod psa;
 pub(crate) mod region;
 pub mod tna;
 pub mod v1model;
 
+use crate::arch::core::Core;
 use crate::compile::Compiler;
 use crate::compile::dialect::Dialect;
-use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
-use crate::externs::State;
 use crate::externs::register::Info;
+use crate::job::{Job, Path};
 use crate::op::Code;
 use crate::queues::Waited;
 use crate::reference::dialect::Interpreted;
+use crate::state::State;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
 /// A program under its architecture.

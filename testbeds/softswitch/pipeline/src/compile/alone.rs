@@ -1,8 +1,8 @@
 //! For unit tests: code that runs alone, without a switch around it.
 
 use crate::exec::Machine;
-use crate::externs::State;
 use crate::op::Code;
+use crate::state::State;
 
 /// Runs code from its first instruction, with at most 64 steps; what it has appended to the packet that leaves.
 pub fn run(code: &Code, frame: &mut [u64], state: &mut State, packet: &[u8]) -> Vec<u8> {

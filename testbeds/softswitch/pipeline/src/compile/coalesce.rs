@@ -8,7 +8,7 @@
 //! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] stand between.
 
 use super::effects::effects;
-use crate::exec::codec::{RUN, run_length};
+use crate::op::codec::{RUN, run_length};
 use crate::op::{Coalesced, Code, Field, Layout, Op, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 

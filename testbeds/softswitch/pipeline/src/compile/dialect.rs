@@ -1,7 +1,7 @@
 //! The seam between the language and an architecture's own: its extern objects, their methods, its functions.
 
 use super::{Compiler, Result};
-use crate::bindings::Object;
+use crate::op::bindings::Object;
 use p4lang::ir::{Arg, ExternFunction, ExternId, LValue, Method};
 
 /// What an architecture adds to the language. One implementation in each folder of `arch`.

@@ -1,7 +1,7 @@
 //! What an instruction reads and writes of the frame, for `compile::flow`.
 
-use crate::exec::lanes::{Lane, LaneOp, Lanes};
-use crate::exec::wide::limbs;
+use crate::bits::limbs;
+use crate::op::lanes::{Lane, LaneOp, Lanes};
 use crate::op::{Code, Layout, Op, Slot, T3};
 
 /// How an instruction touches a run of slots.

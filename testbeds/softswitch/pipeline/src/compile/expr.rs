@@ -2,7 +2,7 @@
 
 use super::layout::{Part, width};
 use super::{Compiler, Result, const_u64};
-use crate::exec::wide::limbs;
+use crate::bits::limbs;
 use crate::op::{Op, Slot, T3, Target, WideOp, WidePlan};
 use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};

@@ -5,7 +5,7 @@
 //! [`Compiler::parts`] is the one place that says so.
 
 use super::{Compiler, Result};
-use crate::exec::wide::{MAX_BITS, limbs};
+use crate::bits::{MAX_BITS, limbs};
 use crate::limits::LIMITS;
 use crate::op::{Field, Layout, Slot};
 use p4lang::ast::StructKind;

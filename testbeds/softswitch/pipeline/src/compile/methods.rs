@@ -3,8 +3,8 @@
 use super::expr::literal;
 use super::layout::width;
 use super::{Compiler, Result};
-use crate::bindings::Object;
 use crate::externs::hash::Algorithm;
+use crate::op::bindings::Object;
 use crate::op::{HashPlan, Op, Slot};
 use p4lang::ir::{Arg, Expr, ExternId, LValue, Method, Type};
 

@@ -23,13 +23,13 @@ mod tables;
 mod tidy;
 mod values;
 
-use crate::bindings::{self, Bindings, Block, Object};
 use crate::error::LoadError;
-use crate::exec::ErrorCodes;
-use crate::externs::State;
 use crate::limits::LIMITS;
+use crate::op::ErrorCodes;
+use crate::op::bindings::{self, Bindings, Block, Object};
 use crate::op::{Code, Mark, Op, Slot, Target};
 use crate::rules::Rules;
+use crate::state::State;
 use dialect::Dialect;
 use hashbrown::{HashMap, HashSet};
 use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};

@@ -1,13 +1,14 @@
 //! Extern objects, as PSA and v1model name them.
 
 use super::{Compiler, Result, const_u64};
-use crate::bindings::Object;
-use crate::exec::wide::limbs;
+use crate::bits::limbs;
 use crate::externs::hash::Algorithm;
 use crate::externs::register::{Bank, Info};
-use crate::externs::{checksum, counter, meter, profile, random};
+use crate::externs::{checksum, counter, meter, random};
 use crate::limits::LIMITS;
 use crate::op::RegisterPlan;
+use crate::op::bindings::Object;
+use crate::table::profile;
 use hashbrown::HashMap;
 use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind};
 

@@ -2,11 +2,11 @@
 
 use super::layout::width;
 use super::{Compiler, Result, Unit};
+use crate::bits::MAX_BITS;
 use crate::error::LoadError;
-use crate::exec::wide::MAX_BITS;
-use crate::externs::value_set::ValueSet;
 use crate::op::{Mark, Op, Slot, T3};
 use crate::table::key::FieldSpec;
+use crate::table::value_set::ValueSet;
 use p4lang::ir::{BinOp, Expr, Keyset, Parser, Target, Transition};
 
 impl<'p> Compiler<'p> {

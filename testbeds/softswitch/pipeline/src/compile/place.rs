@@ -2,7 +2,7 @@
 
 use super::layout::width;
 use super::{Compiler, Result, Unit};
-use crate::exec::wide::limbs;
+use crate::bits::limbs;
 use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
 use p4lang::ir::{Access, LValue, Type};
 

@@ -1,8 +1,8 @@
 //! What an architecture keeps beside the code while a program is compiled. Only its own folder knows what it is for.
 
 use super::place::Place;
-use crate::bindings::{Gates, InlineList, Requests};
 use crate::op::Slot;
+use crate::op::bindings::{Gates, InlineList, Requests};
 use hashbrown::{HashMap, HashSet};
 use p4lang::ir::{ActionId, ExternId};
 use p4lang::source::Span;
@@ -14,7 +14,7 @@ pub struct Tofino {
     pub reads_parser_error: bool,
     /// Of the deparser being compiled.
     pub gates: Gates,
-    /// Registers that a path may execute twice, and their units in [`crate::externs::State::executed`].
+    /// Registers that a path may execute twice, and their units in [`crate::state::State::executed`].
     pub executed_twice: HashMap<ExternId, u32>,
     /// Slots to be cleared for each packet.
     pub cleared: HashSet<Slot>,

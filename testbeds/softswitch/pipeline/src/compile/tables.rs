@@ -3,8 +3,8 @@
 use super::expr::const_limbs;
 use super::layout::width;
 use super::{Compiler, Result, Unit};
+use crate::bits::{MAX_BITS, limbs};
 use crate::error::{LoadError, TableError};
-use crate::exec::wide::{MAX_BITS, limbs};
 use crate::externs::counter::Kind as CounterKind;
 use crate::limits::LIMITS;
 use crate::op::{Apply, Mark, Op, ProfilePlan, Reached, Slot, T3, Target};

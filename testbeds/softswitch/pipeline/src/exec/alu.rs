@@ -1,6 +1,6 @@
 //! Arithmetic of `bit<W>` and `int<W>` up to 64 bits (P4_16 8.6, 8.7).
 
-use super::bits::mask;
+use crate::bits::mask;
 
 /// Sign-extends `w` bits.
 #[inline(always)]

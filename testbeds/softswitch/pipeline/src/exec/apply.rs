@@ -1,11 +1,12 @@
 //! Applying a table.
 
+use super::Machine;
 use super::fields::serialise;
-use super::{Machine, bits::mask};
+use crate::bits::mask;
 use crate::externs::hash;
 use crate::externs::meter;
-use crate::externs::profile::Indirect;
 use crate::op::{Apply, Code, Target};
+use crate::table::profile::Indirect;
 use crate::table::{Action, Index};
 
 impl Machine<'_> {

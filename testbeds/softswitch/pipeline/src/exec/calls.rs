@@ -3,11 +3,11 @@
 //! Apart from the loop over plain ones, which is faster for being small; the usual ones apart from the others
 //! (`apply`, `packet`).
 
-use super::bits::mask;
 use super::fields::{self, extract_varbit, read_fields, serialise};
-use super::{ErrorCodes, Machine, copy, room, wide};
+use super::{Machine, copy, room, wide};
+use crate::bits::mask;
 use crate::externs::hash;
-use crate::op::{Code, Op, Slot, Target};
+use crate::op::{Code, ErrorCodes, Op, Slot, Target};
 
 impl Machine<'_> {
     /// Executes one instruction; gives where to go on if not behind it.
@@ -272,7 +272,7 @@ impl Machine<'_> {
                 self.state
                     .digest(instance, frame, &code.layouts[layout as usize], s);
             }
-            Op::Trace(mark) if self.trace.len() < crate::switch::TRACE_LIMIT => {
+            Op::Trace(mark) if self.trace.len() < crate::config::TRACE_LIMIT => {
                 self.trace.push(mark)
             }
             // The loop's own, and what a guard above lets pass.

@@ -1,8 +1,9 @@
 //! Values between slots and bytes, as a [`Layout`] says.
 
-use super::{ErrorCodes, bits, room, wide};
+use super::room;
+use crate::bits;
 use crate::externs::hash;
-use crate::op::{HashPlan, Layout};
+use crate::op::{ErrorCodes, HashPlan, Layout};
 
 /// Fields before the varbit, the varbit of `len` bits, fields after it. Gives the error or 0.
 pub(super) fn extract_varbit(
@@ -72,7 +73,7 @@ pub(super) fn read_fields(
         } else if field.width <= 64 {
             frame[slot] = bits::read(packet, at, field.width);
         } else {
-            let n = wide::limbs(field.width) as usize;
+            let n = bits::limbs(field.width) as usize;
             bits::read_limbs(packet, at, field.width, &mut frame[slot..slot + n]);
         }
     }
@@ -109,7 +110,7 @@ pub(super) fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s:
         } else if field.width <= 64 {
             bits::write(bytes, at, field.width, frame[slot]);
         } else {
-            let n = wide::limbs(field.width) as usize;
+            let n = bits::limbs(field.width) as usize;
             bits::write_limbs(bytes, at, field.width, &frame[slot..slot + n]);
         }
     }

@@ -2,18 +2,14 @@
 
 pub mod alu;
 mod apply;
-pub mod bits;
 mod calls;
-pub mod codec;
 mod fields;
-pub mod lanes;
 mod packet;
-pub mod simd;
 pub mod wide;
 
-use crate::externs::State;
-use crate::op::{Code, Op};
-use bits::mask;
+use crate::bits::mask;
+use crate::op::{Code, ErrorCodes, Op};
+use crate::state::State;
 
 /// What a program's blocks run against.
 pub struct Machine<'a> {
@@ -43,19 +39,6 @@ pub struct Machine<'a> {
     pub failed_assertions: u64,
     /// What is met, if anyone wants to know.
     pub trace: &'a mut Vec<u32>,
-}
-
-/// Values of `error` that the machine itself raises, as the program numbers them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ErrorCodes {
-    /// `PacketTooShort`
-    pub packet_too_short: u64,
-    /// `HeaderTooShort`
-    pub header_too_short: u64,
-    /// `ParserTimeout`
-    pub parser_timeout: u64,
-    /// `ParserInvalidArgument`
-    pub invalid_argument: u64,
 }
 
 impl Machine<'_> {

@@ -1,8 +1,8 @@
 //! Headers in and out, and hashes over them.
 
-use super::bits::mask;
 use super::fields::{self, read_fields, write_fields};
 use super::{Machine, room};
+use crate::bits::mask;
 use crate::op::{Code, HashPlan, Layout};
 
 impl Machine<'_> {

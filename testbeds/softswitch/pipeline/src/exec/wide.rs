@@ -1,25 +1,11 @@
 //! Values beyond 64 bits: words of 64 bits, the least significant first, in neighbouring slots (P4_16 8.6 to 8.11).
 
+use crate::bits::{MAX_BITS, limbs};
 use crate::op::{Slot, WideOp, WidePlan};
 use p4lang::ir::BinOp;
 use std::cmp::Ordering;
 
-/// Most bits of one value.
-pub const MAX_BITS: u32 = 2048;
 const LIMBS: usize = MAX_BITS as usize / 64;
-
-/// Slots of a value of `w` bits.
-pub fn limbs(w: u32) -> u32 {
-    w.div_ceil(64).max(1)
-}
-
-/// The bits of a value of `w` bits that are in its last word.
-fn top(w: u32) -> u64 {
-    match w {
-        0 => 0,
-        w => u64::MAX >> (63 - (w - 1) % 64),
-    }
-}
 
 /// Executes one plan.
 pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
@@ -290,5 +276,13 @@ impl Value {
             out.0[i] = low | high;
         }
         out
+    }
+}
+
+/// The bits of a value of `w` bits that are in its last word.
+fn top(w: u32) -> u64 {
+    match w {
+        0 => 0,
+        w => u64::MAX >> (63 - (w - 1) % 64),
     }
 }

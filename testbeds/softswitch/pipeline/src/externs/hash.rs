@@ -1,7 +1,7 @@
 //! Hash algorithms of PSA and v1model.
 
 use super::checksum::Unit;
-use crate::exec::bits;
+use crate::bits;
 
 /// `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

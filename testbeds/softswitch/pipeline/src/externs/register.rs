@@ -3,8 +3,8 @@
 //! 256 separate arrays that are read at one index cost 2 µs a packet in cache misses alone; so registers of equal size
 //! within one top-level control share a bank, and cell `i` of all of them is one row.
 
+use crate::bits::limbs;
 use crate::error::ExternError;
-use crate::exec::wide::limbs;
 use p4lang::runtime::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

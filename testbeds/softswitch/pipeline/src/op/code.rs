@@ -1,12 +1,11 @@
 //! The code of a program: its instructions, and what they refer to by index.
 
 use super::{Op, Slot, Target};
-use crate::bindings::{Bindings, Block};
-use crate::exec::ErrorCodes;
-use crate::exec::bits::mask;
-use crate::exec::codec::Codec;
-use crate::exec::lanes::Lanes;
+use crate::bits::mask;
 use crate::externs::hash::Algorithm;
+use crate::op::bindings::{Bindings, Block};
+use crate::op::codec::Codec;
+use crate::op::lanes::Lanes;
 use crate::table::KeyPlan;
 
 /// An element of a stack.
@@ -84,7 +83,7 @@ pub struct WidePlan {
 /// See [`WidePlan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WideOp {
-    /// Division up to 128 bits, all else up to [`MAX_BITS`](crate::exec::wide::MAX_BITS).
+    /// Division up to 128 bits, all else up to [`MAX_BITS`](crate::bits::MAX_BITS).
     Binary(p4lang::ir::BinOp),
     /// `~`
     BitNot,
@@ -331,4 +330,17 @@ impl Code {
         };
         self.quiet = self.entries.iter().map(quiet).collect();
     }
+}
+
+/// Values of `error` that the machine itself raises, as the program numbers them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ErrorCodes {
+    /// `PacketTooShort`
+    pub packet_too_short: u64,
+    /// `HeaderTooShort`
+    pub header_too_short: u64,
+    /// `ParserTimeout`
+    pub parser_timeout: u64,
+    /// `ParserInvalidArgument`
+    pub invalid_argument: u64,
 }

@@ -167,7 +167,7 @@ impl<'p> Interpreter<'_, 'p> {
     /// Keeps a mark if the code knows it.
     pub(crate) fn mark(&mut self, mark: &Mark) {
         let found = self.code.marks.iter().position(|m| m == mark);
-        if let Some(i) = found.filter(|_| self.marks.len() < crate::switch::TRACE_LIMIT) {
+        if let Some(i) = found.filter(|_| self.marks.len() < crate::config::TRACE_LIMIT) {
             self.marks.push(i as u32);
         }
     }

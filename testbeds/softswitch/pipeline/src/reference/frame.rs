@@ -6,7 +6,7 @@
 
 use super::poison::Fill;
 use super::value::{Bits, Value, width};
-use crate::exec::wide::limbs;
+use crate::bits::limbs;
 use crate::op::Slot;
 use crate::rules::Rules;
 use num_bigint::BigUint;

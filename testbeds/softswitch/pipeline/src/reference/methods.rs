@@ -5,10 +5,10 @@ use super::frame::{of_words, to_words};
 use super::place::Place;
 use super::value::{Bits, Value, ones, width};
 use super::{Interpreter, Result};
-use crate::bindings::Object;
-use crate::externs::DigestMessage;
 use crate::externs::hash::{self, Algorithm};
+use crate::op::bindings::Object;
 use crate::rules::Rules;
+use crate::state::DigestMessage;
 use p4lang::ir::{Arg, Const, ExternId, LValue, Method, Type};
 
 impl<'p> Interpreter<'_, 'p> {

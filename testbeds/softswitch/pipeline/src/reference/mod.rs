@@ -1,7 +1,7 @@
 //! The second executor: a plain interpreter that walks p4lang's IR, statement by statement, on values of any size.
 //!
 //! It is written to be compared with the specification (P4_16 1.2.5; sections stand beside the code), not to be fast. It
-//! shares with the machine ([`crate::exec`]) what a load decides ([`crate::bindings`]) and the state of tables and
+//! shares with the machine ([`crate::exec`]) what a load decides ([`crate::op::bindings`]) and the state of tables and
 //! extern objects; a block's parameters are read from the frame when it starts and written back when it ends. Whatever
 //! is looked at closely runs here: packets that are traced, reads of undefined values, and tests that compare the two.
 //!
@@ -29,12 +29,12 @@ mod table;
 pub(crate) mod value;
 pub(crate) mod watch;
 
-use crate::arch::block::{Ended, Run};
-use crate::arch::region::Field;
-use crate::bindings::{Block, Gates, Unit};
-use crate::externs::State;
 use crate::op::Code;
+use crate::op::bindings::{Block, Gates, Unit};
+use crate::op::region::Field;
+use crate::op::run::{Ended, Run};
 use crate::rules::Rules;
+use crate::state::State;
 use dialect::Interpreted;
 use p4lang::ast::Direction;
 use p4lang::ir::{Action, Control, ControlId, ExternId, Param, Parser, Program, Type, Var};

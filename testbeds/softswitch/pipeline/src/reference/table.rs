@@ -3,13 +3,13 @@
 use super::frame::{of_words, to_words};
 use super::value::{Bits, Value, ones};
 use super::{Interpreter, Result, Scope};
-use crate::bindings::Object;
 use crate::externs::hash;
 use crate::externs::meter;
-use crate::externs::profile::Indirect;
 use crate::op::Mark;
+use crate::op::bindings::Object;
 use crate::table::Bound;
 use crate::table::key::FieldSpec;
+use crate::table::profile::Indirect;
 use p4lang::ast::Direction;
 use p4lang::ir::{Const, ExternId, Key, Table, TableId, VarId};
 

@@ -1,8 +1,8 @@
 //! Actions bound to parameters: the control plane's by name, the data plane's as slots.
 
 use super::spec::{ActionSpec, Spec};
+use crate::bits::limbs;
 use crate::error::TableError;
-use crate::exec::wide::limbs;
 use p4lang::runtime::{ActionCall, Value};
 
 /// An action with its parameters as they lie in the frame.

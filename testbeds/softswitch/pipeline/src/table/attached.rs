@@ -6,7 +6,7 @@ use super::{DirectMeter, Key, Note, Table};
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
-use crate::externs::profile::Indirect;
+use crate::table::profile::Indirect;
 use p4lang::runtime::TableEntry;
 
 /// What an entry has beside key and action. The rarer part is apart, so that large tables stay small.

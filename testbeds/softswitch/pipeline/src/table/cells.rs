@@ -2,11 +2,9 @@
 
 use super::{Index, Table};
 use crate::error::TableError;
+use crate::port_numbers::PIPES;
 use hashbrown::HashMap;
 use p4lang::runtime::TableEntry;
-
-/// Pipes of a Tofino: a direct register has a cell in each.
-pub const PIPES: usize = 4;
 
 /// What the direct registers of a table keep for each entry, and in each pipe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub struct Cells {
 
 impl Cells {
     fn at(&self, offset: u32, pipe: u32) -> usize {
-        pipe as usize % PIPES * self.initial.len() + offset as usize
+        pipe as usize % PIPES as usize * self.initial.len() + offset as usize
     }
 
     /// An entry is gone.
@@ -45,7 +43,7 @@ impl Cells {
         let words = self
             .written
             .entry(entry)
-            .or_insert_with(|| initial.repeat(PIPES).into());
+            .or_insert_with(|| initial.repeat(PIPES as usize).into());
         for (to, from) in words.iter_mut().skip(at).zip(from) {
             *to = *from;
         }
@@ -72,7 +70,7 @@ impl Table {
         from: &[u64],
     ) -> Result<(), TableError> {
         let row = self.row(&self.entry_key(entry)?)?;
-        for pipe in 0..PIPES as u32 {
+        for pipe in 0..PIPES {
             self.cells.write(row, offset, pipe, from);
         }
         Ok(())

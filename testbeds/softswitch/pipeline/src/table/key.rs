@@ -1,56 +1,11 @@
 //! Keys of entries: how the control plane's matches become values, and when two entries are the same.
 
+use crate::bits::limbs;
 use crate::error::TableError;
-use crate::exec::wide::limbs;
+pub use crate::match_kind::Kind;
 use p4lang::ir::Type;
 use p4lang::runtime::{Match, Value};
 use std::cmp::Ordering;
-
-/// `match_kind`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// `exact`
-    Exact,
-    /// `lpm`
-    Lpm,
-    /// `ternary`
-    Ternary,
-    /// `range`
-    Range,
-    /// `optional`
-    Optional,
-}
-
-impl Kind {
-    /// From its P4 name.
-    pub fn named(name: &str) -> Option<Kind> {
-        Some(match name {
-            // The partition of an algorithmic TCAM is part of what must be equal.
-            "exact" | "atcam_partition_index" => Kind::Exact,
-            "lpm" => Kind::Lpm,
-            "ternary" => Kind::Ternary,
-            "range" => Kind::Range,
-            "optional" => Kind::Optional,
-            _ => return None,
-        })
-    }
-
-    /// Its P4 name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Exact => "exact",
-            Kind::Lpm => "lpm",
-            Kind::Ternary => "ternary",
-            Kind::Range => "range",
-            Kind::Optional => "optional",
-        }
-    }
-
-    /// Entries may overlap, so that they want a priority.
-    pub fn wants_priority(self) -> bool {
-        matches!(self, Kind::Ternary | Kind::Range | Kind::Optional)
-    }
-}
 
 /// A key field of a table.
 #[derive(Debug, Clone)]

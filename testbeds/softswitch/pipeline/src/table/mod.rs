@@ -21,8 +21,10 @@ mod index;
 pub mod key;
 mod linear;
 mod packing;
+pub mod profile;
 mod rows;
 mod spec;
+pub mod value_set;
 mod whole;
 
 pub use action::{Action, Bound};
@@ -30,12 +32,12 @@ pub use attached::Removed;
 pub use packing::{KeyPlan, MAX_WORDS};
 pub use rows::Index;
 pub use spec::{ActionSpec, DirectMeter, Spec};
-pub use whole::{EntryAction, EntryState, EntryWrite, Note};
+pub use whole::{DirectChange, EntryAction, EntryState, EntryWrite, Note};
 
+use crate::bits::Slot;
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter;
-use crate::op::Slot;
 use attached::{Attached, Attachments};
 use index::Structure;
 use key::{FieldKey, FieldSpec, Kind};

@@ -5,8 +5,8 @@
 //! With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
 
 use super::key::{FieldKey, FieldSpec, Kind};
-use crate::exec::bits::mask;
-use crate::op::Slot;
+use crate::bits::Slot;
+use crate::bits::mask;
 use p4lang::runtime::Value;
 use std::cmp::Ordering;
 

@@ -5,7 +5,7 @@
 
 use super::action::Action;
 use super::packing::{MAX_WORDS, Packing};
-use crate::externs::profile::Indirect;
+use crate::table::profile::Indirect;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::cmp::{Ordering, Reverse};

@@ -1,7 +1,7 @@
 //! What a table is, apart from its entries.
 
 use super::key::FieldSpec;
-use crate::exec::wide::limbs;
+use crate::bits::limbs;
 use crate::externs::counter::Kind as CounterKind;
 
 /// An action that a table offers.

@@ -5,11 +5,10 @@ use super::idle::Timer;
 use super::key::FieldKey;
 use super::rows::Head;
 use super::{Bound, Index, Key, Removed, Table};
-use crate::control::DirectChange;
 use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::{Cell, ColourCounts, MeterConfig};
-use crate::externs::profile::{Indirect, OneShotAction};
+use crate::table::profile::{Indirect, OneShotAction};
 
 /// What a client attaches to an entry, for itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,6 +76,17 @@ pub struct EntryState {
     pub since_hit_ns: u64,
     /// As written.
     pub note: Note,
+}
+
+/// A change of an entry's direct counter and meter; what is `None` stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DirectChange {
+    /// The counter's value.
+    pub counter: Option<CounterValue>,
+    /// The meter's configuration; `Some(None)`: all green.
+    pub meter: Option<Option<MeterConfig>>,
+    /// Lets the meter's counts begin anew.
+    pub clear_meter_counts: bool,
 }
 
 fn change_meter(cell: &mut Cell, now_ns: u64, change: &DirectChange) {

@@ -2,9 +2,9 @@
 
 use crate::arch::blocks;
 use crate::arch::region::{Binder, Field, Region, left};
-use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::error::LoadError;
+use crate::op::bindings::Block;
 use p4lang::ir::Package;
 
 #[derive(Debug)]

@@ -12,21 +12,18 @@ mod layout;
 pub(crate) mod reference;
 
 use crate::arch::block::Run;
+use crate::arch::core::Core;
 use crate::arch::region::Field;
-use crate::bindings::Block;
 use crate::compile::Compiler;
-use crate::core::{Core, Job, Path};
+use crate::config::Executor;
 use crate::error::LoadError;
+use crate::job::{Job, Path};
 use crate::op::Code;
+use crate::op::bindings::Block;
+pub(crate) use crate::port_numbers::RECIRCULATE_PORT;
 use crate::stats::DropReason;
-use crate::switch::Executor;
 use layout::{Egress, Ingress};
 use p4lang::ir::{PackageArg, Program};
-
-/// `PSA_PORT_RECIRCULATE`
-pub const RECIRCULATE_PORT: u32 = 0xffff_fffa;
-/// `PSA_PORT_CPU`
-pub const CPU_PORT: u32 = 0xffff_fffd;
 
 /// Values of `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, Default)]

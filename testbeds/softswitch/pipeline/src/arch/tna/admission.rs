@@ -6,7 +6,8 @@
 use super::Tna;
 use super::ghost::Report;
 use super::multicast::Copied;
-use crate::core::{Core, Job, Path};
+use crate::arch::core::Core;
+use crate::job::{Job, Path};
 use crate::queues::{Admission, CLASSES, Waited};
 use crate::stats::DropReason;
 

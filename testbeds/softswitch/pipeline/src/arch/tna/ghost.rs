@@ -1,9 +1,9 @@
 //! The ghost control of a Tofino 2, which the traffic manager tells how long its queues are.
 
 use crate::arch::region::{Binder, Field, Region};
-use crate::bindings::Block;
 use crate::compile::Compiler;
 use crate::error::LoadError;
+use crate::op::bindings::Block;
 use p4lang::ir::{Package, PackageArg};
 
 /// The ghost control of a Tofino 2: it runs when a queue's length changes, without a packet.

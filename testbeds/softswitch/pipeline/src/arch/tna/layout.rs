@@ -5,12 +5,12 @@ use super::ghost::Ghost;
 use super::multicast::Copied;
 use super::{NO_MATCH, argument};
 use crate::arch::region::{Binder, Field, Region};
-use crate::bindings::Block;
-use crate::bindings::Gates;
+use crate::bits;
 use crate::compile::Compiler;
 use crate::error::LoadError;
-use crate::exec::bits;
 use crate::op::Slot;
+use crate::op::bindings::Block;
+use crate::op::bindings::Gates;
 use p4lang::ir::{ControlId, Package, PackageArg, Param, ParserId, Program, Type, Var};
 
 /// Slots that parsers keep residual checksums' places in.

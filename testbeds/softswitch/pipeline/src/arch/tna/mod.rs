@@ -27,24 +27,22 @@ pub(crate) mod pipes;
 pub(crate) mod reference;
 
 use crate::arch::block::Run;
-use crate::bindings::Block;
+use crate::arch::core::Core;
 use crate::compile::Compiler;
-use crate::core::{Core, Job, Path};
 use crate::error::LoadError;
 use crate::externs::capture;
+use crate::job::{Job, Path};
+use crate::op::bindings::Block;
 use crate::op::{Code, Slot};
+pub(crate) use crate::port_numbers::{PIPES, PORTS};
 use crate::stats::DropReason;
 use asked::Ingress;
-pub(crate) use fixed::{Fixed, cpu_port, recirculates};
+pub(crate) use fixed::Fixed;
 use ghost::Report;
 use layout::{EgressHeader, Half, Pipeline};
 use multicast::Copied;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
-/// Pipes that a chip may have.
-pub(crate) const PIPES: u32 = crate::table::cells::PIPES as u32;
-/// Device ports: beyond the last pipe's.
-pub(crate) const PORTS: u32 = PIPES << 7;
 /// A frame's check sequence, which neither comes in here nor leaves, but is counted. There are more bytes than these in
 /// front of a packet.
 const FCS_BYTES: usize = 4;
@@ -175,7 +173,9 @@ impl Tna {
             }
             path => {
                 // The generator sees what comes back through its own port.
-                if path == Path::Recirculate && fixed::RECIRCULATION.contains(&(job.port & 0x7f)) {
+                if path == Path::Recirculate
+                    && crate::port_numbers::RECIRCULATION.contains(&(job.port & 0x7f))
+                {
                     let pipe = job.port >> 7;
                     let generator = &mut core.tofino.generator;
                     generator.recirculated(&mut core.stats, now_ns, pipe, &job.bytes);

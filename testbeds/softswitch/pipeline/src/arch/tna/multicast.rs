@@ -6,7 +6,7 @@
 
 use super::Tna;
 use super::fixed::MirrorSession;
-use crate::core::Core;
+use crate::arch::core::Core;
 use crate::queues::Waited;
 use crate::stats::DropReason;
 

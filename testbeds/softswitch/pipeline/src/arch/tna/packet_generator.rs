@@ -4,19 +4,16 @@
 //! front that say which application, batch and packet it is; it enters ingress like one of a recirculation port.
 
 use super::PIPES;
-use crate::core::{Job, Path};
 use crate::error::GeneratorError;
+use crate::job::{Job, Path};
+use crate::limits::{GENERATOR_BATCHES as BATCHES, GENERATOR_BUFFER as BUFFER};
 use crate::stats::Stats;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-/// Bytes of a pipe's buffer.
-pub(crate) const BUFFER: usize = 16 * 1024;
 /// Applications: 8 of a Tofino 1, 16 of a Tofino 2.
 const APPS: [u32; 2] = [8, 16];
-/// Batches of a start, packets of a batch at most: their numbers have 16 bits.
-pub(crate) const BATCHES: u32 = 1 << 16;
 /// Starts whose packets have not all come, at most: an application that is started more often loses the later ones, and they
 /// are counted.
 const RUNS: usize = 1024;
@@ -184,7 +181,7 @@ impl Generator {
     }
 
     /// Writes into the buffer, then sets an application or stops it. After an error nothing has changed.
-    pub(super) fn set(
+    pub(crate) fn set(
         &mut self,
         now_ns: u64,
         pipe: u32,
@@ -231,7 +228,7 @@ impl Generator {
             .collect()
     }
 
-    pub(super) fn port_down(&mut self, stats: &mut Stats, now_ns: u64, port: u32) {
+    pub(crate) fn port_down(&mut self, stats: &mut Stats, now_ns: u64, port: u32) {
         let pipe = port >> 7;
         let waits = |t: &Trigger| matches!(t, Trigger::PortDown { ports } if ports.contains(&port));
         for app in self.triggered(pipe, waits) {

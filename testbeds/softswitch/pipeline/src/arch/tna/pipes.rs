@@ -3,9 +3,10 @@
 //! Pipe 0's lie in the state, where the control plane finds them. Another pipe's change places with them while it runs.
 
 use crate::externs::counter::{Counter, CounterValue};
+use crate::externs::filter::Filter;
 use crate::externs::meter::Meter;
 use crate::externs::register::Bank;
-use crate::externs::{State, filter::Filter};
+use crate::state::State;
 
 /// What one pipe keeps.
 #[derive(Debug, Clone)]

@@ -1,13 +1,13 @@
 //! v1model's extern functions. What they want done with the packet waits in slots until the block has ended.
 
 use super::DROP_PORT;
-use crate::bindings::InlineList;
 use crate::compile::dialect::Dialect;
 use crate::compile::layout::width;
 use crate::compile::methods::written;
 use crate::compile::{Compiler, Result};
 use crate::externs::hash::Algorithm;
 use crate::externs::random::Random;
+use crate::op::bindings::InlineList;
 use crate::op::{HashPlan, Op, Slot, T3};
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, ExternId, LValue, Type};
 

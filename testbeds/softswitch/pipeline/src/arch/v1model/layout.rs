@@ -2,11 +2,11 @@
 
 use super::DROP_PORT;
 use crate::arch::region::{Binder, Field, Region, left};
-use crate::bindings::Block;
-use crate::bindings::Requests;
 use crate::compile::Compiler;
 use crate::error::LoadError;
 use crate::op::Slot;
+use crate::op::bindings::Block;
+use crate::op::bindings::Requests;
 use p4lang::ast::Literal;
 use p4lang::ir::{Annotation, ControlId, PackageArg, ParserId, Program, Type};
 use std::collections::BTreeMap;

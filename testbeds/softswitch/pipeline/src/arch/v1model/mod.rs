@@ -15,19 +15,18 @@ pub(crate) mod functions;
 mod layout;
 pub(crate) mod reference;
 
-use crate::arch::block::{Ended, Run};
-use crate::bindings::Block;
+use crate::arch::core::{Core, Session};
 use crate::compile::Compiler;
-use crate::core::{Core, Job, Path, Session};
 use crate::error::LoadError;
+use crate::job::{Job, Path};
 use crate::op::Code;
+use crate::op::bindings::Block;
+use crate::op::run::{Ended, Run};
+pub(crate) use crate::port_numbers::DROP_PORT;
 use crate::queues::Waited;
 use crate::stats::DropReason;
 use layout::Layout;
 use p4lang::runtime::Replica;
-
-/// An `egress_spec` that drops the packet.
-pub const DROP_PORT: u32 = 511;
 
 /// Values of `instance_type`.
 mod instance {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::compile::alone;
-use crate::externs::State;
 use crate::externs::hash::Algorithm;
 use crate::op::HashPlan;
+use crate::state::State;
 use proptest::prelude::*;
 
 /// A header of these widths from slot 1 on, its validity in slot 0, and a slot for a sum behind it.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::compile::alone;
 use crate::compile::tidy::{Facts, tidy};
-use crate::externs::State;
 use crate::op::T3;
+use crate::state::State;
 use proptest::prelude::*;
 
 /// Slots 0 .. 4 are constants, up to 12 are seen from outside, up to 20 are the block's own.

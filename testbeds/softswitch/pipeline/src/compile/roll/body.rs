@@ -1,7 +1,7 @@
 //! From the first repetition to instructions for all lanes.
 
 use super::{Member, Shape, Step, What};
-use crate::exec::lanes::{Lane, LaneOp};
+use crate::op::lanes::{Lane, LaneOp};
 use crate::op::{Code, Slot};
 
 /// The body on its way to lanes.

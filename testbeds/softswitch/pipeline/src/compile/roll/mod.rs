@@ -1,4 +1,4 @@
-//! Finds instructions that are written out again and again for values side by side, and makes one [`Lanes`](crate::exec::lanes::Lanes) of them.
+//! Finds instructions that are written out again and again for values side by side, and makes one [`Lanes`](crate::op::lanes::Lanes) of them.
 //!
 //! P4 has no arrays: a program that adds 256 values to 256 registers says so 256 times, and inlining writes 256 times a
 //! dozen instructions that differ in nothing but the slots of the values and the numbers of the registers, each by one
@@ -15,7 +15,7 @@
 mod body;
 mod tidy;
 
-use crate::exec::lanes::Binary;
+use crate::op::lanes::Binary;
 use crate::op::{Code, Op, Slot, T3, Target};
 use body::Body;
 

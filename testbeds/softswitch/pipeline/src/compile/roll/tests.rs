@@ -2,10 +2,10 @@
 
 use super::roll;
 use crate::compile::alone;
-use crate::exec::lanes::LaneOp;
-use crate::externs::State;
 use crate::externs::register::Bank;
+use crate::op::lanes::LaneOp;
 use crate::op::{Code, Op, RegisterPlan, Slot, T3};
+use crate::state::State;
 use proptest::prelude::*;
 
 const FRAME: u32 = 600;

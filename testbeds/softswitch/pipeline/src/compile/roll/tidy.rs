@@ -1,6 +1,6 @@
 //! Makes a body shorter once it is translated.
 
-use crate::exec::lanes::{Lane, LaneOp, Lanes};
+use crate::op::lanes::{Lane, LaneOp, Lanes};
 
 /// Tails are repeated up to this length, so that what belongs together comes together.
 const TAIL: usize = 2;

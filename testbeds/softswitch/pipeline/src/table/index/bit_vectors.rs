@@ -11,7 +11,7 @@
 //!
 //! Search is O(n / 512 · key bits / 4) loads of a cache line, in blocks up to the first hit.
 
-use crate::exec::simd::widest;
+use crate::simd::widest;
 use crate::table::rows::{Index, Rows};
 
 /// Words of a row.

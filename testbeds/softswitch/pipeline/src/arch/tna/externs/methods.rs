@@ -3,11 +3,11 @@
 use super::bits_behind;
 use super::objects::{COLOURS, own_colours};
 use super::parser_counter::pushed;
-use crate::bindings::{Object, TofinoObject};
 use crate::compile::expr::literal;
 use crate::compile::surroundings::Residual;
 use crate::compile::{Compiler, Result};
 use crate::externs::capture;
+use crate::op::bindings::{Object, TofinoObject};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
 
@@ -440,7 +440,7 @@ impl Compiler<'_> {
         };
         // Tofino 1 gives the mask as its number of ones less one.
         let mask = if self.program.arch == p4lang::ir::Arch::Tna {
-            crate::exec::bits::mask(mask as u32 + 1)
+            crate::bits::mask(mask as u32 + 1)
         } else {
             mask
         };

@@ -10,10 +10,10 @@ pub(crate) mod rows;
 
 pub(crate) use objects::{COLOURS, own_colours};
 
-use crate::bindings::Object;
 use crate::compile::dialect::Dialect;
 use crate::compile::layout::width;
 use crate::compile::{Compiler, Result};
+use crate::op::bindings::Object;
 use p4lang::ir::{
     Access, Arg, Expr, ExprKind, ExternFunction, ExternId, LValue, Method, Program, Type, Var,
 };

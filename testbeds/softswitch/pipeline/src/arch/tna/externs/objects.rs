@@ -1,14 +1,15 @@
 //! TNA's extern objects.
 
 use super::parser_counter;
-use crate::bindings::{Object, TofinoObject};
 use crate::compile::layout::width;
 use crate::compile::objects::initial_words;
 use crate::compile::{Compiler, Result, const_u64};
 use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
-use crate::externs::{counter, meter, profile, random};
+use crate::externs::{counter, meter, random};
+use crate::op::bindings::{Object, TofinoObject};
+use crate::table::profile;
 use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind, Type};
 
 /// `MeterColor_t`: green, yellow, red.
@@ -99,7 +100,7 @@ impl Compiler<'_> {
                     Some(Type::Bit(w) | Type::Int(w)) if *w <= 64 => *w,
                     _ => return self.unsupported("a Random of this type"),
                 };
-                let high = crate::exec::bits::mask(width);
+                let high = crate::bits::mask(width);
                 let random = random::Random::new(self.seed, id.0.into(), 0, high);
                 self.state.randoms.push(random);
                 Object::Random(self.state.randoms.len() as u32 - 1)

@@ -1,10 +1,10 @@
 //! Stateful ALUs: the bodies of register actions, run between a cell's reading and its writing back.
 
 use super::rows::{ROW, row_of};
-use crate::bindings::{Object, TofinoObject};
 use crate::compile::methods::written;
 use crate::compile::surroundings::InMethod;
 use crate::compile::{Compiler, Result, Unit};
+use crate::op::bindings::{Object, TofinoObject};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
     ActionId, Arg, Arm, Block, Const, Expr, ExternId, ExternInstance, LValue, Method, MethodBody,

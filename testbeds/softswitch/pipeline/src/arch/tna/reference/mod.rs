@@ -5,9 +5,9 @@ mod registers;
 
 use super::externs::parser_counter::SLOTS;
 use super::externs::{COLOURS, bits_behind, own_colours};
-use crate::bindings::{Object, TofinoObject};
-use crate::exec::bits::mask;
+use crate::bits::mask;
 use crate::externs::capture;
+use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::dialect::{Interpreted, Performed};
 use crate::reference::place::{Place, Step, invalidate};
 use crate::reference::poison::Fill;

@@ -2,7 +2,7 @@
 
 use crate::arch::tna::externs::registers::executes;
 use crate::arch::tna::externs::rows::{ROW, row_of};
-use crate::bindings::{Object, TofinoObject};
+use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::frame::{of_words, to_words};
 use crate::reference::value::{Bits, Value, width};
 use crate::reference::{InMethod, Interpreter, Result, Scope, Stop};

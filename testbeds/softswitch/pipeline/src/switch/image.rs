@@ -3,16 +3,17 @@
 //! Compiling is what a load spends its time with. A switch made of an image shares its code and has a state of its own, which
 //! is what the program starts with: registers and entries as its source gives them, random numbers of the config's seed.
 
+use crate::arch::core::Core;
 use crate::arch::{self, Loaded};
 use crate::compile::Compiler;
-use crate::control::Names;
-use crate::core::Core;
+use crate::config::{Config, Executor};
 use crate::error::LoadError;
-use crate::externs::State;
 use crate::externs::filter::Filter;
 use crate::externs::register::Info;
 use crate::reference::Reference;
-use crate::switch::{Config, Executor, Switch};
+use crate::state::State;
+use crate::switch::Switch;
+use crate::switch::control::Names;
 use crate::table::Table;
 use p4lang::ir::Program;
 use std::collections::{BTreeMap, VecDeque};

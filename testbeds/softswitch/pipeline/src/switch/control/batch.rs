@@ -3,9 +3,9 @@
 use super::{Noted, cells};
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::Cell;
-use crate::externs::profile::{OldGroup, OldMember, OldOneShot};
 use crate::switch::Switch;
 use crate::table::key::FieldKey;
+use crate::table::profile::{OldGroup, OldMember, OldOneShot};
 use crate::table::{Note, Removed};
 use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
 

@@ -1,4 +1,15 @@
-//! Bits of packets, most significant first.
+//! Bits of packets, most significant first, and the slots that hold them in a frame.
+
+/// Index of a slot in the frame, a word of 64 bits.
+pub type Slot = u32;
+
+/// Most bits of one value.
+pub const MAX_BITS: u32 = 2048;
+
+/// Slots of a value of `w` bits.
+pub fn limbs(w: u32) -> u32 {
+    w.div_ceil(64).max(1)
+}
 
 /// The lowest `w` bits set; `w` ≤ 64.
 #[inline(always)]

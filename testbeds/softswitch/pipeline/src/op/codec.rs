@@ -3,9 +3,9 @@
 //! A field of up to 64 bits that lies within eight bytes is one load and two shifts; runs of aligned 32-bit fields are
 //! a loop that vectorises. What fits neither is left to `fields`, which does everything bit by bit.
 
-use super::bits;
-use super::simd::widest;
+use crate::bits;
 use crate::op::Field;
+use crate::simd::widest;
 
 /// The plan for one layout without a varbit.
 #[derive(Debug, Clone, Default)]

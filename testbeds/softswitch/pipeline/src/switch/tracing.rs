@@ -1,13 +1,14 @@
 //! Looking closely at packets: every step of theirs, and reads of undefined values.
 
+use crate::arch::core::Core;
 use crate::arch::region::Field;
-use crate::bindings::Block;
-use crate::core::Core;
+use crate::config::Executor;
 use crate::op::Code;
+use crate::op::bindings::Block;
 use crate::reference::Reference;
 use crate::reference::event::{Event, EventKind};
 use crate::stats::DropReason;
-use crate::switch::{Executor, Switch};
+use crate::switch::Switch;
 use std::sync::Arc;
 
 /// What had happened before an event.

@@ -3,11 +3,11 @@
 use super::Undo;
 use crate::error::{ProfileError, TableError};
 use crate::externs::counter::CounterValue;
-use crate::externs::meter::{self, MeterConfig};
-use crate::externs::profile::Indirect;
+use crate::externs::meter;
 use crate::switch::Switch;
 use crate::table::key::FieldKey;
-use crate::table::{Bound, EntryAction, EntryState, EntryWrite, Spec, Table};
+use crate::table::profile::Indirect;
+use crate::table::{Bound, DirectChange, EntryAction, EntryState, EntryWrite, Spec, Table};
 
 /// Entries looked at in one call of [`Switch::handle_timeout`]; the rest is due at once.
 const LOOKS: u32 = 1024;
@@ -21,17 +21,6 @@ pub enum EntryRef {
     Default,
     /// The entry with this priority and key.
     Entry(i32, Vec<FieldKey>),
-}
-
-/// A change of an entry's direct counter and meter; what is `None` stays.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DirectChange {
-    /// The counter's value.
-    pub counter: Option<CounterValue>,
-    /// The meter's configuration; `Some(None)`: all green.
-    pub meter: Option<Option<MeterConfig>>,
-    /// Lets the meter's counts begin anew.
-    pub clear_meter_counts: bool,
 }
 
 impl Switch {

@@ -1,40 +1,15 @@
 //! What every architecture shares: frame, state, replication, queues, the recirculation port.
 
+use crate::config::{Config, Executor, Ports};
 use crate::error::ReplicationError;
-use crate::externs::State;
+use crate::job::{Job, Path};
 use crate::queues::{Admission, Queues, sending_ns};
 use crate::reference::Reference;
+use crate::state::State;
 use crate::stats::{DropReason, Stats};
-use crate::switch::{Config, Executor, Ports};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-/// How a packet came to a parser.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Path {
-    #[default]
-    Normal,
-    Resubmit,
-    Recirculate,
-    Unicast,
-    Multicast,
-    CloneI2e,
-    CloneE2e,
-}
-
-/// A packet that waits for a pass.
-#[derive(Debug, Default)]
-pub(crate) struct Job {
-    pub path: Path,
-    pub port: u32,
-    pub instance: u16,
-    pub class: u64,
-    /// Passes since the packet came from a port or the recirculation port.
-    pub passes: u32,
-    pub bytes: Vec<u8>,
-    pub meta: Vec<u64>,
-}
 
 /// Buffers kept for reuse.
 const POOL_LIMIT: usize = 1024;
@@ -139,7 +114,7 @@ impl Core {
             Ports::Only(ports) => {
                 ports.contains(&port)
                     || port == self.config.cpu_port
-                    || port == crate::arch::psa::RECIRCULATE_PORT
+                    || port == crate::port_numbers::RECIRCULATE_PORT
             }
         }
     }
@@ -176,7 +151,9 @@ impl Core {
         match self.queues.admit(now_ns, port, class) {
             Admission::Straight => true,
             // They have their own links.
-            _ if port == self.config.cpu_port || port == crate::arch::psa::RECIRCULATE_PORT => true,
+            _ if port == self.config.cpu_port || port == crate::port_numbers::RECIRCULATE_PORT => {
+                true
+            }
             Admission::Full => {
                 self.stats.drop(DropReason::QueueFull);
                 false

@@ -22,13 +22,14 @@ mod replication;
 mod tables;
 mod value_sets;
 
+pub use crate::table::DirectChange;
 pub(crate) use batch::Undo;
 pub use cells::RegisterCells;
-pub use entries::{DirectChange, EntryRef};
+pub use entries::EntryRef;
 pub use notes::Noted;
 
-use crate::externs::State;
 use crate::externs::register::Info;
+use crate::state::State;
 use hashbrown::HashMap;
 
 /// Names to indices.

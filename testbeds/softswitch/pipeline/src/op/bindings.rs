@@ -1,5 +1,5 @@
 //! What a load decides and every executor must keep to: which blocks the architecture runs, where their parameters lie
-//! in the frame, and where tables and extern objects lie in [`State`](crate::externs::State).
+//! in the frame, and where tables and extern objects lie in [`State`](crate::state::State).
 
 use crate::externs::hash::Algorithm;
 use crate::op::{RegisterPlan, Slot};

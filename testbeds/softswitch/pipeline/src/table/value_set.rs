@@ -1,7 +1,7 @@
 //! Value sets of parsers.
 
+use crate::bits::limbs;
 use crate::error::{ExternError, TableError};
-use crate::exec::wide::limbs;
 use crate::table::key::{self, FieldKey, FieldSpec};
 use p4lang::runtime::Match;
 

@@ -4,10 +4,10 @@
 //! depend on what all lanes share, so that all go the same way. Nothing here knows of sums or gradients: 256 additions to
 //! 256 registers are 13 instructions of 256 lanes.
 
-use super::bits::mask;
-use super::simd::widest;
+use crate::bits::mask;
 use crate::externs::register::Bank;
 use crate::op::Slot;
+use crate::simd::widest;
 
 /// Where an operand's lanes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,9 +2,9 @@
 
 use super::Undo;
 use crate::error::ExternError;
-use crate::externs::value_set::ValueSet;
 use crate::switch::Switch;
 use crate::table::key::{FieldKey, FieldSpec};
+use crate::table::value_set::ValueSet;
 use p4lang::runtime::Match;
 
 impl Switch {

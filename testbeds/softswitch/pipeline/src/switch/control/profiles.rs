@@ -2,10 +2,10 @@
 
 use super::Undo;
 use crate::error::ProfileError;
-use crate::externs::profile::{
+use crate::switch::Switch;
+use crate::table::profile::{
     GroupMember, Indirect, OneShotAction, Profile, ProfileGroup, ProfileSpec,
 };
-use crate::switch::Switch;
 use crate::table::{Bound, EntryAction};
 use p4lang::runtime::{ActionCall, TableEntry};
 

@@ -1,0 +1,27 @@
+//! Packets that wait for a pass.
+
+/// How a packet came to a parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Path {
+    #[default]
+    Normal,
+    Resubmit,
+    Recirculate,
+    Unicast,
+    Multicast,
+    CloneI2e,
+    CloneE2e,
+}
+
+/// A packet that waits for a pass.
+#[derive(Debug, Default)]
+pub(crate) struct Job {
+    pub path: Path,
+    pub port: u32,
+    pub instance: u16,
+    pub class: u64,
+    /// Passes since the packet came from a port or the recirculation port.
+    pub passes: u32,
+    pub bytes: Vec<u8>,
+    pub meta: Vec<u64>,
+}
