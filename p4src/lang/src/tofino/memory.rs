@@ -39,10 +39,7 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
         .max(1);
     // The data of a profile's members lie in the profile, once for all entries that share one.
     let data = match has_object(program, table, |kind| {
-        matches!(
-            kind,
-            ExternKind::ActionProfile | ExternKind::ActionSelector
-        )
+        matches!(kind, ExternKind::ActionProfile | ExternKind::ActionSelector)
     }) {
         true => 0,
         false => action_data(program, control, table, |_| true),

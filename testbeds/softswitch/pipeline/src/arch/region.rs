@@ -57,7 +57,7 @@ impl<'p> Binder<'_, 'p> {
         name: &str,
     ) -> Result<Field, LoadError> {
         let found = self.compiler.named_field(ty, name)?;
-        let pinned = &mut self.compiler.pinned;
+        let pinned = &mut self.compiler.frame.pinned;
         Ok(found.map_or(Field::default(), |(offset, ty)| {
             pinned.push((region.slot + offset, 1));
             let width = match ty {

@@ -182,7 +182,7 @@ impl<'p> Compiler<'p> {
         for (place, s) in out {
             self.store(place, *s)?;
         }
-        if !out.is_empty() && self.exits.contains(&exit) {
+        if !out.is_empty() && self.labels.exits.contains(&exit) {
             let (after, outer) = (self.label(), self.exit());
             self.op(Op::Jump(after))?;
             self.place(exit);
@@ -211,7 +211,7 @@ impl<'p> Compiler<'p> {
             return self.unsupported("an action outside a control");
         };
         let action = &control.actions[id.index()];
-        let top = self.top;
+        let top = self.frame.top;
         let mut out = Vec::new();
         let mut bound = Vec::new();
         let mut given = args.iter().enumerate();
@@ -267,7 +267,7 @@ impl<'p> Compiler<'p> {
         result?;
         self.place(end);
         self.copy_out(&out, exit)?;
-        self.top = top;
+        self.frame.top = top;
         Ok(())
     }
 }

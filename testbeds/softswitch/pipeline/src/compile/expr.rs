@@ -84,9 +84,9 @@ impl Compiler<'_> {
 
     /// Writes the value to `d`, reading all operands first.
     pub(crate) fn expr_into(&mut self, e: &Expr, d: Slot) -> Result<()> {
-        let top = self.top;
+        let top = self.frame.top;
         self.expr_into_kept(e, d)?;
-        self.top = top;
+        self.frame.top = top;
         Ok(())
     }
 

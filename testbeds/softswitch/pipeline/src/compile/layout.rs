@@ -8,8 +8,9 @@ use super::{Compiler, Result};
 use crate::bits::{MAX_BITS, limbs};
 use crate::limits::LIMITS;
 use crate::op::{Field, Layout, Slot};
+use hashbrown::HashMap;
 use p4lang::ast::StructKind;
-use p4lang::ir::{Expr, ExprKind, Type, TypeId};
+use p4lang::ir::{Expr, ExprKind, Program, Type, TypeId};
 use std::rc::Rc;
 
 /// A field of a struct, header, union or tuple, or an element of a stack.
@@ -29,6 +30,25 @@ pub(crate) struct Offsets {
     size: u32,
     /// Whether slots other than those of the bits are among them.
     states: bool,
+}
+
+/// What is known of types so far.
+#[derive(Debug)]
+pub(crate) struct Types {
+    /// Index into the code's layouts.
+    pub(crate) layouts: HashMap<Type, u32>,
+    /// Of each struct's fields.
+    pub(crate) offsets: Vec<Option<Rc<Offsets>>>,
+}
+
+impl Types {
+    /// Nothing yet.
+    pub(crate) fn new(program: &Program) -> Types {
+        Types {
+            layouts: HashMap::new(),
+            offsets: vec![None; program.types.len()],
+        }
+    }
 }
 
 impl Compiler<'_> {
@@ -89,7 +109,7 @@ impl Compiler<'_> {
     }
 
     fn offsets(&mut self, id: TypeId) -> Result<Rc<Offsets>> {
-        if let Some(offsets) = &self.offsets[id.index()] {
+        if let Some(offsets) = &self.types.offsets[id.index()] {
             return Ok(Rc::clone(offsets));
         }
         let program = self.program;
@@ -113,14 +133,16 @@ impl Compiler<'_> {
             size,
             states,
         });
-        self.offsets[id.index()] = Some(Rc::clone(&offsets));
+        self.types.offsets[id.index()] = Some(Rc::clone(&offsets));
         Ok(offsets)
     }
 
     /// Whether a validity bit or a stack lies in there.
     pub(crate) fn holds_states(&self, ty: &Type) -> bool {
         match ty {
-            Type::Struct(id) => self.offsets[id.index()].as_ref().is_some_and(|o| o.states),
+            Type::Struct(id) => self.types.offsets[id.index()]
+                .as_ref()
+                .is_some_and(|o| o.states),
             Type::Stack(..) => true,
             Type::Tuple(types) => types.iter().any(|t| self.holds_states(t)),
             _ => false,
@@ -142,7 +164,7 @@ impl Compiler<'_> {
 
     /// The packet layout of a type, as an index into the code's.
     pub(crate) fn layout(&mut self, ty: &Type) -> Result<u32> {
-        if let Some(&i) = self.layouts.get(ty) {
+        if let Some(&i) = self.types.layouts.get(ty) {
             self.count_moved(self.code.layouts[i as usize].slots)?;
             return Ok(i);
         }
@@ -158,7 +180,7 @@ impl Compiler<'_> {
         }
         let i = self.code.layouts.len() as u32;
         self.code.layouts.push(layout);
-        self.layouts.insert(ty.clone(), i);
+        self.types.layouts.insert(ty.clone(), i);
         Ok(i)
     }
 
@@ -246,8 +268,8 @@ impl Compiler<'_> {
 
     /// Work and memory of compiling are in proportion to what is counted here.
     fn count_moved(&mut self, slots: u32) -> Result<()> {
-        self.moved_slots = self.moved_slots.saturating_add(slots);
-        if self.moved_slots > LIMITS.moved_slots {
+        self.taken.moved_slots = self.taken.moved_slots.saturating_add(slots);
+        if self.taken.moved_slots > LIMITS.moved_slots {
             let what = "slots of 64 bits in all that is extracted, emitted, hashed, digested or kept in registers";
             return self.too_large(format!("more than {} {what}", LIMITS.moved_slots));
         }

@@ -18,7 +18,7 @@ impl Compiler<'_> {
         result: Option<&LValue>,
     ) -> Result<()> {
         let instance = &self.program.externs[object.index()];
-        match (self.objects[object.index()], method, args) {
+        match (self.bindings.objects[object.index()], method, args) {
             (Object::Register(r), Method::Read, [Arg::In(index)]) => {
                 let index = self.index(index)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
@@ -35,10 +35,12 @@ impl Compiler<'_> {
                 let index = self.index(index)?;
                 self.op(Op::Count { counter, index })
             }
-            (Object::DirectCounter, Method::Count, []) => match self.direct.get(&object).copied() {
-                Some(table) => self.op(Op::CountDirect { table }),
-                None => self.unsupported("a direct counter that no table names"),
-            },
+            (Object::DirectCounter, Method::Count, []) => {
+                match self.bindings.direct.get(&object).copied() {
+                    Some(table) => self.op(Op::CountDirect { table }),
+                    None => self.unsupported("a direct counter that no table names"),
+                }
+            }
             // Counted and marked at the hit.
             (Object::AutomaticCounter, Method::Count, []) => Ok(()),
             (Object::AutomaticMeter, Method::Read, [to]) => {
@@ -50,7 +52,7 @@ impl Compiler<'_> {
                 }
             }
             (Object::DirectMeter, Method::Execute, rest) => {
-                let Some(table) = self.direct.get(&object).copied() else {
+                let Some(table) = self.bindings.direct.get(&object).copied() else {
                     return self.unsupported("a direct meter that no table names");
                 };
                 let colour = match rest {
@@ -61,7 +63,7 @@ impl Compiler<'_> {
             }
             (Object::Meter(meter), Method::ExecuteMeter, [Arg::In(index), to]) => {
                 let index = self.index(index)?;
-                let colour = self.constant(self.state.meters[meter as usize].colours[0])?;
+                let colour = self.constant(self.state.cells.meters[meter as usize].colours[0])?;
                 self.write_result(written(to), |c, d| {
                     c.op(Op::Meter {
                         meter,
@@ -76,7 +78,7 @@ impl Compiler<'_> {
                 let colour = match rest {
                     [Arg::In(colour)] => self.expr(colour)?,
                     _ => {
-                        let green = self.state.meters[meter as usize].colours[0];
+                        let green = self.state.cells.meters[meter as usize].colours[0];
                         self.constant(green)?
                     }
                 };

@@ -10,6 +10,7 @@ mod coalesce;
 pub mod dialect;
 mod effects;
 pub(crate) mod expr;
+mod finish;
 mod flow;
 pub(crate) mod layout;
 pub(crate) mod methods;
@@ -26,15 +27,14 @@ mod values;
 use crate::error::LoadError;
 use crate::limits::LIMITS;
 use crate::op::ErrorCodes;
-use crate::op::bindings::{self, Bindings, Block, Object};
+use crate::op::bindings::{self, Bindings, Block};
 use crate::op::{Code, Mark, Op, Slot, Target};
 use crate::rules::Rules;
 use crate::state::State;
 use dialect::Dialect;
 use hashbrown::{HashMap, HashSet};
-use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Type, Var};
+use p4lang::ir::{Const, Control, ControlId, ExternId, Parser, ParserId, Program, Var};
 use p4lang::source::Span;
-use std::rc::Rc;
 
 /// Constants live in the first slots.
 const CONSTANT_SLOTS: u32 = LIMITS.constants;
@@ -65,56 +65,76 @@ pub struct Compiler<'p> {
     pub rules: &'static Rules,
     /// The source of all.
     pub program: &'p Program,
+    /// What is wanted of the code.
+    pub wanted: Wanted,
     /// What has been written so far.
     pub code: Code,
+    /// Where what the program declares has come to lie.
+    pub bindings: Bindings,
     /// Tables and externs, as the program declares them.
     pub state: State,
     /// Registers as the control plane sees them.
     pub registers: Vec<crate::externs::register::Info>,
-    /// Extern instances.
-    pub objects: Vec<Object>,
-    pub(crate) blocks: Vec<bindings::Bound>,
-    /// See [`Bindings::carried`].
-    pub carried: Vec<(Slot, Slot, u32)>,
-    /// For each block, where the slots begin that nothing else knows.
-    pub(crate) own: Vec<Slot>,
-    /// Slots that the architecture looks at one by one.
-    pub pinned: Vec<(Slot, u32)>,
-    pub(crate) errors: HashMap<&'p str, u32>,
-    pub(crate) labels: Vec<u32>,
-    /// `exit` labels that something jumps to.
-    pub(crate) exits: HashSet<Target>,
-    pub(crate) top: u32,
-    /// After the instruction before this position, what slots from there on hold is of no use: a statement ended.
-    pub(crate) dead: Vec<(Target, Slot)>,
-    pub(crate) single: HashMap<u64, Slot>,
-    pub(crate) layouts: HashMap<Type, u32>,
-    pub(crate) offsets: Vec<Option<Rc<layout::Offsets>>>,
-    pub(crate) tables: HashMap<(ControlId, u32), u32>,
-    pub(crate) value_sets: HashMap<String, u32>,
-    pub(crate) direct: HashMap<ExternId, u32>,
-    /// Action profiles.
-    pub(crate) profiles: HashMap<ExternId, u32>,
     /// Where a table's application leaves its direct meter's colour.
     pub(crate) direct_meters: HashMap<ExternId, Slot>,
+    pub(crate) errors: HashMap<&'p str, u32>,
+    /// Where slots are given away.
+    pub frame: Frame,
+    pub(crate) labels: Labels,
+    pub(crate) types: layout::Types,
     pub(crate) scope: Scope<'p>,
     pub(crate) span: Span,
-    /// What a block may take at most; 0: not known.
-    pub max_steps: u32,
-    pub(crate) trace: bool,
     /// Where the code has them.
     pub(crate) marks: HashMap<Mark, u32>,
-    /// Slots that go to or come from bytes so far.
-    pub(crate) moved_slots: u32,
-    /// Bytes that the cells of extern objects take so far.
-    pub(crate) cells_bytes: u64,
-    pub(crate) seed: u64,
-    /// Generator of v1model's `random`.
-    pub(crate) random: Option<u32>,
+    pub(crate) taken: Taken,
     /// Of TNA programs.
     pub tofino: surroundings::Tofino,
     /// Of v1model programs.
     pub v1model: surroundings::V1model,
+}
+
+/// What a config says of the code.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Of all random numbers.
+    pub seed: u64,
+    /// Marks tell what packets meet.
+    pub trace: bool,
+    /// What a block may take at most; 0: not known.
+    pub max_steps: u32,
+}
+
+/// Slots as they are given away.
+#[derive(Debug, Default)]
+pub struct Frame {
+    /// The first one that is free.
+    pub(crate) top: u32,
+    /// Constants of one word.
+    pub(crate) single: HashMap<u64, Slot>,
+    /// For each block, where the slots begin that nothing else knows.
+    pub(crate) own: Vec<Slot>,
+    /// Slots that the architecture looks at one by one.
+    pub pinned: Vec<(Slot, u32)>,
+    /// After the instruction before this position, what slots from there on hold is of no use: a statement ended.
+    pub(crate) dead: Vec<(Target, Slot)>,
+}
+
+/// Places that code jumps to.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    /// Of each label, once it is placed.
+    pub(crate) positions: Vec<u32>,
+    /// `exit` labels that something jumps to.
+    pub(crate) exits: HashSet<Target>,
+}
+
+/// What a program takes of what there is.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    /// Slots that go to or come from bytes so far.
+    pub(crate) moved_slots: u32,
+    /// Bytes that the cells of extern objects take so far.
+    pub(crate) cells_bytes: u64,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, LoadError>;
@@ -124,7 +144,7 @@ impl<'p> Compiler<'p> {
     pub fn new(
         program: &'p Program,
         dialect: &'static dyn Dialect,
-        (seed, trace): (u64, bool),
+        wanted: Wanted,
     ) -> Result<Compiler<'p>> {
         let errors = program
             .errors
@@ -136,30 +156,22 @@ impl<'p> Compiler<'p> {
             dialect,
             rules: Rules::of(program),
             program,
+            wanted,
             code: Code {
                 frame: CONSTANT_SLOTS,
                 ..Code::default()
             },
+            bindings: Bindings::default(),
             state: State::default(),
             registers: Vec::new(),
-            objects: Vec::new(),
-            blocks: Vec::new(),
-            carried: Vec::new(),
-            own: Vec::new(),
-            pinned: Vec::new(),
-            errors,
-            labels: Vec::new(),
-            exits: HashSet::new(),
-            top: CONSTANT_SLOTS,
-            dead: Vec::new(),
-            single: HashMap::new(),
-            layouts: HashMap::new(),
-            offsets: vec![None; program.types.len()],
-            tables: HashMap::new(),
-            value_sets: HashMap::new(),
-            direct: HashMap::new(),
-            profiles: HashMap::new(),
             direct_meters: HashMap::new(),
+            errors,
+            frame: Frame {
+                top: CONSTANT_SLOTS,
+                ..Frame::default()
+            },
+            labels: Labels::default(),
+            types: layout::Types::new(program),
             scope: Scope {
                 unit: Unit::Function,
                 vars: &[],
@@ -170,13 +182,8 @@ impl<'p> Compiler<'p> {
                 loops: Vec::new(),
             },
             span: Span::default(),
-            max_steps: 0,
-            trace,
             marks: HashMap::new(),
-            moved_slots: 0,
-            cells_bytes: 0,
-            seed,
-            random: None,
+            taken: Taken::default(),
             tofino: surroundings::Tofino::default(),
             v1model: surroundings::V1model::default(),
         };
@@ -217,7 +224,7 @@ impl<'p> Compiler<'p> {
             left,
         )?;
         let end = self.label();
-        let top = self.top;
+        let top = self.frame.top;
         let slots = self.unit_slots(&parser.vars, &parser.params, params)?;
         let scope = self.scope(Unit::Parser(parser), &parser.vars, slots, end);
         let outer = std::mem::replace(&mut self.scope, scope);
@@ -229,7 +236,7 @@ impl<'p> Compiler<'p> {
             self.op(Op::Verdict { error, cleared })?;
         }
         self.scope = outer;
-        self.top = top;
+        self.frame.top = top;
         self.op(Op::End)?;
         Ok(block)
     }
@@ -244,14 +251,14 @@ impl<'p> Compiler<'p> {
             None,
         )?;
         let end = self.label();
-        let top = self.top;
+        let top = self.frame.top;
         let slots = self.unit_slots(&control.vars, &control.params, params)?;
         let scope = self.scope(Unit::Control(id, control), &control.vars, slots, end);
         let outer = std::mem::replace(&mut self.scope, scope);
         self.span = control.span;
         self.block(&control.body)?;
         self.scope = outer;
-        self.top = top;
+        self.frame.top = top;
         self.place(end);
         self.op(Op::End)?;
         Ok(block)
@@ -266,7 +273,7 @@ impl<'p> Compiler<'p> {
     ) -> Result<Block> {
         let sizes = declared.iter().map(|p| self.size(&vars[p.var.index()].ty));
         let sizes = sizes.collect::<Result<_>>()?;
-        self.blocks.push(bindings::Bound {
+        self.bindings.blocks.push(bindings::Bound {
             unit,
             params: params.to_vec(),
             sizes,
@@ -274,84 +281,10 @@ impl<'p> Compiler<'p> {
             left,
         });
         self.code.entries.push(self.code.ops.len() as Target);
-        self.own.push(self.top);
+        self.frame.own.push(self.frame.top);
         Ok(Block {
-            number: (self.blocks.len() - 1) as u32,
+            number: (self.bindings.blocks.len() - 1) as u32,
         })
-    }
-
-    /// Turns labels into positions.
-    pub fn finish(mut self) -> (Code, State, Vec<crate::externs::register::Info>) {
-        let labels = &self.labels;
-        let jumps: Vec<Option<Target>> = self
-            .code
-            .ops
-            .iter()
-            .map(|op| {
-                if let Op::Jump(to) = op {
-                    Some(labels[*to as usize])
-                } else {
-                    None
-                }
-            })
-            .collect();
-        let at = |to: &mut Target| {
-            *to = labels[*to as usize];
-            // A jump to a jump goes on at once; the limit is for loops of nothing but jumps.
-            for _ in 0..16 {
-                match jumps.get(*to as usize) {
-                    Some(Some(next)) => *to = *next,
-                    _ => break,
-                }
-            }
-        };
-        for op in &mut self.code.ops {
-            if let Some(to) = op.target_mut() {
-                at(to);
-            }
-        }
-        for apply in &mut self.code.applies {
-            apply.targets_mut().for_each(at);
-        }
-        self.code.bindings = Bindings {
-            blocks: self.blocks,
-            objects: self.objects,
-            registers: self.code.registers.clone(),
-            tables: self.tables,
-            value_sets: self.value_sets,
-            direct: self.direct,
-            profiles: self.profiles,
-            carried: self.carried,
-            requests: self.v1model.requests,
-            inline_lists: self.v1model.inline_lists,
-            digests: self.v1model.digests,
-            random: self.random,
-            direct_registers: self.tofino.direct_registers,
-            executed_twice: self.tofino.executed_twice,
-        };
-        self.code.note_quiet();
-        roll::roll(&mut self.code, &self.dead);
-        let facts = tidy::Facts {
-            max_steps: self.max_steps,
-            zero: self.single.get(&0).copied(),
-            slots: flow::Slots {
-                first: CONSTANT_SLOTS,
-                own: &self.own,
-            },
-        };
-        tidy::tidy(&mut self.code, &facts);
-        coalesce::coalesce(&mut self.code, &self.pinned);
-        self.code.note_empty();
-        for layout in &mut self.code.layouts {
-            layout.seal();
-        }
-        for hash in &mut self.code.hashes {
-            hash.seal(&self.code.layouts[hash.layout as usize]);
-        }
-        for apply in &mut self.code.applies {
-            apply.plan = self.state.tables[apply.table as usize].key_plan(&apply.key);
-        }
-        (self.code, self.state, self.registers)
     }
 
     fn scope(&self, unit: Unit<'p>, vars: &'p [Var], slots: Vec<Slot>, end: Target) -> Scope<'p> {
@@ -383,38 +316,38 @@ impl<'p> Compiler<'p> {
 
     /// The label that an `exit` here goes to.
     fn exit(&mut self) -> Target {
-        self.exits.insert(self.scope.exit);
+        self.labels.exits.insert(self.scope.exit);
         self.scope.exit
     }
 
     pub(crate) fn label(&mut self) -> Target {
-        self.labels.push(u32::MAX);
-        (self.labels.len() - 1) as Target
+        self.labels.positions.push(u32::MAX);
+        (self.labels.positions.len() - 1) as Target
     }
 
     pub(crate) fn place(&mut self, label: Target) {
-        self.labels[label as usize] = self.code.ops.len() as u32;
+        self.labels.positions[label as usize] = self.code.ops.len() as u32;
     }
 
     /// Slots that stay taken until `top` is set back.
     pub fn alloc(&mut self, n: u32) -> Result<Slot> {
-        let slot = self.top;
-        self.top = slot.saturating_add(n);
-        if self.top > LIMITS.slots {
+        let slot = self.frame.top;
+        self.frame.top = slot.saturating_add(n);
+        if self.frame.top > LIMITS.slots {
             let what = "slots of 64 bits for variables";
             return self.too_large(format!("more than {} {what}", LIMITS.slots));
         }
-        self.code.frame = self.code.frame.max(self.top);
+        self.code.frame = self.code.frame.max(self.frame.top);
         Ok(slot)
     }
 
     /// A constant of up to 64 bits.
     pub(crate) fn constant(&mut self, value: u64) -> Result<Slot> {
-        if let Some(slot) = self.single.get(&value) {
+        if let Some(slot) = self.frame.single.get(&value) {
             return Ok(*slot);
         }
         let slot = self.constants(&[value])?;
-        self.single.insert(value, slot);
+        self.frame.single.insert(value, slot);
         Ok(slot)
     }
 
@@ -434,7 +367,7 @@ impl<'p> Compiler<'p> {
     }
 
     fn mark(&mut self, mark: impl FnOnce() -> Mark) -> Result<()> {
-        if self.trace {
+        if self.wanted.trace {
             // What is told alike is one mark: both executors name it by its first place.
             let (mark, next) = (mark(), self.code.marks.len() as u32);
             let i = *self.marks.entry(mark.clone()).or_insert(next);

@@ -22,7 +22,7 @@ impl Compiler<'_> {
             self.span = instance.span;
             let dialect = self.dialect;
             let object = dialect.object(self, ExternId(i as u32), &mut registers)?;
-            self.objects.push(object);
+            self.bindings.objects.push(object);
         }
         Ok(())
     }
@@ -51,9 +51,10 @@ impl Compiler<'_> {
                 let n = self.cells(&name, size(), size_of::<counter::CounterValue>())?;
                 let cells = vec![counter::CounterValue::default(); n];
                 self.state
+                    .cells
                     .counters
                     .push(counter::Counter { name, kind, cells });
-                Object::Counter(self.state.counters.len() as u32 - 1)
+                Object::Counter(self.state.cells.counters.len() as u32 - 1)
             }
             ExternKind::DirectCounter if self.rules.counts_hits => Object::AutomaticCounter,
             ExternKind::DirectCounter => Object::DirectCounter,
@@ -64,9 +65,10 @@ impl Compiler<'_> {
                 let colours = self.colours();
                 let cells = self.cells(&name, size(), size_of::<meter::Cell>())?;
                 self.state
+                    .cells
                     .meters
                     .push(meter::Meter::new(name, bytes, colours, cells));
-                Object::Meter(self.state.meters.len() as u32 - 1)
+                Object::Meter(self.state.cells.meters.len() as u32 - 1)
             }
             ExternKind::Hash => Object::Hash(self.algorithm(instance)?),
             ExternKind::Checksum16 => Object::Hash(Algorithm::OnesComplement16),
@@ -79,14 +81,17 @@ impl Compiler<'_> {
                 let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
                     return self.unsupported("a Random beyond 64 bits");
                 };
-                self.state
-                    .randoms
-                    .push(random::Random::new(self.seed, id.0.into(), low, high));
+                self.state.randoms.push(random::Random::new(
+                    self.wanted.seed,
+                    id.0.into(),
+                    low,
+                    high,
+                ));
                 Object::Random(self.state.randoms.len() as u32 - 1)
             }
             ExternKind::Digest => {
-                self.state.digest_names.push(name);
-                Object::Digest(self.state.digest_names.len() as u32 - 1)
+                self.state.digests.names.push(name);
+                Object::Digest(self.state.digests.names.len() as u32 - 1)
             }
             ExternKind::PacketReplicationEngine | ExternKind::BufferingQueueingEngine => {
                 Object::Passive
@@ -94,7 +99,9 @@ impl Compiler<'_> {
             ExternKind::ActionProfile | ExternKind::ActionSelector => {
                 let size = self.members(size_of_profile(instance))?;
                 let selector = self.selector(instance)?;
-                self.profiles.insert(id, self.state.profiles.len() as u32);
+                self.bindings
+                    .profiles
+                    .insert(id, self.state.profiles.len() as u32);
                 self.state
                     .profiles
                     .push(profile::Profile::new(name, size, selector));
@@ -153,7 +160,7 @@ impl Compiler<'_> {
                 widths,
             });
         }
-        self.state.banks = banks
+        self.state.cells.banks = banks
             .iter()
             .map(|(rows, stride, narrow)| Bank::new(*rows, *stride, *narrow))
             .collect();
@@ -172,7 +179,7 @@ impl Compiler<'_> {
             };
             if words.iter().any(|w| *w != 0) {
                 for row in 0..info.size {
-                    self.state.banks[info.bank as usize].write(row, info.offset, &words);
+                    self.state.cells.banks[info.bank as usize].write(row, info.offset, &words);
                 }
             }
         }
@@ -185,8 +192,8 @@ impl Compiler<'_> {
         let more = cells
             .unwrap_or(u64::MAX)
             .saturating_mul(bytes as u64 * copies);
-        self.cells_bytes = self.cells_bytes.saturating_add(more);
-        if self.cells_bytes > LIMITS.cells_bytes {
+        self.taken.cells_bytes = self.taken.cells_bytes.saturating_add(more);
+        if self.taken.cells_bytes > LIMITS.cells_bytes {
             let of = if copies > 1 { " (in all pipes)" } else { "" };
             return self.too_large(format!(
                 "up to {name}, registers, counters and meters have more than {} bytes{of}",

@@ -29,7 +29,7 @@ impl<'p> Compiler<'p> {
             self.place(*label);
             self.op(Op::Step { to: reject })?;
             self.mark(|| Mark::State(parser.name.clone(), state.name.clone()))?;
-            let top = self.top;
+            let top = self.frame.top;
             self.block(&state.body)?;
             match &state.transition {
                 Transition::Direct(target) => self.op(Op::Jump(to(target)))?,
@@ -45,7 +45,7 @@ impl<'p> Compiler<'p> {
                     self.op(Op::Fail { error, to: reject })?;
                 }
             }
-            self.top = top;
+            self.frame.top = top;
         }
         Ok(())
     }
@@ -58,7 +58,7 @@ impl<'p> Compiler<'p> {
         sets: &[Keyset],
         to: crate::op::Target,
     ) -> Result<()> {
-        let top = self.top;
+        let top = self.frame.top;
         let no = self.label();
         for (i, set) in sets.iter().enumerate() {
             let key = |i: usize| (slots[i], keys[i].clone());
@@ -108,7 +108,7 @@ impl<'p> Compiler<'p> {
                         return self.unsupported("a value set outside a parser");
                     };
                     let name = &parser.value_sets[id.index()].name;
-                    let Some(set) = self.value_sets.get(name).copied() else {
+                    let Some(set) = self.bindings.value_sets.get(name).copied() else {
                         return self.unsupported("this value set");
                     };
                     let mut places = Vec::new();
@@ -128,7 +128,7 @@ impl<'p> Compiler<'p> {
         }
         self.op(Op::Jump(to))?;
         self.place(no);
-        self.top = top;
+        self.frame.top = top;
         Ok(())
     }
 
@@ -158,7 +158,8 @@ impl<'p> Compiler<'p> {
                         span: self.span,
                     });
                 };
-                self.value_sets
+                self.bindings
+                    .value_sets
                     .insert(set.name.clone(), self.state.value_sets.len() as u32);
                 self.state.value_sets.push(ValueSet {
                     name: set.name.clone(),

@@ -269,7 +269,7 @@ impl Compiler<'_> {
 
     /// Writes the value at `s`.
     pub(crate) fn store(&mut self, place: &Place, s: Slot) -> Result<()> {
-        let top = self.top;
+        let top = self.frame.top;
         let loaded = self.loaded(place)?;
         let base = loaded.base();
         let slot = base + place.slot;
@@ -316,7 +316,7 @@ impl Compiler<'_> {
         }
         self.only_member(place, base, n)?;
         self.write_back(&loaded)?;
-        self.top = top;
+        self.frame.top = top;
         Ok(())
     }
 

@@ -11,12 +11,12 @@ const TURN: usize = 64;
 impl<'p> Compiler<'p> {
     pub(crate) fn block(&mut self, block: &'p Block) -> Result<()> {
         for stmt in block {
-            let (top, span) = (self.top, self.span);
+            let (top, span) = (self.frame.top, self.span);
             self.span = stmt.span;
             self.stmt(stmt)?;
-            self.top = top;
+            self.frame.top = top;
             self.span = span;
-            self.dead.push((self.code.ops.len() as u32, top));
+            self.frame.dead.push((self.code.ops.len() as u32, top));
         }
         Ok(())
     }
@@ -35,7 +35,7 @@ impl<'p> Compiler<'p> {
                 self.store(&place, zeroes)
             }
             StmtKind::If(arms, otherwise) => {
-                let (top, end) = (self.top, self.label());
+                let (top, end) = (self.frame.top, self.label());
                 for (n, arm) in arms.iter().enumerate() {
                     self.block(&arm.before)?;
                     self.span = arm.span;
@@ -48,7 +48,7 @@ impl<'p> Compiler<'p> {
                     self.place(next);
                     // Neighbours' conditions keep slots of their own; a long chain's take turns.
                     if n % TURN == TURN - 1 {
-                        self.top = top;
+                        self.frame.top = top;
                     }
                 }
                 self.block(otherwise)?;

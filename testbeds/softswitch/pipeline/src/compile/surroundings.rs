@@ -2,10 +2,9 @@
 
 use super::place::Place;
 use crate::op::Slot;
-use crate::op::bindings::{Gates, InlineList, Requests};
-use hashbrown::{HashMap, HashSet};
-use p4lang::ir::{ActionId, ExternId};
-use p4lang::source::Span;
+use crate::op::bindings::Gates;
+use hashbrown::HashSet;
+use p4lang::ir::ActionId;
 
 /// Of a TNA program while it is compiled.
 #[derive(Debug, Default)]
@@ -14,14 +13,10 @@ pub struct Tofino {
     pub reads_parser_error: bool,
     /// Of the deparser being compiled.
     pub gates: Gates,
-    /// Registers that a path may execute twice, and their units in [`crate::state::State::executed`].
-    pub executed_twice: HashMap<ExternId, u32>,
     /// Slots to be cleared for each packet.
     pub cleared: HashSet<Slot>,
     /// The method of a register action that is being compiled.
     pub(crate) method: Option<InMethod>,
-    /// Words of a direct register: table, first word, words.
-    pub(crate) direct_registers: HashMap<ExternId, (u32, u32, u32)>,
     pub(crate) residuals: Vec<Residual>,
     /// Slots that are cleared before each parser, not yet given away.
     pub kept: Vec<Slot>,
@@ -57,20 +52,6 @@ pub(crate) struct InMethod {
 /// Where v1model's functions find the packet's metadata.
 #[derive(Debug, Default)]
 pub struct V1model {
-    /// What the calls leave.
-    pub requests: Requests,
     /// `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
     pub destination: [Option<Slot>; 2],
-    /// Of the deprecated `clone3`, `resubmit`, `recirculate`.
-    pub inline_lists: Vec<InlineList>,
-    /// Digest instance of each call.
-    pub digests: Vec<(Span, u32)>,
-}
-
-impl V1model {
-    /// The inline lists with their indices.
-    pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
-        let lists = self.inline_lists.iter();
-        lists.map(|list| (list.index, list.kept.clone()))
-    }
 }

@@ -38,7 +38,9 @@ impl Compiler<'_> {
                     profile.tables.push(index);
                     profile.empty.push(empty.transpose()?);
                 }
-                self.tables.insert((ControlId(c as u32), t as u32), index);
+                self.bindings
+                    .tables
+                    .insert((ControlId(c as u32), t as u32), index);
                 self.state.tables.push(built);
                 self.state.found.push(None);
                 for (name, value) in &table.properties {
@@ -59,7 +61,7 @@ impl Compiler<'_> {
             .iter()
             .find_map(|(name, value)| match (name.as_str(), value) {
                 ("psa_implementation" | "implementation", Const::Extern(id)) => {
-                    self.profiles.get(id).copied()
+                    self.bindings.profiles.get(id).copied()
                 }
                 _ => None,
             })
@@ -305,8 +307,8 @@ impl Compiler<'_> {
             return self.unsupported("a table outside a control");
         };
         let table = &control.tables[id.index()];
-        let index = self.tables[&(control_id, id.0)];
-        let top = self.top;
+        let index = self.bindings.tables[&(control_id, id.0)];
+        let top = self.frame.top;
         self.mark(|| Mark::Table(table.name.clone()))?;
         let mut key = Vec::new();
         for (i, k) in table.key.iter().filter(|k| is_matched(k)).enumerate() {
@@ -367,7 +369,7 @@ impl Compiler<'_> {
             self.op(Op::Jump(end))?;
         }
         self.place(end);
-        self.top = top;
+        self.frame.top = top;
         Ok(())
     }
 }

@@ -113,7 +113,7 @@ impl Machine<'_> {
             Op::Count { counter, index } => {
                 let index = f!(index);
                 let bytes = self.state.counted(self.packet.len());
-                self.state.counters[counter as usize].count(index, bytes);
+                self.state.cells.counters[counter as usize].count(index, bytes);
             }
             Op::CountDirect { table } => {
                 let bytes = self.state.counted(self.packet.len());
@@ -134,8 +134,12 @@ impl Machine<'_> {
             } => {
                 let (index, colour) = (f!(index), f!(colour));
                 let bytes = self.state.counted(self.packet.len());
-                f!(d) =
-                    self.state.meters[meter as usize].execute(index, colour, self.now_ns, bytes);
+                f!(d) = self.state.cells.meters[meter as usize].execute(
+                    index,
+                    colour,
+                    self.now_ns,
+                    bytes,
+                );
             }
             Op::ChecksumClear { unit } => self.state.checksums[unit as usize].clear(),
             Op::ChecksumAdd {
@@ -196,7 +200,7 @@ impl Machine<'_> {
                 let (low, high) = (f!(low), f!(high));
                 f!(d) = self.state.randoms[unit as usize].between(low, high);
             }
-            Op::AdjustBytes { s } => self.state.adjust = f!(s),
+            Op::AdjustBytes { s } => self.state.pass.adjust = f!(s),
             Op::RegisterOnce { unit } => self.state.executed(unit),
             Op::DirectRead {
                 table,
@@ -206,7 +210,7 @@ impl Machine<'_> {
             } => {
                 let d = d as usize;
                 let into = &mut frame[d..d + words as usize];
-                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 self.state.tables[table as usize].read_cell(found, offset, pipe, into);
             }
             Op::DirectWrite {
@@ -218,7 +222,7 @@ impl Machine<'_> {
             } => {
                 let s = s as usize;
                 let from = &frame[s..s + words as usize];
-                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 let table = &mut self.state.tables[table as usize];
                 match every {
                     false => table.write_cell(found, offset, pipe, from),
@@ -252,7 +256,7 @@ impl Machine<'_> {
                 d,
             } => {
                 let (index, value, now) = (f!(index), f!(s), self.now_ns);
-                f!(d) = self.state.filters[filter as usize].execute(index, value, now);
+                f!(d) = self.state.cells.filters[filter as usize].execute(index, value, now);
             }
             Op::DirectFilter { filter, s, d } => {
                 f!(d) = self.state.direct_filter(filter, f!(s), self.now_ns);
@@ -293,7 +297,7 @@ impl Machine<'_> {
     ) {
         let (plan, d) = (&code.registers[r as usize], d as usize);
         let cell = &mut frame[d..d + plan.words as usize];
-        self.state.banks[plan.bank as usize].read(index, plan.offset, cell);
+        self.state.cells.banks[plan.bank as usize].read(index, plan.offset, cell);
     }
 
     /// The other way round.
@@ -308,6 +312,6 @@ impl Machine<'_> {
     ) {
         let (plan, s) = (&code.registers[r as usize], s as usize);
         let cell = &frame[s..s + plan.words as usize];
-        self.state.banks[plan.bank as usize].write(index, plan.offset, cell);
+        self.state.cells.banks[plan.bank as usize].write(index, plan.offset, cell);
     }
 }

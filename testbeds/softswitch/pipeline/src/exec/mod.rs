@@ -193,7 +193,7 @@ impl Machine<'_> {
                     self.register_write(frame, code, r, index, s);
                 }
                 Op::Lanes { lanes, to } => {
-                    code.lanes[lanes as usize].run(frame, &mut self.state.banks);
+                    code.lanes[lanes as usize].run(frame, &mut self.state.cells.banks);
                     jump!(to);
                 }
                 // All of them by name: then the jump needs no check whether there is such an instruction.

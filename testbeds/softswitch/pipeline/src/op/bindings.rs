@@ -251,3 +251,11 @@ impl Requests {
         }
     }
 }
+
+impl Bindings {
+    /// The inline lists with their indices.
+    pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
+        let lists = self.inline_lists.iter();
+        lists.map(|list| (list.index, list.kept.clone()))
+    }
+}

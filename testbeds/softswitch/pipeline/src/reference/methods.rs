@@ -102,23 +102,23 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::Register(r), Method::Read) => {
                 let plan = &self.code.bindings.registers[r as usize];
                 let mut words = vec![0; plan.words as usize];
-                self.state.banks[plan.bank as usize].read(number(0), plan.offset, &mut words);
+                self.state.cells.banks[plan.bank as usize].read(number(0), plan.offset, &mut words);
                 let cell = instance.type_args.first()?;
                 return Some(of_words(self.program, cell, &words, 0).0);
             }
             (Object::Register(r), Method::Write) => {
                 let plan = &self.code.bindings.registers[r as usize];
                 let words = to_words(values.get(1)?);
-                self.state.banks[plan.bank as usize].write(number(0), plan.offset, &words);
+                self.state.cells.banks[plan.bank as usize].write(number(0), plan.offset, &words);
             }
             (Object::Counter(counter), Method::Count) => {
                 // TNA: the bytes that do not count.
-                self.state.adjust = number(1);
+                self.state.pass.adjust = number(1);
                 let length = self.state.counted(length);
-                self.state.counters[counter as usize].count(number(0), length);
+                self.state.cells.counters[counter as usize].count(number(0), length);
             }
             (Object::DirectCounter, Method::Count) => {
-                self.state.adjust = number(0);
+                self.state.pass.adjust = number(0);
                 let length = self.state.counted(length);
                 let table = *self.code.bindings.direct.get(&id)? as usize;
                 let found = self.state.found[table];
@@ -142,11 +142,11 @@ impl<'p> Interpreter<'_, 'p> {
             (Object::Meter(meter), Method::Execute | Method::ExecuteMeter) => {
                 let rest = values.get(1..).unwrap_or_default();
                 let before = dialect.colour_so_far(self, rest).unwrap_or_else(|| {
-                    let green = self.state.meters[meter as usize].colours[0];
+                    let green = self.state.cells.meters[meter as usize].colours[0];
                     rest.first().map_or(green, |v| v.bits().u64())
                 });
                 let length = self.state.counted(length);
-                let meter = &mut self.state.meters[meter as usize];
+                let meter = &mut self.state.cells.meters[meter as usize];
                 let colour = meter.execute(number(0), before, self.now_ns, length);
                 return scalar(dialect.coloured(self, id, colour));
             }
@@ -205,12 +205,15 @@ impl<'p> Interpreter<'_, 'p> {
         let mut scalars = Vec::new();
         list(data, &mut scalars);
         if !self.state.takes_digest(scalars.iter().map(|s| s.width)) {
-            self.state.digests_lost += 1;
+            self.state.digests.lost += 1;
             return;
         }
-        let name = self.state.digest_names[instance as usize].clone();
+        let name = self.state.digests.names[instance as usize].clone();
         let fields = scalars.iter().map(|s| (&s.value).into()).collect();
-        self.state.digests.push_back(DigestMessage { name, fields });
+        self.state
+            .digests
+            .waiting
+            .push_back(DigestMessage { name, fields });
     }
 
     /// `base + hash mod max` in `width` bits, or the hash itself. PSA fills data up to bytes on the left, as BMv2 does;

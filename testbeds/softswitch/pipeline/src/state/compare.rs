@@ -6,21 +6,24 @@ impl State {
     /// The first object that differs, by name.
     pub fn difference(&self, other: &State) -> Option<String> {
         let tables = self.tables.iter().zip(other.tables.iter());
-        let counters = self.counters.iter().zip(&other.counters);
-        let meters = self.meters.iter().zip(&other.meters);
+        let counters = self.cells.counters.iter().zip(&other.cells.counters);
+        let meters = self.cells.meters.iter().zip(&other.cells.meters);
         let tables = tables.map(|(a, b)| (a.spec.name.as_str(), a.same_effects(b)));
         let counters = counters.map(|(a, b)| (a.name.as_str(), a == b));
         let meters = meters.map(|(a, b)| (a.name.as_str(), a == b));
         let rest = [
             ("entries found", self.found == other.found),
-            ("registers", self.banks == other.banks),
+            ("registers", self.cells.banks == other.cells.banks),
             ("checksum units", self.checksums == other.checksums),
             ("random numbers", self.randoms == other.randoms),
-            ("digests", self.digests == other.digests),
-            ("filters", self.filters == other.filters),
+            ("digests", self.digests.waiting == other.digests.waiting),
+            ("filters", self.cells.filters == other.cells.filters),
             ("deparsers' wishes", self.captures == other.captures),
-            ("registers executed", self.executed == other.executed),
-            ("lost digests", self.digests_lost == other.digests_lost),
+            (
+                "registers executed",
+                self.pass.executed == other.pass.executed,
+            ),
+            ("lost digests", self.digests.lost == other.digests.lost),
         ];
         let profiles = self.profiles.iter().zip(other.profiles.iter());
         let profiles = profiles.map(|(a, b)| (a.spec.name.as_str(), a.same_effects(b)));

@@ -5,7 +5,7 @@
 
 use crate::arch::core::Core;
 use crate::arch::{self, Loaded};
-use crate::compile::Compiler;
+use crate::compile::{Compiler, Wanted};
 use crate::config::{Config, Executor};
 use crate::error::LoadError;
 use crate::externs::filter::Filter;
@@ -42,8 +42,12 @@ impl Image {
     /// Compiles a program. Of the config, the code has [`Config::trace`] and [`Config::max_steps`] in it.
     pub fn new(program: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
         let dialect = arch::dialect(&program.arch)?;
-        let mut compiler = Compiler::new(&program, dialect, (config.seed, config.trace))?;
-        compiler.max_steps = config.max_steps;
+        let wanted = Wanted {
+            seed: config.seed,
+            trace: config.trace,
+            max_steps: config.max_steps,
+        };
+        let compiler = Compiler::new(&program, dialect, wanted)?;
         let (arch, state, registers) = Loaded::load(&program, compiler)?;
         Ok(Image {
             compiled: Compiled {
@@ -64,7 +68,7 @@ impl Image {
             return Switch::new(Arc::clone(&self.compiled.program), config);
         }
         let mut state = self.state.clone();
-        let filters = state.filters.iter_mut().map(Filter::random_mut);
+        let filters = state.cells.filters.iter_mut().map(Filter::random_mut);
         for random in state.randoms.iter_mut().chain(filters) {
             random.reseed(config.seed);
         }

@@ -10,7 +10,9 @@ use crate::arch::Loaded;
 use crate::arch::core::Core;
 use crate::config::{Config, Ports};
 use crate::externs::register::Info;
+use crate::job::Job;
 use crate::op::Mark;
+use crate::queues::Waited;
 use crate::state::DigestMessage;
 use crate::stats::Stats;
 use crate::table::EntryState;
@@ -89,13 +91,7 @@ impl Switch {
             };
             self.core.start_event(due_ns);
             self.core.stats.made += 1;
-            let traced = self.traced(job.port, &job.bytes);
-            self.arch.run(&mut self.core, due_ns, &job);
-            self.core.finished(job);
-            self.drain(due_ns);
-            if let Some(before) = traced {
-                self.tell_verdict(before);
-            }
+            self.go_on(due_ns, job, None);
         }
         // Those that join the link meanwhile leave it later.
         for _ in 0..self.core.recirculating() {
@@ -103,24 +99,30 @@ impl Switch {
                 break;
             };
             self.core.start_event(now_ns);
-            let traced = self.traced(job.port, &job.bytes);
-            self.arch.run(&mut self.core, now_ns, &job);
-            self.core.finished(job);
-            self.drain(now_ns);
-            if let Some(before) = traced {
-                self.tell_verdict(before);
-            }
+            self.go_on(now_ns, job, None);
         }
         // After those of the link, which join the queues.
         while let Some((job, waited)) = self.core.queues.pop(now_ns) {
             self.core.allow_passes();
-            let traced = self.traced_on(job.port, &job.bytes);
-            self.arch.leave_queue(&mut self.core, now_ns, &job, &waited);
-            self.core.finished(job);
-            self.drain(now_ns);
-            if let Some(before) = traced {
-                self.tell_verdict(before);
-            }
+            self.go_on(now_ns, job, Some(&waited));
+        }
+    }
+
+    /// A packet goes on, from where it was or from the queue that it has waited in, until nothing of it is left to do; tells
+    /// of it if somebody looks.
+    fn go_on(&mut self, now_ns: u64, job: Job, waited: Option<&Waited>) {
+        let traced = match waited {
+            Some(_) => self.traced_on(job.port, &job.bytes),
+            None => self.traced(job.port, &job.bytes),
+        };
+        match waited {
+            Some(waited) => self.arch.leave_queue(&mut self.core, now_ns, &job, waited),
+            None => self.arch.run(&mut self.core, now_ns, &job),
+        }
+        self.core.finished(job);
+        self.drain(now_ns);
+        if let Some(before) = traced {
+            self.tell_verdict(before);
         }
     }
 
@@ -165,12 +167,12 @@ impl Switch {
 
     /// The next digest message.
     pub fn poll_digest(&mut self) -> Option<DigestMessage> {
-        self.core.state.digests.pop_front()
+        self.core.state.digests.waiting.pop_front()
     }
 
     /// Digest messages lost because nobody fetched them.
     pub fn digests_lost(&self) -> u64 {
-        self.core.state.digests_lost
+        self.core.state.digests.lost
     }
 
     /// What became of packets so far.

@@ -161,9 +161,9 @@ impl Switch {
             .filter_map(|of| Some((registers.iter().find(|info| same(info, of))?, of)))
             .collect();
         let (state, was) = (&mut core.state, &old.core.state);
-        take_registers(&registers, &mut state.banks, &was.banks);
-        take_counters(&mut state.counters, &was.counters);
-        take_meters(&mut state.meters, &was.meters);
+        take_registers(&registers, &mut state.cells.banks, &was.cells.banks);
+        take_counters(&mut state.cells.counters, &was.cells.counters);
+        take_meters(&mut state.cells.meters, &was.cells.meters);
         for (local, was) in core.tofino.pipes.beside(&old.core.tofino.pipes) {
             take_registers(&registers, &mut local.banks, &was.banks);
             take_counters(&mut local.counters, &was.counters);

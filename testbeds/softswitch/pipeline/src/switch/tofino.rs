@@ -122,7 +122,7 @@ impl Switch {
         name: &str,
         index: u64,
     ) -> Result<CounterValue, ExternError> {
-        let counters = &self.core.state.counters;
+        let counters = &self.core.state.cells.counters;
         let counter = counters.iter().position(|c| c.name == name);
         let counter = counter.ok_or(ExternError::NotFound)?;
         let counters = match pipe {
@@ -150,7 +150,7 @@ impl Switch {
         now_ns: u64,
     ) -> Result<(), ExternError> {
         let state = &mut self.core.state;
-        let filter = state.filters.iter().find(|f| f.name == name);
+        let filter = state.cells.filters.iter().find(|f| f.name == name);
         let direct = filter.and_then(|f| f.direct);
         let direct = direct.ok_or(ExternError::NotFound)?;
         let table = &mut state.tables[direct.table as usize];
@@ -170,7 +170,7 @@ impl Switch {
         config: Option<FilterConfig>,
         now_ns: u64,
     ) -> Result<(), ExternError> {
-        let filters = &mut self.core.state.filters;
+        let filters = &mut self.core.state.cells.filters;
         let at = filters.iter().position(|f| f.name == name);
         let at = at.ok_or(ExternError::NotFound)?;
         filters[at]

@@ -70,7 +70,7 @@ impl Switch {
             drops: DropReason::ALL.map(|r| stats.dropped(r)).to_vec(),
             recirculated: stats.recirculated,
             waiting: self.core.queues.waiting(),
-            digests: self.core.state.digests.len(),
+            digests: self.core.state.digests.waiting.len(),
         })
     }
 
@@ -102,7 +102,12 @@ impl Switch {
         if packets > 0 {
             watch.note(EventKind::Recirculate { packets });
         }
-        let messages = core.state.digests.len().saturating_sub(before.digests) as u64;
+        let messages = core
+            .state
+            .digests
+            .waiting
+            .len()
+            .saturating_sub(before.digests) as u64;
         if messages > 0 {
             watch.note(EventKind::Digest { messages });
         }

@@ -19,7 +19,7 @@ impl Dialect for Psa {
         table: u32,
     ) -> Result<()> {
         if matches!(property, "psa_direct_counter" | "psa_direct_meter") {
-            compiler.direct.insert(object, table);
+            compiler.bindings.direct.insert(object, table);
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ impl Psa {
             (ingress.normal_meta, egress.normal_in),
             (ingress.clone_meta, egress.clone_i2e_in),
         ];
-        compiler.carried = carried
+        compiler.bindings.carried = carried
             .map(|(from, to)| (from.slot, to.slot, from.size.min(to.size)))
             .into();
         Ok(Psa {

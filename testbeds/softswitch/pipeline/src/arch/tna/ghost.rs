@@ -46,7 +46,7 @@ impl Ghost {
         let mut field = |name| b.field((metadata, ty), name);
         let (ping_pong, qlength) = (field("ping_pong")?, field("qlength")?);
         let (qid, pipe_id) = (field("qid")?, field("pipe_id")?);
-        compiler.pinned.push((metadata.slot, 1));
+        compiler.frame.pinned.push((metadata.slot, 1));
         let control = compiler.control(*id, &[Some(metadata.slot)])?;
         Ok(Some(Ghost {
             control,

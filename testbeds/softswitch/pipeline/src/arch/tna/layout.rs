@@ -270,6 +270,7 @@ fn ingress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Ingr
     let ghosts_metadata = gress.of("ghost_intrinsic_metadata_t");
     let ghosts_metadata = ghosts_metadata.map(|(region, _)| region.slot);
     compiler
+        .frame
         .pinned
         .extend(ghosts_metadata.map(|slot| (slot, 1)));
     let parsers = gress.compile_parsers(compiler)?;

@@ -109,7 +109,7 @@ impl Tna {
             1 => of_pipe = [Some(0); PIPES as usize],
             _ => {}
         }
-        compiler.state.executed = vec![0; compiler.tofino.executed_twice.len()];
+        compiler.state.pass.executed = vec![0; compiler.bindings.executed_twice.len()];
         let counters = compiler.tofino.cleared.iter().copied();
         let cleared = counters.chain(kept..kept + layout::KEPT).collect();
         let bit = |name: &String| match name.as_str() {
@@ -418,8 +418,8 @@ impl Tna {
             unit.clear();
         }
         // Counters and meters see the frame with its check sequence.
-        (state.pipe, state.front, state.adjust) = (pipe, front - FCS_BYTES, 0);
-        state.pass += 1;
+        (state.pass.pipe, state.pass.front, state.pass.adjust) = (pipe, front - FCS_BYTES, 0);
+        state.pass.number += 1;
         state.captures = Default::default();
         core.tofino.pipes.enter(state, pipe);
     }
@@ -441,7 +441,7 @@ impl Tna {
             out,
         };
         let ended = core.run_block(&self.code, block, run);
-        core.stats.register_conflicts = core.state.register_conflicts;
+        core.stats.register_conflicts = core.state.pass.register_conflicts;
         (ended.cursor, ended.error)
     }
 

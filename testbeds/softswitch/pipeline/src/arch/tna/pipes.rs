@@ -2,52 +2,22 @@
 //!
 //! Pipe 0's lie in the state, where the control plane finds them. Another pipe's change places with them while it runs.
 
-use crate::externs::counter::{Counter, CounterValue};
-use crate::externs::filter::Filter;
-use crate::externs::meter::Meter;
-use crate::externs::register::Bank;
-use crate::state::State;
-
-/// What one pipe keeps.
-#[derive(Debug, Clone)]
-pub(crate) struct Local {
-    pub(crate) banks: Vec<Bank>,
-    pub(crate) counters: Vec<Counter>,
-    pub(crate) meters: Vec<Meter>,
-    pub(crate) filters: Vec<Filter>,
-}
-
-impl Local {
-    fn of(state: &State) -> Local {
-        Local {
-            banks: state.banks.clone(),
-            counters: state.counters.clone(),
-            meters: state.meters.clone(),
-            filters: state.filters.clone(),
-        }
-    }
-
-    fn swap(&mut self, state: &mut State) {
-        std::mem::swap(&mut self.banks, &mut state.banks);
-        std::mem::swap(&mut self.counters, &mut state.counters);
-        std::mem::swap(&mut self.meters, &mut state.meters);
-        std::mem::swap(&mut self.filters, &mut state.filters);
-    }
-}
+use crate::externs::counter::CounterValue;
+use crate::state::{Cells, State};
 
 /// The other pipes. Empty where each pipe has a pipeline of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
     /// What a pipe starts with that no packet has met yet, and what the control plane wrote to it.
-    fresh: Option<Local>,
-    others: [Option<Local>; super::PIPES as usize - 1],
+    fresh: Option<Cells>,
+    others: [Option<Cells>; super::PIPES as usize - 1],
 }
 
 impl Pipes {
     /// Each pipe with a copy of what the program starts with.
     pub(super) fn replicated(state: &State) -> Pipes {
         Pipes {
-            fresh: Some(Local::of(state)),
+            fresh: Some(state.cells.clone()),
             others: Default::default(),
         }
     }
@@ -58,7 +28,8 @@ impl Pipes {
             return;
         };
         if let Some(other) = self.others.get_mut(other) {
-            other.get_or_insert_with(|| fresh.clone()).swap(state);
+            let other = other.get_or_insert_with(|| fresh.clone());
+            std::mem::swap(other, &mut state.cells);
         }
     }
 
@@ -68,7 +39,7 @@ impl Pipes {
             return;
         };
         if let Some(Some(other)) = self.others.get_mut(other) {
-            other.swap(state);
+            std::mem::swap(other, &mut state.cells);
         }
     }
 
@@ -76,7 +47,7 @@ impl Pipes {
     pub(crate) fn beside<'a>(
         &'a mut self,
         old: &'a Pipes,
-    ) -> impl Iterator<Item = (&'a mut Local, &'a Local)> {
+    ) -> impl Iterator<Item = (&'a mut Cells, &'a Cells)> {
         if let Some(fresh) = &self.fresh {
             for (mine, other) in self.others.iter_mut().zip(&old.others) {
                 if other.is_some() && mine.is_none() {
@@ -90,13 +61,13 @@ impl Pipes {
     }
 
     /// All but pipe 0, for what the control plane writes to every pipe.
-    pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut Local> {
+    pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut Cells> {
         let others = self.others.iter_mut().flatten();
         self.fresh.iter_mut().chain(others)
     }
 
     /// One of them; `None`: it keeps what pipe 0 was loaded with, or there are no pipes.
-    pub(crate) fn other(&self, pipe: u32) -> Option<&Local> {
+    pub(crate) fn other(&self, pipe: u32) -> Option<&Cells> {
         let other = self.others.get((pipe as usize).checked_sub(1)?)?;
         other.as_ref().or(self.fresh.as_ref())
     }

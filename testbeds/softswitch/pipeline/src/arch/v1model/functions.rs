@@ -47,7 +47,7 @@ impl Dialect for V1model {
 
 impl Compiler<'_> {
     pub(crate) fn call_v1model(&mut self, function: &ExternFunction, args: &[Arg]) -> Result<()> {
-        let requests = self.v1model.requests;
+        let requests = self.bindings.requests;
         let with_payload = matches!(
             function,
             ExternFunction::VerifyChecksumWithPayload | ExternFunction::UpdateChecksumWithPayload
@@ -181,7 +181,7 @@ impl Compiler<'_> {
             }
             (ExternFunction::Digest, [Arg::In(_), Arg::In(data)]) => {
                 let instance = self.digest_instance(&data.ty);
-                self.v1model.digests.push((self.span, instance));
+                self.bindings.digests.push((self.span, instance));
                 self.digest(instance, data)
             }
             // Nobody listens.
@@ -230,9 +230,9 @@ impl Compiler<'_> {
     fn inline_list(&mut self, d: Slot, data: &Expr) -> Result<()> {
         let mut kept = Vec::new();
         self.kept(data, &mut kept)?;
-        let index = FIRST_INLINE_LIST + self.v1model.inline_lists.len() as u64;
+        let index = FIRST_INLINE_LIST + self.bindings.inline_lists.len() as u64;
         let span = self.span;
-        self.v1model
+        self.bindings
             .inline_lists
             .push(InlineList { span, index, kept });
         let s = self.constant(index + 1)?;
@@ -328,18 +328,21 @@ impl Compiler<'_> {
     /// One generator for all calls of `random`.
     fn random_unit(&mut self) -> u32 {
         let stream = self.program.externs.len() as u64;
-        let unit = *self.random.get_or_insert(self.state.randoms.len() as u32);
+        let unit = *self
+            .bindings
+            .random
+            .get_or_insert(self.state.randoms.len() as u32);
         if unit as usize == self.state.randoms.len() {
             self.state
                 .randoms
-                .push(Random::new(self.seed, stream, 0, u64::MAX));
+                .push(Random::new(self.wanted.seed, stream, 0, u64::MAX));
         }
         unit
     }
 
     /// Digests go by their message's type, as in P4Info.
     fn digest_instance(&mut self, ty: &Type) -> u32 {
-        let names = &mut self.state.digest_names;
+        let names = &mut self.state.digests.names;
         let name = match ty {
             Type::Struct(id) => self.program.types[id.index()].name.clone(),
             _ => format!("digest_{}", names.len()),

@@ -119,7 +119,7 @@ impl Layout {
         if let Some(slot) = checksum_error.slot() {
             requests.checksum_error = slot;
         }
-        compiler.v1model.requests = requests;
+        compiler.bindings.requests = requests;
         for (place, name) in ["egress_spec", "mcast_grp"].into_iter().enumerate() {
             let found = compiler.named_field(std_type, name)?;
             compiler.v1model.destination[place] = found.map(|(offset, _)| std.slot + offset);
@@ -137,8 +137,8 @@ impl Layout {
             compute: compiler.control(compute, &[h, m])?,
             deparser: compiler.control(deparser, &[None, h])?,
         };
-        lists.extend(compiler.v1model.lists());
-        compiler.pinned.extend(lists.values().flatten());
+        lists.extend(compiler.bindings.lists());
+        compiler.frame.pinned.extend(lists.values().flatten());
         Ok(Layout {
             blocks,
             all: Region {

@@ -121,7 +121,7 @@ fn run(code: &Code, frame: &[u64], row: u64) -> (Vec<u64>, Vec<u64>) {
     let mut cells = Vec::new();
     for r in 0..ROWS {
         let mut row = vec![0; REGISTERS as usize];
-        state.banks[0].read(r, 0, &mut row);
+        state.cells.banks[0].read(r, 0, &mut row);
         cells.extend(row);
     }
     frame.truncate(FRAME as usize);

@@ -56,7 +56,7 @@ impl Switch {
     /// The fields of a register's cell.
     pub fn register_read(&self, name: &str, index: u64) -> Result<Vec<Value>, ExternError> {
         let info = self.register(name)?;
-        info.read(&self.core.state.banks[info.bank as usize], index)
+        info.read(&self.core.state.cells.banks[info.bank as usize], index)
     }
 
     /// Cells of a register, as one piece of memory.
@@ -65,7 +65,7 @@ impl Switch {
         if at.end > info.size {
             return Err(ExternError::OutOfRange);
         }
-        let bank = &self.core.state.banks[info.bank as usize];
+        let bank = &self.core.state.cells.banks[info.bank as usize];
         let each = info.words() as usize;
         let count = at.end.saturating_sub(at.start) as usize;
         let mut words = vec![0; count * each];
@@ -124,7 +124,7 @@ impl Switch {
 
     fn counter_cell(&self, name: &str, index: u64) -> Result<(usize, usize), ExternError> {
         let counter = self.counter_index(name)?;
-        let cells = self.core.state.counters[counter].cells.len();
+        let cells = self.core.state.cells.counters[counter].cells.len();
         match usize::try_from(index) {
             Ok(index) if index < cells => Ok((counter, index)),
             _ => Err(ExternError::OutOfRange),
@@ -134,7 +134,7 @@ impl Switch {
     /// Cells of an indexed counter.
     pub fn counter_size(&self, name: &str) -> Result<u64, ExternError> {
         let counter = self.counter_index(name)?;
-        Ok(self.core.state.counters[counter].cells.len() as u64)
+        Ok(self.core.state.cells.counters[counter].cells.len() as u64)
     }
 
     /// A cell of an indexed counter.
@@ -159,7 +159,7 @@ impl Switch {
 
     /// A cell in all pipes together.
     fn counted(&self, counter: usize, index: usize) -> CounterValue {
-        let own = self.core.state.counters[counter].cells[index];
+        let own = self.core.state.cells.counters[counter].cells[index];
         let others = self.core.tofino.pipes.counted(counter, index);
         CounterValue {
             packets: own.packets.wrapping_add(others.packets),
@@ -205,13 +205,13 @@ impl Switch {
 
     /// A meter's cell: its configuration, and what it has marked.
     pub fn meter_cell(&self, name: &str, index: u64) -> Result<Cell, ExternError> {
-        let meter = &self.core.state.meters[self.meter_index(name)?];
+        let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         meter.cell(index).copied().ok_or(ExternError::OutOfRange)
     }
 
     /// Cells of an indexed meter.
     pub fn meter_cells(&self, name: &str, at: Range<u64>) -> Result<Vec<Cell>, ExternError> {
-        let meter = &self.core.state.meters[self.meter_index(name)?];
+        let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         let cell = |index| meter.cell(index).copied().ok_or(ExternError::OutOfRange);
         at.map(cell).collect()
     }
@@ -223,7 +223,7 @@ impl Switch {
 
     /// Cells of an indexed meter.
     pub fn meter_size(&self, name: &str) -> Result<u64, ExternError> {
-        Ok(self.core.state.meters[self.meter_index(name)?].size())
+        Ok(self.core.state.cells.meters[self.meter_index(name)?].size())
     }
 
     /// A meter cell's configuration; `None`: all green.
@@ -355,17 +355,17 @@ impl Switch {
 
     pub(crate) fn banks(&mut self) -> impl Iterator<Item = &mut Vec<Bank>> {
         let others = self.core.tofino.pipes.each().map(|local| &mut local.banks);
-        once(&mut self.core.state.banks).chain(others)
+        once(&mut self.core.state.cells.banks).chain(others)
     }
 
     fn counters(&mut self) -> impl Iterator<Item = &mut Vec<Counter>> {
         let others = self.core.tofino.pipes.each();
         let others = others.map(|local| &mut local.counters);
-        once(&mut self.core.state.counters).chain(others)
+        once(&mut self.core.state.cells.counters).chain(others)
     }
 
     fn meters(&mut self) -> impl Iterator<Item = &mut Vec<Meter>> {
         let others = self.core.tofino.pipes.each().map(|local| &mut local.meters);
-        once(&mut self.core.state.meters).chain(others)
+        once(&mut self.core.state.cells.meters).chain(others)
     }
 }

@@ -54,14 +54,14 @@ impl Names {
         Names {
             tables: index(state.tables.iter().map(|t| &t.spec.name)),
             registers: index(registers.iter().map(|r| &r.name)),
-            counters: index(state.counters.iter().map(|c| &c.name)),
+            counters: index(state.cells.counters.iter().map(|c| &c.name)),
             direct_counters: direct
                 .filter_map(|(i, t)| Some((t.spec.direct_counter.as_ref()?.0.clone(), i)))
                 .collect(),
             direct_meters: metered
                 .filter_map(|(i, t)| Some((t.spec.direct_meter.as_ref()?.name.clone(), i)))
                 .collect(),
-            meters: index(state.meters.iter().map(|m| &m.name)),
+            meters: index(state.cells.meters.iter().map(|m| &m.name)),
             value_sets: index(state.value_sets.iter().map(|v| &v.name)),
         }
     }

@@ -24,7 +24,7 @@ impl Compiler<'_> {
     ) -> Result<()> {
         let program = self.program;
         let instance = &program.externs[object.index()];
-        match (self.objects[object.index()], method, args) {
+        match (self.bindings.objects[object.index()], method, args) {
             (Object::Register(r), _, _) => self.register_method(object, r, method, args, result),
             (Object::Counter(counter), Method::Count, [Arg::In(index), rest @ ..]) => {
                 let index = self.index(index)?;
@@ -32,7 +32,7 @@ impl Compiler<'_> {
                 self.op(Op::Count { counter, index })
             }
             (Object::DirectCounter, Method::Count, rest) => {
-                let Some(table) = self.direct.get(&object).copied() else {
+                let Some(table) = self.bindings.direct.get(&object).copied() else {
                     return self.unsupported("a direct counter that no table names");
                 };
                 self.adjust(rest)?;
@@ -51,7 +51,7 @@ impl Compiler<'_> {
                 self.coloured(instance, d, result)
             }
             (Object::DirectMeter, Method::Execute, rest) => {
-                let Some(table) = self.direct.get(&object).copied() else {
+                let Some(table) = self.bindings.direct.get(&object).copied() else {
                     return self.unsupported("a direct meter that no table names");
                 };
                 let colour = self.colour_and_adjust(rest)?;
@@ -121,7 +121,7 @@ impl Compiler<'_> {
                 })
             }
             (TofinoObject::DirectFilter(filter), Method::Execute, [Arg::In(value)]) => {
-                if self.state.filters[filter as usize].direct.is_none() {
+                if self.state.cells.filters[filter as usize].direct.is_none() {
                     return self.unsupported("a direct filter that no table names");
                 }
                 let s = self.expr(value)?;

@@ -25,7 +25,7 @@ pub(crate) struct Tofino;
 impl Dialect for Tofino {
     fn begin(&self, compiler: &mut Compiler<'_>) {
         let twice = super::once::executed_twice(compiler.program);
-        compiler.tofino.executed_twice = twice.into_iter().zip(0..).collect();
+        compiler.bindings.executed_twice = twice.into_iter().zip(0..).collect();
     }
 
     fn object(
@@ -45,7 +45,7 @@ impl Dialect for Tofino {
         object: ExternId,
         table: u32,
     ) -> Result<()> {
-        compiler.direct.insert(object, table);
+        compiler.bindings.direct.insert(object, table);
         compiler.direct_cell(object, table)
     }
 

@@ -43,18 +43,20 @@ impl Compiler<'_> {
                 let n = self.cells(&name, size(instance), size_of::<counter::CounterValue>())?;
                 let cells = vec![counter::CounterValue::default(); n];
                 self.state
+                    .cells
                     .counters
                     .push(counter::Counter { name, kind, cells });
-                Object::Counter(self.state.counters.len() as u32 - 1)
+                Object::Counter(self.state.cells.counters.len() as u32 - 1)
             }
             ExternKind::DirectCounter => Object::DirectCounter,
             ExternKind::Meter => {
                 let bytes = self.counter_kind(instance)?.bytes;
                 let cells = self.cells(&name, size(instance), size_of::<meter::Cell>())?;
                 self.state
+                    .cells
                     .meters
                     .push(meter::Meter::new(name, bytes, COLOURS, cells));
-                Object::Meter(self.state.meters.len() as u32 - 1)
+                Object::Meter(self.state.cells.meters.len() as u32 - 1)
             }
             ExternKind::DirectMeter => Object::DirectMeter,
             ExternKind::Lpf | ExternKind::DirectLpf | ExternKind::Wred | ExternKind::DirectWred => {
@@ -73,9 +75,12 @@ impl Compiler<'_> {
                         keep: argument("no_drop_value"),
                     }
                 };
-                let random = random::Random::new(self.seed, id.0.into(), 0, 0);
-                self.state.filters.push(Filter::new(name, kind, n, random));
-                let filter = self.state.filters.len() as u32 - 1;
+                let random = random::Random::new(self.wanted.seed, id.0.into(), 0, 0);
+                self.state
+                    .cells
+                    .filters
+                    .push(Filter::new(name, kind, n, random));
+                let filter = self.state.cells.filters.len() as u32 - 1;
                 Object::Tofino(if direct {
                     TofinoObject::DirectFilter(filter)
                 } else {
@@ -101,13 +106,13 @@ impl Compiler<'_> {
                     _ => return self.unsupported("a Random of this type"),
                 };
                 let high = crate::bits::mask(width);
-                let random = random::Random::new(self.seed, id.0.into(), 0, high);
+                let random = random::Random::new(self.wanted.seed, id.0.into(), 0, high);
                 self.state.randoms.push(random);
                 Object::Random(self.state.randoms.len() as u32 - 1)
             }
             ExternKind::Digest => {
-                self.state.digest_names.push(name);
-                Object::Digest(self.state.digest_names.len() as u32 - 1)
+                self.state.digests.names.push(name);
+                Object::Digest(self.state.digests.names.len() as u32 - 1)
             }
             ExternKind::Mirror => Object::Tofino(TofinoObject::Mirror),
             ExternKind::Resubmit => Object::Tofino(TofinoObject::Resubmit),
@@ -189,7 +194,9 @@ impl Compiler<'_> {
         size: u64,
         selector: Option<profile::Selector>,
     ) {
-        self.profiles.insert(id, self.state.profiles.len() as u32);
+        self.bindings
+            .profiles
+            .insert(id, self.state.profiles.len() as u32);
         self.state
             .profiles
             .push(profile::Profile::new(name, size, selector));
@@ -203,7 +210,7 @@ impl Compiler<'_> {
         });
         let hash = objects
             .clone()
-            .find_map(|o| match self.objects.get(o.index()) {
+            .find_map(|o| match self.bindings.objects.get(o.index()) {
                 Some(Object::Hash(algorithm)) => {
                     let ty = self.program.externs[o.index()].type_args.first();
                     Some((*algorithm, ty.map_or(32, width)))
@@ -222,10 +229,10 @@ impl Compiler<'_> {
             width: width.min(64),
             max_group_size: number("max_group_size").unwrap_or(0) as u32,
         };
-        let of = objects.find_map(|o| self.profiles.get(&o).copied());
+        let of = objects.find_map(|o| self.bindings.profiles.get(&o).copied());
         match of {
             Some(profile) => {
-                self.profiles.insert(id, profile);
+                self.bindings.profiles.insert(id, profile);
                 let profile = &mut self.state.profiles[profile as usize];
                 profile.spec.selector = true;
                 profile.selector = Some(selector);
@@ -290,12 +297,14 @@ impl Compiler<'_> {
 
     /// Gives a direct register or filter its words in the table's entries.
     pub(crate) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
-        if let Object::Tofino(TofinoObject::DirectFilter(filter)) = self.objects[id.index()] {
+        if let Object::Tofino(TofinoObject::DirectFilter(filter)) =
+            self.bindings.objects[id.index()]
+        {
             let cells = &mut self.state.tables[table as usize].cells;
             let offset = cells.initial.len() as u32;
             cells.initial.extend([0; filter::CELL_WORDS]);
             let direct = filter::Direct { table, offset };
-            if self.state.filters[filter as usize]
+            if self.state.cells.filters[filter as usize]
                 .direct
                 .replace(direct)
                 .is_some()
@@ -324,7 +333,7 @@ impl Compiler<'_> {
         let offset = cells.initial.len() as u32;
         cells.initial.extend(initial);
         let place = (table, offset, words);
-        self.tofino.direct_registers.insert(id, place);
+        self.bindings.direct_registers.insert(id, place);
         Ok(())
     }
 }

@@ -63,7 +63,7 @@ impl<'p> Compiler<'p> {
     }
 
     pub(crate) fn register_of(&self, object: ExternId) -> Option<u32> {
-        match self.objects.get(self.target(object)?.index())? {
+        match self.bindings.objects.get(self.target(object)?.index())? {
             Object::Register(r) => Some(*r),
             _ => None,
         }
@@ -71,7 +71,7 @@ impl<'p> Compiler<'p> {
 
     /// The profile of a selector that an action changes.
     fn selector_of(&self, object: ExternId) -> Option<u32> {
-        self.profiles.get(&self.target(object)?).copied()
+        self.bindings.profiles.get(&self.target(object)?).copied()
     }
 
     fn is_indexed(&self, object: ExternId) -> bool {
@@ -89,10 +89,10 @@ impl<'p> Compiler<'p> {
             return self.unsupported("a register action without a register");
         };
         self.once(target)?;
-        let cell = match self.objects.get(target.index()) {
+        let cell = match self.bindings.objects.get(target.index()) {
             Some(Object::Register(r)) => Cell::Indexed(*r, index),
             Some(Object::Tofino(TofinoObject::DirectRegister)) => {
-                match self.tofino.direct_registers.get(&target) {
+                match self.bindings.direct_registers.get(&target) {
                     Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
                     None => return self.unsupported("a direct register that no table names"),
                 }
@@ -205,7 +205,7 @@ impl<'p> Compiler<'p> {
 
     /// Counts at run time, where a path executes the register twice.
     pub(crate) fn once(&mut self, register: ExternId) -> Result<()> {
-        match self.tofino.executed_twice.get(&register).copied() {
+        match self.bindings.executed_twice.get(&register).copied() {
             Some(unit) => self.op(Op::RegisterOnce { unit }),
             None => Ok(()),
         }
@@ -312,7 +312,7 @@ impl<'p> Compiler<'p> {
         args: &[Arg],
         result: Option<&LValue>,
     ) -> Result<()> {
-        let found = self.tofino.direct_registers.get(&object).copied();
+        let found = self.bindings.direct_registers.get(&object).copied();
         let Some((table, offset, words)) = found else {
             return self.unsupported("a direct register that no table names");
         };

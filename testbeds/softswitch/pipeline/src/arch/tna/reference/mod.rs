@@ -133,7 +133,7 @@ impl<'p> Interpreter<'_, 'p> {
                 return Ok(Some(self.cell_of(r, 0, ty)));
             }
             (TofinoObject::Filter(filter), Method::Execute) => {
-                let filter = &mut self.state.filters[filter as usize];
+                let filter = &mut self.state.cells.filters[filter as usize];
                 return Ok(scalar(filter.execute(number(1), number(0), self.now_ns)));
             }
             (TofinoObject::DirectFilter(filter), Method::Execute) => {
@@ -199,7 +199,7 @@ impl<'p> Interpreter<'_, 'p> {
         for bits in arguments.iter().map(Value::bits) {
             match bits.width {
                 8 => colour = bits.u64(),
-                _ => self.state.adjust = bits.u64(),
+                _ => self.state.pass.adjust = bits.u64(),
             }
         }
         colour

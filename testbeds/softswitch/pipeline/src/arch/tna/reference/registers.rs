@@ -88,7 +88,7 @@ impl<'p> Interpreter<'_, 'p> {
             let value = values.first()?;
             match cell {
                 Cell::Direct(table, offset, _) => {
-                    let (words, pipe) = (to_words(value), self.state.pipe);
+                    let (words, pipe) = (to_words(value), self.state.pass.pipe);
                     self.state.tables[table as usize].write_cells(offset, pipe, &words);
                 }
                 _ => {
@@ -132,7 +132,7 @@ impl<'p> Interpreter<'_, 'p> {
     /// Cells of a register.
     pub(crate) fn rows(&self, r: u32) -> u64 {
         let plan = &self.code.bindings.registers[r as usize];
-        self.state.banks[plan.bank as usize].rows()
+        self.state.cells.banks[plan.bank as usize].rows()
     }
 
     /// Executes the body of `apply` on a cell, once per packet and register.
@@ -239,7 +239,7 @@ impl<'p> Interpreter<'_, 'p> {
             Cell::Indexed(r, index) => self.cell_of(r, index, ty),
             Cell::Direct(table, offset, words) => {
                 let mut cell = vec![0; words as usize];
-                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 self.state.tables[table as usize].read_cell(found, offset, pipe, &mut cell);
                 of_words(self.program, ty, &cell, 0).0
             }
@@ -263,7 +263,7 @@ impl<'p> Interpreter<'_, 'p> {
     pub(crate) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
-        self.state.banks[plan.bank as usize].read(index, plan.offset, &mut words);
+        self.state.cells.banks[plan.bank as usize].read(index, plan.offset, &mut words);
         of_words(self.program, ty, &words, 0).0
     }
 
@@ -272,10 +272,10 @@ impl<'p> Interpreter<'_, 'p> {
         match cell {
             Cell::Indexed(r, index) => {
                 let plan = &self.code.bindings.registers[r as usize];
-                self.state.banks[plan.bank as usize].write(index, plan.offset, &words);
+                self.state.cells.banks[plan.bank as usize].write(index, plan.offset, &words);
             }
             Cell::Direct(table, offset, _) => {
-                let (found, pipe) = (self.state.found[table as usize], self.state.pipe);
+                let (found, pipe) = (self.state.found[table as usize], self.state.pass.pipe);
                 self.state.tables[table as usize].write_cell(found, offset, pipe, &words);
             }
             Cell::Row(r, row, w) => {
@@ -283,7 +283,7 @@ impl<'p> Interpreter<'_, 'p> {
                 for i in 0..ROW / w {
                     let at = row.wrapping_mul((ROW / w).into()).wrapping_add(i.into());
                     let cell = row_bits.slice((i + 1) * w - 1, i * w).u64();
-                    self.state.banks[plan.bank as usize].write(at, plan.offset, &[cell]);
+                    self.state.cells.banks[plan.bank as usize].write(at, plan.offset, &[cell]);
                 }
             }
             Cell::Member(profile, index) => {
