@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! Switch::new(program, config)          compile/  IR → op::Code, every call inlined
-//! Image::new(…), switch(config)         image.rs  the same in two steps: compiled once, many switches
-//! handle_packet(now, port, frame)       arch/     which blocks a packet passes, with which metadata
-//!                                       exec/     one loop over op::Op, rolled-up values in exec/lanes.rs
+//! Image::new(…), switch(config)         switch/image.rs  the same in two steps: compiled once, many switches
+//! handle_packet(now, port, frame)       arch/     which blocks a packet passes, with which metadata: a folder each
+//!                                       exec/     one loop over op::Op, rolled-up values in op/lanes.rs
 //!                                       reference/   the same from the IR, plainly; compared, traced, poisoned
-//!                                       table/, externs/   what blocks look up and keep
-//! poll_transmit(), poll_timeout()       core.rs, queues.rs   replication, egress queues, the recirculation link
-//! insert_entry(…), register_read(…)     control/
+//!                                       table/, externs/   what blocks look up and keep; state.rs has all of it
+//! poll_transmit(), poll_timeout()       arch/core.rs, queues.rs   replication, egress queues, the recirculation link
+//! insert_entry(…), register_read(…)     switch/control/
 //! ```
+//!
+//! An architecture is a folder of `arch/`: layout, run, externs and functions, compiled and interpreted. Generic code asks it
+//! through `compile::dialect`, `reference::dialect` and `arch::Loaded`; `rules.rs` has the small differences.
+//! `tests/layers.rs` has the order in which the modules stand on each other.
 //!
 //! Chosen where P4 leaves it undefined: variables without a value are 0, fields of invalid headers read as 0 and are
 //! not written, a stack element out of range likewise, a register beyond its end reads as 0, a division by zero gives 0.

@@ -832,19 +832,14 @@ fn tna_tells_what_its_externs_give() {
             pkt.extract(hdr.b); transition accept;
         }",
         locals: "Register<bit<32>, bit<8>>(4) r;
-                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) where_ = {
-                     void apply(inout bit<32> v, out bit<32> rv) { rv = this.address(); v = v + 1; }
-                 };
-                 Register<bit<32>, _>(1) line;
-                 RegisterAction<bit<32>, _, bit<32>>(line) take = {
-                     void apply(inout bit<32> v, out bit<32> rv) { rv = v; }
+                 RegisterAction<bit<32>, bit<8>, bit<32>>(r) was_zero = {
+                     void apply(inout bit<32> v, out bit<32> rv) { rv = this.predicate(v == 0); v = v + 1; }
                  };
                  Hash<bit<8>>(HashAlgorithm_t.IDENTITY) h;",
         ingress: "
             hdr.b.v = max(hdr.b.v, 8w3);
             hdr.b.v = h.get({ hdr.b.v });
-            bit<32> at = where_.execute(2);
-            bit<32> none = take.dequeue();
+            bit<32> at = was_zero.execute(2);
             if (is_validated(tm.ucast_egress_port)) { hdr.b.v = 1; }
             hdr.t.x = (bit<8>) sizeInBytes(hdr.t);
             funnel_shift_right(hdr.t.sum, 16w0x1234, 16w0x5678, 8);
@@ -856,8 +851,7 @@ fn tna_tells_what_its_externs_give() {
     let of = |name| result(&calls, name);
     assert_eq!(of(".max"), "0x99");
     assert_eq!(of("I.h.get"), "0x99");
-    assert_eq!(of("I.where_.address"), "0x40");
-    assert_eq!(of("I.take.dequeue"), "0x0");
+    assert_eq!(of("I.was_zero.predicate"), "0x2");
     assert_eq!(of(".is_validated"), "false");
     assert_eq!(of(".sizeInBytes"), "0x3");
     assert_eq!(of(".funnel_shift_right"), "0x3456");

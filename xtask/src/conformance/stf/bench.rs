@@ -144,7 +144,10 @@ impl Bench {
     ) -> Result<(), String> {
         let index = u64::try_from(index).map_err(|e| e.to_string())?;
         let program = self.switch.program();
-        let counters = program.externs.iter().filter(|e| e.kind == ExternKind::Counter);
+        let counters = program
+            .externs
+            .iter()
+            .filter(|e| e.kind == ExternKind::Counter);
         let full = match entries::one(counters, name, |e| &e.name) {
             Ok(counter) if self.tofino => counter.name.as_str(),
             _ => name,

@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn a_switch_of_an_image_is_as_one_that_is_loaded() {
         let texts = [
-            include_str!("../fuzz/programs/psa.p4"),
-            include_str!("../../tests/support/everything.p4"),
-            include_str!("../fuzz/programs/v1model.p4"),
-            include_str!("../fuzz/programs/tna.p4"),
+            include_str!("../../fuzz/programs/psa.p4"),
+            include_str!("../../../tests/support/everything.p4"),
+            include_str!("../../fuzz/programs/v1model.p4"),
+            include_str!("../../fuzz/programs/tna.p4"),
         ];
         let mut packets = 0;
         for text in texts {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_is_in_the_code_is_compiled_anew() {
-        let program = program(include_str!("../fuzz/programs/psa.p4"));
+        let program = program(include_str!("../../fuzz/programs/psa.p4"));
         let image = Image::new(program, &Config::default()).expect("a program");
         let traced = Config {
             trace: true,

@@ -185,13 +185,13 @@ impl Table {
         &mut self,
         entry: &TableEntry,
         indirect: Indirect,
-    ) -> Result<(), TableError> {
+    ) -> Result<Key, TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
         self.has_room_for(&key)?;
         let head = Head::naming(&key, Some(indirect));
         self.put(head, &key, &[], self.attached());
-        Ok(())
+        Ok(key)
     }
 
     /// Puts such an entry in the place of another; gives that.
@@ -219,20 +219,20 @@ impl Table {
     }
 
     /// The direct counter of an entry, or with `None` of the default action.
-    pub fn counter(&mut self, entry: Option<&TableEntry>) -> Result<&mut CounterValue, TableError> {
-        let Some(entry) = entry else {
+    pub fn counter(&mut self, key: Option<&Key>) -> Result<&mut CounterValue, TableError> {
+        let Some(key) = key else {
             return Ok(&mut self.default_counter);
         };
-        let row = self.row(&self.entry_key(entry)?)?;
+        let row = self.row(key)?;
         Ok(self.attachments.counter_mut(row))
     }
 
     /// The direct meter of an entry, or with `None` of the default action.
-    pub fn meter(&mut self, entry: Option<&TableEntry>) -> Result<&mut meter::Cell, TableError> {
-        let Some(entry) = entry else {
+    pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::Cell, TableError> {
+        let Some(key) = key else {
             return Ok(&mut self.default_meter);
         };
-        let row = self.row(&self.entry_key(entry)?)?;
+        let row = self.row(key)?;
         Ok(&mut self.attachments.make_more(row).meter)
     }
 }

@@ -67,8 +67,9 @@ pub struct Table {
     idle: idle::Timers,
 }
 
-/// Rank and packed key of an entry: what makes it the same as another.
-struct Key {
+/// Rank and packed key of an entry: what makes it the same as another, whatever its fields are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
     rank: i32,
     words: Vec<u64>,
 }
@@ -144,15 +145,22 @@ impl Table {
         }
     }
 
-    /// Adds an entry.
-    pub fn insert(&mut self, entry: &TableEntry) -> Result<(), TableError> {
+    /// Adds an entry; gives its key.
+    pub fn insert(&mut self, entry: &TableEntry) -> Result<Key, TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
         let action = self.bind(&entry.action, false)?;
         self.has_room_for(&key)?;
         let head = Head::running(&key, &action);
         self.put(head, &key, &action.params, self.attached());
-        Ok(())
+        Ok(key)
+    }
+
+    /// Takes an entry out that was added just now.
+    pub fn take_back(&mut self, key: &Key) {
+        if let Ok(row) = self.row(key) {
+            self.take(row);
+        }
     }
 
     /// The key is not there yet, and the table is not full.
@@ -303,7 +311,7 @@ impl Table {
     }
 
     /// Sets the default action, or with `None` the one of the source; gives what it was.
-    pub fn set_default(&mut self, action: Option<&ActionCall>) -> Result<ActionCall, TableError> {
+    pub fn set_default(&mut self, action: Option<&ActionCall>) -> Result<Bound, TableError> {
         if self.spec.const_default {
             return Err(TableError::ConstTable);
         }
@@ -313,8 +321,12 @@ impl Table {
             None => self.initial_default.clone(),
         };
         self.default_written = written;
-        let old = std::mem::replace(&mut self.default, action);
-        Ok(self.spec.call(old.as_action()))
+        Ok(std::mem::replace(&mut self.default, action))
+    }
+
+    /// Puts back what the default action was, and whether it was written.
+    pub fn restore_default(&mut self, action: Bound, written: bool) {
+        (self.default, self.default_written) = (action, written);
     }
 
     /// An action with its parameters as slots.
@@ -330,12 +342,12 @@ impl Table {
         }
     }
 
-    fn entry_key(&self, entry: &TableEntry) -> Result<Key, TableError> {
+    /// The key of an entry that names its fields: where names become positions.
+    pub fn entry_key(&self, entry: &TableEntry) -> Result<Key, TableError> {
         let fields = self.entry_fields(entry)?;
         Ok(self.packed(&fields, entry.priority))
     }
 
-    /// The key of an entry that names its fields.
     fn entry_fields(&self, entry: &TableEntry) -> Result<Vec<FieldKey>, TableError> {
         if self.spec.wants_priority() != (entry.priority > 0) || entry.priority < 0 {
             return Err(TableError::BadPriority(entry.priority));

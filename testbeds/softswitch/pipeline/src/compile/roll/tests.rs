@@ -113,10 +113,8 @@ fn run(code: &Code, frame: &[u64], row: u64) -> (Vec<u64>, Vec<u64>) {
         let cells: Vec<u64> = (0..u64::from(REGISTERS)).map(|i| r * 1000 + i).collect();
         bank.write(r, 0, &cells);
     }
-    let mut state = State {
-        banks: vec![bank],
-        ..State::default()
-    };
+    let mut state = State::default();
+    state.cells.banks = vec![bank];
     alone::run(code, &mut frame, &mut state, &[]);
     let mut cells = Vec::new();
     for r in 0..ROWS {

@@ -6,8 +6,8 @@ use crate::externs::meter::Cell;
 use crate::switch::Switch;
 use crate::table::key::FieldKey;
 use crate::table::profile::{OldGroup, OldMember, OldOneShot};
-use crate::table::{Note, Removed};
-use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
+use crate::table::{Bound, Key, Note, Removed};
+use p4lang::runtime::{CloneSession, MulticastGroup};
 
 /// The inverse of a write that succeeded cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
@@ -15,7 +15,7 @@ fn discard<T, E>(_: Result<T, E>) {}
 /// How to take one write back.
 #[derive(Debug)]
 pub(crate) enum Undo {
-    Inserted(TableEntry),
+    Inserted(usize, Key),
     /// An entry was taken out, or changed.
     Deleted(usize, Removed),
     /// A whole entry was inserted: table, priority, key.
@@ -24,12 +24,12 @@ pub(crate) enum Undo {
     /// `None`: it was not there.
     OneShot(usize, u32, Option<OldOneShot>),
     /// The action, and whether it was written before.
-    Default(String, ActionCall, bool),
+    Default(usize, Bound, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
     Cells(cells::Old),
-    DirectCounter(usize, Option<TableEntry>, CounterValue),
-    DirectMeter(usize, Option<TableEntry>, Cell),
+    DirectCounter(usize, Option<Key>, CounterValue),
+    DirectMeter(usize, Option<Key>, Cell),
     ValueSet(usize, Vec<Vec<FieldKey>>),
     Member(usize, u32, OldMember),
     ProfileGroup(usize, u32, OldGroup),
@@ -51,7 +51,7 @@ impl Switch {
     pub fn rollback(&mut self) {
         for undo in self.undo.take().unwrap_or_default().into_iter().rev() {
             match undo {
-                Undo::Inserted(entry) => discard(self.delete_entry(&entry)),
+                Undo::Inserted(table, key) => self.core.state.tables[table].take_back(&key),
                 Undo::Deleted(table, removed) => self.core.state.tables[table].restore(removed),
                 Undo::Whole(table, priority, key) => {
                     self.core.state.tables[table].undo_insert(priority, key)
@@ -66,7 +66,7 @@ impl Switch {
                     self.core.state.profiles[profile].delete_one_shot(id);
                 }
                 Undo::Default(table, action, written) => {
-                    discard(self.set_default_action(&table, written.then_some(&action)))
+                    self.core.state.tables[table].restore_default(action, written)
                 }
                 Undo::Note(on, old) => self.set_note(on, old.unwrap_or_default()),
                 Undo::Group(id, None) => discard(self.delete_multicast_group(id)),
@@ -74,13 +74,13 @@ impl Switch {
                 Undo::Session(id, None) => discard(self.delete_clone_session(id)),
                 Undo::Session(_, Some(session)) => discard(self.set_clone_session(&session)),
                 Undo::Cells(old) => self.restore_cells(old),
-                Undo::DirectCounter(table, entry, value) => {
-                    if let Ok(cell) = self.core.state.tables[table].counter(entry.as_ref()) {
+                Undo::DirectCounter(table, key, value) => {
+                    if let Ok(cell) = self.core.state.tables[table].counter(key.as_ref()) {
                         *cell = value;
                     }
                 }
-                Undo::DirectMeter(table, entry, old) => {
-                    if let Ok(cell) = self.core.state.tables[table].meter(entry.as_ref()) {
+                Undo::DirectMeter(table, key, old) => {
+                    if let Ok(cell) = self.core.state.tables[table].meter(key.as_ref()) {
                         *cell = old;
                     }
                 }

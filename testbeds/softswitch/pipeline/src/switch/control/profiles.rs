@@ -161,8 +161,8 @@ impl Switch {
     ) -> Result<(), ProfileError> {
         let table = self.table_index(&entry.table)?;
         self.check_offered(table, indirect)?;
-        self.core.state.tables[table].insert_indirect(entry, indirect)?;
-        self.record(|| Undo::Inserted(entry.clone()));
+        let key = self.core.state.tables[table].insert_indirect(entry, indirect)?;
+        self.record(|| Undo::Inserted(table, key));
         Ok(())
     }
 

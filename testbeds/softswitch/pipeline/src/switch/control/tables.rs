@@ -5,7 +5,7 @@ use crate::error::TableError;
 use crate::externs::counter::CounterValue;
 use crate::externs::meter::MeterConfig;
 use crate::switch::Switch;
-use crate::table::{Spec, Table};
+use crate::table::{Key, Spec, Table};
 use p4lang::runtime::{ActionCall, TableEntry};
 
 impl Switch {
@@ -15,6 +15,17 @@ impl Switch {
             .get(name)
             .copied()
             .ok_or(TableError::NoSuchTable)
+    }
+
+    /// A table and an entry of it by position and key.
+    fn lowered(
+        &self,
+        table: &str,
+        entry: Option<&TableEntry>,
+    ) -> Result<(usize, Option<Key>), TableError> {
+        let index = self.table_index(table)?;
+        let key = entry.map(|entry| self.core.state.tables[index].entry_key(entry));
+        Ok((index, key.transpose()?))
     }
 
     fn table(&self, name: &str) -> Result<&Table, TableError> {
@@ -29,8 +40,8 @@ impl Switch {
     /// Adds an entry.
     pub fn insert_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
-        self.core.state.tables[table].insert(entry)?;
-        self.record(|| Undo::Inserted(entry.clone()));
+        let key = self.core.state.tables[table].insert(entry)?;
+        self.record(|| Undo::Inserted(table, key));
         Ok(())
     }
 
@@ -73,7 +84,7 @@ impl Switch {
         let index = self.table_index(table)?;
         let written = self.core.state.tables[index].default_written();
         let old = self.core.state.tables[index].set_default(action)?;
-        self.record(|| Undo::Default(table.to_owned(), old, written));
+        self.record(|| Undo::Default(index, old, written));
         Ok(())
     }
 
@@ -89,8 +100,8 @@ impl Switch {
         table: &str,
         entry: Option<&TableEntry>,
     ) -> Result<CounterValue, TableError> {
-        let table = self.table_index(table)?;
-        Ok(*self.core.state.tables[table].counter(entry)?)
+        let (table, key) = self.lowered(table, entry)?;
+        Ok(*self.core.state.tables[table].counter(key.as_ref())?)
     }
 
     /// Sets it.
@@ -100,9 +111,10 @@ impl Switch {
         entry: Option<&TableEntry>,
         value: CounterValue,
     ) -> Result<(), TableError> {
-        let table = self.table_index(table)?;
-        let old = std::mem::replace(self.core.state.tables[table].counter(entry)?, value);
-        self.record(|| Undo::DirectCounter(table, entry.cloned(), old));
+        let (table, key) = self.lowered(table, entry)?;
+        let cell = self.core.state.tables[table].counter(key.as_ref())?;
+        let old = std::mem::replace(cell, value);
+        self.record(|| Undo::DirectCounter(table, key, old));
         Ok(())
     }
 
@@ -118,8 +130,8 @@ impl Switch {
         table: &str,
         entry: Option<&TableEntry>,
     ) -> Result<Option<MeterConfig>, TableError> {
-        let table = self.table_index(table)?;
-        Ok(self.core.state.tables[table].meter(entry)?.config())
+        let (table, key) = self.lowered(table, entry)?;
+        Ok(self.core.state.tables[table].meter(key.as_ref())?.config())
     }
 
     /// Configures it, its buckets full at `now_ns`.
@@ -130,11 +142,11 @@ impl Switch {
         config: Option<MeterConfig>,
         now_ns: u64,
     ) -> Result<(), TableError> {
-        let table = self.table_index(table)?;
-        let cell = self.core.state.tables[table].meter(entry)?;
+        let (table, key) = self.lowered(table, entry)?;
+        let cell = self.core.state.tables[table].meter(key.as_ref())?;
         let old = *cell;
         cell.configure(config, now_ns);
-        self.record(|| Undo::DirectMeter(table, entry.cloned(), old));
+        self.record(|| Undo::DirectMeter(table, key, old));
         Ok(())
     }
 }
