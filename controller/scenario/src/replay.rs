@@ -219,6 +219,13 @@ impl Engine {
         acts(&self.egress, verdict)
     }
 
+    /// The shortest that any unit holds a packet on purpose; `None` if none does.
+    #[must_use]
+    pub fn shortest_hold_ns(&self) -> Option<u64> {
+        let holds = self.ingress.iter().map(|unit| unit.effect.hold_ns());
+        holds.filter(|hold_ns| *hold_ns > 0).min()
+    }
+
     fn judge(&self, units: &[Unit], state: &mut State, flows: FlowSet, epoch: u16) -> Verdict {
         let mut verdict = Verdict {
             met: Vec::new(),

@@ -83,13 +83,14 @@ impl<'a> Stage<'a> {
             filter: Filter::Everything,
             limits,
         };
-        let bed = Bed::up(&planned.scenario.topology, &options)?;
+        let mut bed = Bed::up(&planned.scenario.topology, &options)?;
         tracing::info!(
             hosts = planned.scenario.topology.hosts.len(),
             links = planned.scenario.topology.links.len(),
             "network is up"
         );
         let (fleet, switches) = launch::switches(&bed, planned, conditions, observer)?;
+        bed.record()?;
         Ok(Stage {
             planned,
             fleet,

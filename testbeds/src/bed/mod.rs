@@ -109,6 +109,7 @@ enum Links {
 /// A topology, brought up. Dropping it takes it down.
 pub struct Bed {
     topology: Topology,
+    options: Options,
     links: Links,
 }
 
@@ -121,8 +122,21 @@ impl Bed {
         };
         Ok(Bed {
             topology: topology.clone(),
+            options: options.clone(),
             links,
         })
+    }
+
+    /// Starts the captures that were asked for; links in memory are captured from the beginning.
+    ///
+    /// To be called when the switches have opened their ports: the kernel hands a frame to the packet socket that was bound
+    /// last first. So a frame is stamped before its switch has it, and however long the machine then stands still, it does
+    /// not seem to have stayed shorter than it did.
+    pub fn record(&mut self) -> Result<(), BedError> {
+        match &mut self.links {
+            Links::Veth(links) => links.record(&self.topology, &self.options),
+            Links::Memory(_) => Ok(()),
+        }
     }
 
     /// What was brought up.

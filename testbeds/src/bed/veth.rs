@@ -46,17 +46,21 @@ impl Links {
         for (number, link) in topology.links.iter().enumerate() {
             links.connect(topology, number, link, options)?;
         }
+        Ok(links)
+    }
+
+    pub fn record(&mut self, topology: &Topology, options: &Options) -> Result<(), BedError> {
         let here = Namespace::current()?;
         for switch in &options.record {
             for port in topology.ports(switch) {
-                let Some(interface) = links.ports.get(&(switch.clone(), port.number)) else {
+                let Some(interface) = self.ports.get(&(switch.clone(), port.number)) else {
                     continue;
                 };
                 let capture = Capture::start(&here, interface, options.filter, options.limits)?;
-                links.captures.push((switch.clone(), port.number, capture));
+                self.captures.push((switch.clone(), port.number, capture));
             }
         }
-        Ok(links)
+        Ok(())
     }
 
     fn connect(

@@ -5,7 +5,7 @@
 //! before it was sent. Each place in between is tried. What the switch was seen to do from there on tells the right one,
 //! because a split one frame off shifts the ordinals of all that follow. Frames that cannot be told apart give no evidence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use scenario::effect::Fate;
@@ -140,10 +140,14 @@ pub fn replays(
     let best = hypotheses.iter().filter(|h| Some(h.misfits) == least);
     let mut replays: Vec<Replay> = best.map(|h| h.replay(&nodes)).collect();
     if replays.len() > 1 {
-        // Frames that cannot be told apart say something together, which is too much to ask at each step.
+        // Frames that are alike say something together, and so does the order in which frames left: too much to ask at each
+        // step.
         let misfits: Vec<usize> = replays
             .iter()
-            .map(|replay| misfits_of_alike(trace, classified, port, replay))
+            .map(|replay| {
+                misfits_of_alike(trace, classified, port, replay)
+                    + misfits_of_order(engine, trace, classified, port, replay)
+            })
             .collect();
         let least = misfits.iter().min().copied();
         let mut misfits = misfits.into_iter();
@@ -191,6 +195,42 @@ fn misfits_of_alike(
         wrong.count()
     });
     misfits.sum()
+}
+
+/// How many frames that a replay has spared were overtaken by others that it has spared: they were held.
+fn misfits_of_order(
+    engine: &Engine,
+    trace: &SwitchTrace<'_>,
+    classified: &[Classified],
+    port: &Range<usize>,
+    replay: &Replay,
+) -> usize {
+    let hit: BTreeSet<usize> = replay
+        .passages
+        .iter()
+        .filter(|(_, passage)| !passage.ingress.hits.is_empty())
+        .map(|(index, _)| *index)
+        .collect();
+    let Some(shortest) = engine.shortest_hold_ns() else {
+        return 0;
+    };
+    let mut earliest_later: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut misfits = 0;
+    for index in port.clone().rev().filter(|index| !hit.contains(index)) {
+        let arrival = &trace.arrivals[index];
+        if !trace.is_unique(arrival.identity) {
+            continue;
+        }
+        for (exit, _) in &classified[index].exits {
+            let [at] = trace.left(*exit, arrival.identity) else {
+                continue;
+            };
+            let earliest = earliest_later.entry(*exit).or_insert(*at);
+            misfits += usize::from(at.saturating_sub(*earliest) >= shortest / 2);
+            *earliest = (*earliest).min(*at);
+        }
+    }
+    misfits
 }
 
 fn prune(hypotheses: &mut Vec<Hypothesis>) {

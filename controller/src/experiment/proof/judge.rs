@@ -70,18 +70,33 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
             None => short.push(share),
         }
     }
-    for at in pool {
-        let had_come = |share: &usize| shares[*share].came_ns <= at.saturating_add(STAMP_NS);
-        let share = if let Some(position) = short.iter().position(had_come) {
-            short.remove(position)
-        } else {
+    for mut at in pool {
+        let share = loop {
+            let had_come = |share: &usize| shares[*share].came_ns <= at.saturating_add(STAMP_NS);
+            if let Some(position) = short.iter().position(had_come) {
+                break short.remove(position);
+            }
             let numbers = 0..shares.len();
-            let spurious = |share: &usize| {
+            let is_spurious = |share: &usize| {
                 had_come(share) && shares[*share].copies == 0 && dealt[*share].is_empty()
             };
-            let mut unexpected = numbers.clone().filter(spurious);
-            let first = unexpected.next();
-            first.or_else(|| numbers.rev().find(had_come)).unwrap_or(0)
+            if let Some(share) = numbers.clone().find(is_spurious) {
+                break share;
+            }
+            // It may be that of the next, and so on, until one is left over that came late enough.
+            let may_take = |share: &usize| had_come(share) && shares[*share].due_ns <= at;
+            let next = numbers
+                .clone()
+                .filter(may_take)
+                .flat_map(|share| dealt[share].iter().map(move |time| (*time, share)))
+                .filter(|(time, _)| *time > at)
+                .min();
+            let Some((time, share)) = next else {
+                break numbers.rev().find(had_come).unwrap_or(0);
+            };
+            if let Some(slot) = dealt[share].iter_mut().find(|slot| **slot == time) {
+                at = std::mem::replace(slot, at);
+            }
         };
         dealt[share].push(at);
     }

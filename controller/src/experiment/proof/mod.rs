@@ -27,9 +27,8 @@ use super::fleet::EpochWrite;
 use judge::{Errors, Share};
 use trace::SwitchTrace;
 
-/// How late a frame may be seen to come: the recorder stamps its copy of a frame when it gets it, and the switch, which gets one
-/// of its own, may by then have sent the frame on (by up to 6 us, in a few of a hundred runs on a busy machine). The kernel has no
-/// earlier time for TCP over veth.
+/// By how much stamps of two captures, and times that the controller reads, may be wrong against each other. A frame is stamped
+/// before its switch gets it ([`testbeds::bed::Bed::record`]), so this is for clocks of processors, not for a busy machine.
 const STAMP_NS: u64 = 100_000;
 
 /// What a run left behind.
@@ -383,6 +382,10 @@ impl Bench<'_> {
         for port in &self.trace.ports {
             let mut earliest_later: BTreeMap<u32, u64> = BTreeMap::new();
             for index in port.clone().rev() {
+                // Which of several that are alike left when is not known.
+                if !self.trace.is_unique(self.trace.arrivals[index].identity) {
+                    continue;
+                }
                 let passage = &frames[index].passage;
                 for ((exit, _), times) in passage.exits.iter().zip(&left[index]) {
                     let earliest = earliest_later.get(exit).copied();

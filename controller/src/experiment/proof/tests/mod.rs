@@ -52,8 +52,8 @@ fn frames_that_a_stalled_machine_kept_waiting_are_slow_and_not_hit() {
     let fault = bench.fault();
     assert_proved(&fault);
     assert_eq!(fault.observed, 20);
-    // Those that came in the first ten of the fifty, but for the one that was held anyway.
-    assert_eq!(fault.slow, 9);
+    // Those that came in the first ten of the fifty milliseconds, but for the one that was held anyway.
+    assert_eq!(fault.slow, 10);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
             bench.begins = [(first, begin), (last, end)].into();
             let fault = bench.fault();
             assert_proved(&fault);
-            assert_eq!(fault.met, (end - begin) as u64, "{effect} {begin} {end}");
+            assert_eq!(fault.observed, (end - begin) as u64 / 3, "{effect} {begin} {end}");
             assert!(fault.boundary > 0 && fault.boundary <= 20, "{fault:#?}");
         }
     }
@@ -180,7 +180,8 @@ fn an_error_at_a_boundary_is_none_of_the_splits() {
     let first = bench.write(2, 42 * MS - 500 * US, 52 * MS - 500 * US);
     bench.begins = [(first, 40)].into();
     assert_proved(&bench.fault());
-    for number in [41, 43, 60, 61] {
+    // Frames that had not to be hit.
+    for number in [41, 43, 61, 62] {
         for error in [Error::Hits(0), Error::Loses] {
             bench.errors = [(number, error)].into();
             assert!(!bench.fault().proved, "frame {number}: {error:?}");
@@ -279,7 +280,7 @@ fn selections() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// Whatever frames come, alike or not, whenever the machine stalls, and wherever the writes fall: a switch that does
     /// what the model says is proved, and one that errs on one frame is not.
@@ -320,15 +321,18 @@ proptest! {
         for fault in bench.conclude().faults {
             prop_assert!(fault.proved, "{:#?}", fault);
         }
-        // An error on a frame that is like no other, and not at the boundary, is found.
+        // An error on a frame that is like no other, and neither at the boundary nor hidden by a stall, is found.
+        bench.stalls.clear();
         let (number, spare) = wrong;
         let number = number.max(first + 9);
         let clean = bench.conclude().faults;
-        bench.errors = [(number, if spare { Error::Spares(0) } else { Error::Loses })].into();
-        let erred = bench.conclude();
-        let hit_differs = erred.faults.iter().zip(&clean).any(|(now, then)| now.fired != then.fired);
-        if hit_differs && spare {
-            prop_assert!(erred.faults.iter().any(|fault| !fault.proved), "{:#?}", erred.faults);
+        let error = if spare { Error::Spares(0) } else { Error::Hits(0) };
+        bench.errors = [(number, error)].into();
+        let erred = bench.conclude().faults;
+        let is_unlike = alike > 1 && !(number as u32 + 1).is_multiple_of(alike);
+        let fired = |faults: &[FaultResult]| faults.iter().map(|f| f.fired).collect::<Vec<_>>();
+        if is_unlike && fired(&clean) != fired(&erred) {
+            prop_assert!(erred.iter().any(|fault| !fault.proved), "{:#?}", erred);
         }
     }
 }
