@@ -90,6 +90,19 @@ error[unit]: `delay`: `m` is not a unit of duration
 }
 
 #[test]
+fn a_seed_of_more_than_64_bits() {
+    let most = "18446744073709551615";
+    let text = format!("{GOOD}seed: {most}\n");
+    assert!(scenario::load("s.yaml", &text).is_ok());
+    let text = format!("{GOOD}seed: 18446744073709551616\n");
+    let errors = scenario::load("s.yaml", &text).map(drop).unwrap_err();
+    let told = errors.to_string();
+    let message = format!("the seed lies between 0 and {most}; found 18446744073709551616");
+    assert!(told.contains(&message), "{told}");
+    assert!(told.contains("s.yaml:"), "{told}");
+}
+
+#[test]
 fn a_probability_above_one() {
     refused(
         &changed("!every 5", "{probability: 1.2}"),

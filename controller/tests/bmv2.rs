@@ -245,6 +245,18 @@ fn a_switch_that_runs_already_is_controlled() {
     let address = address.unwrap_or_else(|| panic!("{listening}"));
 
     let at = format!("sw={address}");
+    // Whoever goes away before the start has not carried anything out.
+    let silent = weir(folder.path(), &["control", &file, "--switch", &at])
+        .output()
+        .unwrap();
+    assert_eq!(silent.status.code(), Some(ERROR));
+    assert_eq!(String::from_utf8_lossy(&silent.stdout), "ready\n");
+    let told = String::from_utf8_lossy(&silent.stderr);
+    assert!(
+        told.contains("ended before it said `go`") && told.contains("disarmed"),
+        "{told}"
+    );
+
     let mut control = piped(&mut weir(
         folder.path(),
         &["control", &file, "--switch", &at],

@@ -4,6 +4,7 @@
 mod leftovers;
 mod support;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -162,6 +163,9 @@ fn a_plan_is_the_same_each_time() {
         "drop-gets on a-gets: sw ingress, unit 0, cell 0",
         "delay-carts on a-cart-sets: sw ingress, unit 1, cell 0, at most ",
         "b-requests (protected): ip.src == 10.0.0.2",
+        "  entries of SwitchIngress.faults.u0.select\n",
+        "  entries of SwitchIngress.forward.mac\n    hdr.ethernet.dst 0x25745000001: unicast(port 1)\n",
+        "  multicast group 2: to ports 1, 2, 3\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -276,6 +280,74 @@ fn a_reader_that_goes_away_is_no_failure() {
             output.status
         );
     }
+}
+
+/// `weir` with something on its standard input.
+fn told(folder: &Path, args: &[&str], input: &str) -> Finished {
+    let mut child = weir(folder, args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    Finished::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_hyphen_is_the_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(redis()).unwrap();
+    for (args, expected) in [
+        (&["validate", "-"][..], "standard input: valid (2 faults, "),
+        (&["plan", "-"], "scenario redis-get-loss, seed 42\n"),
+    ] {
+        let finished = told(folder.path(), args, &text);
+        finished.expect_code(PASSED);
+        assert!(finished.stdout.starts_with(expected), "{finished:?}");
+    }
+    // Messages point into it.
+    let finished = told(
+        folder.path(),
+        &["run", "-"],
+        &text.replace("seed: 42", "sed: 42"),
+    );
+    finished.expect_code(ERROR);
+    assert!(
+        finished.stderr.contains(" --> standard input:6:1"),
+        "{finished:?}"
+    );
+    // Includes stand where the command does.
+    std::fs::write(folder.path().join("types.p4"), "typedef bit<9> port_t;\n").unwrap();
+    let program = "#include \"types.p4\"\nconst port_t P = 1;\n";
+    let finished = told(folder.path(), &["p4", "preprocess", "-"], program);
+    finished.expect_code(PASSED);
+    assert!(
+        finished.stdout.contains("typedef bit<9> port_t;"),
+        "{finished:?}"
+    );
+    // Who takes orders there cannot read a file there.
+    let finished = told(
+        folder.path(),
+        &["control", "-", "--switch", "sw=127.0.0.1:1"],
+        &text,
+    );
+    finished.expect_code(ERROR);
+    assert!(finished.stderr.contains("must be a file"), "{finished:?}");
+}
+
+#[test]
+fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let marked = format!("\u{feff}{}", std::fs::read_to_string(redis()).unwrap());
+    std::fs::write(folder.path().join("s.yaml"), &marked).unwrap();
+    run(folder.path(), &["validate", "s.yaml"]).expect_code(PASSED);
+    // Places are those that an editor shows.
+    std::fs::write(folder.path().join("s.yaml"), "\u{feff}weird: 1\n").unwrap();
+    let finished = run(folder.path(), &["validate", "s.yaml"]);
+    assert!(finished.stderr.contains("s.yaml:1:1"), "{finished:?}");
 }
 
 const ENTRIES: &str = r#"[

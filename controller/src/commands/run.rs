@@ -49,7 +49,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     let mut progress = Progress::new(args.json);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
     if let Some(folder) = &args.pcap {
-        write_captures(folder, &result.run.recordings).map_err(fail)?;
+        write_captures(folder, &planned, &result.run).map_err(fail)?;
     }
     let page = scenario_run::page(&planned, &result).map_err(fail)?;
     if args.json {

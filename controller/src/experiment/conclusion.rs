@@ -7,7 +7,7 @@ use scenario::vacuous;
 use serde::Serialize;
 
 use super::Planned;
-use super::proof::{self, Evidence, FlowCount, Loss, Observation, Proof};
+use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof};
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Conclusion {
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that are not in the evidence. Any of them makes the run unproved.
     pub losses: Vec<Loss>,
+    /// Which frames were hit.
+    pub hits: Vec<Hit>,
 }
 
 impl Conclusion {
@@ -32,6 +34,7 @@ impl Conclusion {
                 .collect(),
             flows: proof.flows,
             losses: proof.losses,
+            hits: proof.hits,
         }
     }
 }

@@ -11,7 +11,7 @@ use testbeds::bed::PortRecording;
 
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
-use super::proof::{FlowCount, Loss};
+use super::proof::{FlowCount, Hit, Loss};
 use super::timeline::Timeline;
 use super::workload::{self, TrainingOutcome};
 use super::{
@@ -32,6 +32,8 @@ pub struct Run {
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that are not in the evidence: nothing is proved without them.
     pub losses: Vec<Loss>,
+    /// Which captured frames were hit.
+    pub hits: Vec<Hit>,
     /// Everything measured.
     pub metrics: Metrics,
     /// Of a training.
@@ -121,6 +123,7 @@ pub fn run(
         faults: conclusion.faults,
         flows: conclusion.flows,
         losses: conclusion.losses,
+        hits: conclusion.hits,
         metrics,
         training,
         strain: Strain::since(ticks, load_before),

@@ -109,6 +109,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         faults: conclusion.faults,
         flows: conclusion.flows,
         losses: conclusion.losses,
+        hits: conclusion.hits,
         metrics,
         training: None,
         strain: Strain::default(),

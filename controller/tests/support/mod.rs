@@ -40,7 +40,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    fn of(output: Output) -> Finished {
+    /// Of what a process left.
+    pub fn of(output: Output) -> Finished {
         Finished {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

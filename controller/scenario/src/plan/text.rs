@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use p4lang::runtime::TableEntry;
+
+use super::entries::show_match;
 use super::{Plan, Resources, SwitchPlan, show_bound};
 use crate::model::Direction;
 use crate::units::{show_duration, show_rate};
@@ -82,7 +85,39 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
         let rate = show_rate(switch.resources.recirculation_bps);
         writeln!(f, "  recirculates up to {rate} for held packets")?;
     }
+    let mut table = None;
+    for entry in &switch.entries {
+        if table != Some(&entry.table) {
+            writeln!(f, "  entries of {}", entry.table)?;
+            table = Some(&entry.table);
+        }
+        show_entry(f, entry)?;
+    }
+    for group in &switch.groups {
+        let ports: Vec<String> = group.replicas.iter().map(|r| r.port.to_string()).collect();
+        writeln!(
+            f,
+            "  multicast group {}: to ports {}",
+            group.id,
+            ports.join(", ")
+        )?;
+    }
     Ok(())
+}
+
+/// `hdr.ethernet.dst 0x25745000001: unicast(port 1)`
+fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
+    let key = entry.key.iter();
+    let key = key.map(|field| format!("{} {}", field.field, show_match(&field.value)));
+    let params = entry.action.params.iter();
+    let params = params.map(|(name, value)| format!("{name} {value}"));
+    // An action's name begins with its table's control.
+    let action = entry.action.name.rsplit('.').next().unwrap_or_default();
+    write!(f, "    {}", key.collect::<Vec<_>>().join(", "))?;
+    if entry.priority > 0 {
+        write!(f, ", priority {}", entry.priority)?;
+    }
+    writeln!(f, ": {action}({})", params.collect::<Vec<_>>().join(", "))
 }
 
 fn side(direction: Direction) -> &'static str {

@@ -8,6 +8,7 @@
 
 mod epochs;
 mod flows;
+mod hits;
 mod judge;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use scenario::replay::{Classified, Engine, Passage, Verdict};
 use testbeds::bed::PortRecording;
 
 pub use flows::FlowCount;
+pub use hits::Hit;
 use super::fleet::EpochWrite;
 use judge::{Errors, Share};
 use trace::SwitchTrace;
@@ -55,6 +57,8 @@ pub struct Proof {
     pub losses: Vec<Loss>,
     /// Frames that did not leave a switch as they had to, and no fault of it explains that.
     pub strays: BTreeMap<String, u64>,
+    /// Which frames were hit, switch by switch and port by port.
+    pub hits: Vec<Hit>,
 }
 
 /// What a fault did to a flow at a switch, seen from outside.
@@ -168,6 +172,7 @@ pub fn prove(
         flows: flows::count(scenario, evidence.recordings, aggregator),
         losses: losses(&evidence),
         strays: BTreeMap::new(),
+        hits: Vec::new(),
     };
     for switch in &plan.switches {
         let acts = |point: &scenario::plan::Injection| point.switch == switch.name;
@@ -188,7 +193,8 @@ pub fn prove(
                 ),
                 writes: writes.cloned().collect(),
             };
-            let strays = at.judge(evidence.fired, &mut proof.observations);
+            let hits = &mut proof.hits;
+            let strays = at.judge(&switch.name, evidence.fired, &mut proof.observations, hits);
             if strays > 0 {
                 proof.strays.insert(switch.name.clone(), strays);
             }
@@ -248,7 +254,13 @@ struct Judged {
 
 impl Bench<'_> {
     /// Adds what was seen to the observations; the number of frames that nothing explains.
-    fn judge(&self, fired: &[u64], observations: &mut [Observation]) -> u64 {
+    fn judge(
+        &self,
+        switch: &str,
+        fired: &[u64],
+        observations: &mut [Observation],
+        hits: &mut Vec<Hit>,
+    ) -> u64 {
         let arrivals = self.trace.arrivals.iter();
         let classified: Vec<Classified> = arrivals
             .map(|arrival| self.engine.classify(arrival.bytes, arrival.port))
@@ -268,6 +280,8 @@ impl Bench<'_> {
             let came_ns = self.trace.arrivals[index].at_ns;
             let errors = judge::explain(&self.engine, came_ns, &frame.passage, &left[index]);
             strays += u64::from(errors.stray);
+            let passage = &frame.passage;
+            hits.extend(hits::of_frame(switch, &self.trace, index, passage, &errors));
             self.tally(came_ns, frame, &left[index], &errors, observations);
             self.tally_slow(
                 came_ns,

@@ -16,8 +16,9 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Captures `port` to `<name>_in.pcap` and `<name>_out.pcap` in `folder`.
+    /// Captures `port` to `<name>_in.pcap` and `<name>_out.pcap` in `folder`, which is made if missing.
     pub fn new(port: Box<dyn PortIo>, folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
         // A port's name may be a path.
         let name = port.name().replace('/', "_");
         let open = |direction| Capture::new(folder.join(format!("{name}_{direction}.pcap")));
@@ -141,6 +142,15 @@ mod tests {
         fn frame(&mut self, _: &[u8]) {
             self.0 += 1;
         }
+    }
+
+    #[test]
+    fn the_folder_of_captures_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("deep/captures");
+        let (port, _host) = link("p").unwrap();
+        let _dump = Dump::new(Box::new(port), &deep).unwrap();
+        assert!(deep.join("p_in.pcap").is_file() && deep.join("p_out.pcap").is_file());
     }
 
     #[test]
