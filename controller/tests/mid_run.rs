@@ -159,6 +159,13 @@ fn a_run_tells_its_course_and_leaves_its_captures() {
     );
     assert!(json["metrics"]["run.wall_ns"].is_u64());
     assert!(json["degraded"].is_boolean());
+    let priority = json["machine_strain"]["switch_priorities"]["sw"]
+        .as_str()
+        .unwrap();
+    assert!(
+        ["real-time", "high", "ordinary"].contains(&priority),
+        "{priority}"
+    );
     let captures = folder.path().join("deep/caps");
     let expected: Vec<String> = (1..=3)
         .flat_map(|port| ["in", "out"].map(|way| format!("sw-{port}_{way}.pcap")))

@@ -100,7 +100,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         chunks: usize,
         wall_s: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
-        machine_strain: Option<Strain>,
+        machine_strain: Option<&'a Strain>,
     }
     let strain = |name: &str| demo.runs.iter().find(|run| run.scenario == name);
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
@@ -124,7 +124,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         iterations: of.iterations,
         chunks: chunks_per_iteration(),
         wall_s,
-        machine_strain: strain(name).map(|run| run.strain),
+        machine_strain: strain(name).map(|run| &run.strain),
     });
     Json {
         header: &demo.header,

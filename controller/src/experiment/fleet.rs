@@ -214,6 +214,18 @@ impl Fleet {
         plan.injections.iter().map(count).collect()
     }
 
+    /// How soon each switch runs packets when it is woken, as far as they say.
+    #[cfg(feature = "testbed")]
+    pub fn priorities(&mut self) -> BTreeMap<String, String> {
+        let devices = self.devices.iter_mut();
+        devices
+            .filter_map(|device| {
+                let priority = device.target.priority()?;
+                Some((device.target.name().to_owned(), priority))
+            })
+            .collect()
+    }
+
     /// The counters of a switch's ports.
     #[cfg(feature = "testbed")]
     pub fn port_counts(

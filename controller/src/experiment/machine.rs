@@ -1,5 +1,6 @@
 //! The machine that an experiment ran on, and how busy it was meanwhile: what lateness is held against.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::SystemTime;
 
@@ -70,7 +71,7 @@ impl Ticks {
 }
 
 /// How busy the machine was during a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Strain {
     /// The share of the processors' time that was used, by whomever.
     pub busy_share: f64,
@@ -78,17 +79,24 @@ pub struct Strain {
     pub stolen_share: f64,
     /// Processes that wanted a processor before the run, on average over a minute.
     pub load_before: f64,
+    /// How soon each switch ran packets when it was woken: `real-time`, `high` or `ordinary`.
+    pub switch_priorities: BTreeMap<String, String>,
 }
 
 impl Strain {
     /// Since a look at the beginning.
-    pub fn since(before: Ticks, load_before: f64) -> Strain {
+    pub fn since(
+        before: Ticks,
+        load_before: f64,
+        switch_priorities: BTreeMap<String, String>,
+    ) -> Strain {
         let now = Ticks::now();
         let all = now.all.saturating_sub(before.all).max(1) as f64;
         Strain {
             busy_share: now.busy.saturating_sub(before.busy) as f64 / all,
             stolen_share: now.stolen.saturating_sub(before.stolen) as f64 / all,
             load_before,
+            switch_priorities,
         }
     }
 }

@@ -113,6 +113,7 @@ pub fn run(
         training = Some(trained(outcome, bytes, job.iterations));
     }
     metrics.extend(stage.metrics()?);
+    let priorities = stage.fleet.priorities();
     let (conclusion, recordings) = stage.conclude(observer)?;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
@@ -126,7 +127,7 @@ pub fn run(
         hits: conclusion.hits,
         metrics,
         training,
-        strain: Strain::since(ticks, load_before),
+        strain: Strain::since(ticks, load_before, priorities),
         recordings,
     };
     observer.ends(&run);

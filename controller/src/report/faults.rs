@@ -97,13 +97,26 @@ pub fn degraded(results: &[FaultResult], strain: &Strain) -> Vec<String> {
     if !reasons.is_empty() {
         reasons.push(format!(
             "the machine: {} of its processors' time was used during the run, {} was taken by the machine below; \
-             the load before was {:.1}",
+             the load before was {:.1}{}",
             percent(strain.busy_share),
             percent(strain.stolen_share),
-            strain.load_before
+            strain.load_before,
+            priorities(strain)
         ));
     }
     reasons
+}
+
+/// `; priority of core: real-time, of edge: ordinary`
+fn priorities(strain: &Strain) -> String {
+    let switches = strain.switch_priorities.iter();
+    let named: Vec<String> = switches
+        .map(|(switch, priority)| format!("of {switch}: {priority}"))
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("; priority {}", named.join(", ")),
+    }
 }
 
 /// Whether a fault is proved: both its counts, and what is wrong.

@@ -1,20 +1,22 @@
-//! Port counters: no P4Runtime, but a service of the embedded switch.
+//! What is no P4Runtime, but a service of the embedded switch.
+
+use std::future::Future;
 
 use softswitch::server::{connect_extension, weir as extension};
 use tokio::runtime::Runtime;
+use tonic::transport::Channel;
+use tonic::{Response, Status};
 
 use super::{ANSWER_TIMEOUT, PortCount};
 
+type Client = extension::switch_client::SwitchClient<Channel>;
+
 /// All ports of the switch at `address`, by number; or why it does not tell.
 pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, String> {
-    let response = runtime.block_on(async {
-        let connected = connect_extension(address, ANSWER_TIMEOUT).await;
-        let mut switch = connected.map_err(|error| error.to_string())?;
-        let call = switch.port_counters(extension::PortCountersRequest {});
-        let answer = tokio::time::timeout(ANSWER_TIMEOUT, call).await;
-        answer
-            .map_err(|_| format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))?
-            .map_err(|status| status.message().to_owned())
+    let response = ask(runtime, address, |mut switch: Client| async move {
+        switch
+            .port_counters(extension::PortCountersRequest {})
+            .await
     })?;
     let count = |port: extension::Port| PortCount {
         port: port.port,
@@ -25,5 +27,29 @@ pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, S
         errors: port.rx_errors + port.tx_errors,
         rx_lost_frames: port.rx_lost_frames,
     };
-    Ok(response.into_inner().ports.into_iter().map(count).collect())
+    Ok(response.ports.into_iter().map(count).collect())
+}
+
+/// How soon the switch's thread of packets runs when it is woken: `real-time`, `high` or `ordinary`.
+pub fn priority(runtime: &Runtime, address: &str) -> Result<String, String> {
+    let response = ask(runtime, address, |mut switch: Client| async move {
+        switch.statistics(extension::StatisticsRequest {}).await
+    })?;
+    Ok(response.priority)
+}
+
+fn ask<T, F: Future<Output = Result<Response<T>, Status>>>(
+    runtime: &Runtime,
+    address: &str,
+    call: impl FnOnce(Client) -> F,
+) -> Result<T, String> {
+    runtime.block_on(async {
+        let connected = connect_extension(address, ANSWER_TIMEOUT).await;
+        let switch = connected.map_err(|error| error.to_string())?;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, call(switch)).await;
+        answer
+            .map_err(|_| format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))?
+            .map(Response::into_inner)
+            .map_err(|status| status.message().to_owned())
+    })
 }

@@ -98,6 +98,11 @@ pub trait Target {
     /// All ports, by number.
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError>;
+    /// How soon it runs packets when it is woken: `real-time`, `high` or `ordinary`; nothing if it does not say.
+    #[cfg(feature = "testbed")]
+    fn priority(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// How long a switch may take to answer.

@@ -81,6 +81,11 @@ impl Target for P4Runtime {
             }
         })
     }
+
+    #[cfg(feature = "testbed")]
+    fn priority(&mut self) -> Option<String> {
+        super::extension::priority(&self.runtime, self.client.address()).ok()
+    }
 }
 
 fn failure(switch: &str, source: ClientError) -> TargetError {

@@ -54,7 +54,6 @@ pub struct Args {
     /// interfaces sees only what the switch receives.
     #[arg(long)]
     pub qdisc_bypass: bool,
-<<<<<<< HEAD
     /// How long the link of a port takes from its interface to the program, such as 2@10ms; what captures see has yet to
     /// travel.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
@@ -62,10 +61,7 @@ pub struct Args {
     /// The same from the program to the interface: what captures see has travelled.
     #[arg(long, value_name = "PORT@TIME", value_parser = port_latency)]
     pub latency_out: Vec<(u32, u64)>,
-    /// Write what passes each port to pcap files in this folder.
-=======
     /// Write what passes each port to pcap files in this folder, which is made if missing.
->>>>>>> 37d815e (plan shows entries; stdin, marks, seeds, dead processes and captures have tests; docs of the run)
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
     /// How long a recirculated packet is under way, such as 20us.
