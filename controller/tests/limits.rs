@@ -138,7 +138,10 @@ fn fastest_ms(topology: &str) -> f64 {
     std::fs::write(folder.path().join("s.yaml"), text).unwrap();
     let finished = run(folder.path(), &["run", "s.yaml", "--json"]);
     finished.expect_code(PASSED);
-    finished.json()["metrics"]["client.a.min"].as_f64().unwrap() / 1e6
+    finished.json()["metrics"]["client.a.min_ns"]
+        .as_f64()
+        .unwrap()
+        / 1e6
 }
 
 /// What the machine may add to a request, as the plan's bound has it.

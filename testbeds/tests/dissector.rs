@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use host_agent::frames::{Endpoint, Mac, build, group};
+use test_support::skip;
 use testbeds::capture::{Direction, Frame, Recording, write_pcap};
 use testbeds::redis::find_program;
 use wire::{Flags, Kind, Packet, Repr};
@@ -30,7 +31,8 @@ fn frame(repr: Repr, values: &[u32], to: Endpoint) -> Vec<u8> {
 /// Decodes frames; one line each, the fields separated by spaces. `None` where tshark is not installed.
 fn tshark(frames: Vec<Vec<u8>>, fields: &[&str]) -> Option<Vec<String>> {
     let Some(program) = find_program("tshark") else {
-        eprintln!("skipped: tshark is not installed");
+        let thread = std::thread::current();
+        skip(thread.name().unwrap_or("the dissector"), "tshark");
         return None;
     };
     let frames = frames

@@ -1,6 +1,6 @@
 //! The sandbox and what runs in it, seen from outside, with real namespaces.
 //!
-//! Where the machine refuses them, each test says so and passes.
+//! Where the machine refuses them, each test is skipped by name.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -19,13 +19,17 @@ fn probe(arguments: &[&str]) -> Option<Output> {
 
 fn ran(output: Output) -> Option<Output> {
     if output.status.code() == Some(77) {
-        eprintln!(
-            "skipped: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        let refusal = String::from_utf8_lossy(&output.stderr);
+        skip_this(refusal.trim());
         return None;
     }
     Some(output)
+}
+
+/// Skips the calling test.
+fn skip_this(missing: &str) {
+    let thread = thread::current();
+    test_support::skip(thread.name().unwrap_or("a test of the sandbox"), missing);
 }
 
 /// The lines that a successful experiment printed.
@@ -63,9 +67,20 @@ fn a_rate_is_kept() {
         return;
     };
     let lines = lines(&output);
-    let ratio: f64 = lines[0].rsplit(' ').next().unwrap().parse().unwrap();
-    // A busy machine sends less; the bucket adds what it holds at the start.
-    assert!((0.5..=1.15).contains(&ratio), "{lines:?}");
+    let words: Vec<&str> = lines[0].split(' ').collect();
+    let value = |name: &str| -> f64 {
+        let at = words.iter().position(|word| *word == name).unwrap();
+        words[at + 1].parse().unwrap()
+    };
+    // What waits for the link lasts for 90 ms: then it stood still.
+    if value("pause_ms") > 60.0 {
+        skip_this(&format!(
+            "the sender had no processor for too long: {}",
+            lines[0]
+        ));
+        return;
+    }
+    assert!((0.95..=1.05).contains(&value("ratio")), "{lines:?}");
 }
 
 #[test]
@@ -92,7 +107,7 @@ fn a_real_redis_answers_a_client_in_another_host() {
     };
     let lines = lines(&output);
     if lines == ["redis-server is not installed"] {
-        eprintln!("skipped: redis-server is not installed");
+        skip_this("redis-server");
         return;
     }
     assert_eq!(
@@ -157,7 +172,8 @@ fn the_status_of_the_program_inside_is_the_status_outside() {
 fn an_ordinary_user_needs_no_root() {
     let me = Command::new("id").arg("-u").output().unwrap();
     if String::from_utf8_lossy(&me.stdout).trim() != "0" {
-        // Then every other test here has shown it.
+        // Every other test here is one of an ordinary user.
+        skip_this("root, to become another user: the tests beside it run as an ordinary one");
         return;
     }
     // The build folder may be closed to others.
@@ -173,7 +189,7 @@ fn an_ordinary_user_needs_no_root() {
         .output();
     let output = match output {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: setpriv is not installed");
+            skip_this("setpriv");
             return;
         }
         output => output.unwrap(),

@@ -2,6 +2,7 @@
 
 use crate::packages;
 use anyhow::{Context, Result};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,9 +18,6 @@ pub struct Args {
     cargo_args: Vec<String>,
 }
 
-/// A test that skips prints a line that starts so; the rest of the line names the test and what it lacks.
-const SKIPPED: &str = "SKIPPED ";
-
 /// Runs everything; `Ok(false)` if a test failed.
 pub fn run(args: &Args) -> Result<bool> {
     let root = workspace_root();
@@ -34,30 +32,27 @@ pub fn run(args: &Args) -> Result<bool> {
         .current_dir(&root)
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(&args.cargo_args)
-        .env("WEIR_TEST_SKIPS", &skips)
-        .stdout(Stdio::piped());
+        .env("WEIR_TEST_SKIPS", &skips);
     if let Some(venv) = &venv {
         cargo.env("WEIR_PYTHON", venv.join("bin/python3"));
     }
+    // One pipe: which program a test belongs to stands in cargo's own lines, on the standard error.
+    let (output, writer) = std::io::pipe().context("cannot make a pipe")?;
+    cargo.stdout(writer.try_clone()?).stderr(writer);
     let mut child = cargo.spawn().context("cannot start cargo")?;
+    // It holds the pipe open.
+    drop(cargo);
     let mut totals = Totals::default();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line?;
-            totals.read(&line);
-            println!("{line}");
-        }
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        totals.read(&line);
+        println!("{line}");
     }
     let status = child.wait()?;
 
-    let mut skipped: Vec<String> = std::fs::read_to_string(&skips)
-        .unwrap_or_default()
-        .lines()
-        .filter_map(|line| line.strip_prefix(SKIPPED).map(str::to_owned))
-        .collect();
+    let notes = std::fs::read_to_string(&skips).unwrap_or_default();
     let _ = std::fs::remove_file(&skips);
-    skipped.sort();
-    skipped.dedup();
+    let skipped = totals.take_skips(&notes);
 
     println!();
     for wanted in packages::WANTED.iter().chain(packages::OPTIONAL) {
@@ -73,27 +68,48 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     println!(
         "{} passed, {} failed, {} skipped",
-        totals.passed,
-        totals.failed,
-        totals.ignored + skipped.len()
+        totals.passed, totals.failed, totals.skipped
     );
     Ok(status.success())
 }
 
-#[derive(Default)]
+/// What became of the tests: each is counted once.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Totals {
     passed: usize,
     failed: usize,
-    ignored: usize,
+    skipped: usize,
+    /// The program whose tests run.
+    program: String,
+    /// Program and test.
+    failures: BTreeSet<(String, String)>,
 }
 
 impl Totals {
-    /// `test result: ok. 12 passed; 0 failed; 1 ignored; …`
+    /// A line of cargo's, or of a test program's.
     fn read(&mut self, line: &str) {
-        let Some(rest) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        for part in rest.split([';', '.']) {
+        // `Running tests/cli.rs (target/debug/deps/cli-0123456789abcdef)`
+        if let Some(running) = line.trim_start().strip_prefix("Running ")
+            && let Some((_, path)) = running.rsplit_once('(')
+        {
+            let path = Path::new(path.trim_end_matches(')'));
+            let name = path.file_name().unwrap_or_default();
+            self.program = name.to_string_lossy().into_owned();
+        }
+        if let Some(test) = line.strip_prefix("test ")
+            && let Some(test) = test.strip_suffix(" ... FAILED")
+        {
+            let failure = (self.program.clone(), test.to_owned());
+            self.failures.insert(failure);
+        }
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            self.add(counts);
+        }
+    }
+
+    /// `ok. 12 passed; 0 failed; 1 ignored; …`
+    fn add(&mut self, counts: &str) {
+        for part in counts.split([';', '.']) {
             let mut words = part.split_whitespace();
             let (Some(count), Some(what)) = (words.next(), words.next()) else {
                 continue;
@@ -104,10 +120,30 @@ impl Totals {
             match what {
                 "passed" => self.passed += count,
                 "failed" => self.failed += count,
-                "ignored" => self.ignored += count,
+                "ignored" => self.skipped += count,
                 _ => {}
             }
         }
+    }
+
+    /// Takes what tests have noted of skips, a line each: program, test, what was skipped and why. The harness has counted a
+    /// test that skips as passed, which it is not; one that has failed has failed. Gives the reasons, in order.
+    fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
+        let mut tests = BTreeSet::new();
+        let mut reasons = BTreeSet::new();
+        for note in notes.lines() {
+            let mut fields = note.splitn(3, '\t').map(str::to_owned);
+            if let (Some(program), Some(test), Some(reason)) =
+                (fields.next(), fields.next(), fields.next())
+            {
+                tests.insert((program, test));
+                reasons.insert(reason);
+            }
+        }
+        let skipped = tests.difference(&self.failures).count();
+        self.passed = self.passed.saturating_sub(skipped);
+        self.skipped += skipped;
+        reasons
     }
 }
 
@@ -159,4 +195,36 @@ fn python_environment(root: &Path) -> Option<PathBuf> {
             "p4runtime-shell==0.0.6",
         ]));
     (made && has_shell(&python)).then_some(venv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_test_is_counted_once() {
+        let mut totals = Totals::default();
+        let output = "   Compiling weir v0.1.0
+     Running unittests src/lib.rs (target/debug/deps/weir-11)
+running 3 tests
+test a ... ok
+test b ... ok
+test c ... ignored, slow
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+     Running tests/cli.rs (target/debug/deps/cli-22)
+running 3 tests
+test a ... ok
+test b ... FAILED
+test c ... ok
+test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+        output.lines().for_each(|line| totals.read(line));
+        assert_eq!((totals.passed, totals.failed, totals.skipped), (4, 1, 1));
+        // `a` of one program skips, twice; so does a test that fails afterwards.
+        let notes = "cli-22\ta\tfirst: no redis\ncli-22\ta\tsecond: no mn\ncli-22\tb\tb: no mn\n\n";
+        let reasons = totals.take_skips(notes);
+        let expected = ["b: no mn", "first: no redis", "second: no mn"];
+        assert!(reasons.iter().eq(&expected), "{reasons:?}");
+        assert_eq!((totals.passed, totals.failed, totals.skipped), (3, 1, 2));
+    }
 }

@@ -2,13 +2,20 @@
 
 use std::io::Write;
 
-/// Notes, in the test command's summary, that something was not tested.
-pub fn skip(test: &str, missing: &str) {
-    println!("SKIPPED {test}: {missing}");
+/// Notes, in the test command's summary, that the calling test was not made, or not all of it: `what` was not tested, because
+/// of what is `missing`. It is counted as skipped then, and as nothing else.
+pub fn skip(what: &str, missing: &str) {
+    println!("SKIPPED {what}: {missing}");
     if let Some(path) = std::env::var_os("WEIR_TEST_SKIPS")
         && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
     {
-        let _ = writeln!(file, "SKIPPED {test}: {missing}");
+        let binary = std::env::current_exe().unwrap_or_default();
+        let binary = binary.file_name().unwrap_or_default().to_string_lossy();
+        // The harness names a test's thread after it; where it has one thread for all, `what` must do.
+        let thread = std::thread::current();
+        let test = thread.name().filter(|name| *name != "main");
+        let test = test.unwrap_or(what);
+        let _ = writeln!(file, "{binary}\t{test}\t{what}: {missing}");
     }
 }
 

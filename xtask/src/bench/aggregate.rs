@@ -9,77 +9,109 @@ use pipeline::{Config, Switch};
 use std::sync::Arc;
 
 /// What [`run`] measures.
-pub const NAMES: &[&str] = &["aggregate_cpu"];
+pub const NAMES: &[&str] = &["aggregate_cpu", "aggregate_cpu_by_worker"];
 
 const WORKERS: u32 = 8;
 const SLOTS: u32 = 16_384;
-const IN_FLIGHT: u32 = 512;
+/// Chunks of a round, which all workers send.
+const ROUND: u32 = 512;
 const VALUES: usize = 256;
 const JOB: u16 = 7;
 const SERVER_MAC: u64 = 0x0200_0000_00aa;
 
-/// The row. The window is all slots, so that rounds walk through all of both versions' memory, 512 chunks at a time.
+/// The order in which a round's packets come in.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// All workers' packets of a chunk, then of the next: one cell is touched by eight packets in sequence.
+    ByChunk,
+    /// All of a worker's packets, then the next worker's, as bursts arrive: a cell comes again after 511 others.
+    ByWorker,
+}
+
+impl Order {
+    /// Worker and chunk of a round's n-th packet.
+    fn packet(self, n: u32) -> (u32, u32) {
+        match self {
+            Order::ByChunk => (n % WORKERS, n / WORKERS),
+            Order::ByWorker => (n / ROUND, n % ROUND),
+        }
+    }
+}
+
+/// The rows. The window is all slots, so that rounds of 512 chunks walk through all of both versions' memory. No round begins
+/// before the one before it has been summed: that is not what a worker with a window has in flight, but it touches as much.
 pub fn run() -> Result<Vec<Row>> {
+    Ok(vec![
+        row("aggregate_cpu", Order::ByChunk, Reach::AtMost(1.0))?,
+        row("aggregate_cpu_by_worker", Order::ByWorker, Reach::Nothing)?,
+    ])
+}
+
+fn row(name: &'static str, order: Order, reach: Reach) -> Result<Row> {
     let mut switch = program()?;
     let mut numbers = Numbers(2);
-    let mut frames: Vec<(u32, Vec<u8>)> = (0..IN_FLIGHT * WORKERS)
-        .map(|i| (i % WORKERS, update(i % WORKERS, &mut numbers)))
+    let mut frames: Vec<(u32, Vec<u8>)> = (0..ROUND * WORKERS)
+        .map(|n| order.packet(n).0)
+        .map(|worker| (worker, update(worker, &mut numbers)))
         .collect();
     let mut chunk = 0u32;
     let mut sums = 0;
     let mut round = |switch: &mut Switch| {
-        for (i, (_, frame)) in frames.iter_mut().enumerate() {
-            place(frame, chunk + i as u32 / WORKERS);
+        for (n, (_, frame)) in (0..).zip(&mut frames) {
+            place(frame, chunk + order.packet(n).1);
         }
-        chunk += IN_FLIGHT;
+        chunk += ROUND;
         sums += pass(switch, &frames);
     };
     // Placing the next chunks into 4,096 frames is not the switch's work: it is measured and taken off.
-    let rounds = 3 * 2 * (SLOTS / IN_FLIGHT) as usize;
-    let per_round = u64::from(IN_FLIGHT * WORKERS);
+    let rounds = 3 * 2 * (SLOTS / ROUND) as usize;
+    let per_round = u64::from(ROUND * WORKERS);
     let with = median_ns(rounds, per_round, || round(&mut switch));
-    let made = (rounds as u64 + 1) * u64::from(IN_FLIGHT);
+    let made = (rounds as u64 + 1) * u64::from(ROUND);
     ensure!(sums == made, "{sums} sums of {made} chunks");
     let mut next = 0u32;
     let without = median_ns(rounds, per_round, || {
-        for (i, (_, frame)) in frames.iter_mut().enumerate() {
-            place(frame, next + i as u32 / WORKERS);
+        for (n, (_, frame)) in (0..).zip(&mut frames) {
+            place(frame, next + order.packet(n).1);
         }
-        next += IN_FLIGHT;
+        next += ROUND;
         std::hint::black_box(&frames);
     });
-    let floor = floor_ns(&frames);
-    Ok(vec![Row {
-        name: "aggregate_cpu",
+    let floor = floor_ns(&frames, order);
+    let order = match order {
+        Order::ByChunk => "chunk by chunk",
+        Order::ByWorker => "worker by worker",
+    };
+    Ok(Row {
+        name,
         value: Some((with - without) / 1000.0),
         unit: "us/packet",
-        reach: Reach::AtMost(1.0),
+        reach,
         floor: Some(floor / 1000.0),
         note: format!(
-            "PSA, {VALUES} values, {SLOTS} slots x 2 versions, {IN_FLIGHT} in flight, {WORKERS} workers: {WORKERS} packets in, \
-             one sum out, checked against its count; floor: values swapped and added to a row of the same memory by a \
-             loop of Rust"
+            "PSA, {VALUES} values, {SLOTS} slots x 2 versions, rounds of {ROUND} chunks, {order}: {WORKERS} packets in, one \
+             sum out, checked against its count; floor: values swapped and added to a row of the same memory by a loop of Rust"
         ),
-    }])
+    })
 }
 
 /// Byte swap and addition of each frame's values, the sums kept slot by slot.
-fn floor_ns(frames: &[(u32, Vec<u8>)]) -> f64 {
+fn floor_ns(frames: &[(u32, Vec<u8>)], order: Order) -> f64 {
     let mut rows = vec![0u32; 2 * SLOTS as usize * VALUES];
     let mut at = 0usize;
     median_ns(
-        3 * (2 * SLOTS / IN_FLIGHT) as usize,
+        3 * (2 * SLOTS / ROUND) as usize,
         frames.len() as u64,
         || {
-            for (i, (_, frame)) in frames.iter().enumerate() {
-                let row = (at + i / WORKERS as usize) % (2 * SLOTS as usize) * VALUES;
+            for (n, (_, frame)) in (0..).zip(frames) {
+                let row = (at + order.packet(n).1 as usize) % (2 * SLOTS as usize) * VALUES;
                 let values = frame[62..].chunks_exact(4);
                 for (sum, value) in rows[row..row + VALUES].iter_mut().zip(values) {
                     *sum = sum
                         .wrapping_add(u32::from_be_bytes([value[0], value[1], value[2], value[3]]));
                 }
             }
-            at += IN_FLIGHT as usize;
+            at += ROUND as usize;
             std::hint::black_box(&rows);
         },
     )

@@ -1,4 +1,5 @@
-//! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md.
+//! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
+//! lateness`: whether what it holds leaves in time.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
@@ -7,6 +8,7 @@ mod bmv2;
 mod clock;
 mod filters;
 mod idle;
+mod lateness;
 mod load;
 mod lpm;
 mod router;
@@ -24,8 +26,14 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch"])]
+    #[arg(value_parser = ["switch", "lateness"])]
     subject: String,
+    /// Of lateness: how many runs
+    #[arg(long, default_value_t = 20)]
+    runs: u32,
+    /// Of lateness: how many seconds to wait before each run for a load below 0.3
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    patience: u64,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
@@ -58,6 +66,9 @@ const BENCHES: &[Bench] = &[
 
 /// Measures everything; `Ok(false)` if a figure was not reached.
 pub fn run(args: &Args) -> Result<bool> {
+    if args.subject == "lateness" {
+        return lateness::run(args.runs, std::time::Duration::from_secs(args.patience));
+    }
     if cfg!(debug_assertions) {
         return as_shipped(args);
     }
