@@ -1,0 +1,277 @@
+//! What holds the documents together: lines of at most 100 columns, links that lead somewhere, and
+//! no path of a file that has moved.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+const COLUMNS: usize = 100;
+/// A path that ends so means a file of ours, also when its first folders are left out.
+const SOURCES: &[&str] = &[".rs", ".p4", ".md", ".py", ".lua", ".yaml", ".toml"];
+
+#[test]
+fn pages_are_narrow() {
+    report(|_, page| too_wide(&page.text));
+}
+
+#[test]
+fn links_lead_somewhere() {
+    report(|house, page| dead_links(house, page));
+}
+
+#[test]
+fn paths_exist() {
+    report(|house, page| gone_paths(house, page));
+}
+
+#[test]
+fn what_is_wrong_is_found() {
+    let wide = "x".repeat(COLUMNS + 1);
+    let text = format!(
+        "{wide}\n| {wide} |\n```\n{wide}\n```\n{}",
+        "ß".repeat(COLUMNS)
+    );
+    assert_eq!(too_wide(&text), ["1: 101 columns"]);
+    assert_eq!(too_wide("a\n```\nb"), ["2: a code block that does not end"]);
+
+    let house = House::here();
+    let page = |text: &str| Page {
+        path: house.root.join("docs/protocol.md"),
+        text: text.into(),
+    };
+    let links = "[a](filters.md) [b](filters.md#fields) [c](https://a.b/c) [d](#a-head)\n## A head!\n\
+        [e](gone.md) [f](filters.md#gone)";
+    let wrong = ["3: gone.md", "3: filters.md#gone: no such heading"];
+    assert_eq!(dead_links(&house, &page(links)), wrong);
+    let paths = "`docs/filters.md` and (docs/decisions/), `tests/docs.rs`, `lib.rs`, `common/{fault,types}.p4`.\n\
+        See https://docs/gone.md, GONE/a, docs/gone.md: and `docs/{filters,gone2}.md`\n\
+        ```\nweir run docs/gone3\n```\n`tests/gone4.rs`, gone5.rs";
+    let wrong = [
+        "2: docs/gone.md",
+        "2: docs/gone2.md",
+        "4: docs/gone3",
+        "6: tests/gone4.rs",
+        "6: gone5.rs",
+    ];
+    assert_eq!(gone_paths(&house, &page(paths)), wrong);
+}
+
+/// A checkout.
+struct House {
+    root: PathBuf,
+    /// Folders in its root.
+    rooms: BTreeSet<String>,
+    /// All files and folders, by their paths from the root, each with a `/` in front.
+    paths: BTreeSet<String>,
+}
+
+struct Page {
+    path: PathBuf,
+    text: String,
+}
+
+impl House {
+    fn here() -> House {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = root.canonicalize().expect("the checkout is there");
+        let mut paths = BTreeSet::new();
+        walk(&root, "", &mut paths);
+        let rooms = paths
+            .iter()
+            .map(|p| p[1..].to_owned())
+            .filter(|p| root.join(p).is_dir() && !p.contains('/'))
+            .collect();
+        House { root, rooms, paths }
+    }
+
+    fn pages(&self) -> Vec<Page> {
+        let kept = |p: &&String| {
+            p.ends_with(".md") && (p.starts_with("/docs/") || p.matches('/').count() == 1)
+        };
+        let read = |p: &String| {
+            let path = self.root.join(&p[1..]);
+            let text = fs::read_to_string(&path).expect("pages are UTF-8");
+            Page { path, text }
+        };
+        self.paths.iter().filter(kept).map(read).collect()
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.paths.contains(&format!("/{path}"))
+    }
+}
+
+/// What is no part of the checkout is left out: what a build makes (cargo marks its folder), and hidden
+/// folders but `.ci`.
+fn walk(folder: &Path, name: &str, paths: &mut BTreeSet<String>) {
+    // What goes meanwhile is no part of the checkout.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let last = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let built = path.join("CACHEDIR.TAG").exists();
+        if built || last.starts_with('.') && last != ".ci" {
+            continue;
+        }
+        let name = format!("{name}/{last}");
+        if path.is_dir() && !path.is_symlink() {
+            walk(&path, &name, paths);
+        }
+        paths.insert(name);
+    }
+}
+
+fn report(wrong: impl Fn(&House, &Page) -> Vec<String>) {
+    let house = House::here();
+    let pages = house.pages();
+    assert!(pages.len() > 10, "only {} pages were found", pages.len());
+    let mut all = Vec::new();
+    for page in &pages {
+        let name = page.path.strip_prefix(&house.root).unwrap_or(&page.path);
+        for what in wrong(&house, page) {
+            all.push(format!("{}:{what}", name.display()));
+        }
+    }
+    assert!(all.is_empty(), "\n{}", all.join("\n"));
+}
+
+fn too_wide(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut block = None;
+    for (number, line) in numbered(text) {
+        if line.trim_start().starts_with("```") {
+            block = if block.is_some() { None } else { Some(number) };
+        }
+        let columns = line.chars().count();
+        if block.is_none() && !line.starts_with('|') && columns > COLUMNS {
+            wrong.push(format!("{number}: {columns} columns"));
+        }
+    }
+    wrong.extend(block.map(|number| format!("{number}: a code block that does not end")));
+    wrong
+}
+
+/// Links to files that are not there, and to headings that their page lacks.
+fn dead_links(house: &House, page: &Page) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (number, line) in numbered(&page.text) {
+        let targets = line
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|t| !t.contains("://")) {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let path = match file {
+                "" => page.path.clone(),
+                _ => plain(&page.path.with_file_name("").join(file)),
+            };
+            let inside = path
+                .strip_prefix(&house.root)
+                .unwrap_or(&path)
+                .display()
+                .to_string();
+            if !house.has(inside.trim_end_matches('/')) {
+                wrong.push(format!("{number}: {target}"));
+                continue;
+            }
+            let text = match file {
+                "" => page.text.clone(),
+                _ if heading.is_empty() => continue,
+                _ => fs::read_to_string(&path).expect("pages are UTF-8"),
+            };
+            if !headings(&text).any(|h| h == heading) {
+                wrong.push(format!("{number}: {target}: no such heading"));
+            }
+        }
+    }
+    wrong
+}
+
+/// Words that look like a path of this repository and are none: those that begin with a folder of
+/// its root, and, outside of code blocks, any end of a path to a source file (of one folder at least,
+/// but for Rust's).
+fn gone_paths(house: &House, page: &Page) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut block = false;
+    for (number, line) in numbered(&page.text) {
+        block ^= line.trim_start().starts_with("```");
+        let between = |c: char| c.is_whitespace() || "`()[]\"'|;".contains(c);
+        for word in line.split(between).filter(|w| !w.contains("://")) {
+            let word = word.trim_end_matches([',', '.', ':', '/', '?']);
+            for path in alternatives(word) {
+                if !path.chars().all(is_plain) || path.starts_with(['/', '.']) {
+                    continue;
+                }
+                let room = path.split_once('/').map(|(room, _)| room);
+                let ours = room.is_some_and(|room| house.rooms.contains(room));
+                let source = match room {
+                    Some(_) => SOURCES.iter().any(|s| path.ends_with(s)),
+                    None => path.ends_with(".rs"),
+                };
+                let source = source && !block;
+                let beside = page.path.with_file_name(&path);
+                let end = format!("/{path}");
+                let there = house.has(&path)
+                    || beside.exists()
+                    || !ours && house.paths.iter().any(|p| p.ends_with(&end));
+                if (ours || source) && !there {
+                    wrong.push(format!("{number}: {path}"));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "/._-".contains(c)
+}
+
+/// `a/{b,c}.p4` is two paths.
+fn alternatives(word: &str) -> Vec<String> {
+    let braces = word.split_once('{').and_then(|(front, rest)| {
+        let (inside, back) = rest.split_once('}')?;
+        Some((front, inside, back))
+    });
+    match braces {
+        None => vec![word.to_owned()],
+        Some((front, inside, back)) => inside
+            .split(',')
+            .map(|one| format!("{front}{one}{back}"))
+            .collect(),
+    }
+}
+
+/// The path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Headings as GitHub's links name them.
+fn headings(text: &str) -> impl Iterator<Item = String> + '_ {
+    let heads = text.lines().filter(|l| l.starts_with('#'));
+    heads.map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
+}
+
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, line)| (i + 1, line))
+}
