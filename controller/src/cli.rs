@@ -83,7 +83,7 @@ pub struct Demo {
     /// Seed of everything: the model, the batches, the faults
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Iterations of training; with fewer than 10 neither accuracy nor faults reach the goals that the demo checks
+    /// Iterations of training; with fewer than 15 neither accuracy nor faults reach the goals that the demo checks
     #[arg(long, default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(i64::from(controller::demo::MIN_ITERATIONS)..=10_000))]
     pub iterations: u32,

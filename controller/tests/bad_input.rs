@@ -97,7 +97,7 @@ fn a_seed_of_more_than_64_bits() {
     let text = format!("{GOOD}seed: 18446744073709551616\n");
     let errors = scenario::load("s.yaml", &text).map(drop).unwrap_err();
     let told = errors.to_string();
-    let message = format!("the seed lies between 0 and {most}; found 18446744073709551616");
+    let message = format!("a whole number is at most {most}; found 18446744073709551616");
     assert!(told.contains(&message), "{told}");
     assert!(told.contains("s.yaml:"), "{told}");
 }

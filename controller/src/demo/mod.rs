@@ -42,7 +42,7 @@ const ACCURACY_GOAL: f64 = 0.90;
 const FIRED_GOAL: u64 = 20;
 
 /// Fewer do not reach the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets in an iteration.
-pub const MIN_ITERATIONS: u32 = 10;
+pub const MIN_ITERATIONS: u32 = 15;
 
 /// What is asked of the demo.
 #[derive(Debug, Clone)]

@@ -184,7 +184,9 @@ fn the_bound_of_a_delay_is_reported_and_who_passes_it_is_named() {
         let text = show(&planned, &run, Colour::Off);
         let row = text
             .lines()
-            .find(|line| line.starts_with("slow ") && line.contains(" ms"))
+            .find(|line| {
+                line.starts_with("slow ") && line.contains(" ms") && !line.contains("slow:")
+            })
             .expect("a row");
         let (beyond_bound, all) = (usize::from(is_slow), 2);
         assert!(row.contains(&shown), "{shown}: {row}");

@@ -252,7 +252,7 @@ fn a_switch_that_miscounts_fails_the_command() {
             "--links",
             "memory",
             "--iterations",
-            "10",
+            "15",
             "--p4src",
             "p4",
         ],
@@ -260,15 +260,11 @@ fn a_switch_that_miscounts_fails_the_command() {
     finished.expect_code(FAILED);
     let mut lines = finished.stdout.lines().filter(|line| !line.is_empty());
     let headline = lines.next().unwrap();
-    assert!(
-        headline.starts_with("weir demo: FAILED, 6 of "),
-        "{headline}"
-    );
-    let first = lines.next().unwrap();
-    assert!(
-        first.starts_with("FAILED burst-loss: the switch fired 0, "),
-        "{first}"
-    );
+    assert!(headline.starts_with("weir demo: FAILED, "), "{headline}");
+    // A busy machine may fail more, such as bytes that were sent again.
+    let failed: Vec<&str> = lines.take_while(|line| !line.starts_with("run ")).collect();
+    let is_told = |line: &&str| line.starts_with("FAILED burst-loss: the switch fired 0, ");
+    assert!(failed.iter().any(is_told), "{failed:?}");
     assert!(
         finished
             .stdout
@@ -278,7 +274,7 @@ fn a_switch_that_miscounts_fails_the_command() {
         finished.stdout
     );
     let page = std::fs::read_to_string(folder.path().join("weir-demo.html")).unwrap();
-    assert!(page.contains("FAILED, 6 of "), "{page}");
+    assert!(page.contains(">FAILED, "), "{page}");
 }
 
 #[test]
@@ -287,7 +283,7 @@ fn too_few_iterations_are_refused_with_the_least_number() {
     let finished = run(folder.path(), &["demo", "--iterations", "2"]);
     finished.expect_code(ERROR);
     assert!(
-        finished.stderr.contains("2 is not in 10..=10000"),
+        finished.stderr.contains("2 is not in 15..=10000"),
         "{}",
         finished.stderr
     );

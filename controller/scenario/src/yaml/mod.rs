@@ -144,6 +144,7 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
         return None;
     }
     let mut root = marked::parse(sink)?;
+    refuse_large_integers(sink, &root);
     if sink.has_errors() {
         return None;
     }
@@ -159,6 +160,32 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
         }
     }
     (!sink.has_errors()).then_some(root)
+}
+
+/// Integers that no type of ours holds: serde_yaml would refuse them by the names of its types.
+fn refuse_large_integers(sink: &mut Sink<'_>, node: &Node) {
+    match &node.kind {
+        Kind::List(items) => items
+            .iter()
+            .for_each(|item| refuse_large_integers(sink, item)),
+        Kind::Map(entries) => entries
+            .iter()
+            .for_each(|entry| refuse_large_integers(sink, &entry.value)),
+        Kind::Text {
+            value,
+            style: Style::Plain,
+        } => {
+            let digits = value.trim_start_matches(['-', '+']);
+            let is_integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            let fits = value.parse::<u64>().is_ok() || value.parse::<i64>().is_ok();
+            if is_integer && !fits {
+                let most = u64::MAX;
+                let message = format!("a whole number is at most {most}; found {value}");
+                sink.error(Code::OutOfRange, node.span, message);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// What a YAML text may hold (YAML 1.2.2, section 5.1).
