@@ -51,7 +51,7 @@ pub enum Executor {
     /// A plain interpreter of the program as p4lang gives it, to be compared with.
     Reference,
     /// Both, block by block from the same state: for tests. The machine's results count, and what the other does
-    /// differently is told by [`Switch::take_differences`].
+    /// differently is told by [`crate::Switch::take_differences`].
     Both,
 }
 
@@ -68,7 +68,7 @@ pub struct Config {
     pub cpu_port: u32,
     /// Which ports exist.
     pub ports: Ports,
-    /// Parser states or loop rounds of one block; one that takes more is cut there and counted ([`Stats::out_of_steps`]).
+    /// Parser states or loop rounds of one block; one that takes more is cut there and counted ([`crate::Stats::out_of_steps`]).
     pub max_steps: u32,
     /// Resubmissions and egress clones of one packet in sequence.
     pub max_passes: u32,
@@ -81,7 +81,7 @@ pub struct Config {
     /// What runs blocks.
     pub executor: Executor,
     /// With [`Executor::Reference`]: undefined bits hold a pattern of this seed, and what reads them to decide anything is
-    /// told by [`Switch::take_events`]. `None`: they are 0. What metadata carry into another pass or out of an egress queue
+    /// told by [`crate::Switch::take_events`]. `None`: they are 0. What metadata carry into another pass or out of an egress queue
     /// counts as defined, but for what PSA's ingress gives egress at once.
     pub poison: Option<u64>,
 }

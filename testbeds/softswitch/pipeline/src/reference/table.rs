@@ -80,13 +80,12 @@ impl<'p> Interpreter<'_, 'p> {
             let colour = table.mark(found, meter::GREEN, self.now_ns, length);
             self.colours.insert(id, colour);
         }
-        let ended = match bound.index.and_then(|i| table.actions.get(i as usize)) {
+        match bound.index.and_then(|i| table.actions.get(i as usize)) {
             Some(offered) => self
                 .block(&offered.calls)
                 .and_then(|()| self.call_action(offered.action, &offered.args, Some(params))),
             None => Ok(()),
-        };
-        ended
+        }
     }
 
     /// What the member or group that the found entry names does; `None` if the entry has an action of its own.

@@ -208,7 +208,7 @@ impl Switch {
             .collect()
     }
 
-    /// Where the executors gave different results since the last call, with [`Executor::Both`]: the block, the packet,
+    /// Where the executors gave different results since the last call, with [`crate::Executor::Both`]: the block, the packet,
     /// and the first difference.
     pub fn take_differences(&mut self) -> Vec<String> {
         std::mem::take(&mut self.core.differences)
