@@ -16,12 +16,12 @@ fn pages_are_narrow() {
 
 #[test]
 fn links_lead_somewhere() {
-    report(|house, page| dead_links(house, page));
+    report(dead_links);
 }
 
 #[test]
 fn paths_exist() {
-    report(|house, page| gone_paths(house, page));
+    report(gone_paths);
 }
 
 #[test]

@@ -168,23 +168,33 @@ fn p4_and_rust_slots_agree_on_late_copies() {
     assert!(totals.of(Outcome::Stale) > 1000, "hardly any was late");
 }
 
-/// Fewer runs of each kind on TNA's program: what it shares with PSA's has been through those above.
 #[test]
 fn tofinos_program_and_rust_slots_agree() {
-    let chaos = expect_equal(Arch::Tna, "chaos", chaotic, 400_000..400_200);
+    expect_equal_in_fewer_runs(Arch::Tna);
+}
+
+#[test]
+fn v1models_program_and_rust_slots_agree() {
+    expect_equal_in_fewer_runs(Arch::V1model);
+}
+
+/// Fewer runs of each kind: what a program shares with PSA's has been through those above.
+fn expect_equal_in_fewer_runs(arch: Arch) {
+    let chaos = expect_equal(arch, "chaos", chaotic, 400_000..400_200);
     assert_eq!(chaos.complete, 200, "nobody died, so everybody finishes");
     for outcome in [Outcome::Again, Outcome::Duplicate] {
         assert!(chaos.of(outcome) > 1_000, "{outcome:?} is hardly met");
     }
-    let death = expect_equal(Arch::Tna, "death", deadly, 500_000..500_060);
+    let death = expect_equal(arch, "death", deadly, 500_000..500_060);
     assert!(death.deaths > 20 && death.errors > 20, "{}", death.deaths);
-    let late = expect_equal(Arch::Tna, "late", late, 550_000..550_040);
+    let late = expect_equal(arch, "late", late, 550_000..550_040);
     assert!(late.of(Outcome::Stale) > 200, "hardly any was late");
 }
 
 #[test]
 fn nothing_is_added_to_what_another_job_left() {
     used_cells(Arch::Psa, 200);
+    used_cells(Arch::V1model, 60);
     used_cells(Arch::Tna, 60);
 }
 

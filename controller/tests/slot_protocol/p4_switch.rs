@@ -16,7 +16,7 @@ pub const SERVER_PORT: u32 = 1;
 /// Rank 0's port: no rank's port is its own number, nor another's rank, and all are Ethernet ports of a Tofino's pipe 0.
 pub const FIRST_WORKER_PORT: u32 = 32;
 /// Whose programs are held to the protocol.
-pub const ARCHS: [Arch; 2] = [Arch::Psa, Arch::Tna];
+pub const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
 /// Values of a packet and of a cell.
 pub const VALUES: usize = 256;
 /// Cells of the program.

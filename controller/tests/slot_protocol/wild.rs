@@ -82,7 +82,7 @@ pub fn wild_differences(p4: P4Switch, seed: u64, steps: u64) -> (P4Switch, u64) 
 
 #[test]
 fn p4_and_rust_slots_agree_on_wild_updates() {
-    for (arch, jobs) in [(Arch::Psa, 60), (Arch::Tna, 20)] {
+    for (arch, jobs) in [(Arch::Psa, 60), (Arch::V1model, 20), (Arch::Tna, 20)] {
         agree(arch, jobs);
     }
 }

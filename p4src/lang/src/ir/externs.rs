@@ -234,7 +234,7 @@ mod tests {
     fn the_include_files_declare_what_is_known() {
         let mut objects = 0;
         for include in ["psa.p4", "v1model.p4", "tna.p4", "t2na.p4"] {
-            let files = crate::Files::new().with("all.p4", &format!("#include <{include}>\n"));
+            let files = crate::Files::new().with("all.p4", format!("#include <{include}>\n"));
             let parsed = crate::parse(&files, "all.p4", &crate::Options::default()).expect(include);
             for decl in &parsed.program.decls {
                 match &decl.kind {

@@ -139,7 +139,7 @@ impl Bench {
 
     fn epoch(&self, number: usize) -> u16 {
         let at_ns = self.sent[number].at_ns;
-        let begun =
+        let mut begun =
             self.writes
                 .iter()
                 .enumerate()
@@ -147,7 +147,7 @@ impl Bench {
                     Some(first) => number >= *first,
                     None => at_ns > write.confirmed_ns,
                 });
-        begun.last().map_or(0, |(_, write)| write.epoch)
+        begun.next_back().map_or(0, |(_, write)| write.epoch)
     }
 
     /// Carries it out: what was captured, and what the switch counted.
