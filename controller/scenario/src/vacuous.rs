@@ -1,6 +1,6 @@
 //! Faults that hit nothing, and why: a run in which nothing happened proves nothing.
 //!
-//! What the workload says it will send is known before the run, so [`check`] warns of flows that no packet of it belongs to.
+//! What the workload says it will send is known before the run, so `check` warns of flows that no packet of it belongs to.
 //! After the run, [`reason`] says what kept a fault from hitting.
 
 use parser_gen::{Filter, Library};

@@ -58,14 +58,13 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     let mut wanted: Vec<usize> = (0..shares.len())
         .flat_map(|share| std::iter::repeat_n(share, shares[share].copies))
         .collect();
-    wanted.sort_by_key(|share| std::cmp::Reverse((shares[*share].due_ns, shares[*share].came_ns)));
+    // No frame leaves before it came, nor before its deadline: both order them, or a held frame would take what can only be
+    // that of a later one.
+    let earliest = |share: &Share| share.due_ns.max(share.came_ns.saturating_sub(STAMP_NS));
+    wanted.sort_by_key(|share| std::cmp::Reverse(earliest(&shares[*share])));
     let mut short = Vec::new();
     for share in wanted {
-        let Share {
-            came_ns, due_ns, ..
-        } = shares[share];
-        let earliest = due_ns.max(came_ns.saturating_sub(STAMP_NS));
-        match pool.pop_if(|at| *at >= earliest) {
+        match pool.pop_if(|at| *at >= earliest(&shares[share])) {
             Some(at) => dealt[share].push(at),
             None => short.push(share),
         }
