@@ -186,8 +186,11 @@ impl Compiler<'_> {
 
     /// A value's layout and where it can be read until the statement ends, the parts of a list where they lie.
     pub(crate) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
-        if !matches!(e.kind, ExprKind::Tuple(_)) && !self.is_filled(&e.ty)? {
-            return Ok((self.layout(&e.ty)?, self.expr(e)?));
+        if !matches!(e.kind, ExprKind::Tuple(_)) {
+            let layout = self.layout(&e.ty)?;
+            if !self.is_filled(layout) {
+                return Ok((layout, self.expr(e)?));
+            }
         }
         let mut layout = Layout::default();
         self.spread_parts(e, &mut layout)?;
@@ -195,12 +198,11 @@ impl Compiler<'_> {
         Ok(((self.code.layouts.len() - 1) as u32, 0))
     }
 
-    /// Whether the type's layout has bits behind its last field: no part of the value.
-    fn is_filled(&mut self, ty: &Type) -> Result<bool> {
-        let layout = self.layout(ty)?;
+    /// Whether a layout has bits behind its last field: no part of the value.
+    fn is_filled(&self, layout: u32) -> bool {
         let layout = &self.code.layouts[layout as usize];
         let end = layout.fields.last().map_or(0, |f| f.offset + f.width);
-        Ok(layout.varbit.is_none() && end < layout.bits)
+        layout.varbit.is_none() && end < layout.bits
     }
 
     fn spread_parts(&mut self, e: &Expr, layout: &mut Layout) -> Result<()> {
