@@ -299,7 +299,7 @@ pub struct Hex(pub Vec<u8>);
 
 #[cfg(feature = "testbed")]
 fn hexadecimal(text: &str) -> Result<Hex, String> {
-    softswitch::once::bytes(text).map(Hex)
+    softswitch::p4_run::bytes(text).map(Hex)
 }
 
 /// `weir p4 info`

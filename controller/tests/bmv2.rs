@@ -1,5 +1,7 @@
 //! BMv2 as a target, as far as that shows without BMv2: what is missing is named, what the tools say is passed on, and
 //! nothing is left behind. tests/vectors runs the real ones where they are installed.
+//!
+//! A program of its own: switches that do not answer are waited for here, in real time.
 
 #[path = "support/leftovers.rs"]
 mod leftovers;

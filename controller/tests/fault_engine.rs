@@ -1,6 +1,8 @@
 //! The fault engine of p4src, executed, against the model of crate `scenario`: which packets are hit, packet by packet.
 //!
 //! A scenario's own plan is written into a switch of its own program, so the path from YAML to a dropped packet is whole.
+//!
+//! A program of its own: it takes the processors for itself, which the runs of other tests would be late for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +20,17 @@ const GAP_NS: u64 = 70_000;
 const FIRST: u16 = 1001;
 const SECOND: u16 = 1002;
 const OTHER: u16 = 1003;
+
+type Fault = (&'static str, &'static str, u32);
+
+/// One fault of each effect, and a second delay, since delays add up: its id, the effect as it is written, and a period.
+/// No two periods have a divisor in common, so each effect meets packets alone, and all meet some together.
+const EFFECTS: [Fault; 4] = [
+    ("twice", "duplicate", 2),
+    ("late", "{delay: 10ms}", 3),
+    ("later", "{delay: 5ms}", 5),
+    ("lost", "drop", 7),
+];
 
 /// Whose programs are held to the model.
 const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
@@ -364,22 +377,42 @@ fn the_seed_and_the_flow_decide_and_nothing_else() {
     }
 }
 
+/// A list of faults on flow `first`, each with its selection.
+fn faults_on_first(faults: impl Iterator<Item = (&'static str, &'static str, String)>) -> String {
+    let listed = faults.map(|(id, effect, select)| {
+        format!("  - {{id: {id}, flows: first, effect: {effect}, select: {select}}}\n")
+    });
+    format!("faults:\n{}", listed.collect::<String>())
+}
+
+/// What an effect makes of packets that no other fault hits.
+fn alone(effect: scenario::effect::Effect) -> Fate {
+    let fate = scenario::effect::Fate::after([effect]);
+    Fate {
+        copies: fate.copies as usize,
+        delay_ns: fate.delay_ns,
+    }
+}
+
 #[test]
 fn a_packet_that_is_held_advances_no_ordinal() {
-    // Each held packet passes 250 times while others come in.
-    let late = ("late", "effect: {delay: 5ms}, select: {probability: 0.3}");
-    let twice = ("twice", "effect: duplicate, select: {probability: 0.2}");
-    let lost = ("lost", "effect: drop, select: {probability: 0.1}");
+    // A packet that is held for 10 ms passes 500 times while others come in.
     for arch in ARCHS {
-        let together: &[&[(&str, &str)]] = match MANY_UNITS.contains(&arch) {
-            true => &[&[late, twice, lost]],
-            false => &[&[late], &[twice], &[lost]],
+        // The last one drops: what comes before it sees all packets.
+        let together: Vec<&[Fault]> = match MANY_UNITS.contains(&arch) {
+            true => vec![&EFFECTS],
+            false => EFFECTS.chunks(1).collect(),
         };
         for faults in together {
-            let listed = faults.iter();
-            let listed =
-                listed.map(|(id, what)| format!("  - {{id: {id}, flows: first, {what}}}\n"));
-            let mut lab = Lab::armed(arch, 3, &format!("faults:\n{}", listed.collect::<String>()));
+            let by_chance = faults.iter();
+            let by_chance =
+                by_chance.map(|(id, effect, _)| (*id, *effect, "{probability: 0.2}".to_owned()));
+            let mut lab = Lab::armed(arch, 3, &faults_on_first(by_chance));
+            let holds = lab
+                .scenario
+                .faults
+                .iter()
+                .any(|fault| fault.effect.hold_ns() > 0);
             let mut model = lab.model();
             let fates: Vec<Fate> = (0..400)
                 .map(|_| {
@@ -395,10 +428,10 @@ fn a_packet_that_is_held_advances_no_ordinal() {
                     "packet {number}"
                 );
             }
-            for (fault, _) in *faults {
+            for (fault, ..) in faults {
                 assert_eq!(lab.ordinal(fault, "first"), 400, "{fault}");
             }
-            if faults.contains(&late) {
+            if holds {
                 let held = fates.iter().filter(|fate| fate.delay_ns > 0).count();
                 assert!(held > 50, "{held}");
             }
@@ -483,24 +516,23 @@ fn the_faults_of_a_step_start_and_end_together() {
 
 #[test]
 fn faults_compose_in_the_order_of_the_file() {
+    // So many that each period meets each other one.
+    let packets: u32 = EFFECTS.iter().map(|(.., period)| period).product();
+    let (mut backwards, mut turned, mut turned_more) = (EFFECTS, EFFECTS, EFFECTS);
+    backwards.reverse();
+    turned.rotate_left(1);
+    turned_more.rotate_left(2);
     for arch in MANY_UNITS {
-        let faults = [
-            "{id: twice, flows: first, effect: duplicate, select: {every: 2}}",
-            "{id: late, flows: first, effect: {delay: 10ms}, select: {every: 3}}",
-            "{id: later, flows: first, effect: {delay: 5ms}, select: {every: 4}}",
-            "{id: lost, flows: first, effect: drop, select: {every: 5}}",
-        ];
-        let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]];
         let mut outcomes = Vec::new();
-        for order in orders {
-            let listed: String = order
-                .iter()
-                .map(|index| format!("  - {}\n", faults[*index]))
-                .collect();
-            let mut lab = Lab::armed(arch, 1, &format!("faults:\n{listed}"));
+        for order in [EFFECTS, backwards, turned, turned_more] {
+            let counted =
+                order.map(|(id, effect, period)| (id, effect, format!("{{every: {period}}}")));
+            let mut lab = Lab::armed(arch, 1, &faults_on_first(counted.into_iter()));
+            let effects = lab.scenario.faults.iter().map(|fault| fault.effect);
+            let effects: Vec<_> = effects.collect();
             let mut model = lab.model();
             let (mut sent_at, mut fates) = (Vec::new(), Vec::new());
-            for _ in 0..240 {
+            for _ in 0..packets {
                 sent_at.push(lab.now_ns);
                 lab.send(FIRST);
                 fates.push(model.next("first"));
@@ -512,13 +544,20 @@ fn faults_compose_in_the_order_of_the_file() {
                 assert_eq!(left, expected, "order {order:?}, packet {number}: {fate:?}");
             }
             lab.assert_counts(&model);
-            let all_kinds = [(0, 0), (2, 15_000_000), (2, 0), (1, 10_000_000)];
-            for (copies, delay_ns) in all_kinds {
+            for effect in effects {
                 assert!(
-                    fates.contains(&Fate { copies, delay_ns }),
-                    "{order:?}: nothing had {copies} copies, {delay_ns} ns"
+                    fates.contains(&alone(effect)),
+                    "{order:?}: nothing was hit by {effect} alone"
                 );
             }
+            let together = Fate {
+                copies: 2,
+                delay_ns: 15_000_000,
+            };
+            assert!(
+                fates.contains(&together),
+                "{order:?}: nothing was doubled and late twice"
+            );
             outcomes.push(fates);
         }
         // What a drop hides from later faults depends on the order, so the order is seen.

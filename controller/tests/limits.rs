@@ -1,4 +1,6 @@
 //! `limits` and the latency of links act in every workload: runs of the real binary, in namespaces.
+//!
+//! A program of its own: its runs are in real time, each alone on the machine.
 
 mod support;
 

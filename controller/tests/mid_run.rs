@@ -1,4 +1,6 @@
 //! What dies in the middle of `weir run` is named, with how it died, and nothing else is blamed; what passed is kept.
+//!
+//! A program of its own: its runs are in real time, each alone on the machine.
 
 #[path = "support/leftovers.rs"]
 mod leftovers;
@@ -149,7 +151,7 @@ fn a_run_tells_its_course_and_leaves_its_captures() {
     let json = finished.json();
     assert_eq!(
         (&json["schema"], &json["tool"]),
-        (&2.into(), &"weir run".into())
+        (&3.into(), &"weir run".into())
     );
     assert!(json["version"].is_string() && json["machine"]["processors"].is_u64());
     assert!(json["date"].as_str().unwrap().ends_with('Z'));

@@ -1,4 +1,6 @@
 //! testbeds/mininet with the embedded switch, where Mininet is installed.
+//!
+//! A program of its own: its runs are in real time, each alone on the machine.
 
 #[path = "support/leftovers.rs"]
 mod leftovers;

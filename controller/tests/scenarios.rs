@@ -1,4 +1,6 @@
 //! Every shipped scenario, end to end in namespaces.
+//!
+//! A program of its own: its runs are in real time, each alone on the machine.
 
 #[path = "support/leftovers.rs"]
 mod leftovers;
@@ -334,7 +336,12 @@ fn a_run_in_which_a_fault_hit_nothing_fails_with_the_reason() {
     finished.expect_code(FAILED);
     let why = "no packet of the workload belongs to flow `a-gets`";
     let warned = format!("fault `drop-gets` will hit nothing: {why}");
-    assert!(finished.stderr.contains(&warned), "{}", finished.stderr);
+    assert_eq!(
+        finished.stderr.matches(&warned).count(),
+        1,
+        "{}",
+        finished.stderr
+    );
     let fault = &finished.json()["faults"][0];
     assert_eq!(
         (&fault["met"], &fault["proved"]),

@@ -1,5 +1,7 @@
 //! `weir switch`, the real binary, on a veth pair in a user and network namespace of the test's own: the test runs itself again
 //! under `unshare`, and the namespace goes with the process.
+//!
+//! A program of its own: frames pass real links here, in real time.
 
 mod support;
 

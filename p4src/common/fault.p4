@@ -167,3 +167,16 @@ control Detain(inout headers_t hdr, inout metadata_t meta, in bool once_more) {
         }
     }
 }
+
+// A packet with a hold header goes round until its deadline, and is then as if it had just come in.
+control HoldGate(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        // The sign of the difference, so that the clock may wrap.
+        time_ns_t late = meta.now - hdr.hold.deadline;
+        if (late[47:47] == 1) {
+            meta.verdict = VERDICT_HOLD;
+        } else {
+            hdr.hold.setInvalid();
+        }
+    }
+}

@@ -144,15 +144,9 @@ fn chains(library: &Library) -> Vec<Vec<ProtocolId>> {
     chains
 }
 
-/// Ethernet, IPv4, UDP, aggregation header: as docs/protocol.md lays a frame out.
+/// Ethernet, IPv4, UDP, aggregation header: as docs/protocol.md lays a frame out. They are what p4src/common names.
 fn aggregation_chain(library: &Library) -> Vec<ProtocolId> {
-    ["ethernet", "ipv4", "udp", "agg"]
-        .iter()
-        .filter_map(|name| {
-            library
-                .protocols
-                .iter()
-                .position(|protocol| protocol.name == *name)
-        })
+    (0..library.protocols.len())
+        .filter(|id| library.protocols[*id].is_common())
         .collect()
 }

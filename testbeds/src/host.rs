@@ -15,13 +15,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, getpid, gettid};
+use nix::unistd::{Pid, getpid, getppid};
 
 use crate::net;
 use crate::sandbox::priority;
+use crate::starter;
 
 /// A network namespace.
 #[derive(Debug, Clone)]
@@ -166,27 +168,21 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process where the calling thread is; [`Host::spawn`] starts it in a host.
-    ///
-    /// Start processes from the main thread, or inside a sandbox: only then they also die when this process is killed.
-    /// (The kernel ties a child to the *thread* that started it.)
+    /// Starts a process where the calling thread is; [`Host::spawn`] starts it in a host. It also dies when this process
+    /// is killed.
     pub fn spawn(host: &str, command: Command) -> Result<Process, ProcessError> {
-        let is_main = getpid() == gettid();
-        Process::start(host, command, is_main, |mut command| command.spawn())
+        Process::start(host, command, starter::spawn)
     }
 
     /// The same for a switch, which runs before everybody else where the sandbox may give it the priority.
     pub(crate) fn spawn_switch(host: &str, command: Command) -> Result<Process, ProcessError> {
-        // The thread that starts it, if it is not this one, lives as long as this process.
-        let lives_on = getpid() == gettid();
-        Process::start(host, command, lives_on, priority::spawn)
+        Process::start(host, command, priority::spawn)
     }
 
-    /// `lives_on`: the thread that starts the process lives as long as this one.
+    /// `spawn` starts it from a thread that lives as long as this process: with that thread the child dies.
     fn start(
         host: &str,
         mut command: Command,
-        lives_on: bool,
         spawn: impl FnOnce(Command) -> io::Result<Child>,
     ) -> Result<Process, ProcessError> {
         command
@@ -194,11 +190,17 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        if lives_on {
-            // SAFETY: prctl(2) is async-signal-safe and the closure touches nothing else.
-            unsafe {
-                command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from));
-            }
+        let parent = getpid();
+        // SAFETY: prctl(2) and getppid(2) are async-signal-safe and the closure touches nothing else.
+        unsafe {
+            command.pre_exec(move || {
+                prctl::set_pdeathsig(Signal::SIGKILL)?;
+                // It may have died before that was said.
+                match getppid() == parent {
+                    true => Ok(()),
+                    false => Err(Errno::ESRCH.into()),
+                }
+            });
         }
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child = spawn(command).map_err(|source| ProcessError::Spawn {

@@ -21,3 +21,4 @@ pub mod link;
 pub mod net;
 pub mod redis;
 pub mod sandbox;
+mod starter;

@@ -1,6 +1,8 @@
 //! The sandbox and what runs in it, seen from outside, with real namespaces.
 //!
 //! Where the machine refuses them, each test is skipped by name.
+//!
+//! A program of its own: real processes, namespaces and captures are waited for here, in real time.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -95,7 +97,8 @@ fn a_process_in_a_host_talks_and_dies_with_its_handle() {
             "Line(\"got go\")",
             "End",
             "Some(3) \"trouble\\n\"",
-            "sleepers 0"
+            "sleepers 0",
+            "in its starter's namespace true"
         ]
     );
 }
@@ -198,11 +201,11 @@ fn an_ordinary_user_needs_no_root() {
     assert_eq!(lines(&output)[2], "interfaces lo,va");
 }
 
-/// Starts the experiment that stays, and waits until it is up; `None` if namespaces are refused here.
-fn staying() -> Option<(std::process::Child, Vec<PathBuf>)> {
+/// Starts an experiment that stays, and waits until it is up; `None` if namespaces are refused here.
+fn staying(experiment: &str) -> Option<(std::process::Child, Vec<PathBuf>)> {
     // Who starts tests in the background of a script has them ignore SIGINT, and what they start.
     let mut child = Command::new("env")
-        .args(["--default-signal=INT", PROBE, "stay"])
+        .args(["--default-signal=INT", PROBE, experiment])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -216,14 +219,17 @@ fn staying() -> Option<(std::process::Child, Vec<PathBuf>)> {
         return None;
     }
     let family = descendants(child.id());
-    // PID 1 of the sandbox, the program, the process that it started.
-    assert_eq!(family.len(), 3, "{family:?}");
     Some((child, family))
 }
 
-/// The /proc folders of everything that a process started.
+/// The /proc folders of everything that a process started, whichever of its threads did.
 fn descendants(id: u32) -> Vec<PathBuf> {
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter();
+    let children = tasks
+        .flatten()
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children: String = children.collect();
     let mut all = Vec::new();
     for child in children
         .split_whitespace()
@@ -255,9 +261,11 @@ fn namespaces_of(family: &[PathBuf]) -> Vec<PathBuf> {
 
 #[test]
 fn kill_9_of_the_outer_process_leaves_nothing() {
-    let Some((mut child, family)) = staying() else {
+    let Some((mut child, family)) = staying("stay") else {
         return;
     };
+    // PID 1 of the sandbox, the program, the process that it started.
+    assert_eq!(family.len(), 3, "{family:?}");
     let namespaces = namespaces_of(&family);
     assert!(!namespaces.is_empty());
     child.kill().unwrap();
@@ -274,10 +282,20 @@ fn kill_9_of_the_outer_process_leaves_nothing() {
     );
 }
 
+/// As tests do, whose threads start processes and end before them.
+#[test]
+fn kill_9_takes_along_what_threads_have_started_outside_of_any_sandbox() {
+    let (mut child, family) = staying("stay-without-sandbox").expect("it needs no sandbox");
+    assert_eq!(family.len(), 1, "{family:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    await_end(&family);
+}
+
 #[test]
 fn a_signal_to_the_outer_process_ends_the_program_inside() {
     for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
-        let Some((mut child, family)) = staying() else {
+        let Some((mut child, family)) = staying("stay") else {
             return;
         };
         Command::new("kill")

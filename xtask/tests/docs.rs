@@ -1,7 +1,7 @@
-//! What holds the documents together: lines of at most 100 columns, links that lead somewhere, and
-//! no path of a file that has moved.
+//! What holds the documents together: lines of at most 100 columns, links that lead somewhere, no
+//! path of a file that has moved, and the crates' table as the manifests have it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -22,6 +22,69 @@ fn links_lead_somewhere() {
 #[test]
 fn paths_exist() {
     report(gone_paths);
+}
+
+/// The table of crates in docs/architecture.md: what a crate depends on (tests aside) is named, or used by what is named.
+#[test]
+fn crates_use_what_their_rows_name() {
+    let house = House::here();
+    let page = fs::read_to_string(house.root.join("docs/architecture.md")).expect("the page");
+    let crates = crate_rows(&page);
+    assert!(crates.len() > 10, "only {} rows were found", crates.len());
+    let mut wrong = Vec::new();
+    for (name, row) in &crates {
+        let manifest = house.root.join(&row.folder).join("Cargo.toml");
+        let manifest = fs::read_to_string(manifest).expect("a manifest");
+        let depends = dependencies(&manifest);
+        let depends = depends.iter().filter(|other| crates.contains_key(*other));
+        let depends: BTreeSet<&String> = depends.collect();
+        let mut allowed: Vec<&String> = row.uses.iter().collect();
+        let mut at = 0;
+        while let Some(used) = allowed.get(at) {
+            allowed.extend(&crates[*used].uses);
+            at += 1;
+        }
+        let unnamed = depends.iter().filter(|other| !allowed.contains(other));
+        wrong.extend(
+            unnamed.map(|other| format!("{name} depends on {other}, which its row does not say")),
+        );
+        let unused = row.uses.iter().filter(|other| !depends.contains(other));
+        wrong.extend(unused.map(|other| format!("{name} does not depend on {other}")));
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+struct CrateRow {
+    folder: String,
+    uses: Vec<String>,
+}
+
+/// Rows `| folder | crate | what | uses | I/O |`, by the crate's name.
+fn crate_rows(page: &str) -> BTreeMap<String, CrateRow> {
+    let table = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| folder | crate |"));
+    let rows = table.skip(2).take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let name = cells[1].split(' ').next().unwrap_or_default();
+        let uses = cells[3].split(", ").filter(|other| *other != "–");
+        let folder = cells[0].trim_matches('`').to_owned();
+        let uses = uses.map(str::to_owned).collect();
+        (name.to_owned(), CrateRow { folder, uses })
+    };
+    rows.map(row).collect()
+}
+
+/// The names under `[dependencies]`.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let section = manifest
+        .lines()
+        .skip_while(|line| *line != "[dependencies]")
+        .skip(1);
+    let lines = section.take_while(|line| !line.starts_with('['));
+    let names = lines.filter_map(|line| line.split(['.', ' ', '=']).next());
+    names.map(str::to_owned).collect()
 }
 
 #[test]

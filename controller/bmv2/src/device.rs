@@ -64,11 +64,6 @@ impl Device {
         })
     }
 
-    /// The calls themselves.
-    pub fn runtime(&mut self) -> &mut Runtime {
-        &mut self.runtime
-    }
-
     /// The program.
     #[must_use]
     pub fn program(&self) -> &Program {

@@ -1,8 +1,18 @@
 //! What is wrong with a file, where, and what to write instead.
 
+mod code;
+mod names;
+mod text;
+
 use std::fmt;
 
 use serde::Serialize;
+
+pub use code::Code;
+pub use names::{enumerate_names, nearest};
+pub(crate) use text::is_obeyed;
+pub use text::shown;
+use text::{MESSAGE, excerpt};
 
 /// A range of bytes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
@@ -34,88 +44,6 @@ impl<T> Spanned<T> {
             value: f(self.value),
             span: self.span,
         }
-    }
-}
-
-/// The kind of a diagnostic; its text form is stable, for scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Code {
-    /// Not YAML.
-    Syntax,
-    /// A key that the schema does not have.
-    UnknownKey,
-    /// A key that the schema asks for.
-    MissingKey,
-    /// The same key twice in a mapping, or the same name twice in a section.
-    Duplicate,
-    /// A list where a mapping is wanted, and the like.
-    WrongType,
-    /// No unit, an unknown unit, or one of another dimension.
-    Unit,
-    /// A number or size outside its range.
-    OutOfRange,
-    /// A variant of an enumeration that does not exist.
-    UnknownVariant,
-    /// A flow, host, switch, step or fault that is not declared.
-    UnknownName,
-    /// `weir:` names a version that this program does not read.
-    Version,
-    /// A filter that does not parse or does not type-check.
-    Filter,
-    /// The topology is not one network, or its addresses collide.
-    Topology,
-    /// No path of the network carries the flow.
-    Unreachable,
-    /// No single place sees every packet of a flow exactly once.
-    Placement,
-    /// An effect that the place cannot make.
-    Effect,
-    /// Two faults that cannot both do what the file says.
-    Contradiction,
-    /// Two faults whose doings captures would take for each other's.
-    Unprovable,
-    /// A fault that may hit a protected flow.
-    Protected,
-    /// More than the switch holds.
-    Capacity,
-    /// An expectation that does not parse or does not type-check.
-    Expectation,
-    /// An expectation that did not hold.
-    Unmet,
-    /// A metric that the run did not deliver.
-    MissingMetric,
-    /// Legal, and probably not meant.
-    Suspicious,
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Syntax => "syntax",
-            Self::UnknownKey => "unknown-key",
-            Self::MissingKey => "missing-key",
-            Self::Duplicate => "duplicate",
-            Self::WrongType => "wrong-type",
-            Self::Unit => "unit",
-            Self::OutOfRange => "out-of-range",
-            Self::UnknownVariant => "unknown-variant",
-            Self::UnknownName => "unknown-name",
-            Self::Version => "version",
-            Self::Filter => "filter",
-            Self::Topology => "topology",
-            Self::Unreachable => "unreachable",
-            Self::Placement => "placement",
-            Self::Effect => "effect",
-            Self::Contradiction => "contradiction",
-            Self::Unprovable => "unprovable",
-            Self::Protected => "protected",
-            Self::Capacity => "capacity",
-            Self::Expectation => "expectation",
-            Self::Unmet => "unmet",
-            Self::MissingMetric => "missing-metric",
-            Self::Suspicious => "suspicious",
-        })
     }
 }
 
@@ -243,55 +171,6 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Characters of a message or hint at most.
-const MESSAGE: usize = 400;
-/// Characters of a line that are shown at most, and how many of them stand before the place.
-const LINE: (usize, usize) = (120, 60);
-
-/// Text of a file or of a message, so that a terminal shows it and does not obey it: a control character becomes its
-/// picture, one that turns the order of others a question mark, and each remains one character.
-fn visible(c: char) -> char {
-    match c {
-        '\t' => ' ',
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER),
-        '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            char::REPLACEMENT_CHARACTER
-        }
-        c => c,
-    }
-}
-
-/// The same of a text, and no more than so many characters of it.
-fn shown(text: &str, most: usize) -> String {
-    // Messages of several lines are ours.
-    let mut shown: String = text
-        .chars()
-        .take(most)
-        .map(|c| if c == '\n' { c } else { visible(c) })
-        .collect();
-    if text.chars().nth(most).is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-/// What is shown of a line, and at which column of that the place is.
-fn excerpt(line: &str, column: usize) -> (String, usize) {
-    let (most, before) = LINE;
-    let skipped = if line.chars().count() > most {
-        (column - 1).saturating_sub(before)
-    } else {
-        0
-    };
-    let rest: String = line.chars().skip(skipped).collect();
-    let shown = shown(&rest, most);
-    if skipped == 0 {
-        return (shown, column);
-    }
-    (format!("…{shown}"), column - skipped + 1)
-}
-
 /// Everything found wrong with a set of files, in file order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
@@ -345,7 +224,13 @@ impl<'a> Source<'a> {
 pub struct Sink<'a> {
     source: Source<'a>,
     found: Vec<Diagnostic>,
+    errors: usize,
+    /// The last of those that are not shown.
+    beyond: Option<Diagnostic>,
 }
+
+/// Errors, and warnings, of a file that are shown: a reader mends no more at once.
+const MOST: usize = 100;
 
 impl<'a> Sink<'a> {
     /// Nothing found yet.
@@ -354,6 +239,8 @@ impl<'a> Sink<'a> {
         Self {
             source,
             found: Vec::new(),
+            errors: 0,
+            beyond: None,
         }
     }
 
@@ -385,10 +272,21 @@ impl<'a> Sink<'a> {
         span: Span,
         message: String,
     ) -> &mut Diagnostic {
-        let (line, column) = self.source.position(span.start);
+        let count = match severity {
+            Severity::Error => {
+                self.errors += 1;
+                self.errors
+            }
+            Severity::Warning => self.found.len() - self.errors.min(MOST) + 1,
+        };
+        let is_beyond = count > MOST;
+        let (line, column) = match is_beyond {
+            // Looking for it takes time, and nobody will see it.
+            true => (1, 1),
+            false => self.source.position(span.start),
+        };
         let file = self.source.file.to_owned();
-        let at = self.found.len();
-        self.found.push(Diagnostic {
+        let diagnostic = Diagnostic {
             code,
             severity,
             file,
@@ -398,14 +296,31 @@ impl<'a> Sink<'a> {
             message: shown(&message, MESSAGE),
             hint: None,
             related: Vec::new(),
-        });
+        };
+        if is_beyond {
+            return self.beyond.insert(diagnostic);
+        }
+        let at = self.found.len();
+        self.found.push(diagnostic);
         &mut self.found[at]
+    }
+
+    /// How many errors were reported.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// Whether no more errors will be shown.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.errors > MOST
     }
 
     /// Whether an error was reported.
     #[must_use]
     pub fn has_errors(&self) -> bool {
-        self.found.iter().any(|d| d.severity == Severity::Error)
+        self.errors > 0
     }
 
     /// What was found, in file order.
@@ -414,38 +329,18 @@ impl<'a> Sink<'a> {
         self.found.sort_by_key(|d| (d.span.start, d.code));
         // An aliased value is read, and refused, wherever it is used.
         self.found.dedup();
+        if let Some(mut beyond) = self.beyond {
+            beyond.message = format!("there are more errors than the first {MOST} shown here");
+            if beyond.severity == Severity::Warning {
+                beyond.message =
+                    format!("there are more warnings than the first {MOST} shown here");
+            }
+            beyond.span = Span::default();
+            beyond.hint = None;
+            beyond.related.clear();
+            self.found.push(beyond);
+        }
         Diagnostics(self.found)
-    }
-}
-
-/// The candidate that a misspelt name most likely meant.
-#[must_use]
-pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // At least one letter must be right.
-    let allowed = (name.chars().count() / 3)
-        .max(1)
-        .min(name.chars().count().saturating_sub(1));
-    candidates
-        .into_iter()
-        .map(|candidate| {
-            (
-                strsim::osa_distance(&name.to_lowercase(), &candidate.to_lowercase()),
-                candidate,
-            )
-        })
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// `a`, `b` and `c`.
-#[must_use]
-pub fn enumerate_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match names.split_last() {
-        None => "none".to_owned(),
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
     }
 }
 
@@ -492,6 +387,31 @@ mod tests {
     }
 
     #[test]
+    fn errors_beyond_those_that_are_shown_are_one_line() {
+        let text = "a\n".repeat(300);
+        let mut sink = Sink::new(Source {
+            file: "f",
+            text: &text,
+        });
+        for n in 0..300 {
+            let span = Span {
+                start: 2 * n,
+                end: 2 * n + 1,
+            };
+            sink.error(Code::Unit, span, "wrong").hint("mend it");
+        }
+        assert!(sink.is_full() && sink.has_errors());
+        let found = sink.into_diagnostics().0;
+        assert_eq!(found.len(), 101);
+        assert_eq!(found[99].line, 100);
+        let last = found[100].to_string();
+        assert_eq!(
+            last,
+            "f:1:1: [unit] there are more errors than the first 100 shown here"
+        );
+    }
+
+    #[test]
     fn long_lines_and_messages_are_cut_around_the_place() {
         let (before, key) = ("é".repeat(5000), "k".repeat(5000));
         let text = rendered(&format!("{before}{key}"), &key);
@@ -511,14 +431,5 @@ mod tests {
         );
         let short = rendered(&format!("{}x", "a".repeat(119)), "x");
         assert!(!short.contains('…'), "{short}");
-    }
-
-    #[test]
-    fn nearest_finds_typos_and_nothing_else() {
-        let names = ["effect", "select", "flows"];
-        assert_eq!(nearest("efect", names), Some("effect"));
-        assert_eq!(nearest("slecet", names), Some("select"));
-        assert_eq!(nearest("Flow", names), Some("flows"));
-        assert_eq!(nearest("colour", names), None);
     }
 }

@@ -15,7 +15,7 @@ use crate::model::Scenario;
 use crate::units;
 
 pub use metric::{Metric, Metrics};
-pub(crate) use parse::parse;
+pub(crate) use parse::read;
 
 use metric::FlowMetric;
 

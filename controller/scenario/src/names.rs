@@ -1,6 +1,6 @@
 //! The names of our P4, and the numbers that it reserves: what a control plane addresses, spelt once.
 //!
-//! tests/p4_names.rs holds them against the P4Info of all three architectures.
+//! tests/it/p4_names.rs holds them against the P4Info of all three architectures.
 
 use crate::model::Direction;
 
@@ -63,10 +63,52 @@ pub mod timeline {
 pub mod fault {
     use super::{Direction, control};
 
-    /// Key of the select table.
+    /// Key of the select table: the flows that a packet belongs to.
     pub const KEY_FLOWS: &str = "meta.flows";
-    /// Key of the select table.
+    /// Key of the select table: the step of the timeline that is in force.
     pub const KEY_EPOCH: &str = "meta.epoch";
+
+    /// The select table's actions: the ways to select.
+    pub mod select {
+        /// Every packet.
+        pub const ALWAYS: &str = "always";
+        /// The one with this ordinal.
+        pub const NTH: &str = "nth";
+        /// Those whose ordinal this number divides.
+        pub const EVERY: &str = "every";
+        /// Each by itself, by chance.
+        pub const PROBABILITY: &str = "probability";
+        /// In bursts, by chance.
+        pub const GILBERT_ELLIOTT: &str = "gilbert_elliott";
+    }
+
+    /// Parameters of these actions: docs/fault-engine.md has what they mean.
+    pub mod param {
+        /// Of all: the unit's state cell for this flow.
+        pub const CELL: &str = "cell";
+        /// Of all: what happens to a packet that is selected.
+        pub const EFFECT: &str = "effect";
+        /// Of all: how long it is held.
+        pub const DELAY_NS: &str = "delay_ns";
+        /// Of `nth` and `every`.
+        pub const N: &str = "n";
+        /// Of those by chance: the fault's key.
+        pub const KEY: &str = "key";
+        /// Of those by chance: the flow's key.
+        pub const FLOW_KEY: &str = "flow_key";
+        /// Of `probability`: the largest draw that fires.
+        pub const LIMIT: &str = "limit";
+        /// Of `gilbert_elliott`: the largest draw by which the channel turns bad.
+        pub const TO_BAD: &str = "to_bad";
+        /// Of `gilbert_elliott`: the largest draw by which it turns good.
+        pub const TO_GOOD: &str = "to_good";
+        /// Of `gilbert_elliott`: the largest draw that fires in a bad channel.
+        pub const LOSS_BAD: &str = "loss_bad";
+        /// Of `gilbert_elliott`: the largest draw that fires in a good one.
+        pub const LOSS_GOOD: &str = "loss_good";
+        /// Of `gilbert_elliott`: 1 if it may fire in a good one at all.
+        pub const LOSS_IN_GOOD: &str = "loss_in_good";
+    }
 
     /// A unit's instance: the prefix of what follows.
     #[must_use]
@@ -107,11 +149,11 @@ pub mod forward {
     pub const KEY: &str = "hdr.ethernet.dst";
     /// To one port.
     pub const UNICAST: &str = "SwitchIngress.forward.unicast";
-    /// Its parameter.
+    /// The parameter of [`UNICAST`].
     pub const PORT: &str = "port";
     /// To a multicast group.
     pub const MULTICAST: &str = "SwitchIngress.forward.multicast";
-    /// Its parameter.
+    /// The parameter of [`MULTICAST`].
     pub const GROUP: &str = "group";
 }
 
@@ -119,24 +161,50 @@ pub mod forward {
 pub mod aggregate {
     /// The jobs that a switch sums.
     pub const JOBS: &str = "SwitchIngress.aggregate.jobs";
-    /// Its action.
+    /// The action of [`JOBS`].
     pub const AGGREGATE_JOB: &str = "SwitchIngress.aggregate.aggregate_job";
+    /// Parameter of [`AGGREGATE_JOB`]: the bitmap of a chunk that is complete.
+    pub const ALL_WORKERS: &str = "all_workers_";
+    /// Parameter of [`AGGREGATE_JOB`]: the job's first cell.
+    pub const BASE: &str = "base_";
+    /// Parameter of [`AGGREGATE_JOB`]: how many slots the job has, a power of two.
+    pub const WINDOW: &str = "window_";
+    /// Parameter of [`AGGREGATE_JOB`]: one less than [`WINDOW`].
+    pub const SLOT_MASK: &str = "slot_mask_";
     /// The workers of each.
     pub const MEMBERS: &str = "SwitchIngress.aggregate.members";
-    /// Its action.
+    /// The action of [`MEMBERS`].
     pub const MEMBER: &str = "SwitchIngress.aggregate.member";
+    /// Parameter of [`MEMBER`]: the worker's bit in bitmaps.
+    pub const WORKER_BIT: &str = "worker_bit_";
     /// Key of both tables.
     pub const KEY_JOB: &str = "hdr.agg.job";
-    /// Key of the members.
+    /// Key of the members: the worker's rank.
     pub const KEY_WORKER: &str = "hdr.agg.worker";
-    /// Key of the members.
+    /// Key of the members: where the frame came in.
     pub const KEY_PORT: &str = "meta.port";
     /// The register of the chunk that each slot belongs to.
     pub const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
     /// The register of who has contributed.
     pub const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
-    /// The register of the first value of each slot.
-    pub const FIRST_SUMS: &str = "SwitchIngress.aggregate.sum0.s0.sums";
+    /// TNA has the bitmap twice: one register tells what a packet is, the other who is present.
+    pub const ARRIVALS: &str = "SwitchIngress.aggregate.bitmap.arrivals";
+    /// The register of the flags.
+    pub const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
+    /// The register of the next scales.
+    pub const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
+    /// Counts frames by what became of them (`outcome_t` in p4src/common/aggregate_types.p4).
+    pub const OUTCOMES: &str = "SwitchIngress.aggregate.outcomes.cells";
+
+    /// The register of a value of each slot: they stand in blocks of 32.
+    #[must_use]
+    pub fn sums(value: usize) -> String {
+        format!(
+            "SwitchIngress.aggregate.sum{}.s{}.sums",
+            value / 32,
+            value % 32
+        )
+    }
 }
 
 /// Multicast groups.

@@ -5,12 +5,14 @@
 //! exclude each other. The answer errs to one side only: "disjoint" is proven, "overlap" may be the limit of the method
 //! (`MAX_CONJUNCTIONS`, negated texts).
 
+mod values;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use parser_gen::Library;
-use parser_gen::filter::{Expr, Filter, Node, Test, TextPattern, ValueSet};
+use parser_gen::filter::{Expr, Filter, Node};
+use values::Values;
 
 /// Beyond this many conjunctions filters count as overlapping.
 const MAX_CONJUNCTIONS: usize = 4096;
@@ -117,16 +119,6 @@ struct Constraint {
     values: Values,
 }
 
-#[derive(Debug, Clone)]
-enum Values {
-    Numbers(Vec<RangeInclusive<u128>>),
-    Texts {
-        /// `None` = any text.
-        any_of: Option<Vec<TextPattern>>,
-        none_of: Vec<TextPattern>,
-    },
-}
-
 /// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
 fn normal_form(expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
     let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
@@ -161,7 +153,7 @@ fn normal_form(expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
         (Expr::Test(test), positive) => {
             let constraint = Constraint {
                 present: positive,
-                values: values(test, positive),
+                values: Values::of(test, positive),
             };
             Some(
                 Conjunction::default()
@@ -169,37 +161,6 @@ fn normal_form(expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
                     .into_iter()
                     .collect(),
             )
-        }
-    }
-}
-
-fn values(test: &Test, positive: bool) -> Values {
-    // `!=` wants the field to be there; `!(==)` does not. The sets are the same.
-    let inside = positive != test.negated;
-    match &test.set {
-        ValueSet::Numbers(ranges) if inside => Values::Numbers(ranges.clone()),
-        ValueSet::Numbers(ranges) => Values::Numbers(complement(ranges)),
-        ValueSet::Texts(patterns) => {
-            let fold = |pattern: &TextPattern| TextPattern {
-                bytes: if test.ignore_case {
-                    pattern.bytes.to_ascii_uppercase()
-                } else {
-                    pattern.bytes.clone()
-                },
-                prefix: pattern.prefix,
-            };
-            let patterns: Vec<_> = patterns.iter().map(fold).collect();
-            if inside {
-                Values::Texts {
-                    any_of: Some(patterns),
-                    none_of: Vec::new(),
-                }
-            } else {
-                Values::Texts {
-                    any_of: None,
-                    none_of: patterns,
-                }
-            }
         }
     }
 }
@@ -248,7 +209,7 @@ impl Conjunction {
             None => constraint,
             Some(before) => Constraint {
                 present: before.present || constraint.present,
-                values: intersect(before.values, constraint.values),
+                values: before.values.and(constraint.values),
             },
         };
         let possible = !merged.present || !merged.values.is_empty();
@@ -263,88 +224,6 @@ impl Conjunction {
             .any(|(a, b)| self.present.contains(a) && self.present.contains(b));
         !excluded && self.present.is_disjoint(&self.absent)
     }
-}
-
-impl Values {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Numbers(ranges) => ranges.is_empty(),
-            Self::Texts { any_of: None, .. } => false,
-            Self::Texts {
-                any_of: Some(any_of),
-                none_of,
-            } => any_of
-                .iter()
-                .all(|pattern| none_of.iter().any(|excluded| covers(excluded, pattern))),
-        }
-    }
-}
-
-fn intersect(a: Values, b: Values) -> Values {
-    match (a, b) {
-        (Values::Numbers(a), Values::Numbers(b)) => {
-            let pairs = a.iter().flat_map(|a| {
-                b.iter()
-                    .map(move |b| (*a.start()).max(*b.start())..=(*a.end()).min(*b.end()))
-            });
-            Values::Numbers(pairs.filter(|range| !range.is_empty()).collect())
-        }
-        (
-            Values::Texts {
-                any_of: a,
-                none_of: mut c,
-            },
-            Values::Texts {
-                any_of: b,
-                none_of: d,
-            },
-        ) => {
-            c.extend(d);
-            let any_of = match (a, b) {
-                (None, other) | (other, None) => other,
-                (Some(a), Some(b)) => Some(meet(&a, &b)),
-            };
-            Values::Texts { any_of, none_of: c }
-        }
-        // One field has one type; keep either.
-        (a, _) => a,
-    }
-}
-
-/// The texts that match a pattern of both lists: the narrower of each pair that agrees.
-fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
-    let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
-    pairs
-        .filter_map(|(a, b)| {
-            if covers(a, b) {
-                Some(b.clone())
-            } else {
-                covers(b, a).then(|| a.clone())
-            }
-        })
-        .collect()
-}
-
-/// Whether every text that matches `narrow` matches `wide`.
-fn covers(wide: &TextPattern, narrow: &TextPattern) -> bool {
-    if wide.prefix {
-        narrow.bytes.starts_with(&wide.bytes)
-    } else {
-        !narrow.prefix && wide.bytes == narrow.bytes
-    }
-}
-
-fn complement(ranges: &[RangeInclusive<u128>]) -> Vec<RangeInclusive<u128>> {
-    let mut gaps = Vec::new();
-    let mut next = Some(0);
-    for range in ranges {
-        if let Some(start) = next.filter(|start| start < range.start()) {
-            gaps.push(start..=range.start() - 1);
-        }
-        next = range.end().checked_add(1);
-    }
-    gaps.extend(next.map(|start| start..=u128::MAX));
-    gaps
 }
 
 #[cfg(test)]

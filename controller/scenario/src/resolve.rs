@@ -46,6 +46,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         workload,
         expect,
         limits,
+        declared,
         ..
     } = raw;
     let Source { file, text } = sink.source();
@@ -64,10 +65,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         limits,
         warnings: Diagnostics::default(),
     };
-    scenario.expectations = expect
-        .iter()
-        .filter_map(|node| expect::parse(sink, &scenario, node))
-        .collect();
+    scenario.expectations = expect::read(sink, &scenario, &declared, &expect);
     check::check(sink, &scenario);
     if !sink.has_errors() {
         vacuous::check(sink, &scenario);
@@ -139,7 +137,7 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
 fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
     let library = Library::builtin();
     for name in &raw.protect {
-        if !raw.flows.iter().any(|flow| flow.name.value == name.value) {
+        if !raw.declared.flows.contains(&name.value) {
             unknown(
                 sink,
                 "flow",
@@ -186,6 +184,16 @@ fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> 
     let (Some(from), Some(to)) = (from, to) else {
         return Vec::new();
     };
+    let pairs = from.len() * to.len();
+    if pairs > MAX_FLOWS {
+        let message = format!(
+            "flow `{}` has {pairs} pairs of hosts, and a switch tells {MAX_FLOWS} flows apart",
+            flow.name.value
+        );
+        sink.error(Code::Capacity, flow.name.span, message)
+            .hint("leave `from` or `to` out, and the hosts to its filter");
+        return Vec::new();
+    }
     let mut flows = Vec::new();
     for (source, target) in from
         .iter()
@@ -345,7 +353,7 @@ fn resolve_fault(
         let found: Vec<usize> = (0..flows.len())
             .filter(|i| flows[*i].declared == name.value || flows[*i].name == name.value)
             .collect();
-        if found.is_empty() && !raw.flows.iter().any(|flow| flow.name.value == name.value) {
+        if found.is_empty() && !raw.declared.flows.contains(&name.value) {
             unknown(
                 sink,
                 "flow",

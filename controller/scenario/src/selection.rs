@@ -127,7 +127,10 @@ impl Iterator for Decisions {
     type Item = bool;
 
     fn next(&mut self) -> Option<bool> {
-        self.ordinal = self.ordinal.wrapping_add(1);
+        // What does not count stays as it is: states are compared.
+        if !matches!(self.selection, Selection::Never | Selection::Always) {
+            self.ordinal = self.ordinal.wrapping_add(1);
+        }
         Some(match self.selection {
             Selection::Never => false,
             Selection::Always => true,

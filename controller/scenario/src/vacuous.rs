@@ -104,7 +104,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
             workers
                 .flat_map(|worker| {
                     let both = [(worker, &training.server), (&training.server, worker)];
-                    both.map(|(from, to)| Stream::new(scenario, from, to, &["agg"], &[]))
+                    both.map(|(from, to)| Stream::new(scenario, from, to, "agg", &[]))
                 })
                 .flatten()
                 .collect()
@@ -154,23 +154,15 @@ struct Stream {
 }
 
 impl Stream {
+    /// `carries`: the innermost protocol of its packets.
     fn new(
         scenario: &Scenario,
         from: &str,
         to: &str,
-        present: &[&str],
+        carries: &str,
         ports: &[(&'static str, u16)],
     ) -> Option<Stream> {
         let (from, to) = (scenario.topology.host(from)?, scenario.topology.host(to)?);
-        let library = Library::builtin();
-        let absent = library.protocols().iter().map(|protocol| &protocol.filter);
-        // Headers below the transport may be there or not; what is carried is known.
-        let carried = ["tcp", "udp", "redis", "agg", "roce", "ipv6"];
-        let below = |name: &str| {
-            present
-                .iter()
-                .any(|p| *p == name || carrier(p) == Some(name))
-        };
         let address = |host: &Host| u128::from(host.ip.to_bits());
         let mut fields = vec![("ip.src", address(from)), ("ip.dst", address(to))];
         fields.extend(
@@ -182,10 +174,7 @@ impl Stream {
             host: from.name.clone(),
             crosses_a_switch: from.name != to.name,
             fields,
-            absent: absent
-                .filter(|name| carried.contains(&name.as_str()) && !below(name))
-                .cloned()
-                .collect(),
+            absent: absent(carries),
         })
     }
 
@@ -199,12 +188,19 @@ impl Stream {
     }
 }
 
-fn carrier(protocol: &str) -> Option<&'static str> {
-    match protocol {
-        "redis" => Some("tcp"),
-        "agg" => Some("udp"),
-        _ => None,
-    }
+/// The protocols that IPv4 packets with this innermost one do not have. Tags below IP may be there or not.
+fn absent(innermost: &str) -> Vec<String> {
+    let library = Library::builtin();
+    let mut present = library.implied_by(innermost);
+    present.insert("ip");
+    let protocols = library.protocols().iter();
+    let names = protocols.map(|protocol| protocol.filter.as_str());
+    let cannot_be_there = |name: &&str| {
+        let is_apart = present.iter().any(|other| !library.coexist(name, other));
+        let is_inside = library.implied_by(name).contains(innermost);
+        !present.contains(name) && (is_apart || is_inside)
+    };
+    names.filter(cannot_be_there).map(str::to_owned).collect()
 }
 
 fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
@@ -216,14 +212,14 @@ fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
                 scenario,
                 &client.host,
                 &redis.server,
-                &[asks],
+                asks,
                 &[("tcp.dport", redis.port)],
             ),
             Stream::new(
                 scenario,
                 &redis.server,
                 &client.host,
-                &["tcp"],
+                "tcp",
                 &[("tcp.sport", redis.port)],
             ),
         ]
@@ -245,4 +241,23 @@ fn is_read_as_redis(port: u16) -> bool {
     let library = Library::builtin();
     let values = library.dissect(&frame, 1);
     Filter::parse(&library, "redis").is_ok_and(|redis| redis.matches(&values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_packet_does_not_have_follows_from_the_library() {
+        let redis = ["agg", "ipv6", "roce", "udp"];
+        for (innermost, expected) in [
+            ("redis", &redis[..]),
+            ("tcp", &["agg", "ipv6", "redis", "roce", "udp"]),
+            ("agg", &["ipv6", "redis", "roce", "tcp"]),
+        ] {
+            let mut absent = absent(innermost);
+            absent.sort_unstable();
+            assert_eq!(absent, expected, "{innermost}");
+        }
+    }
 }

@@ -44,19 +44,21 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> ExitCode {
     }
 }
 
-/// Reads and checks a scenario; shows what is wrong with it.
+/// Reads and checks a scenario; shows what is wrong with it, and what is suspicious.
 fn load(path: &Path) -> Result<Scenario, ExitCode> {
+    let scenario = load_quietly(path)?;
+    show(&scenario.warnings, &scenario.file, &scenario.text);
+    Ok(scenario)
+}
+
+/// The same, without the warnings.
+fn load_quietly(path: &Path) -> Result<Scenario, ExitCode> {
     let text = read(path)?;
     let file = match cli_io::disk::is_stdin(path) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     };
-    let scenario =
-        scenario::load(&file, &text).map_err(|diagnostics| show(&diagnostics, &file, &text))?;
-    if !scenario.warnings.0.is_empty() {
-        show(&scenario.warnings, &file, &text);
-    }
-    Ok(scenario)
+    scenario::load(&file, &text).map_err(|diagnostics| show(&diagnostics, &file, &text))
 }
 
 /// Shows diagnostics of one file; the exit code for when they are errors.

@@ -13,7 +13,7 @@ use testbeds::sandbox;
 
 use super::p4::stdout_colour;
 use super::report_file::ReportFile;
-use super::{FAILED, fail, load, print, print_json, show};
+use super::{FAILED, fail, load, load_quietly, print, print_json, show};
 use crate::cli::Run;
 
 /// Runs a scenario.
@@ -75,7 +75,11 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
 }
 
 fn plan(file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
-    let scenario = load(file)?;
+    // Inside, it has been warned already.
+    let scenario = match sandbox::is_inside() {
+        true => load_quietly(file)?,
+        false => load(file)?,
+    };
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
     Planned::of(scenario, kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }

@@ -9,6 +9,7 @@
 //!
 //! The first three are scenarios, made of the shipped training-faults.yaml, and are run as `weir run` runs them.
 
+mod judge;
 mod report;
 
 use std::path::Path;
@@ -22,8 +23,8 @@ use crate::experiment::{
     Conditions, ExperimentError, Observer, Planned, Record, Run, Switches, run as carry_out,
 };
 use crate::reference::Reference;
+use crate::report::Verdict;
 use crate::report::json::Header;
-use crate::report::{Check, Verdict, faults, grouped, percent};
 use crate::target::Kind;
 
 pub use report::{json, page, show};
@@ -31,15 +32,6 @@ pub use report::{json, page, show};
 /// The scenario that is shown: also a file of its own, for `weir run`.
 const SCENARIO_FILE: &str = "training-faults.yaml";
 const SCENARIO: &str = include_str!("../../../testbeds/scenarios/training-faults.yaml");
-
-/// Above this share of repeated bytes, byte counts of two runs are not comparable.
-const RETRANSMITTED_LIMIT: f64 = 0.01;
-/// (n − 1)/n for eight workers, and the margin above which a figure must be a measuring error.
-const REMOVED_LIMIT: f64 = 0.8751;
-/// What is to be reached.
-const REMOVED_GOAL: f64 = 0.865;
-const ACCURACY_GOAL: f64 = 0.90;
-const FIRED_GOAL: u64 = 20;
 
 /// Fewer do not reach the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets in an iteration.
 pub const MIN_ITERATIONS: u32 = 15;
@@ -73,7 +65,7 @@ pub struct Demo {
     pub reference: Reference,
     /// Number of workers.
     pub workers: usize,
-    /// 1 − aggregated/server_only.
+    /// 1 − aggregated/server_only, of bytes that went over the server's link for the first time.
     pub server_bytes_removed: f64,
     /// Of the process.
     pub wall: Duration,
@@ -93,18 +85,13 @@ pub fn run(settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Demo,
     ];
     let job = faulted.training().ok_or_else(no_training)?;
     let reference = Reference::of(settings.seed, job)?;
-    let bytes = |run: &Run| run.training.as_ref().map_or(0, |t| t.server_link_bytes);
-    let removed = 1.0 - bytes(&runs[0]) as f64 / bytes(&runs[1]).max(1) as f64;
-    let degraded = faults::degraded(&runs[2].faults, &runs[2].strain);
+    let server_bytes_removed = judge::removed(&runs);
     Ok(Demo {
         header: Header::of("weir demo"),
         wiring: settings.wiring,
         workers: job.workers.len(),
-        server_bytes_removed: removed,
-        verdict: Verdict {
-            checks: checks(&runs, &reference, removed),
-            degraded,
-        },
+        server_bytes_removed,
+        verdict: judge::verdict(&runs, &reference, server_bytes_removed),
         runs,
         reference,
         faulted,
@@ -159,58 +146,6 @@ fn train(
     carry_out(planned, conditions, observer)
 }
 
-/// Each thing that must hold, with what was found.
-fn checks(runs: &[Run; 3], reference: &Reference, removed: f64) -> Vec<Check> {
-    let mut checks = Vec::new();
-    let trained = || {
-        runs.iter()
-            .filter_map(|run| Some((run.scenario.as_str(), run.training.as_ref()?)))
-    };
-    let equal = trained().count() == runs.len()
-        && trained().all(|(_, of)| of.weights_sha256 == reference.weights_sha256);
-    checks.push(Check::new(
-        equal,
-        "the final weights of all runs are the same bits",
-    ));
-    for (name, of) in trained() {
-        let holds = of.disagreeing_workers.is_empty();
-        let text = format!("{name}: every worker holds the server's weights");
-        checks.push(Check::new(holds, text));
-    }
-    let accuracies = trained().map(|(_, of)| of.accuracy);
-    let worst = accuracies.fold(reference.accuracy, f64::min);
-    checks.push(Check::new(
-        worst >= ACCURACY_GOAL,
-        format!("held-out accuracy is {}, at least 90 %", percent(worst)),
-    ));
-    for (name, of) in trained().take(2) {
-        let share = of.retransmitted_bytes as f64 / of.sent_bytes.max(1) as f64;
-        let text = format!(
-            "{name}: {:.3} % of the bytes were sent again, at most 1 %",
-            share * 100.0
-        );
-        checks.push(Check::new(share <= RETRANSMITTED_LIMIT, text));
-    }
-    let text = format!(
-        "{:.2} % of the server's bytes are gone; at least 86.5 %, at most 87.5 %",
-        removed * 100.0
-    );
-    checks.push(Check::new(
-        (REMOVED_GOAL..=REMOVED_LIMIT).contains(&removed),
-        text,
-    ));
-    for fault in &runs[2].faults {
-        checks.push(faults::check(fault));
-        let text = format!(
-            "{}: fired {} times, at least {FIRED_GOAL}",
-            fault.id,
-            grouped(fault.fired)
-        );
-        checks.push(Check::new(fault.fired >= FIRED_GOAL, text));
-    }
-    checks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +187,7 @@ mod tests {
         let job = faulted.training().ok_or_else(no_training)?;
         for seed in 1..=3 {
             let accuracy = Reference::of(seed, job)?.accuracy;
-            assert!(accuracy >= ACCURACY_GOAL, "seed {seed}: {accuracy}");
+            assert!(accuracy >= judge::ACCURACY_GOAL, "seed {seed}: {accuracy}");
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::report::json::Header;
 use crate::report::plot::{self, Curve, PlotError, Role};
 use crate::report::table::Table;
 use crate::report::text::{self, Colour};
-use crate::report::{bytes, faults, grouped, percent};
+use crate::report::{faults, grouped, percent};
 
 /// The runs that trained, by name.
 fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &Trained)> {
@@ -95,6 +95,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         accuracy: f64,
         weights_sha256: &'a str,
         server_link_bytes: u64,
+        server_link_repeated_bytes: u64,
         retransmitted_bytes: u64,
         iterations: u32,
         chunks: usize,
@@ -109,6 +110,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         accuracy: demo.reference.accuracy,
         weights_sha256: &demo.reference.weights_sha256,
         server_link_bytes: 0,
+        server_link_repeated_bytes: 0,
         retransmitted_bytes: 0,
         iterations,
         chunks: chunks_per_iteration(),
@@ -120,6 +122,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
         accuracy: of.accuracy,
         weights_sha256: &of.weights_sha256,
         server_link_bytes: of.server_link_bytes,
+        server_link_repeated_bytes: of.server_link_repeated_bytes,
         retransmitted_bytes: of.retransmitted_bytes,
         iterations: of.iterations,
         chunks: chunks_per_iteration(),
@@ -170,7 +173,7 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
         &plot::bars("megabytes on the server's link", &megabytes)?,
         &format!(
             "Frame bytes without FCS on the server's link, both directions, counted by the switch's port and checked against the \
-             server's interface. Aggregation removes {:.2} %; the limit for {} workers is {:.2} %.",
+             server's interface. Aggregation removes {:.2} % of those sent once; the limit for {} workers is {:.2} %.",
             demo.server_bytes_removed * 100.0,
             demo.workers,
             (1.0 - 1.0 / demo.workers as f64) * 100.0
@@ -201,10 +204,6 @@ pub fn page(demo: &Demo) -> Result<String, PlotError> {
         .about(faults::LEGEND)
         .table(&faults::lateness_table(results))
         .about(faults::LATENESS_LEGEND);
-    let again: Vec<String> = trained(demo)
-        .map(|(name, _, of)| format!("{name} {}", bytes(of.retransmitted_bytes)))
-        .collect();
-    page.paragraph(&format!("Sent again: {}.", again.join(", ")));
     page.heading("What holds").successes(&demo.verdict);
     let scenario = &demo.faulted.scenario;
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);

@@ -30,10 +30,10 @@ pub fn aggregation_entries(
         action: call(
             aggregate::AGGREGATE_JOB,
             &[
-                ("all_workers_", all_workers),
-                ("base_", 0),
-                ("window_", training.window.into()),
-                ("slot_mask_", u128::from(training.window) - 1),
+                (aggregate::ALL_WORKERS, all_workers),
+                (aggregate::BASE, 0),
+                (aggregate::WINDOW, training.window.into()),
+                (aggregate::SLOT_MASK, u128::from(training.window) - 1),
             ],
         ),
     };
@@ -51,7 +51,7 @@ pub fn aggregation_entries(
                     exact(aggregate::KEY_PORT, port.into()),
                 ],
                 priority: 0,
-                action: call(aggregate::MEMBER, &[("worker_bit_", 1 << rank)]),
+                action: call(aggregate::MEMBER, &[(aggregate::WORKER_BIT, 1 << rank)]),
             })
         });
     std::iter::once(job).chain(members).collect()

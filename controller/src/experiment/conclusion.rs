@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use scenario::model::Fault;
+use scenario::plan::Injection;
 use scenario::vacuous;
 use serde::Serialize;
 
 use super::Planned;
-use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof};
+use super::proof::{self, Evidence, FlowCount, Hit, Loss, Observation, Proof, Strays};
 
 /// What a run's captures and counters say.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub struct FaultResult {
     pub observed: u64,
     /// Frames that it had to hit, and did not.
     pub missed: u64,
-    /// Frames that it had not to hit, and did.
+    /// Frames that it had to spare, and hit.
     pub collateral: u64,
     /// Of those met, frames that came while an epoch was being written, judged by the reading that fits.
     pub boundary: u64,
@@ -109,20 +110,24 @@ impl FaultResult {
         };
         let at = |switch: &str| injections.iter().any(|(_, i)| i.switch == switch);
         let mut against = result.differences();
+        if result.fired == result.observed {
+            let cells = injections.iter();
+            against.extend(cells.filter_map(|(index, injection)| {
+                let seen = proof.observations[*index].observed;
+                differing_cell(injection, evidence.fired[*index], seen)
+            }));
+        }
+        against.extend(result.indistinct(fault, seen));
         let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
         against.extend(losses.map(Loss::to_string));
-        let strays = proof.strays.iter().filter(|(switch, _)| at(switch));
-        against.extend(strays.map(|(switch, frames)| {
-            format!(
-                "{} did not leave switch {switch} as it had to, and no fault explains that",
-                count(*frames, "frame")
-            )
-        }));
+        for (switch, strays) in proof.strays.iter().filter(|(switch, _)| at(switch)) {
+            against.extend(told(switch, *strays));
+        }
         if against.is_empty() && result.observed == 0 && result.fired == 0 {
             against.extend(idle(planned, fault, &result, evidence));
         }
         result.proved = against.is_empty();
-        if result.proved && seen.ambiguous {
+        if result.proved && seen.is_ambiguous {
             against.push(
                 "frames that came while an epoch was being written fit two readings; neither has a fault err"
                     .to_owned(),
@@ -155,6 +160,37 @@ impl FaultResult {
         differences
     }
 
+    /// Why what was seen does not tell a right switch from a wrong one.
+    fn indistinct(&self, fault: &Fault, seen: Observation) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if seen.is_crowded {
+            reasons.push(
+                "too many frames came while an epoch was being written to tell which of them it met"
+                    .to_owned(),
+            );
+        }
+        let spared = self.met.saturating_sub(self.observed + self.missed);
+        if seen.slow_alone.saturating_mul(2) > spared {
+            reasons.push(format!(
+                "of {} that it had to spare, {} took as long as if it had hit them: that may be a machine that stood still, \
+                 or a switch that holds them",
+                count(spared, "frame"),
+                seen.slow_alone
+            ));
+        }
+        // A machine is slow now and then; a switch that holds for too long never lets go in time.
+        let patience = self.lateness_bound_ns.map(|bound| bound + fault.effect.hold_ns() / 2);
+        if let (Some(soonest), Some(patience)) = (seen.soonest_ns, patience)
+            && soonest > patience
+        {
+            reasons.push(format!(
+                "every frame that it held left at least {:.1} ms later than asked",
+                soonest as f64 / 1e6
+            ));
+        }
+        reasons
+    }
+
     /// Whether the run proves that it hit the frames that it had to, all of them, and no other.
     pub fn is_proved(&self) -> bool {
         self.proved
@@ -164,6 +200,38 @@ impl FaultResult {
     pub fn is_in_time(&self) -> Option<bool> {
         Some(self.latest_ns? <= self.lateness_bound_ns?)
     }
+}
+
+/// A counter of a flow at a switch that says something else than captures, where all of a fault's together agree.
+fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<String> {
+    let Injection { flow, switch, .. } = injection;
+    (fired != observed).then(|| {
+        format!(
+            "for flow {flow} at switch {switch} the switch counted {fired}, captures saw {observed}"
+        )
+    })
+}
+
+/// What no fault of a switch explains.
+fn told(switch: &str, strays: Strays) -> Vec<String> {
+    let Strays {
+        unexplained,
+        foreign,
+    } = strays;
+    let mut told = Vec::new();
+    if unexplained > 0 {
+        told.push(format!(
+            "{} did not leave switch {switch} as it had to, and no fault explains that",
+            count(unexplained, "frame")
+        ));
+    }
+    if foreign > 0 {
+        told.push(format!(
+            "{} left switch {switch} that had not come so, or by a port where it does not belong",
+            count(foreign, "frame")
+        ));
+    }
+    told
 }
 
 /// A fault that hit nothing proves nothing, unless the file expects just that.

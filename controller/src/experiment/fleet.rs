@@ -237,6 +237,15 @@ impl Fleet {
         };
         Ok(device.target.port_counts()?)
     }
+
+    /// Frames that met a full queue within a switch.
+    #[cfg(feature = "testbed")]
+    pub fn queue_losses(&mut self, switch: &str) -> Result<u64, FleetError> {
+        let Some(device) = self.device(switch) else {
+            return Ok(0);
+        };
+        Ok(device.target.queue_losses()?)
+    }
 }
 
 fn now_ns() -> u64 {

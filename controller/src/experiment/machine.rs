@@ -40,15 +40,21 @@ fn processor(cpuinfo: &str) -> &str {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     busy: u64,
+    /// Of those, for devices: nobody's own.
+    interrupts: u64,
     stolen: u64,
     all: u64,
+    /// This process's, and those of its children that have ended and been waited for.
+    own: u64,
 }
 
 impl Ticks {
     /// So far.
     pub fn now() -> Ticks {
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        Ticks::parse(&stat).unwrap_or_default()
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let own = own(&read("/proc/self/stat")).unwrap_or_default();
+        let all = Ticks::parse(&read("/proc/stat")).unwrap_or_default();
+        Ticks { own, ..all }
     }
 
     /// proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice already.
@@ -64,17 +70,33 @@ impl Ticks {
         let stolen = *ticks.get(7)?;
         Some(Ticks {
             busy: all - idle - stolen,
+            interrupts: ticks.get(5)? + ticks.get(6)?,
             stolen,
             all,
+            own: 0,
         })
     }
 }
+
+/// proc_pid_stat(5): utime, stime, cutime and cstime are fields 14 to 17. The name, field 2, may hold spaces and parentheses.
+fn own(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let fields = after_name.split_whitespace().skip(11).take(4);
+    fields.map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// What others must have taken to be blamed. A quiet machine's own services take a hundredth.
+const OTHERS_LEAST: f64 = 0.10;
+/// Where more is left on average, no process waits for long.
+const IDLE_MOST: f64 = 0.50;
 
 /// How busy the machine was during a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Strain {
     /// The share of the processors' time that was used, by whomever.
     pub busy_share: f64,
+    /// The share that was used by processes that are not of the run.
+    pub others_share: f64,
     /// The share that the machine below took for others.
     pub stolen_share: f64,
     /// Processes that wanted a processor before the run, on average over a minute.
@@ -91,13 +113,23 @@ impl Strain {
         switch_priorities: BTreeMap<String, String>,
     ) -> Strain {
         let now = Ticks::now();
-        let all = now.all.saturating_sub(before.all).max(1) as f64;
+        let passed = |of: fn(&Ticks) -> u64| of(&now).saturating_sub(of(&before));
+        let all = passed(|ticks| ticks.all).max(1) as f64;
+        let busy = passed(|ticks| ticks.busy);
+        let ours = passed(|ticks| ticks.own) + passed(|ticks| ticks.interrupts);
         Strain {
-            busy_share: now.busy.saturating_sub(before.busy) as f64 / all,
-            stolen_share: now.stolen.saturating_sub(before.stolen) as f64 / all,
+            busy_share: busy as f64 / all,
+            others_share: busy.saturating_sub(ours) as f64 / all,
+            stolen_share: passed(|ticks| ticks.stolen) as f64 / all,
             load_before,
             switch_priorities,
         }
+    }
+
+    /// Whether processors were scarce, and not by the run's own work: then what came late says nothing of the run.
+    pub fn is_of_others(&self) -> bool {
+        let idle_share = 1.0 - self.busy_share - self.stolen_share;
+        self.others_share + self.stolen_share >= OTHERS_LEAST && idle_share < IDLE_MOST
     }
 }
 
@@ -148,11 +180,49 @@ mod tests {
         let ticks = Ticks::parse(stat);
         let expected = Ticks {
             busy: 140,
+            interrupts: 5,
             stolen: 40,
             all: 1040,
+            own: 0,
         };
         assert_eq!(ticks, Some(expected));
         assert_eq!(Ticks::parse("cpu 1 2 3\n"), None);
+    }
+
+    #[test]
+    fn own_time_is_read_behind_the_name() {
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194304 95 10 0 0 20 3 100 4 20 0 1 0 5";
+        assert_eq!(own(stat), Some(127));
+        assert_eq!(own(""), None);
+    }
+
+    #[test]
+    fn what_this_process_does_is_not_by_others() {
+        let before = Ticks::now();
+        let mut work = 0_u64;
+        while Ticks::now().own < before.own + 20 {
+            work = work.wrapping_add(1);
+        }
+        let strain = Strain::since(before, 0.0, BTreeMap::new());
+        assert!(strain.busy_share > 0.0 && work > 0);
+        assert!(
+            strain.others_share < strain.busy_share,
+            "{strain:?}"
+        );
+    }
+
+    #[test]
+    fn others_are_to_blame_where_they_left_too_little() {
+        let strain = |busy_share, others_share, stolen_share| Strain {
+            busy_share,
+            others_share,
+            stolen_share,
+            ..Strain::default()
+        };
+        assert!(strain(1.0, 0.85, 0.0).is_of_others());
+        assert!(strain(0.7, 0.0, 0.2).is_of_others(), "the machine below");
+        assert!(!strain(1.0, 0.02, 0.01).is_of_others(), "the run itself");
+        assert!(!strain(0.4, 0.3, 0.0).is_of_others(), "enough was left");
     }
 
     #[test]

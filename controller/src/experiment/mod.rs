@@ -18,9 +18,9 @@ macro_rules! in_a_testbed {
 }
 
 in_a_testbed! {
+    mod captures;
     mod conclusion;
     mod error;
-    mod evidence;
     mod launch;
     mod link;
     pub mod machine;
@@ -30,9 +30,9 @@ in_a_testbed! {
     mod stage;
     pub mod workload;
 
+    pub use captures::write_captures;
     pub use conclusion::{Conclusion, FaultResult};
     pub use error::ExperimentError;
-    pub use evidence::write_captures;
     pub use link::LinkCount;
     pub use observer::{Observer, Turn};
     pub use run::{Run, Trained, run};

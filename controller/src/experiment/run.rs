@@ -38,6 +38,8 @@ pub struct Run {
     pub metrics: Metrics,
     /// Of a training.
     pub training: Option<Trained>,
+    /// What the workload says of its figures.
+    pub remarks: Vec<String>,
     /// How busy the machine was.
     pub strain: Strain,
     /// What was captured, by switch and port.
@@ -55,6 +57,8 @@ pub struct Trained {
     pub disagreeing_workers: Vec<u8>,
     /// Frame bytes without FCS on the server's link, both directions.
     pub server_link_bytes: u64,
+    /// Of those, bytes that went over it again because somebody had sent them again.
+    pub server_link_repeated_bytes: u64,
     /// Frame bytes that the workers and the server sent.
     pub sent_bytes: u64,
     /// Of those, bytes that were sent again.
@@ -127,6 +131,7 @@ pub fn run(
         hits: conclusion.hits,
         metrics,
         training,
+        remarks: measured.remarks,
         strain: Strain::since(ticks, load_before, priorities),
         recordings,
     };
@@ -140,12 +145,13 @@ fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) ->
         workers,
         rounds,
     } = outcome;
-    let senders = workers.iter().map(|worker| worker.sent);
-    let (sent_bytes, retransmitted_bytes) = senders
-        .chain([server.sent])
-        .fold((0, 0), |(sent, again), of| {
+    let (sent_bytes, by_workers) = workers
+        .iter()
+        .fold((server.sent.bytes, 0), |(sent, again), worker| {
+            let of = worker.sent;
             (sent + of.bytes, again + of.retransmitted_bytes)
         });
+    let by_server = server.sent.retransmitted_bytes;
     let disagreeing = workers
         .iter()
         .filter(|worker| worker.weights_sha256 != server.weights_sha256);
@@ -154,8 +160,10 @@ fn trained(outcome: TrainingOutcome, server_link_bytes: u64, iterations: u32) ->
         disagreeing_workers: disagreeing.map(|worker| worker.rank).collect(),
         weights_sha256: server.weights_sha256,
         server_link_bytes,
+        // What comes to the server again although no worker sent it again is nobody's retransmission.
+        server_link_repeated_bytes: by_server + server.repeated_bytes.min(by_workers),
         sent_bytes,
-        retransmitted_bytes,
+        retransmitted_bytes: by_server + by_workers,
         iterations,
         rounds,
     }

@@ -12,7 +12,7 @@ use testbeds::capture::{Filter, Limits};
 use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
-use super::proof::Evidence;
+use super::proof::{Evidence, Loser, Loss};
 use super::{Conclusion, ExperimentError, Observer, Planned, Switches};
 
 /// Which switches' links are captured.
@@ -125,14 +125,21 @@ impl<'a> Stage<'a> {
         Duration::from_nanos(holds.fold(0, u64::saturating_add))
     }
 
-    /// Frames that the switches have lost in the receive rings of their ports: switch, port, number.
-    fn ring_losses(&mut self) -> Result<Vec<(String, u32, u64)>, ExperimentError> {
+    /// Frames that the switches say they have lost.
+    fn losses(&mut self) -> Result<Vec<Loss>, ExperimentError> {
         let mut losses = Vec::new();
         for switch in &self.planned.plan.switches {
-            let counts = self.fleet.port_counts(&switch.name)?;
-            let lost = counts.iter().filter(|count| count.rx_lost_frames > 0);
-            losses
-                .extend(lost.map(|count| (switch.name.clone(), count.port, count.rx_lost_frames)));
+            let mut add = |port, frames, by| {
+                if frames > 0 {
+                    let switch = switch.name.clone();
+                    losses.push(Loss { switch, port, frames, by });
+                }
+            };
+            for count in self.fleet.port_counts(&switch.name)? {
+                add(Some(count.port), count.rx_lost_frames, Loser::ReceiveRing);
+                add(Some(count.port), count.tx_lost_frames, Loser::Transmit);
+            }
+            add(None, self.fleet.queue_losses(&switch.name)?, Loser::Queue);
         }
         Ok(losses)
     }
@@ -149,12 +156,12 @@ impl<'a> Stage<'a> {
         observer.counted(&mut fired);
         let recordings = self.bed.recordings()?;
         self.check_packets(&recordings)?;
-        let ring_losses = self.ring_losses()?;
+        let losses = self.losses()?;
         let evidence = Evidence {
             recordings: &recordings,
             writes: self.fleet.epoch_writes(),
             fired: &fired,
-            ring_losses: &ring_losses,
+            losses: &losses,
         };
         let conclusion = Conclusion::of(self.planned, evidence);
         Ok((conclusion, recordings))

@@ -5,7 +5,6 @@ use scenario::model::{Fault, Scenario};
 use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
 use crate::experiment::FaultResult;
-use crate::experiment::machine::Strain;
 
 /// Which packets each fault was for, and what became of them.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
@@ -45,7 +44,8 @@ fn flows(scenario: &Scenario, fault: &Fault) -> String {
 pub fn lateness_table(results: &[FaultResult]) -> Table {
     let mut table = Table::new(["delay", "latest", "bound", "beyond the bound"]);
     for result in results {
-        let Some(latest_ns) = result.latest_ns else {
+        // Of what never happened there is no latest.
+        let Some(latest_ns) = result.latest_ns.filter(|_| result.observed > 0) else {
             continue;
         };
         table.row([
@@ -75,48 +75,24 @@ fn beyond(result: &FaultResult) -> Option<String> {
     ))
 }
 
-/// Delays that lasted longer than the plan allows, and how busy the machine was. That says more of the machine than of the
-/// fault, so it fails no run by itself: who wants that expects `fault.ID.beyond` to be small.
-pub fn degraded(results: &[FaultResult], strain: &Strain) -> Vec<String> {
+/// Delays that lasted longer than the plan allows. That says more of the machine than of the fault, so it fails no run by
+/// itself: who wants that expects `fault.ID.beyond` to be small.
+pub fn late(results: &[FaultResult]) -> Vec<String> {
     let late = results
         .iter()
         .filter(|fault| fault.is_in_time() == Some(false));
-    let mut reasons: Vec<String> = late
-        .filter_map(|fault| {
-            let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
-            let share = beyond(fault)
-                .map_or_else(String::new, |beyond| format!("; beyond that were {beyond}"));
-            Some(format!(
-                "{}: a packet left {} later than asked, the plan says at most {}{share}",
-                fault.id,
-                milliseconds(latest),
-                milliseconds(bound)
-            ))
-        })
-        .collect();
-    if !reasons.is_empty() {
-        reasons.push(format!(
-            "the machine: {} of its processors' time was used during the run, {} was taken by the machine below; \
-             the load before was {:.1}{}",
-            percent(strain.busy_share),
-            percent(strain.stolen_share),
-            strain.load_before,
-            priorities(strain)
-        ));
-    }
-    reasons
-}
-
-/// `; priority of core: real-time, of edge: ordinary`
-fn priorities(strain: &Strain) -> String {
-    let switches = strain.switch_priorities.iter();
-    let named: Vec<String> = switches
-        .map(|(switch, priority)| format!("of {switch}: {priority}"))
-        .collect();
-    match named.is_empty() {
-        true => String::new(),
-        false => format!("; priority {}", named.join(", ")),
-    }
+    late.filter_map(|fault| {
+        let (latest, bound) = (fault.latest_ns?, fault.lateness_bound_ns?);
+        let share =
+            beyond(fault).map_or_else(String::new, |beyond| format!("; beyond that were {beyond}"));
+        Some(format!(
+            "{}: a packet left {} later than asked, the plan says at most {}{share}",
+            fault.id,
+            milliseconds(latest),
+            milliseconds(bound)
+        ))
+    })
+    .collect()
 }
 
 /// Whether a fault is proved: both its counts, and what is wrong.

@@ -1,7 +1,7 @@
 //! One HTML page without scripts or outside resources, light or dark as the reader's system is.
 
 use super::Verdict;
-use super::table::{Table, is_figure};
+use super::table::Table;
 use std::fmt::Write as _;
 
 // Colours mean something: green holds, red fails, amber is to be looked at; blue is what a figure is about.
@@ -16,18 +16,19 @@ h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-t
 .verdict { display: inline-block; font-weight: 600; padding: .15rem .6rem; border-radius: .4rem; color: var(--page); }
 .good { background: var(--good); } .bad { background: var(--bad); } .warn { background: var(--warn); }
 .about { opacity: .75; font-size: .9rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+.wide { overflow-x: auto; margin: .8rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem 1.2rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
 td.figure, th.figure { text-align: right; }
 pre { background: var(--soft); padding: .8rem; border-radius: .4rem; overflow-x: auto; font-size: .85rem; }
 code { font-size: .9em; }
-figure { margin: 1rem 0; color: var(--ink); } figure svg { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; color: var(--ink); overflow-x: auto; }
+figure svg { width: 100%; min-width: 44rem; height: auto; }
 figcaption { opacity: .75; font-size: .9rem; }
-ul.checks { padding-left: 1.5rem; } ul.checks li { padding-left: .3rem; overflow-wrap: anywhere; }
+ul.checks { padding-left: 1.5rem; } ul.checks li { padding-left: .3rem; margin: .25rem 0; overflow-wrap: anywhere; }
 li.good, li.bad, li.warn { background: none; }
 li.good::marker { content: '✓'; color: var(--good); }
-li.bad::marker { content: '✗'; color: var(--bad); } li.bad { color: var(--bad); font-weight: 600; }
+li.bad::marker { content: '✗'; color: var(--bad); } li.bad { color: var(--bad); }
 li.warn::marker { content: '!'; color: var(--warn); } li.warn { color: var(--warn); }
 ";
 
@@ -45,10 +46,10 @@ impl Page {
             title: title.to_owned(),
             body: String::new(),
         };
-        let class = match (verdict.is_ok(), verdict.degraded.is_empty()) {
+        let class = match (verdict.is_ok(), verdict.has_reserves()) {
             (false, _) => "bad",
-            (true, false) => "warn",
-            (true, true) => "good",
+            (true, true) => "warn",
+            (true, false) => "good",
         };
         let _ = write!(
             page.body,
@@ -58,7 +59,8 @@ impl Page {
         );
         let failures = verdict.failures().map(|check| ("bad", check.text.as_str()));
         let degraded = verdict.degraded.iter().map(|why| ("warn", why.as_str()));
-        page.list(failures.chain(degraded));
+        let remarks = verdict.remarks.iter().map(|what| ("warn", what.as_str()));
+        page.list(failures.chain(degraded).chain(remarks));
         page
     }
 
@@ -95,23 +97,19 @@ impl Page {
     /// A table.
     pub fn table(&mut self, table: &Table) -> &mut Self {
         self.body.push_str("<div class=\"wide\"><table><thead><tr>");
+        let class = |column: usize| match table.has_figures(column) {
+            true => " class=\"figure\"",
+            false => "",
+        };
         for (column, cell) in table.head().iter().enumerate() {
-            let mut cells = table.rows().iter().filter_map(|row| row.get(column));
-            let class = match cells.any(|cell| is_figure(cell)) {
-                true => " class=\"figure\"",
-                false => "",
-            };
+            let class = class(column);
             let _ = write!(self.body, "<th{class}>{}</th>", escape(cell));
         }
         self.body.push_str("</tr></thead><tbody>\n");
         for row in table.rows() {
             self.body.push_str("<tr>");
-            for cell in row {
-                let class = if is_figure(cell) {
-                    " class=\"figure\""
-                } else {
-                    ""
-                };
+            for (column, cell) in row.iter().enumerate() {
+                let class = class(column);
                 let _ = write!(self.body, "<td{class}>{}</td>", escape(cell));
             }
             self.body.push_str("</tr>\n");
@@ -183,6 +181,7 @@ mod tests {
         let verdict = Verdict {
             checks: vec![Check::new(false, "1 < 0"), Check::new(true, "0 < 1")],
             degraded: vec!["a & b".to_owned()],
+            remarks: Vec::new(),
         };
         let mut page = Page::new("<script>", &verdict);
         let mut table = Table::new(["a\"b"]);

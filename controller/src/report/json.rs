@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 use crate::experiment::machine::{self, Machine};
 
 /// Counted up when a name or its meaning changes.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// What was run, when and where.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,6 +4,7 @@ pub mod faults;
 pub mod html;
 pub mod json;
 pub mod plot;
+pub mod strain;
 pub mod table;
 pub mod text;
 
@@ -41,6 +42,8 @@ pub struct Verdict {
     pub checks: Vec<Check>,
     /// Why the machine, not the faults, spoils the figures. Fails nothing by itself.
     pub degraded: Vec<String>,
+    /// What else spoils the figures. Fails nothing by itself either.
+    pub remarks: Vec<String>,
 }
 
 impl Verdict {
@@ -57,6 +60,11 @@ impl Verdict {
     /// What holds.
     pub fn successes(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.holds)
+    }
+
+    /// Whether something is to be looked at.
+    pub fn has_reserves(&self) -> bool {
+        !self.degraded.is_empty() || !self.remarks.is_empty()
     }
 
     /// In a word or a few.
@@ -86,22 +94,6 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Bytes with a binary unit, three significant digits.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{count} B")
-    } else {
-        format!("{value:.2} {}", UNITS[unit])
-    }
-}
-
 /// Nanoseconds in milliseconds.
 pub fn milliseconds(ns: u64) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
@@ -122,12 +114,6 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1000), "1,000");
         assert_eq!(grouped(12_345_678), "12,345,678");
-    }
-
-    #[test]
-    fn bytes_have_a_unit() {
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1 << 20), "1.00 MiB");
     }
 
     #[test]

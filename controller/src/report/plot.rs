@@ -3,6 +3,15 @@
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (860, 320);
+/// Of all letters, as large as a page's small ones.
+const FONT: (&str, u32) = ("sans-serif", 15);
+/// A letter of [`FONT`] is hardly ever wider, in pixels.
+const LETTER: usize = 9;
+
+/// A number at an axis: 20, 0.25.
+fn tick(value: &f64) -> String {
+    ((value * 1e3).round() / 1e3).to_string()
+}
 
 /// What a series is, and thereby its colour: the page's own, light or dark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +86,8 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(60)
+            .x_label_area_size(48)
+            .y_label_area_size(64)
             .build_cartesian_2d(0.0..x_max, 0.0..y_max)
             .map_err(|e| error(&e))?;
         chart
@@ -86,6 +95,9 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
             .x_desc(x_label)
             .y_desc(y_label)
             .light_line_style(TRANSPARENT)
+            .label_style(FONT)
+            .x_label_formatter(&tick)
+            .y_label_formatter(&tick)
             .draw()
             .map_err(|e| error(&e))?;
         for curve in curves {
@@ -104,6 +116,7 @@ pub fn curves(x_label: &str, y_label: &str, curves: &[Curve<'_>]) -> Result<Stri
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::LowerRight)
+            .label_font(FONT)
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .draw()
@@ -126,14 +139,16 @@ pub fn bars(x_label: &str, bars: &[(&str, Role, f64)]) -> Result<String, PlotErr
         .max(f64::MIN_POSITIVE)
         * 1.05;
     let count = bars.len() as i32;
-    let height = 70 + 46 * bars.len() as u32;
+    let height = 76 + 46 * bars.len() as u32;
+    let longest = bars.iter().map(|bar| bar.0.chars().count()).max();
+    let names = (LETTER * longest.unwrap_or(0) + 16).min(SIZE.0 as usize / 2);
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(110)
+            .x_label_area_size(48)
+            .y_label_area_size(names as u32)
             .build_cartesian_2d(0.0..max, (0..count - 1).into_segmented())
             .map_err(|e| error(&e))?;
         let name = |value: &SegmentValue<i32>| match value {
@@ -147,6 +162,8 @@ pub fn bars(x_label: &str, bars: &[(&str, Role, f64)]) -> Result<String, PlotErr
             .disable_y_mesh()
             .light_line_style(TRANSPARENT)
             .x_desc(x_label)
+            .label_style(FONT)
+            .x_label_formatter(&tick)
             .y_label_formatter(&name)
             .draw()
             .map_err(|e| error(&e))?;
@@ -192,6 +209,14 @@ mod tests {
         )?;
         assert!(svg.contains("aggregated") && svg.contains("<polyline"));
         Ok(())
+    }
+
+    #[test]
+    fn ticks_have_no_digits_that_say_nothing() {
+        assert_eq!(
+            [20.0, 0.25, 0.0].map(|value| tick(&value)),
+            ["20", "0.25", "0"]
+        );
     }
 
     /// A page in the dark has no white boxes and no black letters.

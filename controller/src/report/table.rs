@@ -38,6 +38,13 @@ impl Table {
         &self.rows
     }
 
+    /// Whether a column has figures, and nothing else: it is aligned right, with its head.
+    pub fn has_figures(&self, column: usize) -> bool {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
+        cells.peek().is_some() && cells.all(|cell| is_figure(cell))
+    }
+
     /// Widths of the columns: what their cells need, or less for the widest columns of words until all fit.
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]);
@@ -48,14 +55,9 @@ impl Table {
         };
         let needed = |column| cells(column).map(|cell| width(cell)).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..columns).map(needed).collect();
-        let is_figures = |column: usize| {
-            self.rows
-                .iter()
-                .any(|row| row.get(column).is_some_and(|cell| is_figure(cell)))
-        };
         let gaps = GAP.len() * columns.saturating_sub(1);
         while widths.iter().sum::<usize>() + gaps > WIDTH {
-            let words = (0..columns).filter(|column| !is_figures(*column));
+            let words = (0..columns).filter(|column| !self.has_figures(*column));
             let Some(widest) = words.max_by_key(|column| widths[*column]) else {
                 break;
             };
@@ -68,8 +70,7 @@ impl Table {
     }
 }
 
-/// Is the cell a figure (and so aligned right)?
-pub fn is_figure(cell: &str) -> bool {
+fn is_figure(cell: &str) -> bool {
     let digits = cell.trim_end_matches(['%', ' ', 's', 'm', 'u', 'n']);
     cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
         && digits
@@ -103,6 +104,7 @@ fn lines(cell: &str, width: usize) -> Vec<String> {
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let widths = self.widths();
+        let right: Vec<bool> = (0..widths.len()).map(|n| self.has_figures(n)).collect();
         for row in [&self.head].into_iter().chain(&self.rows) {
             let cell = |column: usize| row.get(column).map_or("", String::as_str);
             let cells: Vec<Vec<String>> = widths
@@ -122,7 +124,7 @@ impl std::fmt::Display for Table {
                     if column > 0 {
                         line.push_str(GAP);
                     }
-                    if is_figure(cell(column)) {
+                    if right[column] {
                         line.push_str(&padding);
                         line.push_str(text);
                     } else {
@@ -146,9 +148,21 @@ mod tests {
         let mut table = Table::new(["run", "bytes"]);
         table.row(["aggregated", "7"]);
         table.row(["x", "1,234,567"]);
+        table.row(["y", ""]);
         assert_eq!(
             table.to_string(),
-            "run         bytes\naggregated          7\nx           1,234,567\n"
+            "run             bytes\naggregated          7\nx           1,234,567\ny\n"
+        );
+    }
+
+    #[test]
+    fn a_figure_among_words_stands_left() {
+        let mut table = Table::new(["packets", "seen"]);
+        table.row(["every 5th", "24"]);
+        table.row(["1 %", "141"]);
+        assert_eq!(
+            table.to_string(),
+            "packets    seen\nevery 5th    24\n1 %         141\n"
         );
     }
 

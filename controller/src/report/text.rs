@@ -25,10 +25,10 @@ const INDENT: &str = "       ";
 pub fn report(title: &str, verdict: &Verdict, tables: &[Table], colour: Colour) -> String {
     let mut text = String::new();
     let headline = format!("{title}: {}", verdict.headline());
-    let meaning = match (verdict.is_ok(), verdict.degraded.is_empty()) {
+    let meaning = match (verdict.is_ok(), verdict.has_reserves()) {
         (false, _) => RED,
-        (true, false) => YELLOW,
-        (true, true) => GREEN,
+        (true, true) => YELLOW,
+        (true, false) => GREEN,
     };
     let _ = writeln!(text, "\n{}", paint(&headline, meaning, colour));
     for check in verdict.failures() {
@@ -36,6 +36,9 @@ pub fn report(title: &str, verdict: &Verdict, tables: &[Table], colour: Colour) 
     }
     for reason in &verdict.degraded {
         line(&mut text, "slow", reason, YELLOW, colour);
+    }
+    for remark in &verdict.remarks {
+        line(&mut text, "note", remark, YELLOW, colour);
     }
     for table in tables.iter().filter(|table| !table.rows().is_empty()) {
         let _ = write!(text, "\n{table}");
@@ -94,6 +97,7 @@ mod tests {
                 Check::new(false, format!("{} is wrong", "one and ".repeat(12))),
             ],
             degraded: vec!["late".to_owned()],
+            remarks: vec!["refused".to_owned()],
         }
     }
 
@@ -112,8 +116,9 @@ mod tests {
         assert!(lines[2].starts_with("FAILED one and "), "{text}");
         assert!(lines[3].starts_with("       one and "), "{text}");
         assert_eq!(lines[4], "slow   late");
+        assert_eq!(lines[5], "note   refused");
         assert_eq!(
-            lines[6..],
+            lines[7..],
             [
                 "flow  lost",
                 "b        0",

@@ -11,7 +11,7 @@ use scenario::expect::{self, Outcome};
 use crate::experiment::{Conditions, ExperimentError, Observer, Planned, Run, run as carry_out};
 use crate::reference::Reference;
 use crate::report::json::Header;
-use crate::report::{Check, Verdict, faults};
+use crate::report::{Check, Verdict, faults, strain};
 
 pub use report::{json, page, show};
 
@@ -47,9 +47,11 @@ pub fn run(
 /// Holds all that was measured against what is expected.
 fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
     let expectations = expect::evaluate(scenario, &run.metrics);
+    let late = faults::late(&run.faults);
     let verdict = Verdict {
         checks: checks(scenario, &run, &expectations),
-        degraded: faults::degraded(&run.faults, &run.strain),
+        degraded: strain::with_machine(late, "the run", &run.strain),
+        remarks: run.remarks.clone(),
     };
     ScenarioRun {
         header: Header::of("weir run"),

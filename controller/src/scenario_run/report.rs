@@ -27,7 +27,8 @@ fn flows_table(run: &Run) -> Table {
     for name in names {
         let value = |what| run.metrics.get(&Metric::flow(name.as_str(), what)).copied();
         let count = |what| value(what).map_or_else(String::new, |count| grouped(count as u64));
-        let longest = value(FlowMetric::Longest);
+        let is_empty = value(FlowMetric::Received) == Some(0.0);
+        let longest = value(FlowMetric::Longest).filter(|_| !is_empty);
         table.row([
             name.to_string(),
             count(FlowMetric::Sent),
@@ -56,14 +57,23 @@ fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Opti
 
 /// Latencies that clients measured.
 fn clients_table(run: &Run) -> Table {
-    let mut table = Table::new(["client", "command", "requests", "p50", "p90", "p99", "max"]);
+    let errors = |client: &Name| {
+        let metric = Metric::client(client.as_str(), None, ClientMetric::Errors);
+        run.metrics.get(&metric).copied().unwrap_or_default()
+    };
+    let has_errors = clients(run, ClientMetric::Requests).any(|(client, ..)| errors(client) > 0.0);
+    let mut head = vec!["client", "command", "requests", "p50", "p90", "p99", "max"];
+    if has_errors {
+        head.insert(3, "errors");
+    }
+    let mut table = Table::new(head);
     for (client, command, requests) in clients(run, ClientMetric::Requests) {
         let time = |what| {
             let metric = Metric::client(client.as_str(), command.map(Name::as_str), what);
             let value = run.metrics.get(&metric);
             value.map_or_else(String::new, |ns| milliseconds(*ns as u64))
         };
-        table.row([
+        let mut row = vec![
             client.to_string(),
             command.map_or_else(|| "all".to_owned(), Name::to_string),
             grouped(requests as u64),
@@ -71,7 +81,13 @@ fn clients_table(run: &Run) -> Table {
             time(ClientMetric::P90),
             time(ClientMetric::P99),
             time(ClientMetric::Max),
-        ]);
+        ];
+        if has_errors {
+            // They are counted over all commands.
+            let count = command.is_none().then(|| grouped(errors(client) as u64));
+            row.insert(3, count.unwrap_or_default());
+        }
+        table.row(row);
     }
     table
 }
@@ -184,10 +200,13 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             .iter()
             .map(|(name, role, ms)| (name.as_str(), *role, *ms))
             .collect();
-        page.figure(
-            &plot::bars("90th percentile of the latency, ms", &bars)?,
-            "By client; in grey by its commands.",
-        );
+        // A client that was never answered has no latencies.
+        if !bars.is_empty() {
+            page.figure(
+                &plot::bars("90th percentile of the latency, ms", &bars)?,
+                "By client; in grey by its commands.",
+            );
+        }
     }
     let others = other_metrics(run);
     if !others.rows().is_empty() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scenario::expect::metric::Metrics;
+use scenario::expect::metric::{ClientMetric, Metrics};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
@@ -97,7 +97,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         recordings: &recordings,
         writes: &[armed],
         fired: &fired,
-        ring_losses: &[],
+        losses: &[],
     };
     let conclusion = Conclusion::of(&planned, evidence);
     let mut metrics = Metrics::new();
@@ -112,6 +112,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         hits: conclusion.hits,
         metrics,
         training: None,
+        remarks: Vec::new(),
         strain: Strain::default(),
         recordings: Vec::new(),
     };
@@ -244,4 +245,40 @@ fn the_fault_table_says_whom_and_what() {
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
+}
+
+#[test]
+fn errors_of_clients_are_a_column_and_a_note_and_fail_nothing() {
+    let mut judged = run("", &[MS, DELAY + MS]);
+    let metric = |command, what| Metric::client("a", command, what);
+    let counts = [
+        (metric(None, ClientMetric::Requests), 7.0),
+        (metric(None, ClientMetric::Errors), 0.0),
+        (metric(Some("fly"), ClientMetric::Requests), 7.0),
+    ];
+    judged.run.metrics.extend(counts);
+    let planned = planned("");
+    let told = |judged: &ScenarioRun| show(&planned, judged, Colour::Off);
+    assert!(!told(&judged).contains("errors"), "{}", told(&judged));
+    let errors = metric(None, ClientMetric::Errors);
+    judged.run.metrics.insert(errors, 7.0);
+    judged.run.remarks.push("client a: refused".to_owned());
+    let judged = super::judged(&planned.scenario, judged.run);
+    let text = told(&judged);
+    assert!(
+        text.contains("client  command  requests  errors  p50"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\na       all             7       7"),
+        "{text}"
+    );
+    assert!(text.contains("note   client a: refused\n"), "{text}");
+    assert!(judged.verdict.is_ok() && judged.verdict.degraded.is_empty());
+    let html = page(&planned, &judged).expect("a page");
+    assert!(
+        html.contains("<li class=\"warn\">client a: refused</li>"),
+        "{html}"
+    );
+    assert!(html.contains(">errors</th>"), "{html}");
 }

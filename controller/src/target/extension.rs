@@ -2,12 +2,20 @@
 
 use std::future::Future;
 
+use softswitch::DropReason;
 use softswitch::server::{connect_extension, weir as extension};
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 use tonic::{Response, Status};
 
 use super::{ANSWER_TIMEOUT, PortCount};
+
+/// What a switch drops although no program says so.
+const FULL_QUEUES: [DropReason; 3] = [
+    DropReason::QueueFull,
+    DropReason::TransmitFull,
+    DropReason::RecirculationFull,
+];
 
 type Client = extension::switch_client::SwitchClient<Channel>;
 
@@ -26,8 +34,24 @@ pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, S
         tx_bytes: port.tx_bytes,
         errors: port.rx_errors + port.tx_errors,
         rx_lost_frames: port.rx_lost_frames,
+        tx_lost_frames: port.tx_errors,
     };
     Ok(response.ports.into_iter().map(count).collect())
+}
+
+/// Frames that met a full queue within the switch.
+pub fn queue_losses(runtime: &Runtime, address: &str) -> Result<u64, String> {
+    let response = ask(runtime, address, |mut switch: Client| async move {
+        switch.statistics(extension::StatisticsRequest {}).await
+    })?;
+    let full =
+        |drops: &&extension::Drops| FULL_QUEUES.iter().any(|full| full.name() == drops.reason);
+    Ok(response
+        .drops
+        .iter()
+        .filter(full)
+        .map(|drops| drops.frames)
+        .sum())
 }
 
 /// How soon the switch's thread of packets runs when it is woken: `real-time`, `high` or `ordinary`.

@@ -71,18 +71,20 @@ pub enum TargetError {
 pub struct PortCount {
     /// Number of the port.
     pub port: u32,
-    /// Received.
+    /// Frames received.
     pub rx_frames: u64,
-    /// Received.
+    /// Bytes received.
     pub rx_bytes: u64,
-    /// Sent.
+    /// Frames sent.
     pub tx_frames: u64,
-    /// Sent.
+    /// Bytes sent.
     pub tx_bytes: u64,
     /// Arrived and not processed, or not sent.
     pub errors: u64,
     /// Of these, frames that arrived while too many others waited for the switch. It knows nothing of them, a capture does.
     pub rx_lost_frames: u64,
+    /// Of these, frames that the port did not take to send.
+    pub tx_lost_frames: u64,
 }
 
 /// A switch as the controller sees it: programs, entries, cells, by name.
@@ -102,6 +104,11 @@ pub trait Target {
     #[cfg(feature = "testbed")]
     fn priority(&mut self) -> Option<String> {
         None
+    }
+    /// Frames that met a full queue within it, since the program was loaded; 0 if it does not say.
+    #[cfg(feature = "testbed")]
+    fn queue_losses(&mut self) -> Result<u64, TargetError> {
+        Ok(0)
     }
 }
 

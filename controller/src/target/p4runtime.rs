@@ -39,6 +39,14 @@ impl P4Runtime {
             _events: events,
         })
     }
+
+    #[cfg(feature = "testbed")]
+    fn without_counters(&self, reason: String) -> TargetError {
+        TargetError::PortCounters {
+            switch: self.name.clone(),
+            reason,
+        }
+    }
 }
 
 impl Target for P4Runtime {
@@ -74,12 +82,14 @@ impl Target for P4Runtime {
 
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<super::PortCount>, TargetError> {
-        super::extension::port_counts(&self.runtime, self.client.address()).map_err(|reason| {
-            TargetError::PortCounters {
-                switch: self.name.clone(),
-                reason,
-            }
-        })
+        super::extension::port_counts(&self.runtime, self.client.address())
+            .map_err(|reason| self.without_counters(reason))
+    }
+
+    #[cfg(feature = "testbed")]
+    fn queue_losses(&mut self) -> Result<u64, TargetError> {
+        super::extension::queue_losses(&self.runtime, self.client.address())
+            .map_err(|reason| self.without_counters(reason))
     }
 
     #[cfg(feature = "testbed")]

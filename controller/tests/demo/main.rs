@@ -1,11 +1,13 @@
 //! `weir demo`, end to end: what it shows, and that it notices when something is not as it should be.
+//!
+//! A program of its own: its runs are in real time, each alone on the machine.
 
 #[path = "../support/mod.rs"]
 mod support;
 mod tamper;
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use controller::demo::{self, Demo, Settings};
@@ -261,7 +263,6 @@ fn a_switch_that_miscounts_fails_the_command() {
     let mut lines = finished.stdout.lines().filter(|line| !line.is_empty());
     let headline = lines.next().unwrap();
     assert!(headline.starts_with("weir demo: FAILED, "), "{headline}");
-    // A busy machine may fail more, such as bytes that were sent again.
     let failed: Vec<&str> = lines.take_while(|line| !line.starts_with("run ")).collect();
     let is_told = |line: &&str| line.starts_with("FAILED burst-loss: the switch fired 0, ");
     assert!(failed.iter().any(is_told), "{failed:?}");
@@ -296,21 +297,39 @@ fn killed_in_mid_run_it_leaves_no_process_behind() {
     }
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let mut command = weir(folder.path(), &["demo", "--json"]);
+    // Two switches, nine agents, the inner weir and its init.
+    killed_it_leaves_nothing(weir(folder.path(), &["demo", "--json"]), 13);
+}
+
+/// A program of tests, which starts processes from threads, as here.
+#[test]
+fn a_killed_test_leaves_no_process_behind() {
+    let _alone = alone();
+    let thread = std::thread::current();
+    let path = thread.name().and_then(|name| name.rsplit_once("::"));
+    let path = path.map_or_else(String::new, |(path, _)| format!("{path}::"));
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let test = format!("{path}a_falsified_fault_counter_is_noticed_and_progress_is_told");
+    command.args(["--exact", &test]);
+    // Two switches and nine agents.
+    killed_it_leaves_nothing(command, 11);
+}
+
+/// Kills a command once it has started so many processes.
+fn killed_it_leaves_nothing(mut command: Command, processes: usize) {
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Two switches, nine agents, the inner weir and its init.
     let deadline = Instant::now() + Duration::from_secs(30);
-    while descendants(child.id()).len() < 13 && Instant::now() < deadline {
+    while descendants(child.id()).len() < processes && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
     let running = descendants(child.id());
-    assert!(running.len() >= 13, "{running:?}");
     child.kill().unwrap();
     child.wait().unwrap();
+    assert!(running.len() >= processes, "{running:?}");
     let deadline = Instant::now() + Duration::from_secs(10);
     while running.iter().any(|pid| is_alive(*pid)) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));

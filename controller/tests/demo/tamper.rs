@@ -8,7 +8,7 @@ use controller::experiment::workload::Position;
 use controller::experiment::{ExperimentError, Observer, Turn};
 use controller::target::{Item, Query, Target, TargetError, UpdateType};
 use p4lang::runtime::Value;
-use scenario::names::aggregate::{BITMAPS, FIRST_SUMS as VALUES, OWNERS};
+use scenario::names::aggregate::{self, BITMAPS, OWNERS};
 
 /// The demo's switch that sums, its workers, and their window.
 const SWITCH: &str = "core";
@@ -70,7 +70,8 @@ impl Register {
     /// if the cell is still unfinished afterwards: then the change is in the sum.
     fn attempt(&mut self, target: &mut dyn Target) -> Result<(), TargetError> {
         let candidates = unfinished(target)?;
-        let values = read(target, &[VALUES], 0..2 * WINDOW)?;
+        let values = aggregate::sums(0);
+        let values = read(target, &[&values], 0..2 * WINDOW)?;
         // A block of zeros has no exponent, so nothing in it counts: pixels that are always blank.
         let value_of = |cell: u64| values.get(cell as usize).copied().unwrap_or_default();
         let Some((cell, owner)) = candidates
@@ -82,7 +83,7 @@ impl Register {
         let value = value_of(cell);
         let changed = (value + CHANGE) & u128::from(u32::MAX);
         let write = Item::Register {
-            name: VALUES.to_owned(),
+            name: aggregate::sums(0),
             index: Some(cell),
             fields: vec![changed.into()],
         };

@@ -1,4 +1,6 @@
 //! The P4 `Aggregate`, executed, against docs/protocol.md and against the Rust slots.
+//!
+//! A program of its own: it takes the processors for itself, which the runs of other tests would be late for.
 
 mod agreement;
 mod measure;

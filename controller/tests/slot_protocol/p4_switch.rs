@@ -9,6 +9,8 @@ use host_agent::frames::{Endpoint, Mac, build, group, open};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::{Arch, Library, generate, program};
 use pipeline::{Config, Switch};
+use scenario::names::aggregate::{self, ARRIVALS, BITMAPS, FLAGS, OWNERS, SCALES};
+use scenario::names::forward;
 use wire::{Kind, Packet};
 
 /// The server's port. Rank r is at port `FIRST_WORKER_PORT + r`.
@@ -162,19 +164,10 @@ pub struct P4Switch {
     frame: Vec<u8>,
 }
 
-const OWNERS: &str = "SwitchIngress.aggregate.owner.owners";
-const BITMAPS: &str = "SwitchIngress.aggregate.bitmap.bitmaps";
-/// TNA has the bitmap twice: one register tells what a packet is, the other who is present.
-const ARRIVALS: &str = "SwitchIngress.aggregate.bitmap.arrivals";
-const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
-const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
-
 impl P4Switch {
     /// Loads a compiled program.
     pub fn load(program: Arc<p4lang::ir::Program>) -> Self {
-        let sums = (0..VALUES)
-            .map(|v| format!("SwitchIngress.aggregate.sum{}.s{}.sums", v / 32, v % 32))
-            .collect();
+        let sums = (0..VALUES).map(aggregate::sums).collect();
         Self {
             switch: Switch::new(program, Config::default()).expect("loads"),
             sums,
@@ -225,17 +218,17 @@ impl P4Switch {
             }
         }
 
-        let id = ("hdr.agg.job", u128::from(job.id().0));
+        let id = (aggregate::KEY_JOB, u128::from(job.id().0));
         let all = u128::from(job.everyone().0);
         self.insert(
-            "aggregate.jobs",
+            aggregate::JOBS,
             &[id],
-            "aggregate.aggregate_job",
+            aggregate::AGGREGATE_JOB,
             &[
-                ("all_workers_", all),
-                ("base_", u128::from(BASE)),
-                ("window_", window),
-                ("slot_mask_", window - 1),
+                (aggregate::ALL_WORKERS, all),
+                (aggregate::BASE, u128::from(BASE)),
+                (aggregate::WINDOW, window),
+                (aggregate::SLOT_MASK, window - 1),
             ],
         );
         for worker in job.everyone().iter() {
@@ -243,11 +236,11 @@ impl P4Switch {
             let rank = u128::from(worker.0);
             let key = [
                 id,
-                ("hdr.agg.worker", rank),
-                ("meta.port", u128::from(port(node))),
+                (aggregate::KEY_WORKER, rank),
+                (aggregate::KEY_PORT, u128::from(port(node))),
             ];
-            let bit = [("worker_bit_", 1 << rank)];
-            self.insert("aggregate.members", &key, "aggregate.member", &bit);
+            let bit = [(aggregate::WORKER_BIT, 1 << rank)];
+            self.insert(aggregate::MEMBERS, &key, aggregate::MEMBER, &bit);
         }
         for node in job
             .everyone()
@@ -255,19 +248,19 @@ impl P4Switch {
             .map(Node::Worker)
             .chain([Node::Server])
         {
-            let to = [("port", u128::from(port(node)))];
+            let to = [(forward::PORT, u128::from(port(node)))];
             self.insert(
-                "forward.mac",
+                forward::TABLE,
                 &[mac(endpoint(node))],
-                "forward.unicast",
+                forward::UNICAST,
                 &to,
             );
         }
-        let to = [("group", u128::from(RESULTS_GROUP))];
+        let to = [(forward::GROUP, u128::from(RESULTS_GROUP))];
         self.insert(
-            "forward.mac",
+            forward::TABLE,
             &[mac(group(job.id().0))],
-            "forward.multicast",
+            forward::MULTICAST,
             &to,
         );
         let replicas = job.everyone().iter().map(|worker| Replica {
@@ -289,11 +282,11 @@ impl P4Switch {
             value: Match::exact(*value),
         };
         let entry = TableEntry {
-            table: format!("SwitchIngress.{table}"),
+            table: table.to_owned(),
             key: key.iter().map(exact).collect(),
             priority: 0,
             action: ActionCall {
-                name: format!("SwitchIngress.{action}"),
+                name: action.to_owned(),
                 params: params
                     .iter()
                     .map(|(name, value)| ((*name).to_owned(), (*value).into()))
@@ -361,9 +354,8 @@ impl P4Switch {
 
     /// How many frames met this outcome since the program was loaded.
     pub fn outcomes(&self, outcome: Outcome) -> u64 {
-        let name = "SwitchIngress.aggregate.outcomes.cells";
         self.switch
-            .counter_read(name, outcome as u64)
+            .counter_read(aggregate::OUTCOMES, outcome as u64)
             .expect("Tally counts")
             .packets
     }
@@ -386,7 +378,7 @@ fn mac(endpoint: Endpoint) -> (&'static str, u128) {
         .0
         .iter()
         .fold(0, |value, byte| value << 8 | u128::from(*byte));
-    ("hdr.ethernet.dst", value)
+    (forward::KEY, value)
 }
 
 impl SwitchModel for P4Switch {
@@ -420,13 +412,4 @@ impl SwitchModel for P4Switch {
                 .collect(),
         })
     }
-}
-
-/// splitmix64's finaliser: choices that follow from a seed.
-pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
-    let mut x =
-        seed ^ a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.wrapping_mul(0xD1B5_4A32_D192_ED03);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }

@@ -2,10 +2,11 @@
 
 use crate::p4_switch::{
     ARCHS, Admission, BASE, CELLS, FIRST_WORKER_PORT, Outcome, P4Switch, SERVER_PORT, VALUES,
-    addressee, compile, endpoint, frame, mix, port,
+    addressee, compile, endpoint, frame, port,
 };
 use aggregation::server::Mode;
 use aggregation::{ChunkId, Job, JobId, WorkerId};
+use cluster::drawn::mix;
 use cluster::{Config, Node, SwitchModel};
 use parser_gen::Arch;
 use proptest::prelude::*;

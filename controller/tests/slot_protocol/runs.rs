@@ -1,17 +1,17 @@
 //! Training runs that follow from a seed.
 
 use aggregation::server::Mode;
-use aggregation::{CellIndex, ChunkId, JobId, WorkerId};
+use aggregation::{CellIndex, JobId};
+use cluster::drawn::{self, inputs};
 use cluster::{
-    self, CellState, Compare, Config, Death, Faults, Node, Report, SlotSwitch, SwitchModel,
-    Violation,
+    self, CellState, Compare, Config, Faults, Node, Report, SlotSwitch, SwitchModel, Violation,
 };
 
-use crate::p4_switch::{Admission, P4Switch, VALUES, mix};
+use crate::p4_switch::{Admission, P4Switch, VALUES};
 
 /// Every choice of a run follows from its seed.
 pub fn chaotic(seed: u64) -> Config {
-    let pick = |what: u64, options: u64| mix(seed, what, 0x0051_0751) % options;
+    let pick = |what: u64, options: u64| drawn::pick(seed, 0x0051_0751, what, options);
     let workers = match pick(1, 100) {
         0..=97 => 1 + pick(2, 8) as u8,
         _ => 9 + pick(3, 24) as u8,
@@ -22,40 +22,12 @@ pub fn chaotic(seed: u64) -> Config {
     config.job.values_per_packet = VALUES as u16;
     // One to four chunks, the last often not full.
     config.job.values_per_round = 1 + pick(6, 4 * VALUES as u64) as usize;
-    config.rounds = 1 + pick(7, 3);
-    config.job.first_chunk = match pick(8, 4) {
-        0 => ChunkId(0),
-        1 => ChunkId(u32::MAX - pick(9, 20) as u32),
-        2 => ChunkId((1 << 31) - pick(9, 20) as u32),
-        _ => ChunkId(pick(9, 1 << 32) as u32),
-    };
-    let share = |what: u64, percent: u64| {
-        (pick(what, 4) != 0) as u64 as f64 * pick(what + 1, percent + 1) as f64 / 100.0
-    };
-    config.faults = Faults {
-        loss: share(20, 30),
-        duplicate: share(22, 20),
-        reorder: share(24, 50),
-        // From a few frames to many windows.
-        reorder_ns: 10_000 << pick(26, 9),
-    };
-    config.retransmission.fast_threshold = [0, 2, 8][pick(27, 3) as usize];
-    config.compute_ns = 1000 << pick(28, 10);
-    config
+    drawn::chaotic(config)
 }
 
 /// The same, and one node stops for ever.
 pub fn deadly(seed: u64) -> Config {
-    let mut config = chaotic(seed);
-    let pick = |what: u64, options: u64| mix(seed, what, 0xDEAD) % options;
-    config.retransmission.max_timeouts = 12;
-    let node = match pick(1, 8) {
-        0 => Node::Server,
-        _ => Node::Worker(WorkerId(pick(2, u64::from(config.job.workers)) as u8)),
-    };
-    let at_ns = pick(3, 100_000 << pick(4, 5));
-    config.deaths.push(Death { node, at_ns });
-    config
+    drawn::deadly(chaotic(seed))
 }
 
 /// Copies that come windows after their chunk was complete.
@@ -72,26 +44,6 @@ pub fn late(seed: u64) -> Config {
         reorder_ns: 1_500_000,
     };
     config
-}
-
-/// A worker's values of a round, of many magnitudes.
-fn inputs(config: &Config) -> impl Fn(u64, WorkerId) -> Vec<f32> + Copy {
-    let (seed, length) = (config.seed, config.job.values_per_round);
-    move |round, worker| {
-        let value = |index: usize| {
-            let block = (index / VALUES) as u64;
-            let magnitude = mix(seed, block, round);
-            // Workers want different exponents; a block may be zero for one, or for all.
-            let own = mix(magnitude, u64::from(worker.0), 1) % 9;
-            if magnitude.is_multiple_of(7) || own == 8 {
-                return 0.0;
-            }
-            let bits = mix(seed, round << 8 | u64::from(worker.0), index as u64);
-            let unit = (bits >> 40) as f32 / (1u64 << 24) as f32 - 0.5;
-            unit * 2f32.powi((magnitude % 40 + own) as i32 - 24)
-        };
-        (0..length).map(value).collect()
-    }
 }
 
 pub fn run(config: &Config, switch: &mut impl SwitchModel) -> (Report, Vec<Violation>) {

@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use aggregation::{Job, WorkerId};
+use cluster::drawn::mix;
 use cluster::{Compare, Node, SlotSwitch, SwitchModel};
 use parser_gen::Arch;
 use wire::{Flags, Kind, Packet, Repr};
 
-use crate::p4_switch::{Admission, Outcome, P4Switch, VALUES, compile, mix};
+use crate::p4_switch::{Admission, Outcome, P4Switch, VALUES, compile};
 use crate::runs::chaotic;
 
 /// UPDATEs that no worker would send: any chunk near the owner, any flags, values that make sums wrap, other ports,

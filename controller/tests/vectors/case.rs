@@ -17,6 +17,7 @@ use p4lang::p4info::P4Info;
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
 use scenario::Plan;
 use scenario::model::Direction;
+use scenario::names::classify;
 use serde::Deserialize;
 
 use super::support::repository;
@@ -130,11 +131,11 @@ impl Case {
         let main = kind.arch().main_path();
         let compiled = p4lang::compile(&files, &main, &p4lang::Options::default())
             .unwrap_or_else(|errors| panic!("{errors}"));
-        let mut entries = generated.entries_for("SwitchIngress.classify");
-        entries.extend(generated.entries_for("SwitchEgress.classify"));
+        let mut entries = generated.entries_for(classify::INGRESS);
+        entries.extend(generated.entries_for(classify::EGRESS));
         entries.extend(planned.entries.iter().cloned());
         if self.entries.is_array() {
-            let own = softswitch::once::entries(&self.entries.to_string());
+            let own = softswitch::p4_run::entries(&self.entries.to_string());
             entries.extend(own.unwrap_or_else(|error| panic!("{}: {error}", self.path)));
         }
         let directions = [Direction::Ingress, Direction::Egress];
@@ -206,7 +207,7 @@ fn hex(text: &str) -> Vec<u8> {
     let group = |group: &str| {
         let (digits, times) = group.split_once('*').unwrap_or((group, "1"));
         let bytes =
-            softswitch::once::bytes(digits).unwrap_or_else(|error| panic!("{group}: {error}"));
+            softswitch::p4_run::bytes(digits).unwrap_or_else(|error| panic!("{group}: {error}"));
         bytes.repeat(
             times
                 .parse()

@@ -9,6 +9,8 @@
 //!
 //! BMv2 and p4c are found on the PATH, or in the folders of WEIR_BMV2_DIR; where they are missing, their runs are
 //! skipped by name.
+//!
+//! A program of its own: frames pass real links here, in real time.
 
 mod case;
 #[path = "../support/mod.rs"]

@@ -2,11 +2,13 @@
 //!
 //! Everything that happens follows from a [`Config`] and its seed, so a failing run is replayed by its
 //! number. The switch is whatever implements [`SwitchModel`]: [`SlotSwitch`] runs the reference slots,
-//! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet.
+//! [`Forwarder`] aggregates nothing, [`Compare`] runs two and compares them after every packet. [`drawn`]
+//! makes configurations and inputs from a seed.
 //!
 //! For tests alone: no program of weir depends on it.
 
 mod config;
+pub mod drawn;
 mod network;
 pub mod oracle;
 mod report;

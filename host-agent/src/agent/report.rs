@@ -1,6 +1,7 @@
 //! What agents print.
 
 use aggregation::Sent;
+use aggregation::server::ServerCounters;
 use serde::{Deserialize, Serialize};
 
 /// One line of an agent's standard output.
@@ -53,10 +54,18 @@ pub struct SentReport {
     pub retransmitted_bytes: u64,
 }
 
+/// Of a frame, in front of the aggregation header.
+const HEADERS: u64 = 14 + 20 + 8;
+
+/// What came to a server in frames that brought nothing new, with their headers.
+pub(super) fn repeated_bytes(counters: &ServerCounters) -> u64 {
+    let frames = counters.again + counters.duplicates + counters.stale;
+    counters.repeated_bytes + frames * HEADERS
+}
+
 impl SentReport {
     /// Adds the headers that each frame has in front.
     pub(super) fn new(sent: Sent) -> SentReport {
-        const HEADERS: u64 = 14 + 20 + 8;
         SentReport {
             frames: sent.frames,
             bytes: sent.bytes + sent.frames * HEADERS,
@@ -110,6 +119,8 @@ pub struct ServerReport {
     pub duplicates: u64,
     /// Frames older than what their cell holds.
     pub stale: u64,
+    /// Bytes of the last three: whole Ethernet frames without FCS.
+    pub repeated_bytes: u64,
     /// Frames that were for others, or no aggregation frames.
     pub not_ours: u64,
     /// Aggregation frames that were broken.
@@ -177,5 +188,14 @@ mod tests {
         };
         let report = SentReport::new(sent);
         assert_eq!((report.bytes, report.retransmitted_bytes), (1086 + 62, 62));
+        let counters = ServerCounters {
+            again: 1,
+            duplicates: 1,
+            stale: 1,
+            malformed: 1,
+            repeated_bytes: 3 * 20,
+            ..ServerCounters::default()
+        };
+        assert_eq!(repeated_bytes(&counters), 3 * 62);
     }
 }

@@ -7,7 +7,7 @@ use aggregation::quantise::dequantise;
 use aggregation::server::{Apply, Completed, Event, Server};
 use anyhow::{Context, bail, ensure};
 
-use super::report::{RoundReport, SentReport, ServerReport};
+use super::report::{RoundReport, SentReport, ServerReport, repeated_bytes};
 use super::{Clock, ServerArgs, receive};
 use crate::frames::{Frames, build, group, open};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
@@ -99,6 +99,7 @@ pub fn run(
         again: counters.again,
         duplicates: counters.duplicates,
         stale: counters.stale,
+        repeated_bytes: repeated_bytes(&counters),
         not_ours: counters.not_ours + foreign,
         malformed: counters.malformed,
         dropped: counters.dropped,

@@ -357,9 +357,11 @@ fn between(
     operand: bool,
 ) -> String {
     use Tok::{
-        AddSat, Amp, AndAnd, Assign, Bang, Caret, Comma, EqEq, For, Ge, Gt, Ident, If, Int, LBrace,
-        LBracket, LParen, Le, Mask, Minus, NotEq, OrOr, Pipe, Plus, PlusPlus, Question, RBrace,
-        RBracket, RParen, Semi, Shl, Slash, Star, SubSat, Switch, Tilde,
+        AddSat, AddSatAssign, Amp, AndAnd, AndAssign, Assign, Bang, Caret, Comma, EqEq, For, Ge,
+        Gt, Ident, If, Int, LBrace, LBracket, LParen, Le, Mask, Minus, MinusAssign, NotEq,
+        OrAssign, OrOr, PercentAssign, Pipe, Plus, PlusAssign, PlusPlus, Question, RBrace,
+        RBracket, RParen, Semi, Shl, ShlAssign, Slash, SlashAssign, Star, StarAssign, SubSat,
+        SubSatAssign, Switch, Tilde, XorAssign,
     };
     let binary = |t: Tok| {
         matches!(
@@ -382,7 +384,18 @@ fn between(
                 | AddSat
                 | SubSat
                 | Question
-        ) || t.describe().ends_with("=`")
+                | AddSatAssign
+                | SubSatAssign
+                | ShlAssign
+                | PlusAssign
+                | MinusAssign
+                | StarAssign
+                | SlashAssign
+                | PercentAssign
+                | AndAssign
+                | OrAssign
+                | XorAssign
+        )
     };
     let one = " ".to_owned();
     let none = String::new();

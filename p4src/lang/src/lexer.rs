@@ -327,13 +327,7 @@ pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
             (Some(width), signed)
         }
     };
-    let (radix, digits) = match digits.get(..2) {
-        Some("0x" | "0X") => (16, &digits[2..]),
-        Some("0b" | "0B") => (2, &digits[2..]),
-        Some("0o" | "0O") => (8, &digits[2..]),
-        Some("0d" | "0D") => (10, &digits[2..]),
-        _ => (10, digits),
-    };
+    let (radix, digits) = split_radix(digits);
     if digits.len() > LIMITS.digits {
         return Err(format!("an integer has at most {} digits", LIMITS.digits));
     }
@@ -353,6 +347,23 @@ pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
         width,
         signed,
     })
+}
+
+/// Whether a literal is written in base 16.
+pub(crate) fn is_hexadecimal(literal: &str) -> bool {
+    let (_, digits) = split_width(literal);
+    split_radix(digits).0 == 16
+}
+
+/// `0xff` → 16, `ff`.
+fn split_radix(digits: &str) -> (u32, &str) {
+    match digits.get(..2) {
+        Some("0x" | "0X") => (16, &digits[2..]),
+        Some("0b" | "0B") => (2, &digits[2..]),
+        Some("0o" | "0O") => (8, &digits[2..]),
+        Some("0d" | "0D") => (10, &digits[2..]),
+        _ => (10, digits),
+    }
 }
 
 /// `8w5` → (`8`, unsigned), `5`.

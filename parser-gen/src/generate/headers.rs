@@ -4,13 +4,12 @@ use super::Program;
 use super::writer::Writer;
 use crate::library::{Body, Protocol, ProtocolId};
 
-/// p4src/common names these instances, so they are there even if nothing parses them.
-const COMMON_INSTANCES: &[&str] = &["ethernet", "ipv4", "udp", "agg"];
 pub(super) const NUM_VALUE_BLOCKS: usize = 8;
 
 impl Program<'_> {
+    /// What p4src/common names is there even if nothing parses it.
     fn declared(&self, id: ProtocolId, protocol: &Protocol) -> bool {
-        self.slice.nodes.contains(&id) || COMMON_INSTANCES.contains(&protocol.name.as_str())
+        self.slice.nodes.contains(&id) || protocol.is_common()
     }
 
     /// Options are skipped by unrolled states if a filter looks at what follows them.
@@ -41,7 +40,7 @@ impl Program<'_> {
                             format!("{}_options", protocol.name),
                         ));
                     }
-                    if protocol.name == "agg" {
+                    if protocol.has_values() {
                         instances.extend(
                             (0..NUM_VALUE_BLOCKS)
                                 .map(|n| ("values32_h".to_owned(), format!("values{n}"))),

@@ -124,11 +124,6 @@ impl Generated {
         }
         entries
     }
-
-    /// The entries of `SwitchIngress.classify`.
-    pub fn ingress_entries(&self) -> Vec<TableEntry> {
-        self.entries_for("SwitchIngress.classify")
-    }
 }
 
 /// Makes the parser, the match tables and their entries for these flows, in this order.

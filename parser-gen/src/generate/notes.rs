@@ -2,7 +2,7 @@
 
 use super::Program;
 use super::writer::Writer;
-use crate::library::{Body, Note, Target};
+use crate::library::{Note, Target};
 
 /// The codes that the program's parser or classifier can set, in order.
 pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
@@ -18,15 +18,7 @@ pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
                 _ => None,
             }));
         }
-        if let Body::Resp(_) = protocol.body {
-            codes.extend(
-                library
-                    .notes
-                    .iter()
-                    .filter(|n| n.name.starts_with("redis_"))
-                    .map(|n| n.code),
-            );
-        }
+        codes.extend(&protocol.notes);
     }
     library
         .notes

@@ -132,7 +132,7 @@ fn header_states(
     let suffix = program.suffix(lane);
     let state = format!("parse_{name}{suffix}");
     let extracted = [extract(name)];
-    if name == "agg" && program.options.aggregate && values {
+    if protocol.has_values() && program.options.aggregate && values {
         values_states(&state, &extracted, w);
         return;
     }

@@ -217,12 +217,15 @@ impl Context<'_> {
             .enumerate()
             .map(|(n, edge)| self.edge(n + 1, edge, &fields, &select))
             .collect::<Result<Vec<_>, _>>()?;
+        let notes = file.notes.iter().map(|name| self.note(name));
+        let notes = notes.collect::<Result<Vec<_>, _>>()?;
         Ok(Protocol {
             name: file.name.clone(),
             filter: file.filter.clone(),
             about: file.about.clone(),
             body,
             fields,
+            notes,
             select,
             next,
         })
@@ -372,6 +375,7 @@ impl Context<'_> {
                 Ok(Body::Header {
                     type_name: header.type_name.clone(),
                     common: header.declared == Declared::Common,
+                    values: header.values,
                     options,
                     payload,
                 })

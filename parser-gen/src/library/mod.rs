@@ -47,6 +47,8 @@ pub struct Protocol {
     pub(crate) body: Body,
     /// Fields in wire order.
     pub(crate) fields: Vec<Field>,
+    /// Notes that reading it can set, besides those of its options and of `next`.
+    pub(crate) notes: Vec<u8>,
     /// Indexes of the fields that choose what follows.
     pub(crate) select: Vec<usize>,
     /// What follows, first match wins; no match ends the parse.
@@ -60,8 +62,10 @@ pub(crate) enum Body {
     /// A header of fixed size, perhaps with options.
     Header {
         type_name: String,
-        /// p4src/common/headers.p4 declares the type.
+        /// p4src/common/headers.p4 declares the type, and the controls there name the instance.
         common: bool,
+        /// The values that p4src/common/aggregate.p4 sums follow.
+        values: bool,
         options: Option<Options>,
         payload: Option<PayloadLength>,
     },
@@ -256,6 +260,16 @@ impl Protocol {
     /// Size of the fixed part.
     pub(crate) fn header_bits(&self) -> u32 {
         self.fields.iter().map(|field| field.bits).sum()
+    }
+
+    /// Whether p4src/common names the header's instance.
+    pub(crate) fn is_common(&self) -> bool {
+        matches!(self.body, Body::Header { common: true, .. })
+    }
+
+    /// Whether the values that are summed follow the header.
+    pub(crate) fn has_values(&self) -> bool {
+        matches!(self.body, Body::Header { values: true, .. })
     }
 
     pub(crate) fn options(&self) -> Option<Options> {

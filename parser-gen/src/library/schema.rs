@@ -18,6 +18,8 @@ pub(super) struct ProtocolFile {
     pub options: Option<OptionsFile>,
     pub payload: Option<PayloadFile>,
     #[serde(default)]
+    pub notes: Vec<String>,
+    #[serde(default)]
     pub select: Vec<String>,
     #[serde(default)]
     pub next: Vec<EdgeFile>,
@@ -30,6 +32,8 @@ pub(super) struct HeaderFile {
     pub type_name: String,
     #[serde(default)]
     pub declared: Declared,
+    #[serde(default)]
+    pub values: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize)]

@@ -568,7 +568,7 @@ mod tests {
     fn a_port_that_the_architecture_does_not_have_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("main.p4");
-        std::fs::write(&file, crate::once::tests::PROGRAM).unwrap();
+        std::fs::write(&file, crate::p4_run::tests::PROGRAM).unwrap();
         for port in [511, 600, 1_000_000] {
             let message = failure(&format!("{} -i {port}@no-such-link", file.display()));
             let said = format!(

@@ -4,16 +4,18 @@
 //! one thread ([`driver`]) owns it and moves frames between it and the [`ports`]; the [`server`] speaks P4Runtime and
 //! hands the driver short commands that run between two frames.
 //! [`instance::start`] puts the three together, in this process; [`cli`] does so for `weir switch`.
+//! [`p4_run`] is `weir p4 run`: packets through a program, without any of these.
 
 mod carrier;
 pub mod cli;
 pub mod dataplane;
 pub mod driver;
 pub mod instance;
-pub mod once;
 pub mod p4;
+pub mod p4_run;
 pub mod ports;
 pub mod server;
 pub mod trace;
 
 pub use cli::run;
+pub use pipeline::DropReason;

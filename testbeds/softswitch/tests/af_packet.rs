@@ -2,6 +2,8 @@
 //!
 //! The test runs itself again under `unshare`; the namespace and its links go with the process. Where `unshare`, `ip` or
 //! unprivileged namespaces are missing it is skipped by name.
+//!
+//! A program of its own: frames pass real links here, in real time.
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! The members of a selector's group follow the carrier of the ports that they watch.
+//!
+//! A program of its own: frames pass real links here, in real time.
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! In steady state the packet loop allocates nothing for a frame, whether it sleeps in between or not.
+//!
+//! A program of its own: its allocator counts what all threads allocate.
 #![allow(unsafe_code)]
 
 use nix::sys::eventfd::{EfdFlags, EventFd};

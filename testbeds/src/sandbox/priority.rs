@@ -7,18 +7,17 @@
 use std::io;
 use std::process::{Child, Command};
 use std::sync::OnceLock;
-use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use nix::errno::Errno;
 
+use crate::starter::{self, Starter};
+
 /// The lowest of the real-time priorities.
 const LOWEST: libc::c_int = 1;
 
-type Job = Box<dyn FnOnce() + Send>;
-
-/// To the thread that has kept the priority, if there is one.
-static KEEPER: OnceLock<Sender<Job>> = OnceLock::new();
+/// The thread that has kept the priority, if there is one.
+static KEEPER: OnceLock<Starter> = OnceLock::new();
 
 /// Makes the calling thread real-time, if it may be and others have a processor left.
 pub(super) fn raise() {
@@ -40,27 +39,18 @@ pub(super) fn keep() -> io::Result<()> {
     if policy != libc::SCHED_FIFO || KEEPER.get().is_some() {
         return Ok(());
     }
-    let (sender, jobs) = mpsc::channel::<Job>();
-    thread::Builder::new()
-        .name("priority".into())
-        .spawn(move || jobs.into_iter().for_each(|job| job()))?;
+    let keeper = Starter::new("priority")?;
     lower();
-    let _ = KEEPER.set(sender);
+    let _ = KEEPER.set(keeper);
     Ok(())
 }
 
 /// Starts a process that inherits the kept priority, if there is one.
-pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
-    let Some(keeper) = KEEPER.get() else {
-        return command.spawn();
-    };
-    let (sender, started) = mpsc::sync_channel(1);
-    let job = move || {
-        let _ = sender.send(command.spawn());
-    };
-    let gone = || io::Error::other("the thread that starts switches has ended");
-    keeper.send(Box::new(job)).map_err(|_| gone())?;
-    started.recv().map_err(|_| gone())?
+pub(crate) fn spawn(command: Command) -> io::Result<Child> {
+    match KEEPER.get() {
+        Some(keeper) => keeper.spawn(command),
+        None => starter::spawn(command),
+    }
 }
 
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> Result<libc::c_int, Errno> {

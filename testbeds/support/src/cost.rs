@@ -55,14 +55,20 @@ pub struct Cost {
     pub peak_bytes: usize,
 }
 
+/// Seconds that what is small takes at most, in dev builds, too.
+const SMALL_SECONDS: f64 = 1.0;
+
+/// How often [`least`] tries.
+const ATTEMPTS: usize = 3;
+
 impl Cost {
-    /// A second and 256 MiB, which dev builds are held to, too.
+    /// A second and 256 MiB.
     ///
     /// # Panics
     /// If it was more.
     #[track_caller]
     pub fn assert_small(self) {
-        assert!(self.seconds < 1.0, "{} s", self.seconds);
+        assert!(self.seconds < SMALL_SECONDS, "{} s", self.seconds);
         assert!(self.peak_bytes < 256 << 20, "{} MiB", self.peak_bytes >> 20);
     }
 }
@@ -71,6 +77,23 @@ impl std::fmt::Display for Cost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.3} s {:6} KiB", self.seconds, self.peak_bytes >> 10)
     }
+}
+
+/// As [`of`]; what takes too long is done again, and the least that it took counts. Processor time is not the wall clock's, but
+/// neighbours that share the core, its caches and its memory add to it, at times more than as much again; they never take
+/// away from it, so the least is what the computation itself takes at most.
+pub fn least<T: Send + 'static>(run: impl Fn() -> T + Clone + Send + 'static) -> (T, Cost) {
+    let (mut result, mut cost) = of(run.clone());
+    for _ in 1..ATTEMPTS {
+        if cost.seconds < SMALL_SECONDS {
+            break;
+        }
+        let (again, less) = of(run.clone());
+        if less.seconds < cost.seconds {
+            (result, cost) = (again, less);
+        }
+    }
+    (result, cost)
 }
 
 /// What a computation gives, and what it costs, on a thread of its own with a stack of 2 MiB. What it gives is dropped by the

@@ -1,11 +1,12 @@
 //! `aggregate_cpu`: p4src's aggregation of 256 values, as workers with full windows use it.
 
 use super::clock::median_ns;
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::support::{Numbers, entry, pass};
 use anyhow::{Result, anyhow, ensure};
 use p4lang::runtime::Match;
 use pipeline::{Config, Switch};
+use scenario::names::{aggregate, forward};
 use std::sync::Arc;
 
 /// What [`run`] measures.
@@ -42,12 +43,12 @@ impl Order {
 /// before the one before it has been summed: that is not what a worker with a window has in flight, but it touches as much.
 pub fn run() -> Result<Vec<Row>> {
     Ok(vec![
-        row("aggregate_cpu", Order::ByChunk, Reach::AtMost(1.0))?,
-        row("aggregate_cpu_by_worker", Order::ByWorker, Reach::Nothing)?,
+        row("aggregate_cpu", Order::ByChunk, Goal::AtMost(1.0))?,
+        row("aggregate_cpu_by_worker", Order::ByWorker, Goal::Nothing)?,
     ])
 }
 
-fn row(name: &'static str, order: Order, reach: Reach) -> Result<Row> {
+fn row(name: &'static str, order: Order, goal: Goal) -> Result<Row> {
     let mut switch = program()?;
     let mut numbers = Numbers(2);
     let mut frames: Vec<(u32, Vec<u8>)> = (0..ROUND * WORKERS)
@@ -86,7 +87,7 @@ fn row(name: &'static str, order: Order, reach: Reach) -> Result<Row> {
         name,
         value: Some((with - without) / 1000.0),
         unit: "us/packet",
-        reach,
+        goal,
         floor: Some(floor / 1000.0),
         note: format!(
             "PSA, {VALUES} values, {SLOTS} slots x 2 versions, rounds of {ROUND} chunks, {order}: {WORKERS} packets in, one \
@@ -132,39 +133,39 @@ fn program() -> Result<Switch> {
     let compiled = p4lang::compile(&files, &parser_gen::Arch::Psa.main_path(), &options)
         .map_err(|e| anyhow!("{e}"))?;
     let mut switch = Switch::new(Arc::new(compiled.program), Config::default())?;
-    let job = ("hdr.agg.job", Match::exact(u128::from(JOB)));
+    let job = (aggregate::KEY_JOB, Match::exact(u128::from(JOB)));
     switch.insert_entry(&entry(
-        "SwitchIngress.aggregate.jobs",
+        aggregate::JOBS,
         std::slice::from_ref(&job),
         0,
-        "SwitchIngress.aggregate.aggregate_job",
+        aggregate::AGGREGATE_JOB,
         &[
-            ("all_workers_", (1u128 << WORKERS) - 1),
-            ("base_", 0),
-            ("window_", SLOTS.into()),
-            ("slot_mask_", u128::from(SLOTS) - 1),
+            (aggregate::ALL_WORKERS, (1u128 << WORKERS) - 1),
+            (aggregate::BASE, 0),
+            (aggregate::WINDOW, SLOTS.into()),
+            (aggregate::SLOT_MASK, u128::from(SLOTS) - 1),
         ],
     ))?;
     for w in 0..u128::from(WORKERS) {
         let key = [
             job.clone(),
-            ("hdr.agg.worker", Match::exact(w)),
-            ("meta.port", Match::exact(w)),
+            (aggregate::KEY_WORKER, Match::exact(w)),
+            (aggregate::KEY_PORT, Match::exact(w)),
         ];
         switch.insert_entry(&entry(
-            "SwitchIngress.aggregate.members",
+            aggregate::MEMBERS,
             &key,
             0,
-            "SwitchIngress.aggregate.member",
-            &[("worker_bit_", 1 << w)],
+            aggregate::MEMBER,
+            &[(aggregate::WORKER_BIT, 1 << w)],
         ))?;
     }
     switch.insert_entry(&entry(
-        "SwitchIngress.forward.mac",
-        &[("hdr.ethernet.dst", Match::exact(u128::from(SERVER_MAC)))],
+        forward::TABLE,
+        &[(forward::KEY, Match::exact(u128::from(SERVER_MAC)))],
         0,
-        "SwitchIngress.forward.unicast",
-        &[("port", 100)],
+        forward::UNICAST,
+        &[(forward::PORT, 100)],
     ))?;
     Ok(switch)
 }

@@ -1,7 +1,7 @@
 //! `filters_cpu`: a thousand overlapping packet filters in one ternary table.
 
 use super::clock::median_ns;
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::support::{Numbers, entry, pass, switch};
 use anyhow::{Result, ensure};
 use p4lang::runtime::{Match, TableEntry};
@@ -56,7 +56,7 @@ pub fn run() -> Result<Vec<Row>> {
         name: "filters_cpu",
         value: Some(ns / 1000.0),
         unit: "us/packet",
-        reach: Reach::AtMost(0.5),
+        goal: Goal::AtMost(0.5),
         floor: Some(without / 1000.0),
         note: format!(
             "v1model, {FILTERS} filters with {} masks over addresses, ports, protocol, TCP flags, DSCP and port, a packet fits \

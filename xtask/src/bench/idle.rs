@@ -1,6 +1,6 @@
 //! `idle_memory`, `idle_start`: the real binary with two ports and an L2 program.
 
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::veth::{cpu_ns, in_namespace, lay_cables, role, switch, until_forwarded, weir};
 use anyhow::{Context, Result, bail};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub fn run() -> Result<Vec<Row>> {
             name: "idle_memory",
             value: Some(memory),
             unit: "MB",
-            reach: Reach::AtMost(20.0),
+            goal: Goal::AtMost(20.0),
             floor: Some(rings),
             note: "resident, after a second; floor: the two ports' rings".into(),
         },
@@ -37,7 +37,7 @@ pub fn run() -> Result<Vec<Row>> {
             name: "idle_start",
             value: Some(start),
             unit: "ms",
-            reach: Reach::AtMost(50.0),
+            goal: Goal::AtMost(50.0),
             floor: None,
             note: format!(
                 "from exec to the first frame forwarded, median of {ROUNDS} ({best:.1} to {worst:.1}), by the clock on the \

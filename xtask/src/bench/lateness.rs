@@ -119,7 +119,7 @@ fn line(run: &Run) -> String {
     )
 }
 
-/// In one line, and whether it is as asked.
+/// In one line, and whether the goal is met.
 fn verdict(all: &[Run]) -> (String, bool) {
     let kept = |quiet: bool| {
         let of = || all.iter().filter(move |run| run.is_quiet() == quiet);

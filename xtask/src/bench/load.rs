@@ -1,7 +1,7 @@
 //! `load`: from P4 text to a switch that forwards.
 
 use super::clock::thread_cpu_ns;
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use anyhow::{Result, anyhow};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub fn run() -> Result<Vec<Row>> {
         name: "load",
         value: Some(ms(all)),
         unit: "ms",
-        reach: Reach::AtMost(20.0),
+        goal: Goal::AtMost(20.0),
         floor: None,
         note: format!(
             "{:.1} ms to IR, {:.1} ms to {ops} instructions; p4c alone takes 170 ms and more",

@@ -1,7 +1,7 @@
 //! `lpm_memory`, and what a lookup in a prefix table and in an exact one costs, small and large.
 
 use super::clock::{median_ns, thread_cpu_ns};
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::support::{Numbers, entry, pass, switch, udp_frame};
 use anyhow::{Context, Result, ensure};
 use p4lang::runtime::{Match, TableEntry};
@@ -29,7 +29,7 @@ pub fn run() -> Result<Vec<Row>> {
         name: "lpm_memory",
         value: Some(large.grown_mib),
         unit: "MiB",
-        reach: Reach::AtMost(1024.0),
+        goal: Goal::AtMost(1024.0),
         // An address, a length and a parameter of 16 bits.
         floor: Some(ENTRIES as f64 * 7.0 / f64::from(1 << 20)),
         note: format!(
@@ -57,7 +57,7 @@ fn lookup(name: &'static str, m: &Measured, entries: &str) -> Row {
         name,
         value: Some(m.with_ns - m.without_ns),
         unit: "ns/lookup",
-        reach: Reach::Nothing,
+        goal: Goal::Nothing,
         floor: None,
         note: format!(
             "{entries}, every packet another of {FRAMES} addresses, all hit; a packet with the entries ({:.0} ns) less one \
@@ -72,7 +72,7 @@ fn insert(name: &'static str, m: &Measured) -> Row {
         name,
         value: Some(m.entries_per_s),
         unit: "entries/s",
-        reach: Reach::Nothing,
+        goal: Goal::Nothing,
         floor: None,
         note: format!(
             "by name, one after the other; {:.0} MiB in the end",

@@ -64,7 +64,7 @@ const BENCHES: &[Bench] = &[
     (idle::NAMES, |_| idle::run()),
 ];
 
-/// Measures everything; `Ok(false)` if a figure was not reached.
+/// Measures everything; `Ok(false)` if a goal was missed.
 pub fn run(args: &Args) -> Result<bool> {
     if args.subject == "lateness" {
         return lateness::run(args.runs, std::time::Duration::from_secs(args.patience));
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(rows.iter().all(Row::ok))
 }
 
-/// The same as it is shipped. Exit status 1 is a figure that was not reached; what else goes wrong has been said.
+/// The same as it is shipped. Exit status 1 is a goal that was missed; what else goes wrong has been said.
 fn as_shipped(args: &Args) -> Result<bool> {
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args([

@@ -1,7 +1,7 @@
 //! `router_cpu`: an IPv4 router of three tables, frames of 64 bytes, memory to memory.
 
 use super::clock::median_ns;
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::support::{Numbers, entry, pass, switch, udp_frame};
 use anyhow::{Result, ensure};
 use p4lang::runtime::Match;
@@ -29,7 +29,7 @@ pub fn run() -> Result<Vec<Row>> {
         name: "router_cpu",
         value: Some(ns / 1000.0),
         unit: "us/packet",
-        reach: Reach::AtMost(0.25),
+        goal: Goal::AtMost(0.25),
         floor: Some(floor / 1000.0),
         note: format!(
             "v1model, {prefixes} prefixes of /16 to /28, {NEXT_HOPS} next hops, checksum verified and updated, {FRAMES} different \

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-/// What a figure has to be.
+/// What we want of a figure: a worse one is noticed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reach {
+pub enum Goal {
     /// No more than this.
     AtMost(f64),
     /// No less than this.
     AtLeast(f64),
-    /// Shown beside others, nothing asked.
+    /// Shown beside others.
     Nothing,
 }
 
@@ -20,10 +20,10 @@ pub struct Row {
     pub name: &'static str,
     /// Measured; `None` if it could not be measured here, the note says why.
     pub value: Option<f64>,
-    /// Of value, reach and floor.
+    /// Of value, goal and floor.
     pub unit: &'static str,
-    /// What is asked.
-    pub reach: Reach,
+    /// What we want of it.
+    pub goal: Goal,
     /// The least that this machine could do, measured or counted in the same run.
     pub floor: Option<f64>,
     /// What was measured, what the floor is, what else was seen.
@@ -31,21 +31,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether it is as asked.
+    /// Whether it meets its goal.
     pub fn ok(&self) -> bool {
-        match (self.value, self.reach) {
-            (Some(v), Reach::AtMost(most)) => v <= most,
-            (Some(v), Reach::AtLeast(least)) => v >= least,
-            (_, Reach::Nothing) => true,
+        match (self.value, self.goal) {
+            (Some(v), Goal::AtMost(most)) => v <= most,
+            (Some(v), Goal::AtLeast(least)) => v >= least,
+            (_, Goal::Nothing) => true,
             (None, _) => false,
         }
     }
 
-    fn reach_text(&self) -> String {
-        match self.reach {
-            Reach::AtMost(most) => format!("<= {}", number(most)),
-            Reach::AtLeast(least) => format!(">= {}", number(least)),
-            Reach::Nothing => "-".into(),
+    fn goal_text(&self) -> String {
+        match self.goal {
+            Goal::AtMost(most) => format!("<= {}", number(most)),
+            Goal::AtLeast(least) => format!(">= {}", number(least)),
+            Goal::Nothing => "-".into(),
         }
     }
 }
@@ -63,7 +63,7 @@ fn number(value: f64) -> String {
 pub fn report(rows: &[Row]) -> String {
     let mut out = format!(
         "{:<16} {:>12} {:>12} {:>12} {:<10} ok\n",
-        "name", "value", "reach", "floor", "unit"
+        "name", "value", "goal", "floor", "unit"
     );
     for row in rows {
         let value = row.value.map_or("-".into(), number);
@@ -73,7 +73,7 @@ pub fn report(rows: &[Row]) -> String {
             out,
             "{:<16} {value:>12} {:>12} {floor:>12} {:<10} {}",
             row.name,
-            row.reach_text(),
+            row.goal_text(),
             row.unit,
             if row.ok() { "yes" } else { "no" }
         );
@@ -84,15 +84,15 @@ pub fn report(rows: &[Row]) -> String {
     out
 }
 
-/// One line: a list of {name, value, unit, reach, ok}.
+/// One line: a list of {name, value, unit, goal, ok}.
 pub fn json(rows: &[Row]) -> String {
     let row = |row: &Row| {
-        let reach = match row.reach {
-            Reach::AtMost(v) | Reach::AtLeast(v) => Some(v),
-            Reach::Nothing => None,
+        let goal = match row.goal {
+            Goal::AtMost(v) | Goal::AtLeast(v) => Some(v),
+            Goal::Nothing => None,
         };
         serde_json::json!({
-            "name": row.name, "value": row.value, "unit": row.unit, "reach": reach, "ok": row.ok(),
+            "name": row.name, "value": row.value, "unit": row.unit, "goal": goal, "ok": row.ok(),
             "floor": row.floor,
         })
     };
@@ -105,19 +105,19 @@ mod tests {
 
     #[test]
     fn a_row_that_was_not_measured_is_not_ok() {
-        let row = |value, reach| Row {
+        let row = |value, goal| Row {
             name: "r",
             value,
             unit: "us",
-            reach,
+            goal,
             floor: None,
             note: String::new(),
         };
-        assert!(row(Some(1.0), Reach::AtMost(1.0)).ok());
-        assert!(!row(Some(1.1), Reach::AtMost(1.0)).ok());
-        assert!(!row(Some(3.9), Reach::AtLeast(4.0)).ok());
-        assert!(!row(None, Reach::AtLeast(4.0)).ok());
-        let text = json(&[row(Some(0.5), Reach::AtMost(1.0))]);
+        assert!(row(Some(1.0), Goal::AtMost(1.0)).ok());
+        assert!(!row(Some(1.1), Goal::AtMost(1.0)).ok());
+        assert!(!row(Some(3.9), Goal::AtLeast(4.0)).ok());
+        assert!(!row(None, Goal::AtLeast(4.0)).ok());
+        let text = json(&[row(Some(0.5), Goal::AtMost(1.0))]);
         assert!(
             text.starts_with("[{\"name\":\"r\",\"value\":0.5,"),
             "{text}"

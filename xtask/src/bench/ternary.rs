@@ -2,7 +2,7 @@
 
 use super::clock::{median_ns, thread_cpu_ns};
 use super::filters::{Filter, Packet, check, program};
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::support::{Numbers, pass};
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ pub fn run() -> Result<Vec<Row>> {
         name: "ternary",
         value: Some((with - without) / 1000.0),
         unit: "us/lookup",
-        reach: Reach::AtMost(2.0),
+        goal: Goal::AtMost(2.0),
         floor: None,
         note: format!(
             "{ENTRIES} entries, {MASKS} masks of 127 bits, all priorities different, {:.0} % hits; a packet with the entries \
@@ -82,7 +82,7 @@ pub fn run() -> Result<Vec<Row>> {
         name: "ternary_insert",
         value: Some(ENTRIES as f64 * 1e9 / inserted_ns as f64),
         unit: "entries/s",
-        reach: Reach::Nothing,
+        goal: Goal::Nothing,
         floor: None,
         note: "into the same table, by name".into(),
     };

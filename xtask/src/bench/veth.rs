@@ -10,7 +10,7 @@ mod rings;
 
 use super::Args;
 use super::bmv2::Rival;
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, ensure};
 pub use bed::{Running, cpu_ns, in_namespace, lay_cables, role, switch, until_forwarded, weir};
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
             name: "veth_cpu",
             value: Some(ours.middle),
             unit: "us/frame",
-            reach: Reach::AtMost(floor.middle + 0.25),
+            goal: Goal::AtMost(floor.middle + 0.25),
             floor: Some(floor.middle),
             note: format!(
                 "64 bytes, L2 program, real binary on one core, user + system + softirq, median of {ROUNDS} ({:.3} to \
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
             name: "veth_vs_bmv2",
             value: Some(ratio),
             unit: "times",
-            reach: Reach::AtLeast(4.0),
+            goal: Goal::AtLeast(4.0),
             floor: None,
             note,
         },

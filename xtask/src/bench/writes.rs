@@ -3,7 +3,7 @@
 use super::Args;
 use super::bmv2::Rival;
 use super::clock::{process_cpu_ns, thread_cpu_ns};
-use super::row::{Reach, Row};
+use super::row::{Goal, Row};
 use super::veth::Running;
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, anyhow};
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
         name: "writes",
         value: Some(rate(inserts.wall)),
         unit: "entries/s",
-        reach: Reach::AtLeast(200_000.0),
+        goal: Goal::AtLeast(200_000.0),
         floor: Some(rate(floor)),
         note: format!(
             "{BATCHES} batches of {BATCH} inserts, each answered before the next is sent, client and switch in one \
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
                 name: "writes_bmv2",
                 value: Some(entries / time.as_secs_f64()),
                 unit: "entries/s",
-                reach: Reach::Nothing,
+                goal: Goal::Nothing,
                 floor: None,
                 note: format!(
                     "{BMV2_BATCHES} of these batches to {} ({}), the better of {BMV2_PASSES} passes",

@@ -2,7 +2,7 @@
 
 use super::corpus::{self, Corpus};
 use super::samples::only_main_is_missing;
-use super::suite::{Reach, Suite};
+use super::suite::{Goal, Suite};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -39,13 +39,13 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     Ok(vec![
         Suite {
             name: NAMES[0],
-            reach: Reach::Cases(530),
+            goal: Goal::Cases(530),
             cases: rejected,
             apart: Vec::new(),
         },
         Suite {
             name: NAMES[1],
-            reach: Reach::Percent(75.0),
+            goal: Goal::Percent(75.0),
             cases: line,
             apart: Vec::new(),
         },

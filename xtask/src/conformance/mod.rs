@@ -66,7 +66,7 @@ const RUNNERS: &[Runner] = &[
     (stf::NAMES, stf::run),
 ];
 
-/// Runs everything; `Ok(false)` if a figure was not reached.
+/// Runs everything; `Ok(false)` if a goal was missed.
 pub fn run(args: &Args) -> Result<bool> {
     let mut corpus = Corpus::open(&args.dir, &args.case)?;
     corpus.executor = match args.executor {
@@ -108,5 +108,5 @@ pub fn run(args: &Args) -> Result<bool> {
     if args.json {
         println!("{}", suite::json(&suites));
     }
-    Ok(suites.iter().all(Suite::reached))
+    Ok(suites.iter().all(Suite::is_met))
 }

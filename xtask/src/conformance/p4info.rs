@@ -1,7 +1,7 @@
 //! `p4info`: our P4Info against the files that p4c wrote for its samples, message against message.
 
 use super::corpus::{self, Corpus};
-use super::suite::{Reach, Suite};
+use super::suite::{Goal, Suite};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     );
     Ok(vec![Suite {
         name: NAMES[0],
-        reach: Reach::Percent(98.0),
+        goal: Goal::Percent(98.0),
         cases,
         apart: Vec::new(),
     }])

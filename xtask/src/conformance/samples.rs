@@ -1,7 +1,7 @@
 //! `samples_accepted`: p4c's sample programs go through the front end.
 
 use super::corpus::{self, Corpus};
-use super::suite::{Case, Reach, Suite};
+use super::suite::{Case, Goal, Suite};
 use anyhow::Result;
 use p4lang::diagnostics::Diagnostics;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     );
     Ok(vec![Suite {
         name: NAMES[0],
-        reach: Reach::Percent(97.0),
+        goal: Goal::Percent(97.0),
         cases,
         apart: Vec::new(),
     }])

@@ -8,7 +8,7 @@ mod script;
 pub mod tofino;
 
 use super::corpus::{self, Corpus};
-use super::suite::{Reach, Suite};
+use super::suite::{Goal, Suite};
 use anyhow::Result;
 use bench::Bench;
 use p4lang::ir::Arch;
@@ -31,7 +31,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
         }
     }
     let samples = corpus.path(super::samples::SAMPLES);
-    let suite = |name, reach, paths: Vec<PathBuf>| {
+    let suite = |name, goal, paths: Vec<PathBuf>| {
         let (apart, counted): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|p| {
             let program = corpus::name_of(&p.with_extension("p4"));
             xfail.contains(&format!("testdata/p4_16_samples/{program}"))
@@ -45,7 +45,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
         };
         Suite {
             name,
-            reach: Reach::Cases(reach),
+            goal: Goal::Cases(goal),
             cases: cases(&counted),
             apart: cases(&apart),
         }

@@ -11,9 +11,9 @@ pub struct Case {
     pub missed: Option<String>,
 }
 
-/// What a suite has to reach.
+/// What we want of a suite: fewer is noticed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reach {
+pub enum Goal {
     /// Cases that pass.
     Cases(usize),
     /// Share of the cases that pass, in per cent.
@@ -25,8 +25,8 @@ pub enum Reach {
 pub struct Suite {
     /// Its row in the table.
     pub name: &'static str,
-    /// What is asked of it.
-    pub reach: Reach,
+    /// What we want of it.
+    pub goal: Goal,
     /// The cases that count.
     pub cases: Vec<Case>,
     /// Cases whose own project expects them to fail: shown, not counted.
@@ -43,11 +43,11 @@ impl Suite {
         100.0 * self.passed() as f64 / self.cases.len().max(1) as f64
     }
 
-    /// Whether it reached what is asked of it.
-    pub fn reached(&self) -> bool {
-        match self.reach {
-            Reach::Cases(n) => self.passed() >= n,
-            Reach::Percent(p) => self.percent() >= p,
+    /// Whether it met its goal.
+    pub fn is_met(&self) -> bool {
+        match self.goal {
+            Goal::Cases(n) => self.passed() >= n,
+            Goal::Percent(p) => self.percent() >= p,
         }
     }
 }
@@ -80,20 +80,20 @@ pub fn report(commit: &str, suites: &[Suite]) -> String {
         &mut out,
         format_args!(
             "{:<18} {:>6} {:>6} {:>8} {:>8}  ok",
-            "name", "passed", "of", "share", "reach"
+            "name", "passed", "of", "share", "goal"
         ),
     );
     for suite in suites {
-        let reach = match suite.reach {
-            Reach::Cases(n) => n.to_string(),
-            Reach::Percent(p) => format!("{p} %"),
+        let goal = match suite.goal {
+            Goal::Cases(n) => n.to_string(),
+            Goal::Percent(p) => format!("{p} %"),
         };
         let share = format!("{:.1} %", suite.percent());
-        let ok = if suite.reached() { "yes" } else { "no" };
+        let ok = if suite.is_met() { "yes" } else { "no" };
         line(
             &mut out,
             format_args!(
-                "{:<18} {:>6} {:>6} {share:>8} {reach:>8}  {ok}",
+                "{:<18} {:>6} {:>6} {share:>8} {goal:>8}  {ok}",
                 suite.name,
                 suite.passed(),
                 suite.cases.len()
@@ -108,23 +108,23 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
-/// One line: a list of {name, value, unit, reach, ok}.
+/// One line: a list of {name, value, unit, goal, ok}.
 pub fn json(suites: &[Suite]) -> String {
     let row = |suite: &Suite| {
-        let (value, unit, reach) = match suite.reach {
-            Reach::Cases(n) => (
+        let (value, unit, goal) = match suite.goal {
+            Goal::Cases(n) => (
                 suite.passed().into(),
                 format!("of {}", suite.cases.len()),
                 serde_json::Value::from(n),
             ),
-            Reach::Percent(p) => (
+            Goal::Percent(p) => (
                 serde_json::Value::from((suite.percent() * 100.0).round() / 100.0),
                 "%".to_owned(),
                 p.into(),
             ),
         };
         serde_json::json!({
-            "name": suite.name, "value": value, "unit": unit, "reach": reach, "ok": suite.reached(),
+            "name": suite.name, "value": value, "unit": unit, "goal": goal, "ok": suite.is_met(),
         })
     };
     serde_json::Value::Array(suites.iter().map(row).collect()).to_string()
@@ -134,14 +134,14 @@ pub fn json(suites: &[Suite]) -> String {
 mod tests {
     use super::*;
 
-    fn suite(reach: Reach) -> Suite {
+    fn suite(goal: Goal) -> Suite {
         let case = |name: &str, missed: Option<&str>| Case {
             name: name.into(),
             missed: missed.map(str::to_owned),
         };
         Suite {
             name: "s",
-            reach,
+            goal,
             cases: vec![case("a", None), case("b", Some("why")), case("c", None)],
             apart: vec![case("d", Some("known"))],
         }
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn misses_count_and_cases_apart_do_not() {
-        assert!(suite(Reach::Cases(2)).reached());
-        assert!(!suite(Reach::Cases(3)).reached());
-        assert!(suite(Reach::Percent(66.0)).reached());
-        assert!(!suite(Reach::Percent(67.0)).reached());
-        let text = report("abc", &[suite(Reach::Cases(3))]);
+        assert!(suite(Goal::Cases(2)).is_met());
+        assert!(!suite(Goal::Cases(3)).is_met());
+        assert!(suite(Goal::Percent(66.0)).is_met());
+        assert!(!suite(Goal::Percent(67.0)).is_met());
+        let text = report("abc", &[suite(Goal::Cases(3))]);
         assert!(text.contains("s: b: why\n"), "{text}");
         assert!(
             text.contains("s: d (expected to fail by its project): known\n"),
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn json_is_one_line() {
-        let text = json(&[suite(Reach::Cases(2)), suite(Reach::Percent(97.0))]);
+        let text = json(&[suite(Goal::Cases(2)), suite(Goal::Percent(97.0))]);
         assert_eq!(
             text,
-            r#"[{"name":"s","value":2,"unit":"of 3","reach":2,"ok":true},{"name":"s","value":66.67,"unit":"%","reach":97.0,"ok":false}]"#
+            r#"[{"name":"s","value":2,"unit":"of 3","goal":2,"ok":true},{"name":"s","value":66.67,"unit":"%","goal":97.0,"ok":false}]"#
         );
     }
 }

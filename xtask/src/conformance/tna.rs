@@ -8,7 +8,7 @@ mod nga;
 mod switchml;
 
 use super::corpus;
-use super::suite::{Case, Reach, Suite};
+use super::suite::{Case, Goal, Suite};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
 use pipeline::{Config, Executor, Switch};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor
     let cases: Vec<Case> = corpus::each(&given, name, |(_, dir, test)| test(dir, executor));
     let suite = (!cases.is_empty()).then(|| Suite {
         name: NAME,
-        reach: Reach::Cases(cases.len()),
+        goal: Goal::Cases(cases.len()),
         cases,
         apart: Vec::new(),
     });

@@ -1,4 +1,4 @@
-//! Services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions, queues), and the program as a whole.
+//! Services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions), and the program as a whole.
 
 use super::connection::ThriftError;
 use super::refusal::Family;
@@ -70,13 +70,6 @@ impl Runtime {
         Ok(())
     }
 
-    /// All groups and nodes, in BMv2's JSON.
-    pub fn multicast_state(&mut self) -> Result<String> {
-        const METHOD: &str = "bm_mc_get_entries";
-        let result = self.multicast(METHOD, [])?;
-        self.expect(METHOD, result, |value| value.text().map(str::to_owned))
-    }
-
     fn psa_switch(&mut self, method: &str, arguments: Vec<(i16, Value)>) -> Result<Option<Value>> {
         self.connection
             .call(PSA_SWITCH, method, arguments, Family::Mirroring)
@@ -100,24 +93,6 @@ impl Runtime {
         Ok(())
     }
 
-    /// Where a clone session's copies go.
-    pub fn mirror(&mut self, session: i32) -> Result<Mirror> {
-        const METHOD: &str = "mirroring_session_get";
-        let result = self.psa_switch(METHOD, vec![(1, session.into())])?;
-        self.expect(METHOD, result, |value| {
-            Some(Mirror {
-                port: value.field(1).and_then(Value::i32),
-                group: value.field(2).and_then(Value::i32),
-            })
-        })
-    }
-
-    /// How many packets may wait at each port; BMv2 begins with 64, and drops what is more without a word.
-    pub fn set_queue_depth(&mut self, packets: i32) -> Result<()> {
-        self.psa_switch("set_all_egress_queue_depths", vec![(1, packets.into())])?;
-        Ok(())
-    }
-
     // The program.
 
     /// Hands a program over; [`Runtime::swap`] puts it in force.
@@ -137,18 +112,5 @@ impl Runtime {
         const METHOD: &str = "bm_get_config";
         let result = self.standard(METHOD, Vec::new(), Family::None)?;
         self.expect(METHOD, result, |value| value.text().map(str::to_owned))
-    }
-
-    /// MD5 of the program that the switch has.
-    pub fn config_md5(&mut self) -> Result<Vec<u8>> {
-        const METHOD: &str = "bm_get_config_md5";
-        let result = self.standard(METHOD, Vec::new(), Family::None)?;
-        self.expect(METHOD, result, |value| value.binary().map(<[u8]>::to_vec))
-    }
-
-    /// Removes all that a controller has written.
-    pub fn reset_state(&mut self) -> Result<()> {
-        self.standard("bm_reset_state", Vec::new(), Family::None)?;
-        Ok(())
     }
 }

@@ -13,5 +13,5 @@ mod value;
 pub use connection::{Connection, ThriftError};
 pub use refusal::{Family, Reason, Refusal};
 pub use runtime::{CONTEXT, Runtime};
-pub use types::{ActionEntry, Counts, KeyPart, MeterRate, Mirror, RawEntry};
+pub use types::{ActionEntry, Counts, KeyPart, Mirror, RawEntry};
 pub use value::{Kind, Value};

@@ -9,8 +9,6 @@ pub enum Family {
     Table,
     /// Indirect counters.
     Counter,
-    /// Meters.
-    Meter,
     /// Registers.
     Register,
     /// Multicast groups and their nodes.
@@ -55,12 +53,8 @@ pub enum Reason {
     BadActionData,
     NoTableKey,
     InvalidCounterName,
-    InvalidMeterName,
     InvalidRegisterName,
     InvalidIndex,
-    BadRatesList,
-    InvalidRate,
-    InvalidBurstSize,
     MulticastTableFull,
     InvalidGroupId,
     InvalidMulticastGroupHandle,
@@ -196,26 +190,6 @@ const COUNTER: &[Row] = &[
     (2, Reason::InvalidIndex, "the counter has no such cell"),
     (3, Reason::Unspecified, "it gives no reason"),
 ];
-const METER: &[Row] = &[
-    (
-        1,
-        Reason::InvalidMeterName,
-        "the program has no meter of this name",
-    ),
-    (2, Reason::InvalidIndex, "the meter has no such cell"),
-    (
-        3,
-        Reason::BadRatesList,
-        "the meter has another number of rates",
-    ),
-    (4, Reason::InvalidRate, "the rate is out of range"),
-    (
-        5,
-        Reason::InvalidBurstSize,
-        "the burst size is out of range",
-    ),
-    (6, Reason::Unspecified, "it gives no reason"),
-];
 const REGISTER: &[Row] = &[
     (
         1,
@@ -260,7 +234,6 @@ impl Family {
         match self {
             Family::Table => TABLE,
             Family::Counter => COUNTER,
-            Family::Meter => METER,
             Family::Register => REGISTER,
             Family::Multicast => MULTICAST,
             Family::Mirroring => MIRRORING,

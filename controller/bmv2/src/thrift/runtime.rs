@@ -1,11 +1,11 @@
-//! Service `standard`: tables, action profiles, cells.
+//! Service `standard`: tables, counters, registers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::connection::{Connection, ThriftError};
 use super::refusal::Family;
-use super::types::{ActionEntry, Counts, KeyPart, MeterRate, RawEntry};
+use super::types::{ActionEntry, Counts, KeyPart, RawEntry};
 use super::value::Value;
 
 /// BMv2's programs have one context.
@@ -20,16 +20,6 @@ pub(super) fn arguments(rest: impl IntoIterator<Item = Value>) -> Vec<(i16, Valu
     (1..)
         .zip(std::iter::once(Value::I32(CONTEXT)).chain(rest))
         .collect()
-}
-
-fn rates_value(rates: &[MeterRate]) -> Value {
-    let rate = |rate: &MeterRate| {
-        vec![
-            (1, Value::Double(rate.units_per_us)),
-            (2, rate.burst.into()),
-        ]
-    };
-    Value::structs(rates.iter().map(rate).collect())
 }
 
 /// A switch behind Thrift.
@@ -160,91 +150,6 @@ impl Runtime {
         Ok(())
     }
 
-    // Action profiles.
-
-    /// Adds a member to an action profile; its handle.
-    pub fn add_member(&mut self, profile: &str, action: &str, data: &[Vec<u8>]) -> Result<i32> {
-        const METHOD: &str = "bm_mt_act_prof_add_member";
-        let rest = [profile.into(), action.into(), Value::binaries(data)];
-        let result = self.standard(METHOD, arguments(rest), Family::Table)?;
-        self.expect(METHOD, result, Value::i32)
-    }
-
-    /// Removes a member that nothing uses.
-    pub fn delete_member(&mut self, profile: &str, member: i32) -> Result<()> {
-        let rest = [profile.into(), member.into()];
-        self.standard(
-            "bm_mt_act_prof_delete_member",
-            arguments(rest),
-            Family::Table,
-        )?;
-        Ok(())
-    }
-
-    /// Makes an empty group; its handle.
-    pub fn create_group(&mut self, profile: &str) -> Result<i32> {
-        const METHOD: &str = "bm_mt_act_prof_create_group";
-        let result = self.standard(METHOD, arguments([profile.into()]), Family::Table)?;
-        self.expect(METHOD, result, Value::i32)
-    }
-
-    /// Puts a member into a group.
-    pub fn add_member_to_group(&mut self, profile: &str, member: i32, group: i32) -> Result<()> {
-        let rest = [profile.into(), member.into(), group.into()];
-        let method = "bm_mt_act_prof_add_member_to_group";
-        self.standard(method, arguments(rest), Family::Table)?;
-        Ok(())
-    }
-
-    /// Adds an entry that does what a member does; its handle.
-    pub fn add_member_entry(
-        &mut self,
-        table: &str,
-        key: &[KeyPart],
-        member: i32,
-        priority: Option<i32>,
-    ) -> Result<i32> {
-        self.add_indirect("bm_mt_indirect_add_entry", table, key, member, priority)
-    }
-
-    /// Adds an entry that does what a member of a group does; its handle.
-    pub fn add_group_entry(
-        &mut self,
-        table: &str,
-        key: &[KeyPart],
-        group: i32,
-        priority: Option<i32>,
-    ) -> Result<i32> {
-        self.add_indirect("bm_mt_indirect_ws_add_entry", table, key, group, priority)
-    }
-
-    fn add_indirect(
-        &mut self,
-        method: &str,
-        table: &str,
-        key: &[KeyPart],
-        handle: i32,
-        priority: Option<i32>,
-    ) -> Result<i32> {
-        let key = Value::structs(key.iter().map(KeyPart::to_value).collect());
-        let options = priority.map(|priority| (1, priority.into()));
-        let options = Value::Struct(options.into_iter().collect());
-        let rest = [table.into(), key, handle.into(), options];
-        let result = self.standard(method, arguments(rest), Family::Table)?;
-        self.expect(method, result, Value::i32)
-    }
-
-    /// Removes an entry of a table with an action profile.
-    pub fn delete_indirect_entry(&mut self, table: &str, handle: i32) -> Result<()> {
-        let rest = [table.into(), handle.into()];
-        self.standard(
-            "bm_mt_indirect_delete_entry",
-            arguments(rest),
-            Family::Table,
-        )?;
-        Ok(())
-    }
-
     // Cells.
 
     /// Reads a counter's cell.
@@ -259,16 +164,6 @@ impl Runtime {
     pub fn write_counter(&mut self, counter: &str, index: i32, value: Counts) -> Result<()> {
         let rest = [counter.into(), index.into(), value.to_value()];
         self.standard("bm_counter_write", arguments(rest), Family::Counter)?;
-        Ok(())
-    }
-
-    /// Sets all cells of a counter to 0.
-    pub fn reset_counter(&mut self, counter: &str) -> Result<()> {
-        self.standard(
-            "bm_counter_reset_all",
-            arguments([counter.into()]),
-            Family::Counter,
-        )?;
         Ok(())
     }
 
@@ -307,45 +202,5 @@ impl Runtime {
         let rest = [register.into(), from.into(), to.into(), value.into()];
         self.standard("bm_register_write_range", arguments(rest), Family::Register)?;
         Ok(())
-    }
-
-    /// Sets all cells of a register to 0.
-    pub fn reset_register(&mut self, register: &str) -> Result<()> {
-        self.standard(
-            "bm_register_reset",
-            arguments([register.into()]),
-            Family::Register,
-        )?;
-        Ok(())
-    }
-
-    /// Sets the rates of a meter's cell, the committed one first.
-    pub fn set_meter_rates(&mut self, meter: &str, index: i32, rates: &[MeterRate]) -> Result<()> {
-        let rest = [meter.into(), index.into(), rates_value(rates)];
-        self.standard("bm_meter_set_rates", arguments(rest), Family::Meter)?;
-        Ok(())
-    }
-
-    /// Sets the rates of all cells of a meter.
-    pub fn set_meter_rates_whole(&mut self, meter: &str, rates: &[MeterRate]) -> Result<()> {
-        let rest = [meter.into(), rates_value(rates)];
-        self.standard("bm_meter_array_set_rates", arguments(rest), Family::Meter)?;
-        Ok(())
-    }
-
-    /// The rates of a meter's cell.
-    pub fn meter_rates(&mut self, meter: &str, index: i32) -> Result<Vec<MeterRate>> {
-        const METHOD: &str = "bm_meter_get_rates";
-        let rest = [meter.into(), index.into()];
-        let result = self.standard(METHOD, arguments(rest), Family::Meter)?;
-        let rate = |value: &Value| {
-            Some(MeterRate {
-                units_per_us: value.field(1)?.double()?,
-                burst: value.field(2)?.i32()?,
-            })
-        };
-        self.expect(METHOD, result, |value| {
-            value.list()?.iter().map(rate).collect()
-        })
     }
 }

@@ -67,15 +67,6 @@ impl Counts {
     }
 }
 
-/// One rate of a meter, and its burst.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MeterRate {
-    /// Packets, or bytes, in a microsecond.
-    pub units_per_us: f64,
-    /// Packets, or bytes.
-    pub burst: i32,
-}
-
 /// Where a clone session's copies go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mirror {

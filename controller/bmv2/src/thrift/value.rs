@@ -186,15 +186,6 @@ impl Value {
         }
     }
 
-    /// A `double`.
-    #[must_use]
-    pub fn double(&self) -> Option<f64> {
-        match self {
-            Value::Double(value) => Some(*value),
-            _ => None,
-        }
-    }
-
     /// A byte string.
     #[must_use]
     pub fn binary(&self) -> Option<&[u8]> {

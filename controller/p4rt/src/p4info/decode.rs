@@ -61,66 +61,31 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
             "action profile",
             &info.action_profiles,
             |p| &p.preamble,
-            |p, preamble| {
-                Ok(model::ActionProfile {
-                    preamble,
-                    table_ids: p.table_ids.clone(),
-                    with_selector: p.with_selector,
-                    size: p.size,
-                    max_group_size: p.max_group_size,
-                    selector_size: selector_size(p),
-                })
-            },
+            |profile, preamble| Ok(action_profile(profile, preamble)),
         )?,
         counters: each(
             "counter",
             &info.counters,
             |c| &c.preamble,
-            |c, preamble| {
-                Ok(model::Counter {
-                    preamble,
-                    unit: counter_unit(c.spec.as_ref()),
-                    size: c.size,
-                    index_type: named(c.index_type_name.as_ref()),
-                })
-            },
+            |counter, preamble| Ok(self::counter(counter, preamble)),
         )?,
         direct_counters: each(
             "direct counter",
             &info.direct_counters,
             |c| &c.preamble,
-            |c, preamble| {
-                Ok(model::DirectCounter {
-                    preamble,
-                    unit: counter_unit(c.spec.as_ref()),
-                    table_id: c.direct_table_id,
-                })
-            },
+            |counter, preamble| Ok(direct_counter(counter, preamble)),
         )?,
         meters: each(
             "meter",
             &info.meters,
             |m| &m.preamble,
-            |m, preamble| {
-                Ok(model::Meter {
-                    preamble,
-                    unit: meter_unit(m.spec.as_ref()),
-                    size: m.size,
-                    index_type: named(m.index_type_name.as_ref()),
-                })
-            },
+            |meter, preamble| Ok(self::meter(meter, preamble)),
         )?,
         direct_meters: each(
             "direct meter",
             &info.direct_meters,
             |m| &m.preamble,
-            |m, preamble| {
-                Ok(model::DirectMeter {
-                    preamble,
-                    unit: meter_unit(m.spec.as_ref()),
-                    table_id: m.direct_table_id,
-                })
-            },
+            |meter, preamble| Ok(direct_meter(meter, preamble)),
         )?,
         controller_packet_metadata: each(
             "controller header",
@@ -128,53 +93,18 @@ pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
             |h| &h.preamble,
             controller_header,
         )?,
-        value_sets: each(
-            "value set",
-            &info.value_sets,
-            |s| &s.preamble,
-            |s, preamble| {
-                Ok(model::ValueSet {
-                    preamble,
-                    match_fields: s
-                        .r#match
-                        .iter()
-                        .map(match_field)
-                        .collect::<Result<_, _>>()?,
-                    size: s.size.into(),
-                })
-            },
-        )?,
+        value_sets: each("value set", &info.value_sets, |s| &s.preamble, value_set)?,
         registers: each(
             "register",
             &info.registers,
             |r| &r.preamble,
-            |r, preamble| {
-                let data_type = r.type_spec.as_ref().and_then(types::data_type);
-                let (element, struct_name) = types::element(data_type.as_ref(), &types);
-                Ok(model::Register {
-                    preamble,
-                    element,
-                    struct_name,
-                    size: r.size.into(),
-                    data_type,
-                    index_type: named(r.index_type_name.as_ref()),
-                })
-            },
+            |register, preamble| Ok(self::register(register, preamble, &types)),
         )?,
         digests: each(
             "digest",
             &info.digests,
             |d| &d.preamble,
-            |d, preamble| {
-                let data_type = d.type_spec.as_ref().and_then(types::data_type);
-                let (element, struct_name) = types::element(data_type.as_ref(), &types);
-                Ok(model::Digest {
-                    preamble,
-                    element,
-                    struct_name,
-                    data_type,
-                })
-            },
+            |digest, preamble| Ok(self::digest(digest, preamble, &types)),
         )?,
         package: program,
         types,
@@ -320,6 +250,101 @@ fn controller_header(
         .map(field)
         .collect::<Result<_, _>>()?;
     Ok(model::ControllerPacketMetadata { preamble, metadata })
+}
+
+fn action_profile(
+    profile: &config::ActionProfile,
+    preamble: model::Preamble,
+) -> model::ActionProfile {
+    model::ActionProfile {
+        preamble,
+        table_ids: profile.table_ids.clone(),
+        with_selector: profile.with_selector,
+        size: profile.size,
+        max_group_size: profile.max_group_size,
+        selector_size: selector_size(profile),
+    }
+}
+
+fn counter(counter: &config::Counter, preamble: model::Preamble) -> model::Counter {
+    model::Counter {
+        preamble,
+        unit: counter_unit(counter.spec.as_ref()),
+        size: counter.size,
+        index_type: named(counter.index_type_name.as_ref()),
+    }
+}
+
+fn direct_counter(
+    counter: &config::DirectCounter,
+    preamble: model::Preamble,
+) -> model::DirectCounter {
+    model::DirectCounter {
+        preamble,
+        unit: counter_unit(counter.spec.as_ref()),
+        table_id: counter.direct_table_id,
+    }
+}
+
+fn meter(meter: &config::Meter, preamble: model::Preamble) -> model::Meter {
+    model::Meter {
+        preamble,
+        unit: meter_unit(meter.spec.as_ref()),
+        size: meter.size,
+        index_type: named(meter.index_type_name.as_ref()),
+    }
+}
+
+fn direct_meter(meter: &config::DirectMeter, preamble: model::Preamble) -> model::DirectMeter {
+    model::DirectMeter {
+        preamble,
+        unit: meter_unit(meter.spec.as_ref()),
+        table_id: meter.direct_table_id,
+    }
+}
+
+fn value_set(
+    set: &config::ValueSet,
+    preamble: model::Preamble,
+) -> Result<model::ValueSet, DecodeError> {
+    let fields = set.r#match.iter().map(match_field);
+    Ok(model::ValueSet {
+        preamble,
+        match_fields: fields.collect::<Result<_, _>>()?,
+        size: set.size.into(),
+    })
+}
+
+fn register(
+    register: &config::Register,
+    preamble: model::Preamble,
+    types: &model::TypeInfo,
+) -> model::Register {
+    let data_type = register.type_spec.as_ref().and_then(types::data_type);
+    let (element, struct_name) = types::element(data_type.as_ref(), types);
+    model::Register {
+        preamble,
+        element,
+        struct_name,
+        size: register.size.into(),
+        data_type,
+        index_type: named(register.index_type_name.as_ref()),
+    }
+}
+
+fn digest(
+    digest: &config::Digest,
+    preamble: model::Preamble,
+    types: &model::TypeInfo,
+) -> model::Digest {
+    let data_type = digest.type_spec.as_ref().and_then(types::data_type);
+    let (element, struct_name) = types::element(data_type.as_ref(), types);
+    model::Digest {
+        preamble,
+        element,
+        struct_name,
+        data_type,
+    }
 }
 
 fn package(info: &config::PkgInfo) -> model::Package {

@@ -31,7 +31,16 @@ pub enum Effect {
 }
 
 /// All effects, in the order in which messages list them.
-pub(crate) const KINDS: [Kind; 3] = [drop::KIND, delay::KIND, duplicate::KIND];
+pub(crate) const KINDS: &[Kind] = &[drop::KIND, delay::KIND, duplicate::KIND];
+
+impl Effect {
+    /// One of each, in the order of their kinds.
+    pub const SAMPLES: &[Effect] = &[
+        Effect::Drop(Drop),
+        Effect::Delay(Delay { ns: 1 }),
+        Effect::Duplicate(Duplicate),
+    ];
+}
 
 /// How an effect is written in a file.
 pub(crate) struct Kind {
@@ -160,13 +169,22 @@ mod tests {
 
     #[test]
     fn words_and_codes_are_unique() {
-        let all = [DROP, delay(1), TWICE];
+        let all = Effect::SAMPLES;
+        assert_eq!(all.len(), KINDS.len());
         for (i, a) in all.iter().enumerate() {
             assert_eq!(a.word(), KINDS[i].word);
             for b in &all[..i] {
-                assert!(a.word() != b.word() && a.code() != b.code());
+                assert!(
+                    a.word() != b.word() && a.code().0 != b.code().0 && a.code().1 != b.code().1
+                );
             }
         }
-        assert_eq!(all.map(|effect| effect.ends_packet()), [true, false, false]);
+    }
+
+    #[test]
+    fn only_a_drop_ends_a_packet() {
+        for effect in Effect::SAMPLES {
+            assert_eq!(effect.ends_packet(), *effect == DROP, "{effect}");
+        }
     }
 }

@@ -13,8 +13,16 @@ use crate::natural;
 /// What was measured: counts and ratios as they are, durations in ns, sizes in bytes.
 pub type Metrics = BTreeMap<Metric, f64>;
 
-/// The words in which a group of metrics ends, and what each measures.
-macro_rules! words {
+/// A line of a group's table.
+struct Line {
+    /// In which the names of its metrics end.
+    word: &'static str,
+    /// What they measure.
+    measure: Measure,
+}
+
+/// The table of a group of metrics: the word of each, and what it measures.
+macro_rules! group {
     ($(#[$about:meta])* $group:ident { $($(#[$doc:meta])* $variant:ident = $word:literal: $measure:ident,)+ }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,27 +34,21 @@ macro_rules! words {
             /// All of them.
             pub const ALL: &'static [$group] = &[$($group::$variant),+];
 
-            fn word(self) -> &'static str {
+            fn line(self) -> Line {
                 match self {
-                    $($group::$variant => $word,)+
-                }
-            }
-
-            fn measure(self) -> Measure {
-                match self {
-                    $($group::$variant => Measure::$measure,)+
+                    $($group::$variant => Line { word: $word, measure: Measure::$measure },)+
                 }
             }
 
             fn of(word: &str) -> Result<$group, UnknownMetric> {
-                let found = $group::ALL.iter().find(|what| what.word() == word);
+                let found = $group::ALL.iter().find(|what| what.line().word == word);
                 found.copied().ok_or(UnknownMetric)
             }
         }
     };
 }
 
-words! {
+group! {
     /// Of the run itself.
     RunMetric {
         /// How long the workload took.
@@ -54,7 +56,7 @@ words! {
     }
 }
 
-words! {
+group! {
     /// Of a fault.
     FaultMetric {
         /// Counted by the switches.
@@ -74,7 +76,7 @@ words! {
     }
 }
 
-words! {
+group! {
     /// Of a flow, from captures at both of its ends.
     FlowMetric {
         /// What the sender put on its link.
@@ -90,7 +92,7 @@ words! {
     }
 }
 
-words! {
+group! {
     /// Of a switch.
     SwitchMetric {
         /// Packets that came in.
@@ -104,7 +106,7 @@ words! {
     }
 }
 
-words! {
+group! {
     /// Of a client: all its requests, or those of one command.
     ClientMetric {
         /// How many were answered.
@@ -126,7 +128,7 @@ words! {
     }
 }
 
-words! {
+group! {
     /// Of a training.
     TrainingMetric {
         /// The fraction of held-out samples that the final weights recognise.
@@ -181,6 +183,14 @@ impl PartialOrd for Name {
         Some(self.cmp(other))
     }
 }
+
+// The groups, as metrics begin.
+const RUN: &str = "run";
+const FAULT: &str = "fault";
+const FLOW: &str = "flow";
+const CLIENT: &str = "client";
+const TRAINING: &str = "training";
+const SWITCH: &str = "switch";
 
 /// Something that a run measures.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -253,17 +263,27 @@ impl Metric {
         Metric::Switch { name, what }
     }
 
+    /// Its group, whose it is there, and its line in the group's table.
+    fn parts(&self) -> (&'static str, [Option<&Name>; 2], Line) {
+        match self {
+            Metric::Run(what) => (RUN, [None; 2], what.line()),
+            Metric::Fault { id, what } => (FAULT, [Some(id), None], what.line()),
+            Metric::Flow { name, what } => (FLOW, [Some(name), None], what.line()),
+            Metric::Client {
+                name,
+                command,
+                what,
+            } => (CLIENT, [Some(name), command.as_ref()], what.line()),
+            Metric::Training(what) => (TRAINING, [None; 2], what.line()),
+            Metric::Switch { name, what } => (SWITCH, [Some(name), None], what.line()),
+        }
+    }
+
     /// What it measures.
     #[must_use]
     pub fn measure(&self) -> Measure {
-        match self {
-            Metric::Run(what) => what.measure(),
-            Metric::Fault { what, .. } => what.measure(),
-            Metric::Flow { what, .. } => what.measure(),
-            Metric::Client { what, .. } => what.measure(),
-            Metric::Training(what) => what.measure(),
-            Metric::Switch { what, .. } => what.measure(),
-        }
+        let (.., line) = self.parts();
+        line.measure
     }
 
     /// Whether its value may be broken; all others are whole numbers of packets, nanoseconds or bytes.
@@ -285,23 +305,12 @@ impl Metric {
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Metric::Run(what) => write!(f, "run.{}", what.word()),
-            Metric::Fault { id, what } => write!(f, "fault.{id}.{}", what.word()),
-            Metric::Flow { name, what } => write!(f, "flow.{name}.{}", what.word()),
-            Metric::Client {
-                name,
-                command: None,
-                what,
-            } => write!(f, "client.{name}.{}", what.word()),
-            Metric::Client {
-                name,
-                command: Some(command),
-                what,
-            } => write!(f, "client.{name}.{command}.{}", what.word()),
-            Metric::Training(what) => write!(f, "training.{}", what.word()),
-            Metric::Switch { name, what } => write!(f, "switch.{name}.{}", what.word()),
+        let (group, names, line) = self.parts();
+        f.write_str(group)?;
+        for name in names.into_iter().flatten() {
+            write!(f, ".{name}")?;
         }
+        write!(f, ".{}", line.word)
     }
 }
 
@@ -321,21 +330,21 @@ impl FromStr for Metric {
             _ => Err(UnknownMetric),
         };
         match group {
-            "run" => Ok(Metric::Run(RunMetric::of(rest)?)),
-            "training" => Ok(Metric::Training(TrainingMetric::of(rest)?)),
-            "fault" => {
+            RUN => Ok(Metric::Run(RunMetric::of(rest)?)),
+            TRAINING => Ok(Metric::Training(TrainingMetric::of(rest)?)),
+            FAULT => {
                 let (id, word) = named()?;
                 Ok(Metric::fault(id, FaultMetric::of(word)?))
             }
-            "flow" => {
+            FLOW => {
                 let (name, word) = named()?;
                 Ok(Metric::flow(name, FlowMetric::of(word)?))
             }
-            "switch" => {
+            SWITCH => {
                 let (name, word) = named()?;
                 Ok(Metric::switch(name, SwitchMetric::of(word)?))
             }
-            "client" => {
+            CLIENT => {
                 let (name, word) = named()?;
                 let what = ClientMetric::of(word)?;
                 Ok(match name.split_once('.') {

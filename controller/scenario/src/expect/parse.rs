@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Comparison, Expectation, Measure, Metric, Operator, Term, catalogue};
 use crate::diagnostic::{Code, Sink, Span, nearest};
-use crate::model::Scenario;
+use crate::model::{Fault, Scenario};
+use crate::schema::Declared;
 use crate::units::{self, Dimension};
 use crate::yaml::{Kind, Node, locate};
 
@@ -20,18 +21,78 @@ struct Problem {
     hint: Option<String>,
 }
 
-pub(crate) fn parse(sink: &mut Sink<'_>, scenario: &Scenario, node: &Node) -> Option<Expectation> {
+/// All lines of `expect`, or as many as errors are shown of.
+pub(crate) fn read(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    declared: &Declared,
+    lines: &[Node],
+) -> Vec<Expectation> {
+    let known = Known {
+        catalogue: catalogue::metrics(scenario),
+        scenario,
+        declared,
+    };
+    let mut read = Vec::new();
+    for node in lines {
+        if sink.is_full() {
+            break;
+        }
+        read.extend(parse(sink, &known, node));
+    }
+    read
+}
+
+/// Which metrics an expectation may name.
+struct Known<'a> {
+    catalogue: BTreeSet<Metric>,
+    scenario: &'a Scenario,
+    declared: &'a Declared,
+}
+
+impl Known<'_> {
+    fn has(&self, metric: &Metric) -> bool {
+        self.catalogue.contains(metric) || self.is_refused(metric)
+    }
+
+    /// Whether it is of something that the file declares and that was refused: what is wrong with that has been said.
+    fn is_refused(&self, metric: &Metric) -> bool {
+        let Known {
+            scenario, declared, ..
+        } = self;
+        match metric {
+            Metric::Fault { id, .. } => {
+                let is_read = |fault: &Fault| fault.id == id.as_str();
+                let is_declared = declared.faults.iter().any(|fault| fault == id.as_str());
+                is_declared && !scenario.faults.iter().any(is_read)
+            }
+            Metric::Flow { name, .. } => {
+                // Of a flow with several hosts, one pair's begins with its name.
+                let of = |flow: &&String| name.as_str().split('.').next() == Some(flow.as_str());
+                let is_read = |flow: &String| scenario.flows.iter().any(|f| f.declared == *flow);
+                declared
+                    .flows
+                    .iter()
+                    .find(of)
+                    .is_some_and(|flow| !is_read(flow))
+            }
+            Metric::Client { .. } | Metric::Training(_) => declared.workload_is_refused,
+            Metric::Run(_) | Metric::Switch { .. } => false,
+        }
+    }
+}
+
+fn parse(sink: &mut Sink<'_>, known: &Known<'_>, node: &Node) -> Option<Expectation> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;
     };
     let file = sink.source().text;
-    let catalogue = catalogue::metrics(scenario);
     let place = |start, end| locate(file, node, start, end);
     let mut parser = Parser {
         text: value,
         at: 0,
         depth: 0,
-        catalogue: &catalogue,
+        known,
         place: &place,
     };
     match parser.expectation() {
@@ -57,7 +118,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    catalogue: &'a BTreeSet<Metric>,
+    known: &'a Known<'a>,
     place: &'a dyn Fn(usize, usize) -> Span,
 }
 
@@ -224,7 +285,7 @@ impl<'a> Parser<'a> {
         let start = self.at;
         let name = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
         let metric = name.parse().ok();
-        match metric.filter(|metric| self.catalogue.contains(metric)) {
+        match metric.filter(|metric| self.known.has(metric)) {
             Some(metric) => {
                 let span = (self.place)(start, self.at);
                 Ok(Term::Metric { metric, span })
@@ -233,7 +294,8 @@ impl<'a> Parser<'a> {
                 let mut problem =
                     self.problem(start, self.at, &format!("this run has no metric `{name}`"));
                 problem.code = Code::UnknownName;
-                let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
+                let known: Vec<String> =
+                    self.known.catalogue.iter().map(Metric::to_string).collect();
                 let known = known.iter().map(String::as_str);
                 problem.hint = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
                 Err(problem)

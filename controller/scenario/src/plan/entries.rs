@@ -7,7 +7,8 @@ use serde::{Serialize, Serializer};
 use super::place::Placement;
 use super::{PlannedFlow, TargetModel, Unit};
 use crate::model::{Direction, Scenario};
-use crate::names::{JOB, fault, forward, group, timeline};
+use crate::names::fault::{self, param, select};
+use crate::names::{JOB, forward, group, timeline};
 use crate::selection::Selection;
 use crate::topology::Mac;
 use crate::workload::Workload;
@@ -107,40 +108,40 @@ fn action(scenario: &Scenario, fault: usize, flow: usize, cell: usize) -> Option
     let (fault, flow) = (&scenario.faults[fault], &scenario.flows[flow]);
     let (code, _) = fault.effect.code();
     let mut params: Vec<(&str, u128)> = vec![
-        ("cell", cell as u128),
-        ("effect", code.into()),
-        ("delay_ns", fault.effect.hold_ns().into()),
+        (param::CELL, cell as u128),
+        (param::EFFECT, code.into()),
+        (param::DELAY_NS, fault.effect.hold_ns().into()),
     ];
     let keys = [
-        ("key", u128::from(fault.key)),
-        ("flow_key", u128::from(flow.key)),
+        (param::KEY, u128::from(fault.key)),
+        (param::FLOW_KEY, u128::from(flow.key)),
     ];
     let name = match fault.selection {
         Selection::Never => return None,
-        Selection::Always => "always",
+        Selection::Always => select::ALWAYS,
         Selection::Nth(n) => {
-            params.push(("n", n.into()));
-            "nth"
+            params.push((param::N, n.into()));
+            select::NTH
         }
         Selection::Every(n) => {
-            params.push(("n", n.into()));
-            "every"
+            params.push((param::N, n.into()));
+            select::EVERY
         }
         Selection::Probability { limit } => {
             params.extend(keys);
-            params.push(("limit", limit.into()));
-            "probability"
+            params.push((param::LIMIT, limit.into()));
+            select::PROBABILITY
         }
         Selection::GilbertElliott(chain) => {
             params.extend(keys);
             params.extend([
-                ("to_bad", chain.to_bad.into()),
-                ("to_good", chain.to_good.into()),
-                ("loss_bad", chain.loss_bad.into()),
-                ("loss_good", chain.loss_good.unwrap_or(0).into()),
-                ("loss_in_good", u128::from(chain.loss_good.is_some())),
+                (param::TO_BAD, chain.to_bad.into()),
+                (param::TO_GOOD, chain.to_good.into()),
+                (param::LOSS_BAD, chain.loss_bad.into()),
+                (param::LOSS_GOOD, chain.loss_good.unwrap_or(0).into()),
+                (param::LOSS_IN_GOOD, u128::from(chain.loss_good.is_some())),
             ]);
-            "gilbert_elliott"
+            select::GILBERT_ELLIOTT
         }
     };
     let params = params

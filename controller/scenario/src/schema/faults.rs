@@ -1,17 +1,39 @@
 //! Sections `flows` and `faults`.
 
+use std::collections::BTreeSet;
+
 use super::{RawFault, RawFlow, RawPlace, reader};
 use crate::decision;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::effect::{self, Effect};
 use crate::model::Direction;
 use crate::selection::{GilbertElliott, Selection};
-use crate::yaml::Node;
+use crate::yaml::{Kind, Node};
 
 const SELECTIONS: [&str; 5] = ["always", "nth", "every", "probability", "gilbert_elliott"];
 
 /// Faults of one scenario: bounds what a file can make the checks and the planner do.
 const MAX_FAULTS: usize = 64;
+
+/// The names of all flows.
+pub(super) fn keys(node: &Node) -> Vec<String> {
+    match &node.kind {
+        Kind::Map(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The names of all faults.
+pub(super) fn ids(node: &Node) -> Vec<String> {
+    let Kind::List(items) = &node.kind else {
+        return Vec::new();
+    };
+    let ids = items.iter().filter_map(|item| match &item.get("id")?.kind {
+        Kind::Text { value, .. } => Some(value.clone()),
+        _ => None,
+    });
+    ids.collect()
+}
 
 pub(super) fn flows(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFlow> {
     let mut flows = Vec::new();
@@ -25,7 +47,7 @@ pub(super) fn flows(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFlow> {
 
 /// `{filter, from, to, on}`, or only the filter.
 fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFlow> {
-    if let crate::yaml::Kind::Text { .. } = node.kind {
+    if let Kind::Text { .. } = node.kind {
         return Some(RawFlow {
             name,
             from: Vec::new(),
@@ -40,10 +62,17 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
         .filter(|node| reader::text(sink, node, "a filter").is_some())
         .cloned();
     let hosts = |sink: &mut Sink<'_>, key: &str| {
-        fields
-            .get(key)
-            .and_then(|node| reader::names(sink, node, "a host"))
-            .unwrap_or_default()
+        let node = fields.get(key);
+        let named = node.and_then(|node| reader::names(sink, node, "a host"));
+        let named = named.unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        for host in &named {
+            if !seen.insert(&host.value) {
+                let message = format!("host `{}` is named twice", host.value);
+                sink.error(Code::Duplicate, host.span, message);
+            }
+        }
+        named
     };
     let (from, to) = (hosts(sink, "from"), hosts(sink, "to"));
     if ["filter", "from", "to"]
@@ -135,7 +164,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
 }
 
 fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
-    let words = effect::KINDS.map(|kind| kind.word);
+    let words: Vec<&str> = effect::KINDS.iter().map(|kind| kind.word).collect();
     let written = reader::variant(sink, node, "an effect", &words)?;
     let kind = effect::KINDS
         .iter()
@@ -194,12 +223,14 @@ fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
         &["to_bad", "to_good"],
         &["loss_bad", "loss_good"],
     )?;
-    let read = |sink: &mut Sink<'_>, key: &str, default: f64| match fields.get(key) {
+    // Of those without a default, the missing one has been reported.
+    let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
         Some(node) => reader::probability(sink, node, &format!("`{key}`")),
-        None => Some(Spanned::new(default, fields.span)),
+        None => default.map(|value| Spanned::new(value, fields.span)),
     };
-    let (to_bad, to_good) = (read(sink, "to_bad", 0.0), read(sink, "to_good", 0.0));
-    let (loss_bad, loss_good) = (read(sink, "loss_bad", 1.0), read(sink, "loss_good", 0.0));
+    let (to_bad, to_good) = (read(sink, "to_bad", None), read(sink, "to_good", None));
+    let loss_bad = read(sink, "loss_bad", Some(1.0));
+    let loss_good = read(sink, "loss_good", Some(0.0));
     let positive = |sink: &mut Sink<'_>, p: Option<Spanned<f64>>, why: &str| {
         let p = p?;
         if p.value == 0.0 {
@@ -251,7 +282,7 @@ fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
 
 /// `edge`, `{ingress: edge}` or `{egress: core}`.
 fn place(sink: &mut Sink<'_>, node: &Node) -> Option<RawPlace> {
-    if let crate::yaml::Kind::Map(_) = node.kind {
+    if let Kind::Map(_) = node.kind {
         let variant = reader::variant(sink, node, "a place", &["ingress", "egress"])?;
         let node = variant.needed(sink, "core")?;
         let switch = reader::name(sink, node, "a switch")?;

@@ -35,6 +35,15 @@ pub(crate) struct Raw {
     pub steps: Vec<RawStep>,
     pub expect: Vec<Node>,
     pub limits: Limits,
+    pub declared: Declared,
+}
+
+/// What the file declares, whether or not it could be read: of what was refused, no more is said where it is named.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    pub flows: Vec<String>,
+    pub faults: Vec<String>,
+    pub workload_is_refused: bool,
 }
 
 /// A workload and the places where it names hosts and switches.
@@ -112,9 +121,15 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
     let topology = sections
         .get("topology")
         .and_then(|node| topology::read(sink, node));
+    let errors = sink.errors();
     let workload = sections
         .get("workload")
         .and_then(|node| workload::read(sink, node));
+    let declared = Declared {
+        flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
+        faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
+        workload_is_refused: sink.errors() > errors,
+    };
     let flows = sections
         .get("flows")
         .map(|node| faults::flows(sink, node))
@@ -150,6 +165,7 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
         steps,
         expect,
         limits,
+        declared,
     })
 }
 

@@ -148,8 +148,13 @@ pub(crate) fn integer(
         Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
         // What YAML's integers cannot hold is read as a float, and is a whole number all the same.
         None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
-            let message = format!("{what} is a whole number; found {value}");
-            sink.error(Code::WrongType, node.span, message);
+            let source = sink.source().text;
+            let found = source.get(node.span.start..node.span.end).unwrap_or("");
+            let message = format!("{what} is a whole number; found {found}");
+            let diagnostic = sink.error(Code::WrongType, node.span, message);
+            if value.fract() == 0.0 && value >= 0.0 {
+                diagnostic.hint(format!("written as {value}"));
+            }
         }
         _ => {
             let (low, high) = (range.start(), range.end());

@@ -33,7 +33,7 @@ fn star(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         None => "sw".to_owned(),
     };
     let attributes = Attributes::default().read(sink, &fields);
-    let hosts = hosts(sink, fields.get("hosts")?);
+    let hosts = hosts(sink, fields.get("hosts")?)?;
     let links = hosts
         .iter()
         .map(|(host, _)| attributes.link(&host.name, &switch))
@@ -60,7 +60,13 @@ fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     )?;
     let attributes = Attributes::default().read(sink, &fields);
     let switches = reader::names(sink, fields.get("switches")?, "a switch")?;
-    let hosts = hosts(sink, fields.get("hosts")?);
+    let named = fields.get("switches")?;
+    // Before they are held against each other.
+    if switches.len() > MAX_NODES {
+        too_many(sink, "switches", switches.len(), named.span);
+        return None;
+    }
+    let hosts = hosts(sink, fields.get("hosts")?)?;
     let mut seen = Vec::new();
     for (name, span) in switches
         .iter()
@@ -96,10 +102,20 @@ fn once(sink: &mut Sink<'_>, seen: &mut Vec<String>, name: &str, span: Span) {
     seen.push(name.to_owned());
 }
 
+fn too_many(sink: &mut Sink<'_>, what: &str, count: usize, span: Span) {
+    let message = format!("{count} {what}; a topology has at most {MAX_NODES}");
+    sink.error(Code::Capacity, span, message);
+}
+
 /// A list of names, or of `{name, ip, mac}`.
-fn hosts(sink: &mut Sink<'_>, node: &Node) -> Vec<(Host, Span)> {
+fn hosts(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Host, Span)>> {
     let mut hosts = Vec::new();
-    for item in reader::list(sink, node, "`hosts`").unwrap_or_default() {
+    let items = reader::list(sink, node, "`hosts`").unwrap_or_default();
+    if let Some(beyond) = items.get(MAX_NODES) {
+        too_many(sink, "hosts", items.len(), beyond.span);
+        return None;
+    }
+    for item in items {
         let index = hosts.len() + 1;
         let (mut ip, mut mac) = (default_ip(index), Mac::of_host(index));
         let name = if let Kind::Map(_) = item.kind {
@@ -143,7 +159,7 @@ fn hosts(sink: &mut Sink<'_>, node: &Node) -> Vec<(Host, Span)> {
             ));
         }
     }
-    hosts
+    Some(hosts)
 }
 
 fn address<T: std::str::FromStr>(

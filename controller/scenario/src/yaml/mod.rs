@@ -7,7 +7,7 @@
 mod marked;
 mod scalar;
 
-use crate::diagnostic::{Code, Sink, Span};
+use crate::diagnostic::{Code, Sink, Span, is_obeyed};
 
 pub use scalar::locate;
 
@@ -140,7 +140,7 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
             u32::from(c)
         );
         sink.error(Code::Syntax, Span { start, end }, message)
-            .hint("escapes in double quotes stand for them, such as \"\\x1b\"");
+            .hint("leave it out");
         return None;
     }
     let mut root = marked::parse(sink)?;
@@ -159,7 +159,31 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
             );
         }
     }
+    refuse_controls(sink, &root);
     (!sink.has_errors()).then_some(root)
+}
+
+/// Escapes in double quotes can stand for what a terminal obeys, and tables, plans, pages and generated P4 show what a
+/// file says as it is.
+fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
+    match &node.kind {
+        Kind::Text { value, .. } => {
+            if let Some(c) = value.chars().find(|c| is_obeyed(*c)) {
+                let message = format!(
+                    "text holds no control characters, and this has U+{:04X}",
+                    u32::from(c)
+                );
+                sink.error(Code::Syntax, node.span, message)
+                    .hint("leave it out");
+            }
+        }
+        Kind::List(items) => items.iter().for_each(|item| refuse_controls(sink, item)),
+        // Keys are those of the schema, or names: neither holds any.
+        Kind::Map(entries) => entries
+            .iter()
+            .for_each(|entry| refuse_controls(sink, &entry.value)),
+        Kind::Null | Kind::Bool(_) | Kind::Number { .. } => {}
+    }
 }
 
 /// Integers that no type of ours holds: serde_yaml would refuse them by the names of its types.
@@ -286,6 +310,20 @@ mod tests {
                 "{told}"
             );
         }
+    }
+
+    #[test]
+    fn no_text_holds_what_a_terminal_obeys() {
+        for (text, place) in [
+            ("a: 1\nb: {c: [\"SET \\e]0;x\\a k\"]}\n", "t:2:9: [syntax]"),
+            ("a: 1\nb: \"\\x9b2J\"\n", "t:2:4: [syntax]"),
+            ("a: 1\nb: \u{202e}x\n", "t:2:4: [syntax]"),
+            ("a: 1\nb: \"\\r\"\n", "t:2:4: [syntax]"),
+        ] {
+            let told = errors(text);
+            assert!(told.starts_with(place), "{told}");
+        }
+        tree("a: |\n  several\n  lines\nb: \"and\\ta tab\"\n# \u{202e}\n");
     }
 
     #[test]

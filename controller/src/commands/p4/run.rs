@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use softswitch::once::{self, Error};
+use softswitch::p4_run::{self, Error};
 
 use super::super::{FAILED, cannot_read, fail, print};
 use super::{coloured, compile};
@@ -13,7 +13,7 @@ use crate::cli::{Executor, P4Run};
 fn entries(path: &Path) -> Result<Vec<p4lang::runtime::TableEntry>, ExitCode> {
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    once::entries(text).map_err(|error| fail(format_args!("{}: {error}", path.display())))
+    p4_run::entries(text).map_err(|error| fail(format_args!("{}: {error}", path.display())))
 }
 
 /// Sends packets through the program.
@@ -29,11 +29,11 @@ pub fn run(args: &P4Run) -> Result<(), ExitCode> {
             "--executor both: --trace and --poison are the reference's alone",
         ));
     }
-    let options = once::Options {
+    let options = p4_run::Options {
         executor: match args.executor {
-            Executor::Fast => once::Executor::Fast,
-            Executor::Reference => once::Executor::Reference,
-            Executor::Both => once::Executor::Both,
+            Executor::Fast => p4_run::Executor::Fast,
+            Executor::Reference => p4_run::Executor::Reference,
+            Executor::Both => p4_run::Executor::Both,
         },
         packets: args.packets.iter().map(|p| p.0.clone()).collect(),
         port: args.port,
@@ -42,7 +42,7 @@ pub fn run(args: &P4Run) -> Result<(), ExitCode> {
         poison: args.poison,
         colour: coloured(args.source.color, &std::io::stdout()),
     };
-    match once::run(compiled.program.into(), &options) {
+    match p4_run::run(compiled.program.into(), &options) {
         Ok(outcome) => {
             print(&outcome.text)?;
             for difference in &outcome.differences {

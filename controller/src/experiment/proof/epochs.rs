@@ -1,317 +1,389 @@
-//! Which epoch each frame met, and so what had to be done to it.
+//! Which epoch each frame met.
 //!
 //! A switch takes the frames of a port in order, so a write of an epoch splits them in two. The captures say where only up to
 //! a few frames: those that came before the write was confirmed, and after the last that is known to have been processed
-//! before it was sent. Each place in between is tried. What the switch was seen to do from there on tells the right one,
-//! because a split one frame off shifts the ordinals of all that follow. Frames that cannot be told apart give no evidence.
+//! before it was sent. Each place in between is tried: a [`Reading`] says with which frame each write took effect. What the
+//! switch was seen to do from there on tells the right one, because a split one frame off shifts the ordinals of all that
+//! follow. Frames that cannot be told apart give no evidence at each step, only at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use scenario::effect::Fate;
 use scenario::replay::{Classified, Engine, Passage, State};
 
 use super::super::fleet::EpochWrite;
 use super::STAMP_NS;
-use super::judge::{Share, deal, due_ns, is_as_expected};
-use super::trace::{Identity, SwitchTrace};
+use super::judge;
+use super::order;
+use super::trace::SwitchTrace;
 
 /// No frame waits for its switch longer than this: a switch that was stopped for longer fails its run by other signs.
 const BACKLOG_NS: u64 = 1_000_000_000;
-/// Splits that are followed at once; the truth fits best, so it is among the best.
-const MAX_HYPOTHESES: usize = 256;
-/// A split is given up when it explains so many frames less than the best.
+/// States of a switch that are followed at once, and readings that lead to them. Beyond, what fits worst is given up; if that
+/// may have been the truth, it is said.
+const MAX_COURSES: usize = 512;
+const MAX_READINGS: usize = 8192;
+/// A reading is given up when it explains so many frames less than the best.
 const MAX_MISFITS_BEHIND: u32 = 16;
+/// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
+const MAX_COMPARED: usize = 64;
 
-/// What the frames of one port met, if a split is right.
-#[derive(Debug, Clone)]
-pub struct Replay {
-    /// What had to be done to each frame, by its index in the trace. Frames that no unit looks at are left out.
-    pub passages: Vec<(usize, Passage)>,
-    /// How often each injection had to hit.
-    pub hits: Vec<u64>,
+/// What is known of the frames of one port.
+#[derive(Clone, Copy)]
+pub struct PortFrames<'a> {
+    /// What its faults do.
+    pub engine: &'a Engine,
+    /// What was seen.
+    pub trace: &'a SwitchTrace<'a>,
+    /// All frames of the trace.
+    pub classified: &'a [Classified],
+    /// Those that came by the port: indexes into the trace.
+    pub range: (usize, usize),
+    /// The epochs, in order.
+    pub writes: &'a [EpochWrite],
 }
 
-/// A port's frames between the sending and the confirmation of a write: either epoch may have met them.
-pub fn boundaries(
-    trace: &SwitchTrace<'_>,
-    port: &Range<usize>,
-    exits: &dyn Fn(usize) -> Vec<u32>,
-    writes: &[EpochWrite],
-) -> Vec<Range<usize>> {
+/// A way to split the frames of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// For each write that took effect before the last frame, the frame with which it did: an index into the trace.
+    pub begins: Vec<usize>,
+    /// How often each injection hit.
+    pub hits: Vec<u64>,
+    /// Frames that were not seen to be treated as it says.
+    pub misfits: u32,
+    /// Frames that no fault held, if it is right, and that took as long as if one had. A slow machine explains those, too.
+    pub waits: u32,
+}
+
+/// The readings of a port that fit what was seen best.
+#[derive(Debug, Default)]
+pub struct Readings {
+    /// Never empty.
+    pub best: Vec<Reading>,
+    /// So many frames came while an epoch was being written that not all readings could be followed.
+    pub is_crowded: bool,
+}
+
+/// A port's frames between the sending and the confirmation of each write: either epoch may have met them.
+pub fn boundaries(port: PortFrames<'_>) -> Vec<Range<usize>> {
+    let PortFrames { trace, range, .. } = port;
     let arrivals = &trace.arrivals;
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    for write in writes {
-        let after = port
-            .clone()
+    for write in port.writes {
+        let after = (range.0..range.1)
             .rfind(|i| arrivals[*i].at_ns <= write.confirmed_ns.saturating_add(STAMP_NS));
-        let end = after.map_or(port.start, |last| last + 1);
+        let end = after.map_or(range.0, |last| last + 1);
         let oldest = write.sent_ns.saturating_sub(BACKLOG_NS);
         let was_done = |i: &usize| {
             let arrival = &arrivals[*i];
             let has_left = || {
-                let left = exits(*i)
-                    .into_iter()
-                    .filter_map(|exit| trace.left(exit, arrival.identity).first().copied())
+                let exits = port.classified[*i].exits.iter();
+                let left = exits
+                    .filter_map(|(exit, _)| trace.left(*exit, arrival.identity).first())
                     .min();
-                left.is_some_and(|at_ns| at_ns < write.sent_ns)
+                left.is_some_and(|at_ns| *at_ns < write.sent_ns)
             };
             arrival.at_ns < oldest || (trace.is_unique(arrival.identity) && has_left())
         };
-        let done = (port.start..end).rfind(was_done);
-        let start = done.map_or(port.start, |last| last + 1);
+        let done = (range.0..end).rfind(was_done);
+        let start = done.map_or(range.0, |last| last + 1);
         // Writes are confirmed one after the other.
-        let before = ranges.last().cloned().unwrap_or(port.start..port.start);
+        let before = ranges.last().cloned().unwrap_or(range.0..range.0);
         ranges.push(start.max(before.start)..end.max(before.end));
     }
     ranges
 }
 
-/// All ways to split the frames of a port that fit what was seen best; the first is the earliest.
-pub fn replays(
-    engine: &Engine,
-    trace: &SwitchTrace<'_>,
-    classified: &[Classified],
-    port: &Range<usize>,
+/// All ways to split the frames of a port that fit what was seen best.
+pub fn readings(
+    port: PortFrames<'_>,
     boundaries: &[Range<usize>],
-    writes: &[EpochWrite],
     injections: usize,
-) -> Vec<Replay> {
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut hypotheses = vec![Hypothesis {
-        writes_done: 0,
-        state: engine.start(),
-        hits: vec![0; injections],
-        misfits: 0,
-        last: None,
-    }];
-    for index in port.clone().filter(|i| !engine.ignores(&classified[*i])) {
+) -> Readings {
+    let mut courses = Courses::new(port.engine.start(), injections);
+    for index in port.watched() {
         // Which writes must have been done when this frame was processed, and which may have been.
-        let must = boundaries
-            .iter()
-            .take_while(|range| range.end <= index)
-            .count();
-        let may = boundaries
-            .iter()
-            .take_while(|range| range.start <= index)
-            .count();
-        let mut next: Vec<Hypothesis> = Vec::new();
-        for hypothesis in &hypotheses {
-            for done in hypothesis.writes_done.max(must)..=may.max(must) {
-                let epoch = done
-                    .checked_sub(1)
-                    .map_or(0, |write: usize| writes[write].epoch);
-                let mut follower = hypothesis.clone();
-                follower.writes_done = done;
-                let passage = engine.pass(&mut follower.state, &classified[index], epoch);
-                let arrival = &trace.arrivals[index];
-                if trace.is_unique(arrival.identity) && !is_as_expected(trace, arrival, &passage) {
-                    follower.misfits += 1;
-                }
-                for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
-                    follower.hits[*hit] += 1;
-                }
-                let same = next.iter_mut().find(|other| {
-                    other.writes_done == follower.writes_done
-                        && other.hits == follower.hits
-                        && other.state == follower.state
-                });
-                match same {
-                    Some(other) if other.misfits <= follower.misfits => {}
-                    other => {
-                        nodes.push(Node {
-                            parent: hypothesis.last,
-                            index,
-                            passage,
-                        });
-                        follower.last = Some(nodes.len() - 1);
-                        match other {
-                            Some(other) => *other = follower,
-                            None => next.push(follower),
-                        }
-                    }
-                }
-            }
-        }
-        hypotheses = next;
-        prune(&mut hypotheses);
+        let done_by = |edge: &dyn Fn(&Range<usize>) -> usize| {
+            boundaries.iter().take_while(|r| edge(r) <= index).count()
+        };
+        let must = done_by(&|range| range.end);
+        let may = done_by(&|range| range.start).max(must);
+        courses.take(port, index, must, may);
     }
-    let least = hypotheses.iter().map(|h| h.misfits).min();
-    let best = hypotheses.iter().filter(|h| Some(h.misfits) == least);
-    let mut replays: Vec<Replay> = best.map(|h| h.replay(&nodes)).collect();
-    if replays.len() > 1 {
-        // Frames that are alike say something together, and so does the order in which frames left: too much to ask at each
-        // step.
-        let misfits: Vec<usize> = replays
+    let (mut best, is_crowded) = courses.best();
+    if (2..=MAX_COMPARED).contains(&best.len()) {
+        let misfits: Vec<usize> = best
             .iter()
-            .map(|replay| {
-                misfits_of_alike(trace, classified, port, replay)
-                    + misfits_of_order(engine, trace, classified, port, replay)
+            .map(|reading| {
+                let passages = follow(port, &reading.begins);
+                order::misfits_of_alike(port, &passages) + order::misfits(port, &passages)
             })
             .collect();
         let least = misfits.iter().min().copied();
         let mut misfits = misfits.into_iter();
-        replays.retain(|_| misfits.next() == least);
+        best.retain(|_| misfits.next() == least);
     }
-    replays
+    Readings { best, is_crowded }
 }
 
-/// How many of the frames that have their like did not leave as a replay says, if all of them are to be explained.
-fn misfits_of_alike(
-    trace: &SwitchTrace<'_>,
-    classified: &[Classified],
-    port: &Range<usize>,
-    replay: &Replay,
-) -> usize {
-    let passages: BTreeMap<usize, &Passage> = replay
-        .passages
-        .iter()
-        .map(|(index, passage)| (*index, passage))
-        .collect();
-    let mut alike: BTreeMap<(u32, Identity), Vec<Share>> = BTreeMap::new();
-    for index in port.clone() {
-        let arrival = &trace.arrivals[index];
-        if trace.is_unique(arrival.identity) {
-            continue;
-        }
-        for (position, (exit, _)) in classified[index].exits.iter().enumerate() {
-            let passage = passages.get(&index);
-            let fate = passage.map_or(Fate::UNTOUCHED, |passage| passage.ingress.fate);
-            alike
-                .entry((*exit, arrival.identity))
-                .or_default()
-                .push(Share {
-                    came_ns: arrival.at_ns,
-                    copies: passage.map_or(1, |passage| passage.leaving(position)),
-                    due_ns: due_ns(arrival.at_ns, fate),
-                });
-        }
-    }
-    let misfits = alike.iter().map(|((exit, identity), shares)| {
-        let dealt = deal(shares, trace.left(*exit, *identity));
-        let wrong = shares.iter().zip(&dealt).filter(|(share, left)| {
-            left.len() != share.copies || left.iter().any(|at| *at < share.due_ns)
-        });
-        wrong.count()
+/// What had to be done to each frame that a unit may look at, by its index in the trace, if a reading is right.
+pub fn follow(port: PortFrames<'_>, begins: &[usize]) -> BTreeMap<usize, Passage> {
+    let mut state = port.engine.start();
+    let passages = port.watched().map(|index| {
+        let done = begins.iter().take_while(|begin| **begin <= index).count();
+        let frame = &port.classified[index];
+        (index, port.engine.pass(&mut state, frame, port.epoch(done)))
     });
-    misfits.sum()
+    passages.collect()
 }
 
-/// How many frames that a replay has spared were overtaken by others that it has spared: they were held.
-fn misfits_of_order(
-    engine: &Engine,
-    trace: &SwitchTrace<'_>,
-    classified: &[Classified],
-    port: &Range<usize>,
-    replay: &Replay,
-) -> usize {
-    let hit: BTreeSet<usize> = replay
-        .passages
-        .iter()
-        .filter(|(_, passage)| !passage.ingress.hits.is_empty())
-        .map(|(index, _)| *index)
-        .collect();
-    let Some(shortest) = engine.shortest_hold_ns() else {
-        return 0;
-    };
-    let mut earliest_later: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut misfits = 0;
-    for index in port.clone().rev().filter(|index| !hit.contains(index)) {
-        let arrival = &trace.arrivals[index];
-        if !trace.is_unique(arrival.identity) {
-            continue;
-        }
-        for (exit, _) in &classified[index].exits {
-            let [at] = trace.left(*exit, arrival.identity) else {
-                continue;
-            };
-            let earliest = earliest_later.entry(*exit).or_insert(*at);
-            misfits += usize::from(at.saturating_sub(*earliest) >= shortest / 2);
-            *earliest = (*earliest).min(*at);
-        }
+impl PortFrames<'_> {
+    /// Indexes of the frames that a unit may look at.
+    fn watched(self) -> impl Iterator<Item = usize> {
+        let ignored = move |i: &usize| self.engine.ignores(&self.classified[*i]);
+        (self.range.0..self.range.1).filter(move |i| !ignored(i))
     }
-    misfits
-}
 
-fn prune(hypotheses: &mut Vec<Hypothesis>) {
-    if let [_] = hypotheses[..] {
-        return;
-    }
-    let least = hypotheses.iter().map(|h| h.misfits).min().unwrap_or(0);
-    hypotheses.retain(|h| h.misfits <= least + MAX_MISFITS_BEHIND);
-    if hypotheses.len() > MAX_HYPOTHESES {
-        hypotheses.sort_by_key(|h| h.misfits);
-        hypotheses.truncate(MAX_HYPOTHESES);
+    fn epoch(&self, writes_done: usize) -> u16 {
+        writes_done
+            .checked_sub(1)
+            .map_or(0, |write| self.writes[write].epoch)
     }
 }
 
-/// A way to split the frames so far.
+/// Readings that have led the switch to one state: what comes next is the same for all of them.
 #[derive(Debug, Clone)]
-struct Hypothesis {
+struct Course {
     writes_done: usize,
     state: State,
-    /// By injection.
-    hits: Vec<u64>,
-    /// Frames that were not seen to be treated as it says.
-    misfits: u32,
-    last: Option<usize>,
+    /// By their hits, which alone a counter can tell apart: of several with the same hits the one that fits best. What stands
+    /// here is without [`Course::since`].
+    readings: BTreeMap<Vec<u64>, Reading>,
+    /// What all of them have in common since they were last gathered.
+    since: Reading,
+    /// The least misfits of any reading, without `since`.
+    least: u32,
 }
 
-struct Node {
-    parent: Option<usize>,
-    index: usize,
-    passage: Passage,
+/// All courses that a switch may have taken so far.
+struct Courses {
+    courses: Vec<Course>,
+    /// The least misfits of a reading that was given up for want of room.
+    given_up: Option<u32>,
 }
 
-impl Hypothesis {
-    fn replay(&self, nodes: &[Node]) -> Replay {
-        let mut passages = Vec::new();
-        let mut at = self.last;
-        while let Some(node) = at.map(|at| &nodes[at]) {
-            passages.push((node.index, node.passage.clone()));
-            at = node.parent;
-        }
-        passages.reverse();
-        Replay {
-            passages,
-            hits: self.hits.clone(),
+impl Reading {
+    fn new(injections: usize) -> Reading {
+        Reading {
+            begins: Vec::new(),
+            hits: vec![0; injections],
+            misfits: 0,
+            waits: 0,
         }
     }
 }
 
-/// Of each port's best replays the one with which the switch's own counts agree most, and the injections for which another
-/// one agrees as well.
-pub fn choose(candidates: Vec<Vec<Replay>>, fired: &[u64]) -> (Vec<Replay>, Vec<usize>) {
+impl Course {
+    fn misfits(&self) -> u32 {
+        self.least + self.since.misfits
+    }
+
+    /// Takes a frame through the switch while an epoch is in force.
+    fn take(&mut self, port: PortFrames<'_>, index: usize) {
+        let PortFrames { engine, trace, .. } = port;
+        let epoch = port.epoch(self.writes_done);
+        let passage = engine.pass(&mut self.state, &port.classified[index], epoch);
+        let arrival = &trace.arrivals[index];
+        if trace.is_unique(arrival.identity) {
+            if !judge::is_as_expected(trace, arrival, &passage) {
+                self.since.misfits += 1;
+            } else if judge::took_as_long_as_held(engine, trace, arrival, &passage) {
+                self.since.waits += 1;
+            }
+        }
+        for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
+            self.since.hits[*hit] += 1;
+        }
+    }
+
+    /// Hands what all have in common to each.
+    fn gather(&mut self) {
+        let none = Reading::new(self.since.hits.len());
+        let since = std::mem::replace(&mut self.since, none);
+        let readings = std::mem::take(&mut self.readings).into_values();
+        for mut reading in readings {
+            for (hits, more) in reading.hits.iter_mut().zip(&since.hits) {
+                *hits += more;
+            }
+            reading.misfits += since.misfits;
+            reading.waits += since.waits;
+            self.readings.insert(reading.hits.clone(), reading);
+        }
+        self.least += since.misfits;
+    }
+
+    /// Both gathered.
+    fn absorb(&mut self, other: Course) {
+        self.least = self.least.min(other.least);
+        for (hits, reading) in other.readings {
+            let fit = |reading: &Reading| (reading.misfits, reading.waits);
+            match self.readings.get_mut(&hits) {
+                Some(own) if fit(own) <= fit(&reading) => {}
+                Some(own) => *own = reading,
+                None => {
+                    self.readings.insert(hits, reading);
+                }
+            }
+        }
+    }
+
+    /// The same, after writes up to `done` took effect with the frame at `index`.
+    fn after(&self, done: usize, index: usize) -> Course {
+        let mut course = self.clone();
+        course.writes_done = done;
+        for reading in course.readings.values_mut() {
+            reading.begins.resize(done, index);
+        }
+        course
+    }
+}
+
+impl Courses {
+    fn new(state: State, injections: usize) -> Courses {
+        let first = Reading::new(injections);
+        Courses {
+            courses: vec![Course {
+                writes_done: 0,
+                state,
+                readings: BTreeMap::from([(first.hits.clone(), first)]),
+                since: Reading::new(injections),
+                least: 0,
+            }],
+            given_up: None,
+        }
+    }
+
+    /// Takes a frame on every course, after at least `must` and at most `may` writes.
+    fn take(&mut self, port: PortFrames<'_>, index: usize, must: usize, may: usize) {
+        let is_settled = self.courses.iter().all(|course| course.writes_done == may);
+        if !is_settled {
+            self.split(index, must, may);
+        }
+        for course in &mut self.courses {
+            course.take(port, index);
+        }
+        let least = self.courses.iter().map(Course::misfits).min().unwrap_or(0);
+        let bar = least + MAX_MISFITS_BEHIND;
+        self.courses.retain(|course| course.misfits() <= bar);
+        if !is_settled {
+            self.merge();
+        }
+    }
+
+    fn split(&mut self, index: usize, must: usize, may: usize) {
+        let mut split = Vec::new();
+        for mut course in std::mem::take(&mut self.courses) {
+            course.gather();
+            let first = course.writes_done.max(must);
+            split.extend((first..=may.max(first)).map(|done| course.after(done, index)));
+        }
+        self.courses = split;
+    }
+
+    /// Courses that have come to the same state become one, and what there is no room for is given up.
+    fn merge(&mut self) {
+        let mut merged: Vec<Course> = Vec::new();
+        for mut course in std::mem::take(&mut self.courses) {
+            course.gather();
+            let same = merged.iter_mut().find(|other| {
+                other.writes_done == course.writes_done && other.state == course.state
+            });
+            match same {
+                Some(other) => other.absorb(course),
+                None => merged.push(course),
+            }
+        }
+        merged.sort_by_key(Course::misfits);
+        let mut room = MAX_READINGS;
+        for (rank, course) in merged.into_iter().enumerate() {
+            if rank < MAX_COURSES && course.readings.len() <= room {
+                room -= course.readings.len();
+                self.courses.push(course);
+            } else {
+                let least = self.given_up.unwrap_or(u32::MAX);
+                self.given_up = Some(least.min(course.misfits()));
+            }
+        }
+    }
+
+    /// The readings that fit best, and whether one that was given up may have fitted as well.
+    fn best(mut self) -> (Vec<Reading>, bool) {
+        self.courses.iter_mut().for_each(Course::gather);
+        let readings = self.courses.into_iter();
+        let mut best: Vec<Reading> = readings
+            .flat_map(|course| course.readings.into_values())
+            .collect();
+        let least = best.iter().map(|reading| reading.misfits).min();
+        best.retain(|reading| Some(reading.misfits) == least);
+        let is_crowded = self.given_up.is_some_and(|misfits| Some(misfits) <= least);
+        (best, is_crowded)
+    }
+}
+
+/// How often the choice goes round the ports: each may have to follow what another took.
+const ROUNDS: usize = 8;
+
+/// Of each port's best readings the one with which the switch's own counts agree most, and after that, which has fewest frames
+/// wait for no reason; and the injections for which another one does as well.
+pub fn choose(candidates: &[Vec<Reading>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
     let mut chosen: Vec<usize> = vec![0; candidates.len()];
+    for _ in 0..ROUNDS {
+        let before = chosen.clone();
+        for port in 0..candidates.len() {
+            let unfit = unfit(candidates, fired, &chosen, port);
+            let readings = 0..candidates[port].len();
+            chosen[port] = readings
+                .min_by_key(|i| unfit(&candidates[port][*i]))
+                .unwrap_or(0);
+        }
+        if chosen == before {
+            break;
+        }
+    }
     let mut ambiguous = Vec::new();
-    for port in 0..candidates.len() {
-        let others = |injection: usize| -> u64 {
-            let rest = (0..candidates.len()).filter(|other| *other != port);
-            rest.map(|other| candidates[other][chosen[other]].hits[injection])
-                .sum()
-        };
-        let elsewhere: Vec<u64> = (0..fired.len()).map(others).collect();
-        let distance = |replay: &Replay| -> u64 {
-            let here = replay.hits.iter().zip(&elsewhere).zip(fired);
-            here.map(|((here, elsewhere), fired)| (here + elsewhere).abs_diff(*fired))
-                .sum()
-        };
-        let replays = &candidates[port];
-        let Some(best) = (0..replays.len()).min_by_key(|i| distance(&replays[*i])) else {
+    for (port, readings) in candidates.iter().enumerate() {
+        let Some(best) = readings.get(chosen[port]) else {
             continue;
         };
-        chosen[port] = best;
-        let least = distance(&replays[best]);
-        let rivals = replays.iter().filter(|replay| distance(replay) == least);
-        for rival in rivals {
-            let differs = |i: &usize| rival.hits[*i] != replays[best].hits[*i];
+        let unfit = unfit(candidates, fired, &chosen, port);
+        for rival in readings.iter().filter(|rival| unfit(rival) == unfit(best)) {
+            let differs = |i: &usize| rival.hits[*i] != best.hits[*i];
             ambiguous.extend((0..fired.len()).filter(differs));
         }
     }
     ambiguous.sort_unstable();
     ambiguous.dedup();
-    let replays = candidates.into_iter().zip(chosen);
-    let replays =
-        replays.filter_map(|(mut port, best)| (best < port.len()).then(|| port.swap_remove(best)));
-    (replays.collect(), ambiguous)
+    (chosen, ambiguous)
+}
+
+/// How ill a reading of a port fits the counts of the switch, beside what was chosen for the other ports; and how many frames
+/// it leaves waiting.
+fn unfit<'a>(
+    candidates: &'a [Vec<Reading>],
+    fired: &'a [u64],
+    chosen: &[usize],
+    port: usize,
+) -> impl Fn(&Reading) -> (u64, u32) + use<'a> {
+    let others = |injection: usize| -> u64 {
+        let rest = (0..candidates.len()).filter(|other| *other != port);
+        let hits = rest.filter_map(|other| candidates[other].get(chosen[other]));
+        hits.map(|reading| reading.hits[injection]).sum()
+    };
+    let elsewhere: Vec<u64> = (0..fired.len()).map(others).collect();
+    move |reading| {
+        let here = reading.hits.iter().zip(&elsewhere).zip(fired);
+        let distance = here.map(|((here, elsewhere), fired)| (here + elsewhere).abs_diff(*fired));
+        (distance.sum(), reading.waits)
+    }
 }

@@ -18,7 +18,7 @@ pub struct Hit {
     pub frame: usize,
 }
 
-/// What hit the frame at `index`: what had to and did, and what had not to and did.
+/// What hit the frame at `index`: what had to and did, and what had to spare it and did not.
 pub fn of_frame(
     switch: &str,
     trace: &SwitchTrace<'_>,

@@ -4,8 +4,8 @@
 //! possible is as it had to be. What then still differs is explained with the fewest faults that hit, or spared, a frame
 //! wrongly. Being late explains nothing: a frame that a machine kept waiting is not one that a fault held.
 
-use scenario::effect::Fate;
-use scenario::replay::{Engine, Passage};
+use scenario::effect::{Effect, Fate};
+use scenario::replay::{Engine, Passage, Verdict};
 
 use super::STAMP_NS;
 use super::trace::{Arrival, SwitchTrace};
@@ -33,6 +33,31 @@ pub fn is_as_expected(trace: &SwitchTrace<'_>, arrival: &Arrival<'_>, passage: &
         let left = trace.left(passage.exits[exit].0, arrival.identity);
         left.len() == passage.leaving(exit) && left.first().is_none_or(|at| *at >= due)
     })
+}
+
+/// Whether a frame that is like no other and that some fault did not hold took as long as if it had.
+pub fn took_as_long_as_held(
+    engine: &Engine,
+    trace: &SwitchTrace<'_>,
+    arrival: &Arrival<'_>,
+    passage: &Passage,
+) -> bool {
+    let exits = passage.exits.iter();
+    let left = exits.filter_map(|(exit, _)| trace.left(*exit, arrival.identity).first());
+    let Some(first) = left.min() else {
+        return false;
+    };
+    let (verdict, came_ns) = (&passage.ingress, arrival.at_ns);
+    let mut acts = engine.ingress_acts(verdict);
+    acts.any(|act| !act.hit && is_held_for(verdict, came_ns, *first, act.effect))
+}
+
+/// Whether a frame waited, beyond what its faults held it for, as long as an effect holds.
+pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, effect: Effect) -> bool {
+    let hold_ns = effect.hold_ns();
+    let free_ns = came_ns.saturating_add(verdict.fate.delay_ns);
+    let waited_ns = left_ns.saturating_sub(free_ns);
+    hold_ns > 0 && waited_ns.saturating_add(tolerance_ns(hold_ns)) >= hold_ns
 }
 
 /// What one of several frames that cannot be told apart should do at one port.
@@ -108,7 +133,7 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
 pub struct Errors {
     /// Injections that had to hit and did not.
     pub missed: Vec<usize>,
-    /// Injections that hit and had not to.
+    /// Injections that had to spare it and hit it.
     pub collateral: Vec<usize>,
     /// No fault of the switch explains it.
     pub stray: bool,

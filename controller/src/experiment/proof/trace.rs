@@ -27,7 +27,8 @@ pub struct Arrival<'a> {
 /// What captures saw of one switch.
 #[derive(Debug, Default)]
 pub struct SwitchTrace<'a> {
-    /// Port by port, each in the order of its capture: the order in which the switch took them from that port.
+    /// Port by port, each in the order of its capture: the order in which the switch took them from that port, because both
+    /// its ring and the capture's are filled where the sender's end hands a frame over.
     pub arrivals: Vec<Arrival<'a>>,
     /// Each port's part of them.
     pub ports: Vec<Range<usize>>,
@@ -97,6 +98,12 @@ impl<'a> SwitchTrace<'a> {
     /// Whether no other frame like this one came.
     pub fn is_unique(&self, identity: Identity) -> bool {
         self.came[identity] == 1
+    }
+
+    /// All that left: by which port, which frame, when, in ascending order.
+    pub fn departures(&self) -> impl Iterator<Item = (u32, Identity, &[u64])> {
+        let departures = self.departures.iter();
+        departures.map(|((port, identity), times)| (*port, *identity, &times[..]))
     }
 
     /// When frames of this identity left by a port, in ascending order.

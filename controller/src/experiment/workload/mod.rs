@@ -60,6 +60,8 @@ pub struct Measured {
     pub metrics: Metrics,
     /// Of a training: what its agents reported.
     pub training: Option<TrainingOutcome>,
+    /// What else a reader has to know to take the figures for what they are.
+    pub remarks: Vec<String>,
 }
 
 /// Gets a scenario's workload ready to begin.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use scenario::diagnostic::shown;
 use scenario::expect::metric::{ClientMetric, Metric, Metrics};
 use scenario::model::Scenario;
 use scenario::workload::{Redis, RedisClient};
@@ -19,6 +20,9 @@ use crate::experiment::{ExperimentError, how_it_ended};
 
 /// How long a server may take to be seen dead, once a client has lost it.
 const AFTERMATH: Duration = Duration::from_millis(200);
+
+/// Characters of a server's answer that are told at most.
+const ANSWER: usize = 120;
 
 /// Why the workload did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -197,6 +201,7 @@ impl Load for Job {
         let mut measured = Measured::default();
         for report in self.clients.iter().filter_map(|client| client.report.as_ref()) {
             add_metrics(&mut measured.metrics, report);
+            measured.remarks.extend(refusals(report));
         }
         Ok(measured)
     }
@@ -243,6 +248,19 @@ fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
     }
 }
 
+/// How many of a client's requests the server refused, and how it refused the first: their latencies are none of served
+/// requests.
+fn refusals(report: &ClientReport) -> Option<String> {
+    let mut answers = report.operations.iter().filter_map(|operation| operation.error.as_deref());
+    let first = shown(answers.next()?, ANSWER);
+    Some(format!(
+        "client {}: the server answered {} of {} requests with an error, the first with `{first}`",
+        report.name,
+        report.errors,
+        report.operations.len()
+    ))
+}
+
 fn add_group(metrics: &mut Metrics, client: &str, command: Option<&str>, mut latencies: Vec<u64>) {
     latencies.sort_unstable();
     let mut insert = |what, value| {
@@ -262,4 +280,39 @@ fn add_group(metrics: &mut Metrics, client: &str, command: Option<&str>, mut lat
     insert(ClientMetric::P90, percentile(90));
     insert(ClientMetric::P99, percentile(99));
     insert(ClientMetric::Max, *max as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use testbeds::redis::Operation;
+
+    use super::*;
+
+    #[test]
+    fn refused_requests_are_told_of_with_the_first_answer() {
+        let operation = |error: Option<&str>| Operation {
+            command: "FLY".to_owned(),
+            key: "k".to_owned(),
+            at_ns: 0,
+            latency_ns: 1,
+            error: error.map(str::to_owned),
+        };
+        let mut report = ClientReport {
+            name: "a".to_owned(),
+            errors: 0,
+            commands: Vec::new(),
+            operations: vec![operation(None)],
+        };
+        assert_eq!(refusals(&report), None);
+        let errors = ["ERR unknown command 'FLY'\u{1b}[2J", "ERR other"];
+        report.operations.extend(errors.map(|error| operation(Some(error))));
+        report.errors = 2;
+        assert_eq!(
+            refusals(&report).as_deref(),
+            Some(
+                "client a: the server answered 2 of 3 requests with an error, the first with `ERR unknown command \
+                 'FLY'\u{241b}[2J`"
+            )
+        );
+    }
 }

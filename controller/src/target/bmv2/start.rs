@@ -224,6 +224,7 @@ impl OnInterfaces {
                 tx_bytes: counters.tx_bytes,
                 errors: counters.rx_dropped + counters.tx_dropped,
                 rx_lost_frames: counters.rx_dropped,
+                tx_lost_frames: counters.tx_dropped,
             })
         };
         self.ports.iter().map(count).collect()

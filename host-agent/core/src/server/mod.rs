@@ -153,6 +153,9 @@ impl<A: Apply> Server<A> {
             Received::NotOurs => self.counters.not_ours += 1,
             Received::Malformed => self.counters.malformed += 1,
         }
+        if received.is_repeated() {
+            self.counters.repeated_bytes += bytes.len() as u64;
+        }
         received
     }
 

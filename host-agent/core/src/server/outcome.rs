@@ -65,6 +65,17 @@ pub enum Received {
     Malformed,
 }
 
+impl Received {
+    /// Whether the server has heard of its chunk before.
+    #[must_use]
+    pub fn is_repeated(self) -> bool {
+        matches!(
+            self,
+            Received::Again | Received::Duplicate | Received::Stale
+        )
+    }
+}
+
 /// What a server has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounters {
@@ -78,6 +89,8 @@ pub struct ServerCounters {
     pub duplicates: u64,
     /// Frames older than what their cell holds.
     pub stale: u64,
+    /// Bytes of the last three, from the aggregation header on: of their chunks the server has heard before.
+    pub repeated_bytes: u64,
     /// Frames of other jobs, or of kinds that are not for a server.
     pub not_ours: u64,
     /// Frames that are none, or cannot be.

@@ -40,14 +40,7 @@ impl<'a> Checker<'a, '_> {
                 (ty, place)
             }
             other => {
-                let message = format!("{} has no method `{}`", other.what(), method.name);
-                let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
-                let applied = matches!(other, Val::Table(_) | Val::Control(..) | Val::Parser(..));
-                let methods = applied.then_some("apply").into_iter();
-                if let Some(near) = super::scope::nearest(&method.name, methods) {
-                    d = d.hint(format!("did you mean `{near}`?"));
-                }
-                self.push(d);
+                self.no_methods(&other, method);
                 return Some(self.poisoned(call));
             }
         };
@@ -79,28 +72,7 @@ impl<'a> Checker<'a, '_> {
             ("push_front" | "pop_front", Ty::Stack(elem, _), Some(p))
                 if self.types.holds_validity(elem) =>
             {
-                let [arg] = call.args else {
-                    self.err(
-                        Code::Type,
-                        call.span,
-                        format!("`{}` takes one argument, a constant", method.name),
-                    );
-                    return None;
-                };
-                let count = self.small_constant::<u32>(&arg.value);
-                if count == Some(0) {
-                    let message = format!("`{}` takes a positive number", method.name);
-                    self.err(Code::Constant, arg.value.span, message);
-                } else if let Some(n) = count
-                    && self.writable(&p, at)
-                {
-                    let kind = if method.name == "push_front" {
-                        ir::StmtKind::Push(p.lv, n)
-                    } else {
-                        ir::StmtKind::Pop(p.lv, n)
-                    };
-                    self.emit(kind, call.span);
-                }
+                self.shift_elements(&p, at, method, call);
                 None
             }
             (_, Ty::Poison, _) => Some(self.poisoned(call)),
@@ -114,6 +86,39 @@ impl<'a> Checker<'a, '_> {
                 Some(self.poisoned(call))
             }
         }
+    }
+
+    /// `stack.push_front(n)` and `stack.pop_front(n)`.
+    fn shift_elements(&mut self, stack: &Place, at: Span, method: &ast::Ident, call: Call<'a, '_>) {
+        let [arg] = call.args else {
+            let message = format!("`{}` takes one argument, a constant", method.name);
+            return self.err(Code::Type, call.span, message);
+        };
+        let count = self.small_constant::<u32>(&arg.value);
+        if count == Some(0) {
+            let message = format!("`{}` takes a positive number", method.name);
+            self.err(Code::Constant, arg.value.span, message);
+        } else if let Some(n) = count
+            && self.writable(stack, at)
+        {
+            let kind = match method.name.as_str() {
+                "push_front" => ir::StmtKind::Push(stack.lv.clone(), n),
+                _ => ir::StmtKind::Pop(stack.lv.clone(), n),
+            };
+            self.emit(kind, call.span);
+        }
+    }
+
+    /// Says that something other than a value has no such method.
+    fn no_methods(&mut self, of: &Val<'a>, method: &ast::Ident) {
+        let message = format!("{} has no method `{}`", of.what(), method.name);
+        let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
+        let applied = matches!(of, Val::Table(_) | Val::Control(..) | Val::Parser(..));
+        let methods = applied.then_some("apply").into_iter();
+        if let Some(near) = super::scope::nearest(&method.name, methods) {
+            d = d.hint(format!("did you mean `{near}`?"));
+        }
+        self.push(d);
     }
 
     /// What to call instead of a method that values of type `ty` do not have.

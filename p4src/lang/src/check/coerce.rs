@@ -162,96 +162,101 @@ impl<'a> Checker<'a, '_> {
             self.push(Diagnostic::error(Code::Type, item.span, message).hint(hint));
             return None;
         }
-        match &bare {
-            Ty::Struct(i) => {
-                let info = &self.types.structs[*i as usize];
-                if info.kind == StructKind::Union {
-                    let member = info.fields.first().map_or("h", |(name, _)| name.as_str());
-                    let hint = format!(
-                        "assign to one of its headers, `u.{member} = {{ … }};`, or `{{#}}` for none"
-                    );
-                    let message = "a header union cannot be made from a list";
-                    self.push(Diagnostic::error(Code::Type, span, message).hint(hint));
-                    return None;
-                }
-                let fields = info.fields.clone();
-                let parts = if named.is_some() {
-                    self.by_name(list, *i, &fields, span)?
-                } else {
-                    let types: Vec<&Ty> = fields.iter().map(|(_, t)| t).collect();
-                    self.by_position(list, &types, ty, span)?
-                };
-                Some(Expr {
-                    kind: ExprKind::Tuple(parts),
-                    ty: self.types.ir(ty),
-                })
-            }
+        let parts = match &bare {
+            Ty::Struct(i) => self.list_as_struct(list, *i, ty, span)?,
             Ty::Tuple(items) => {
                 let types: Vec<&Ty> = items.iter().collect();
-                let parts = self.by_position(list, &types, ty, span)?;
-                Some(Expr {
-                    kind: ExprKind::Tuple(parts),
-                    ty: self.types.ir(ty),
-                })
+                self.by_position(list, &types, ty, span)?
             }
-            Ty::Stack(elem, n) => {
-                let types = vec![&**elem; *n as usize];
-                if list.items.len() > types.len() {
-                    self.err(
-                        Code::Type,
-                        span,
-                        format!("{} elements for a stack of {n}", list.items.len()),
-                    );
-                    return None;
-                }
-                let mut parts = Vec::with_capacity(types.len());
-                for item in &list.items {
-                    let part = self.coerce(item.val.clone(), elem, item.span)?;
-                    parts.push(self.element_value(elem, part));
-                }
-                if parts.len() < types.len() && !list.rest {
-                    let message = format!(
-                        "{} has {} elements, the list has {}",
-                        self.types.show(ty),
-                        types.len(),
-                        parts.len()
-                    );
-                    self.push(
-                        Diagnostic::error(Code::Type, span, message).hint(
-                            "end the list with `...` to give the others their default values",
-                        ),
-                    );
-                    return None;
-                }
-                while parts.len() < types.len() {
-                    let part = self.default_value(elem, span)?;
-                    parts.push(self.element_value(elem, part));
-                }
-                Some(Expr {
-                    kind: ExprKind::Tuple(parts),
-                    ty: self.types.ir(ty),
-                })
-            }
+            Ty::Stack(elem, n) => self.list_as_stack(list, elem, *n, ty, span)?,
             Ty::List(elem) => {
                 let mut parts = Vec::with_capacity(list.items.len());
                 for item in &list.items {
                     parts.push(self.coerce(item.val.clone(), elem, item.span)?);
                 }
                 let ty = ir::Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
-                Some(Expr {
+                return Some(Expr {
                     kind: ExprKind::Tuple(parts),
                     ty,
-                })
+                });
             }
-            Ty::Poison => None,
+            Ty::Poison => return None,
             // `{ x }` where a scalar is wanted: v1model programs pass `{}` for unused arguments of type T.
-            Ty::Var(_) => Some(fold::bits(&BigInt::from(0), &ir::Type::Bit(1))),
+            Ty::Var(_) => return Some(fold::bits(&BigInt::from(0), &ir::Type::Bit(1))),
             _ => {
                 let shown = self.types.show(ty);
                 self.err(Code::Type, span, format!("expected {shown}, found a list"));
-                None
+                return None;
             }
+        };
+        Some(Expr {
+            kind: ExprKind::Tuple(parts),
+            ty: self.types.ir(ty),
+        })
+    }
+
+    /// The fields of the struct or header `index`, which `ty` names.
+    fn list_as_struct(
+        &mut self,
+        list: &ListVal<'a>,
+        index: u32,
+        ty: &Ty,
+        span: Span,
+    ) -> Option<Vec<Expr>> {
+        let info = &self.types.structs[index as usize];
+        if info.kind == StructKind::Union {
+            let member = info.fields.first().map_or("h", |(name, _)| name.as_str());
+            let hint = format!(
+                "assign to one of its headers, `u.{member} = {{ … }};`, or `{{#}}` for none"
+            );
+            let message = "a header union cannot be made from a list";
+            self.push(Diagnostic::error(Code::Type, span, message).hint(hint));
+            return None;
         }
+        let fields = info.fields.clone();
+        if list.items.iter().any(|item| item.name.is_some()) {
+            return self.by_name(list, index, &fields, span);
+        }
+        let types: Vec<&Ty> = fields.iter().map(|(_, t)| t).collect();
+        self.by_position(list, &types, ty, span)
+    }
+
+    /// The `n` elements of a stack, which `ty` names.
+    fn list_as_stack(
+        &mut self,
+        list: &ListVal<'a>,
+        elem: &Ty,
+        n: u32,
+        ty: &Ty,
+        span: Span,
+    ) -> Option<Vec<Expr>> {
+        let n = n as usize;
+        let given = list.items.len();
+        if given > n {
+            self.err(
+                Code::Type,
+                span,
+                format!("{given} elements for a stack of {n}"),
+            );
+            return None;
+        }
+        let mut parts = Vec::with_capacity(n);
+        for item in &list.items {
+            let part = self.coerce(item.val.clone(), elem, item.span)?;
+            parts.push(self.element_value(elem, part));
+        }
+        if given < n && !list.rest {
+            let shown = self.types.show(ty);
+            let message = format!("{shown} has {n} elements, the list has {given}");
+            let hint = "end the list with `...` to give the others their default values";
+            self.push(Diagnostic::error(Code::Type, span, message).hint(hint));
+            return None;
+        }
+        while parts.len() < n {
+            let part = self.default_value(elem, span)?;
+            parts.push(self.element_value(elem, part));
+        }
+        Some(parts)
     }
 
     /// An element of an array as the IR has it.

@@ -99,20 +99,14 @@ impl<'a> Checker<'a, '_> {
                 self.declare_from(name, Val::GlobalAction(index), end);
             }
             DeclKind::Parser(p) => {
-                self.check_constructor_params(&p.ctor_params);
-                self.no_optional_params(&p.ctor_params);
-                self.check_names(p.params.iter().map(|p| &p.name));
-                self.check_names(p.type_params.iter());
+                self.applied_type(&p.ctor_params, &p.params, &p.type_params);
                 self.parsers.push(p);
                 self.types.parser_names.push(p.name.name.clone());
                 let index = self.parsers.len() as u32 - 1;
                 self.declare_from(&p.name, Val::Decl(DeclRef::Parser(index)), end);
             }
             DeclKind::Control(c) => {
-                self.check_constructor_params(&c.ctor_params);
-                self.no_optional_params(&c.ctor_params);
-                self.check_names(c.params.iter().map(|p| &p.name));
-                self.check_names(c.type_params.iter());
+                self.applied_type(&c.ctor_params, &c.params, &c.type_params);
                 self.controls.push(ControlDef {
                     decl: c,
                     annotations: &decl.annotations,
@@ -141,29 +135,33 @@ impl<'a> Checker<'a, '_> {
                 self.signature(&[(type_params, &vars)], params, None);
                 self.declare_from(name, Val::Decl(DeclRef::Package(index)), end);
             }
-            DeclKind::Table(t) => {
-                self.err(
-                    Code::Placement,
-                    t.name.span,
-                    "a table stands inside a control",
-                );
-            }
+            DeclKind::Table(t) => self.misplaced(&t.name, "a table stands inside a control"),
             DeclKind::ValueSet { name, .. } => {
-                self.err(
-                    Code::Placement,
-                    name.span,
-                    "a value set stands inside a parser",
-                );
+                self.misplaced(name, "a value set stands inside a parser");
             }
-            DeclKind::Var { name, .. } => {
-                self.err(
-                    Code::Placement,
-                    name.span,
-                    "a variable stands inside a parser or control; at the top level only constants",
-                );
-            }
+            DeclKind::Var { name, .. } => self.misplaced(
+                name,
+                "a variable stands inside a parser or control; at the top level only constants",
+            ),
             _ => self.type_decl(decl, end),
         }
+    }
+
+    fn misplaced(&mut self, name: &ast::Ident, message: &str) {
+        self.err(Code::Placement, name.span, message);
+    }
+
+    /// What a parser's and a control's declaration have in common.
+    fn applied_type(
+        &mut self,
+        ctor_params: &'a [ast::Param],
+        params: &'a [ast::Param],
+        type_params: &'a [ast::Ident],
+    ) {
+        self.check_constructor_params(ctor_params);
+        self.no_optional_params(ctor_params);
+        self.check_names(params.iter().map(|p| &p.name));
+        self.check_names(type_params.iter());
     }
 
     /// Declarations of types, at the top.
@@ -186,28 +184,7 @@ impl<'a> Checker<'a, '_> {
                 self.declare_from(name, val, end);
             }
             DeclKind::NewType { ty, name } => {
-                let mut under = self.resolve(ty);
-                if self.types.depth(&under) >= LIMITS.type_nesting {
-                    self.type_too_deep(ty.span);
-                    under = Ty::Poison;
-                }
-                let ok = matches!(
-                    self.types.strip_new(&under),
-                    Ty::Bit(_) | Ty::Int(_) | Ty::Bool | Ty::Poison
-                );
-                if !ok {
-                    let shown = self.types.show(&under);
-                    self.err(
-                        Code::Type,
-                        ty.span,
-                        format!("a new type stands for a bit<>, int<> or bool, not for {shown}"),
-                    );
-                }
-                self.types.newtypes.push((name.name.clone(), under));
-                let annotations = self.annotations(&decl.annotations);
-                self.check_translations(&decl.annotations, &annotations);
-                self.newtype_annotations.push(annotations);
-                let ty = Ty::New(self.types.newtypes.len() as u32 - 1);
+                let ty = self.new_type(decl, ty, name);
                 self.declare_from(name, Val::Type(ty), end);
             }
             DeclKind::Struct {
@@ -251,11 +228,7 @@ impl<'a> Checker<'a, '_> {
             DeclKind::Error(members) => {
                 for member in members {
                     if self.error_index.contains_key(&member.name) {
-                        self.err(
-                            Code::Duplicate,
-                            member.span,
-                            format!("error `{}` is declared twice", member.name),
-                        );
+                        self.twice("error", member);
                         continue;
                     }
                     self.error_index
@@ -266,16 +239,43 @@ impl<'a> Checker<'a, '_> {
             DeclKind::MatchKind(members) => {
                 for member in members {
                     if !self.match_kinds.insert(member.name.clone()) {
-                        self.err(
-                            Code::Duplicate,
-                            member.span,
-                            format!("match kind `{}` is declared twice", member.name),
-                        );
+                        self.twice("match kind", member);
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    fn twice(&mut self, what: &str, member: &ast::Ident) {
+        let message = format!("{what} `{}` is declared twice", member.name);
+        self.err(Code::Duplicate, member.span, message);
+    }
+
+    /// `type bit<9> name;` (P4_16 1.2.5, section 7.2.13).
+    fn new_type(&mut self, decl: &'a Decl, ty: &'a ast::Type, name: &'a ast::Ident) -> Ty {
+        let mut under = self.resolve(ty);
+        if self.types.depth(&under) >= LIMITS.type_nesting {
+            self.type_too_deep(ty.span);
+            under = Ty::Poison;
+        }
+        let ok = matches!(
+            self.types.strip_new(&under),
+            Ty::Bit(_) | Ty::Int(_) | Ty::Bool | Ty::Poison
+        );
+        if !ok {
+            let shown = self.types.show(&under);
+            self.err(
+                Code::Type,
+                ty.span,
+                format!("a new type stands for a bit<>, int<> or bool, not for {shown}"),
+            );
+        }
+        self.types.newtypes.push((name.name.clone(), under));
+        let annotations = self.annotations(&decl.annotations);
+        self.check_translations(&decl.annotations, &annotations);
+        self.newtype_annotations.push(annotations);
+        Ty::New(self.types.newtypes.len() as u32 - 1)
     }
 
     /// What a typedef may stand for (P4_16 1.2.5, section 7.2.12).

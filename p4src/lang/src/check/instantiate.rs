@@ -113,21 +113,15 @@ impl<'a> Checker<'a, '_> {
         made: Instantiation<'a>,
     ) -> Val<'a> {
         let def = self.controls[index as usize];
+        let misplaced = matches!(self.unit.kind, UnitKind::Parser).then_some("parser");
         let name = &def.decl.name.name;
-        if def.decl.body.is_none() {
-            self.err(
-                Code::Type,
-                made.span,
-                format!("`{name}` is a control type without a body; it cannot be instantiated"),
-            );
-            return Val::Poison;
-        }
-        if matches!(self.unit.kind, UnitKind::Parser) {
-            self.err(
-                Code::Placement,
-                made.span,
-                "a control cannot be instantiated in a parser",
-            );
+        if !self.may_be_made(
+            "control",
+            name,
+            def.decl.body.is_some(),
+            misplaced,
+            made.span,
+        ) {
             return Val::Poison;
         }
         let template = Template::of_control(def.decl);
@@ -138,6 +132,26 @@ impl<'a> Checker<'a, '_> {
             Some(id) => Val::Control(id, index),
             None => Val::Poison,
         }
+    }
+
+    /// Whether a parser's or control's instance may stand here. `misplaced`: what it stands in, and must not.
+    pub(crate) fn may_be_made(
+        &mut self,
+        what: &str,
+        name: &str,
+        has_body: bool,
+        misplaced: Option<&str>,
+        span: Span,
+    ) -> bool {
+        if !has_body {
+            let message =
+                format!("`{name}` is a {what} type without a body; it cannot be instantiated");
+            self.err(Code::Type, span, message);
+        } else if let Some(inside) = misplaced {
+            let message = format!("a {what} cannot be instantiated in a {inside}");
+            self.err(Code::Placement, span, message);
+        }
+        has_body && misplaced.is_none()
     }
 
     /// Elaborates a control.

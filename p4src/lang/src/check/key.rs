@@ -8,6 +8,7 @@ use super::value::Val;
 use crate::ast::{self, ExprKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
+use crate::lexer::is_hexadecimal;
 use crate::source::SourceMap;
 
 impl<'a> Checker<'a, '_> {
@@ -212,8 +213,7 @@ fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
         },
         ExprKind::Int { value, .. } => {
             // In the base it is written in, as p4c has it.
-            let text = source.slice(e.span).to_ascii_lowercase();
-            match text.contains("0x") {
+            match is_hexadecimal(source.slice(e.span)) {
                 true => format!("{value:#x}"),
                 false => value.to_string(),
             }

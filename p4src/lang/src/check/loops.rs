@@ -108,9 +108,9 @@ impl<'a> Checker<'a, '_> {
         else {
             return;
         };
-        let counter = self.counter("$next", ty);
-        let last = self.counter("$last", ty);
-        let more = self.counter("$more", &Ty::Bool);
+        let counter = self.variable("$next", ty);
+        let last = self.variable("$last", ty);
+        let more = self.variable("$more", &Ty::Bool);
         self.emit(ir::StmtKind::Assign(counter.lv.clone(), a), low.span);
         self.emit(ir::StmtKind::Assign(last.lv.clone(), b), high.span);
         let (c, l) = (counter.clone().read().1, last.read().1);
@@ -119,12 +119,7 @@ impl<'a> Checker<'a, '_> {
         let x = self.loop_variable(ty, name);
         let mut inner = vec![assign(x.lv, c.clone(), span)];
         inner.extend(self.loop_body(body));
-        let lowered = self.types.ir(ty);
-        let one = fold::bits(&BigInt::from(1), &lowered);
-        let next = ir::Expr {
-            kind: ir::ExprKind::Binary(BinOp::Add, Box::new(c.clone()), Box::new(one)),
-            ty: lowered,
-        };
+        let next = increment(c.clone());
         let update = vec![
             assign(more.lv.clone(), compare(BinOp::Lt, c, l), span),
             assign(counter.lv, next, span),
@@ -140,20 +135,6 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    fn counter(&mut self, name: &str, ty: &Ty) -> Place {
-        let lowered = self.types.ir(ty);
-        let var = self.unit.var(name, lowered.clone(), false);
-        Place {
-            ty: ty.clone(),
-            lv: ir::LValue {
-                var,
-                path: Vec::new(),
-                ty: lowered,
-            },
-            read_only: None,
-        }
-    }
-
     fn for_each(
         &mut self,
         ty: &Ty,
@@ -162,86 +143,37 @@ impl<'a> Checker<'a, '_> {
         body: &'a ast::Stmt,
         span: Span,
     ) {
-        let mut values: Vec<(ir::Expr, Span)> = Vec::new();
-        let mut stack = None;
-        let count = match self.expr(e, None) {
-            Val::List(list) => {
-                for item in &list.items {
-                    let Some(value) = self.coerce(item.val.clone(), ty, item.span) else {
-                        return;
-                    };
-                    values.push((value, item.span));
-                }
-                values.len() as u32
-            }
-            Val::Expr(Ty::List(elem), value) => {
-                if *elem != *ty {
-                    self.mismatch(name.span, &elem, ty);
-                    return;
-                }
-                let parts = list_parts(value.kind, &self.types.ir(ty));
-                values.extend(parts.into_iter().map(|part| (part, e.span)));
-                values.len() as u32
-            }
-            Val::Poison => return,
-            other => {
-                let place = match other {
-                    Val::Place(p) => p,
-                    Val::Expr(ty, value) => self.place_of(ty, value, e.span),
-                    other => return self.no_collection(other.what(), e.span),
-                };
-                let Ty::Stack(elem, n) = self.types.strip_new(&place.ty).clone() else {
-                    let shown = self.types.show(&place.ty);
-                    return self.no_collection(&shown, e.span);
-                };
-                if *elem != *ty {
-                    self.mismatch(name.span, &elem, ty);
-                    return;
-                }
-                stack = Some(place);
-                n
-            }
+        let Some(over) = self.collection(ty, name, e) else {
+            return;
+        };
+        let count = match &over {
+            Collection::List(values) => values.len() as u32,
+            Collection::Stack(_, n) => *n,
         };
         let begin = self.unit.block.len();
-        let index = self.counter("$index", &Ty::Bit(32));
+        let index = self.variable("$index", &Ty::Bit(32));
         let i = index.clone().read().1;
         let zero = fold::bits(&BigInt::from(0), &ir::Type::Bit(32));
         self.emit(ir::StmtKind::Assign(index.lv.clone(), zero), span);
         let x = self.loop_variable(ty, name);
         let body = self.loop_body(body);
-        // The collection is evaluated before the first iteration: what the body changes of it is kept as it was then.
-        let writes = self.writes_of(&body);
-        let mut at = begin;
-        let mut kept = |c: &mut Self, val: Val<'a>, span| {
-            let before = c.unit.block.len();
-            let val = c.keep_changed(val, at, &writes, span);
-            at += c.unit.block.len() - before;
-            val
+        let Some(over) = self.collection_before(over, begin, &body, ty, e.span) else {
+            return;
         };
-        let mut inner = match stack {
-            Some(p) => {
-                let place = match kept(self, Val::Place(p.clone()), e.span) {
-                    Val::Place(kept) => kept,
-                    _ => p,
-                };
-                let element = self.element(place, i.clone(), ty);
+        let mut inner = match over {
+            Collection::Stack(stack, _) => {
+                let element = self.element(stack, i.clone(), ty);
                 vec![assign(x.lv, element.read().1, span)]
             }
-            None => {
-                let mut cases = Vec::with_capacity(values.len());
-                for (n, (value, span)) in (0u32..).zip(values) {
-                    let value = match kept(self, Val::Expr(ty.clone(), value), span) {
-                        Val::Place(kept) => kept.read().1,
-                        Val::Expr(_, value) => value,
-                        _ => return,
-                    };
+            Collection::List(values) => {
+                let case = |(n, (value, span))| {
                     let block = vec![assign(x.lv.clone(), value, span)];
-                    cases.push((vec![Const32(n).into()], block));
-                }
+                    (vec![Const32(n).into()], block)
+                };
                 vec![ir::Stmt {
                     kind: ir::StmtKind::Switch {
                         value: i.clone(),
-                        cases,
+                        cases: (0u32..).zip(values).map(case).collect(),
                         default: Vec::new(),
                     },
                     span,
@@ -250,11 +182,7 @@ impl<'a> Checker<'a, '_> {
         };
         inner.extend(body);
         let end = fold::bits(&BigInt::from(count), &ir::Type::Bit(32));
-        let one = fold::bits(&BigInt::from(1), &ir::Type::Bit(32));
-        let next = ir::Expr {
-            kind: ir::ExprKind::Binary(BinOp::Add, Box::new(i.clone()), Box::new(one)),
-            ty: ir::Type::Bit(32),
-        };
+        let next = increment(i.clone());
         self.emit(
             ir::StmtKind::Loop {
                 cond_stmts: Vec::new(),
@@ -266,10 +194,100 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
+    /// What a loop with a variable of type `ty` runs over.
+    fn collection(
+        &mut self,
+        ty: &Ty,
+        name: &'a ast::Ident,
+        e: &'a ast::Expr,
+    ) -> Option<Collection> {
+        match self.expr(e, None) {
+            Val::List(list) => {
+                let mut values = Vec::new();
+                for item in &list.items {
+                    let value = self.coerce(item.val.clone(), ty, item.span)?;
+                    values.push((value, item.span));
+                }
+                Some(Collection::List(values))
+            }
+            Val::Expr(Ty::List(elem), value) => {
+                if *elem != *ty {
+                    self.mismatch(name.span, &elem, ty);
+                    return None;
+                }
+                let parts = list_parts(value.kind, &self.types.ir(ty));
+                let values = parts.into_iter().map(|part| (part, e.span)).collect();
+                Some(Collection::List(values))
+            }
+            Val::Poison => None,
+            other => {
+                let place = match other {
+                    Val::Place(p) => p,
+                    Val::Expr(ty, value) => self.place_of(ty, value, e.span),
+                    other => {
+                        self.no_collection(other.what(), e.span);
+                        return None;
+                    }
+                };
+                let Ty::Stack(elem, n) = self.types.strip_new(&place.ty).clone() else {
+                    let shown = self.types.show(&place.ty);
+                    self.no_collection(&shown, e.span);
+                    return None;
+                };
+                if *elem != *ty {
+                    self.mismatch(name.span, &elem, ty);
+                    return None;
+                }
+                Some(Collection::Stack(place, n))
+            }
+        }
+    }
+
+    /// The collection is evaluated before the first iteration: what the body changes of it is kept, from statement `at`
+    /// on, as it was then.
+    fn collection_before(
+        &mut self,
+        over: Collection,
+        mut at: usize,
+        body: &ir::Block,
+        ty: &Ty,
+        span: Span,
+    ) -> Option<Collection> {
+        let writes = self.writes_of(body);
+        let mut kept = |val: Val<'a>, span| {
+            let before = self.unit.block.len();
+            let val = self.keep_changed(val, at, &writes, span);
+            at += self.unit.block.len() - before;
+            val
+        };
+        Some(match over {
+            Collection::Stack(p, n) => match kept(Val::Place(p.clone()), span) {
+                Val::Place(kept) => Collection::Stack(kept, n),
+                _ => Collection::Stack(p, n),
+            },
+            Collection::List(values) => {
+                let kept = |(value, span)| match kept(Val::Expr(ty.clone(), value), span) {
+                    Val::Place(kept) => Some((kept.read().1, span)),
+                    Val::Expr(_, value) => Some((value, span)),
+                    _ => None,
+                };
+                let values: Option<_> = values.into_iter().map(kept).collect();
+                Collection::List(values?)
+            }
+        })
+    }
+
     fn no_collection(&mut self, what: &str, span: Span) {
         let message = format!("a loop runs over a stack, a list or a range, not {what}");
         self.err(Code::Type, span, message);
     }
+}
+
+/// What a loop takes its variable's values from.
+enum Collection {
+    List(Vec<(ir::Expr, Span)>),
+    /// With how many elements it has.
+    Stack(Place, u32),
 }
 
 /// A 32-bit label.
@@ -301,6 +319,15 @@ fn assign(lv: ir::LValue, e: ir::Expr, span: Span) -> ir::Stmt {
     ir::Stmt {
         kind: ir::StmtKind::Assign(lv, e),
         span,
+    }
+}
+
+fn increment(e: ir::Expr) -> ir::Expr {
+    let ty = e.ty.clone();
+    let one = fold::bits(&BigInt::from(1), &ty);
+    ir::Expr {
+        kind: ir::ExprKind::Binary(BinOp::Add, Box::new(e), Box::new(one)),
+        ty,
     }
 }
 

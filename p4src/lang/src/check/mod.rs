@@ -13,6 +13,7 @@ mod action;
 mod annotation;
 mod apply;
 mod args;
+mod bound_action;
 mod builtin;
 mod call;
 mod cast;

@@ -65,44 +65,10 @@ impl<'a> Checker<'a, '_> {
         let Some(first) = call.args.first() else {
             return;
         };
-        // `extract<T>(_)` skips a header.
-        if matches!(first.value.kind, ast::ExprKind::DontCare) {
-            let ty = match call.type_args {
-                [ty] => self.resolve(ty),
-                _ => {
-                    self.push(
-                        Diagnostic::error(
-                            Code::Type,
-                            first.value.span,
-                            "the type to skip is unknown",
-                        )
-                        .hint("`extract<T>(_)`"),
-                    );
-                    return;
-                }
-            };
-            if !self.types.is_header(&ty) && !matches!(ty, Ty::Var(_) | Ty::Poison) {
-                self.err(Code::Type, call.type_args[0].span, ONLY_HEADERS);
-                return;
-            }
-            match self.types.bits(&ty) {
-                Some((min, max)) if min == max && call.args.len() == 1 => {
-                    let bits = fold::bits(&BigInt::from(min), &ir::Type::Bit(32));
-                    self.emit(ir::StmtKind::Advance { packet, bits }, call.span);
-                    return;
-                }
-                _ if call.args.len() == 1 => {
-                    let shown = self.types.show(&ty);
-                    self.err(
-                        Code::Type,
-                        first.value.span,
-                        format!("{shown} has no fixed size and cannot be skipped"),
-                    );
-                    return;
-                }
-                // `extract<T>(_, bits)` extracts what nobody reads.
-                _ => {}
-            }
+        if matches!(first.value.kind, ast::ExprKind::DontCare)
+            && self.skip_header(packet, first.value.span, call)
+        {
+            return;
         }
         let Some((_, args, types)) = self.prepare(proto, &[], call) else {
             return;
@@ -121,44 +87,11 @@ impl<'a> Checker<'a, '_> {
             self.err(Code::Type, span, ONLY_HEADERS);
             return;
         };
-        let varbits = varbit_fields(&self.types.ir[ty.index()]);
         let varbit_bits = match length {
             Some(ir::Arg::In(e)) => Some(e),
             _ => None,
         };
-        if varbits > 1 {
-            let name = self.types.ir[ty.index()].name.clone();
-            let declared = self.structs.iter().find(|s| s.name.name == name);
-            let is_varbit = |f: &&ast::Field| matches!(f.ty.kind, ast::TypeKind::Varbit(_));
-            let at = declared.and_then(|s| s.fields.iter().filter(is_varbit).nth(1));
-            let mut d = Diagnostic::error(
-                Code::Type,
-                at.map_or(call.span, |f| f.name.span),
-                "a header that is extracted has one varbit field at most",
-            );
-            if at.is_some() {
-                d = d.label(call.span, "extracted here");
-            }
-            self.push(d);
-            return;
-        }
-        if varbits > 0 && varbit_bits.is_none() {
-            self.push(
-                Diagnostic::error(
-                    Code::Type,
-                    call.span,
-                    "this header has a varbit field: its length is missing",
-                )
-                .hint("`extract(h, bits)`"),
-            );
-            return;
-        }
-        if varbits == 0 && varbit_bits.is_some() {
-            self.err(
-                Code::Type,
-                call.span,
-                "this header has no varbit field whose length could be given",
-            );
+        if !self.fits_varbits(ty, varbit_bits.is_some(), call.span) {
             return;
         }
         self.emit(
@@ -169,6 +102,73 @@ impl<'a> Checker<'a, '_> {
             },
             call.span,
         );
+    }
+
+    /// `extract<T>(_)` skips a header. `false`: `extract<T>(_, bits)` extracts what nobody reads.
+    fn skip_header(&mut self, packet: ir::VarId, at: Span, call: Call<'a, '_>) -> bool {
+        let [ty] = call.type_args else {
+            let message = "the type to skip is unknown";
+            self.push(Diagnostic::error(Code::Type, at, message).hint("`extract<T>(_)`"));
+            return true;
+        };
+        let span = ty.span;
+        let ty = self.resolve(ty);
+        if !self.types.is_header(&ty) && !matches!(ty, Ty::Var(_) | Ty::Poison) {
+            self.err(Code::Type, span, ONLY_HEADERS);
+            return true;
+        }
+        if call.args.len() != 1 {
+            return false;
+        }
+        match self.types.bits(&ty) {
+            Some((min, max)) if min == max => {
+                let bits = fold::bits(&BigInt::from(min), &ir::Type::Bit(32));
+                self.emit(ir::StmtKind::Advance { packet, bits }, call.span);
+            }
+            _ => {
+                let shown = self.types.show(&ty);
+                let message = format!("{shown} has no fixed size and cannot be skipped");
+                self.err(Code::Type, at, message);
+            }
+        }
+        true
+    }
+
+    /// Whether a header that is extracted has one varbit field where a length is given, and none where none is.
+    fn fits_varbits(&mut self, header: ir::TypeId, with_length: bool, span: Span) -> bool {
+        let wrong = match varbit_fields(&self.types.ir[header.index()]) {
+            0 if with_length => Diagnostic::error(
+                Code::Type,
+                span,
+                "this header has no varbit field whose length could be given",
+            ),
+            1 if !with_length => Diagnostic::error(
+                Code::Type,
+                span,
+                "this header has a varbit field: its length is missing",
+            )
+            .hint("`extract(h, bits)`"),
+            0 | 1 => return true,
+            _ => self.two_varbits(header, span),
+        };
+        self.push(wrong);
+        false
+    }
+
+    fn two_varbits(&self, header: ir::TypeId, span: Span) -> Diagnostic {
+        let name = &self.types.ir[header.index()].name;
+        let declared = self.structs.iter().find(|s| s.name.name == *name);
+        let is_varbit = |f: &&ast::Field| matches!(f.ty.kind, ast::TypeKind::Varbit(_));
+        let at = declared.and_then(|s| s.fields.iter().filter(is_varbit).nth(1));
+        let d = Diagnostic::error(
+            Code::Type,
+            at.map_or(span, |f| f.name.span),
+            "a header that is extracted has one varbit field at most",
+        );
+        match at {
+            Some(_) => d.label(span, "extracted here"),
+            None => d,
+        }
     }
 
     fn header_type(&self, lv: &ir::LValue) -> Option<ir::TypeId> {

@@ -21,21 +21,9 @@ impl<'a> Checker<'a, '_> {
         made: Instantiation<'a>,
     ) -> Val<'a> {
         let decl = self.parsers[index as usize];
+        let misplaced = matches!(self.unit.kind, UnitKind::Control(_)).then_some("control");
         let name = &decl.name.name;
-        if decl.body.is_none() {
-            self.err(
-                Code::Type,
-                made.span,
-                format!("`{name}` is a parser type without a body; it cannot be instantiated"),
-            );
-            return Val::Poison;
-        }
-        if matches!(self.unit.kind, UnitKind::Control(_)) {
-            self.err(
-                Code::Placement,
-                made.span,
-                "a parser cannot be instantiated in a control",
-            );
+        if !self.may_be_made("parser", name, decl.body.is_some(), misplaced, made.span) {
             return Val::Poison;
         }
         let template = Template::of_parser(decl);

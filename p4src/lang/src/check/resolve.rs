@@ -33,7 +33,26 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn type_name_inner(&mut self, ty: &'a ast::Type) -> Val<'a> {
-        let t = match &ty.kind {
+        if let TypeKind::Name { absolute, name } = &ty.kind {
+            return self.named_type(name, *absolute);
+        }
+        let Some(t) = self.written_type(ty) else {
+            return Val::Poison;
+        };
+        if self.types.nodes(&t) > LIMITS.type_nodes || self.types.leaves(&t) > LIMITS.type_leaves {
+            self.type_too_large(ty.span);
+            return Val::Poison;
+        }
+        if self.types.depth(&t) > LIMITS.type_nesting {
+            self.type_too_deep(ty.span);
+            return Val::Poison;
+        }
+        Val::Type(t)
+    }
+
+    /// A type that is more than a name.
+    fn written_type(&mut self, ty: &'a ast::Type) -> Option<Ty> {
+        Some(match &ty.kind {
             TypeKind::Void => Ty::Void,
             TypeKind::Bool => Ty::Bool,
             TypeKind::Error => Ty::Error,
@@ -45,123 +64,123 @@ impl<'a> Checker<'a, '_> {
             TypeKind::Bit(Some(w)) => self
                 .size(w, LIMITS.width, "width")
                 .map_or(Ty::Poison, Ty::Bit),
-            TypeKind::Int(w) => match self.size(w, LIMITS.width, "width") {
-                Some(0) => {
-                    self.err(Code::Constant, w.span, "an int<> has one bit at least");
-                    Ty::Poison
-                }
-                Some(w) => Ty::Int(w),
-                None => Ty::Poison,
-            },
+            TypeKind::Int(w) => self.int_type(w),
             TypeKind::Varbit(w) => self
                 .size(w, LIMITS.varbit_width, "width")
                 .map_or(Ty::Poison, Ty::Varbit),
-            TypeKind::Name { absolute, name } => {
-                return match self.lookup(name, *absolute) {
-                    val @ (Val::Type(_) | Val::Decl(_) | Val::Poison) => val,
-                    other => {
-                        let what = other.what();
-                        self.err(
-                            Code::Type,
-                            name.span,
-                            format!("`{}` is {what}, not a type", name.name),
-                        );
-                        Val::Poison
-                    }
-                };
+            TypeKind::Name { .. } => self.resolve(ty),
+            TypeKind::Specialized { base, args } => self.specialized_type(base, args, ty.span)?,
+            TypeKind::Stack { elem, size } => self.array_type(elem, size)?,
+            TypeKind::Tuple(items) => self.tuple_type(items)?,
+            TypeKind::List(elem) => self.list_type(elem)?,
+        })
+    }
+
+    fn int_type(&mut self, width: &'a ast::Expr) -> Ty {
+        match self.size(width, LIMITS.width, "width") {
+            Some(0) => {
+                self.err(Code::Constant, width.span, "an int<> has one bit at least");
+                Ty::Poison
             }
-            TypeKind::Specialized { base, args } => {
-                let base_val = self.type_name(base);
-                let left_open = args.iter().find(|a| matches!(a.kind, TypeKind::DontCare));
-                if let (Val::Decl(DeclRef::Struct(_)), Some(arg)) = (&base_val, left_open) {
-                    let message =
-                        "`_` leaves this type open: a struct's or header's fields need one";
-                    let hint = "only an extern's or package's instance and a call infer `_` from arguments";
-                    self.push(Diagnostic::error(Code::Type, arg.span, message).hint(hint));
-                    return Val::Poison;
-                }
-                let args: Vec<Ty> = args.iter().map(|a| self.resolve(a)).collect();
-                match base_val {
-                    Val::Decl(decl) => self.specialize(decl, &args, ty.span),
-                    Val::Poison => Ty::Poison,
-                    _ => {
-                        self.err(Code::Type, base.span, "this type takes no type arguments");
-                        Ty::Poison
-                    }
-                }
+            Some(w) => Ty::Int(w),
+            None => Ty::Poison,
+        }
+    }
+
+    fn named_type(&mut self, name: &'a ast::Ident, absolute: bool) -> Val<'a> {
+        match self.lookup(name, absolute) {
+            val @ (Val::Type(_) | Val::Decl(_) | Val::Poison) => val,
+            other => {
+                let what = other.what();
+                self.err(
+                    Code::Type,
+                    name.span,
+                    format!("`{}` is {what}, not a type", name.name),
+                );
+                Val::Poison
             }
-            TypeKind::Stack { elem, size } => {
-                let elem_ty = self.resolve(elem);
-                let n = self.size(size, LIMITS.stack, "size");
-                let bare = self.types.strip_new(&elem_ty);
-                let storable = match bare {
-                    Ty::Stack(inner, _) => !self.types.holds_validity(inner),
-                    Ty::Bit(_)
-                    | Ty::Int(_)
-                    | Ty::Varbit(_)
-                    | Ty::Bool
-                    | Ty::Error
-                    | Ty::Enum(_)
-                    | Ty::SerEnum(_)
-                    | Ty::Struct(_)
-                    | Ty::Var(_)
-                    | Ty::Poison => true,
-                    _ => false,
-                };
-                if !storable {
-                    let shown = self.types.show(&elem_ty);
-                    self.err(
-                        Code::Type,
-                        elem.span,
-                        format!("an array cannot hold elements of type {shown}"),
-                    );
-                    return Val::Poison;
-                }
-                self.types.array_of(&elem_ty);
-                match n {
-                    Some(n) if !elem_ty.is_poison() => Ty::Stack(Rc::new(elem_ty), n),
-                    _ => Ty::Poison,
-                }
+        }
+    }
+
+    /// A generic type with its arguments, as written.
+    fn specialized_type(
+        &mut self,
+        base: &'a ast::Type,
+        args: &'a [ast::Type],
+        span: Span,
+    ) -> Option<Ty> {
+        let base_val = self.type_name(base);
+        let left_open = args.iter().find(|a| matches!(a.kind, TypeKind::DontCare));
+        if let (Val::Decl(DeclRef::Struct(_)), Some(arg)) = (&base_val, left_open) {
+            let message = "`_` leaves this type open: a struct's or header's fields need one";
+            let hint = "only an extern's or package's instance and a call infer `_` from arguments";
+            self.push(Diagnostic::error(Code::Type, arg.span, message).hint(hint));
+            return None;
+        }
+        let args: Vec<Ty> = args.iter().map(|a| self.resolve(a)).collect();
+        Some(match base_val {
+            Val::Decl(decl) => self.specialize(decl, &args, span),
+            Val::Poison => Ty::Poison,
+            _ => {
+                self.err(Code::Type, base.span, "this type takes no type arguments");
+                Ty::Poison
             }
-            TypeKind::Tuple(items) => {
-                let mut fields = Vec::with_capacity(items.len());
-                for item in items {
-                    let field = self.resolve(item);
-                    if matches!(field, Ty::Str | Ty::Void | Ty::DontCare | Ty::List(_))
-                        || field.is_object()
-                    {
-                        let shown = self.types.show(&field);
-                        self.err(
-                            Code::Type,
-                            item.span,
-                            format!("a tuple cannot hold a field of type {shown}"),
-                        );
-                        return Val::Poison;
-                    }
-                    fields.push(field);
-                }
-                Ty::Tuple(fields.into())
-            }
-            TypeKind::List(elem) => {
-                let elem_ty = self.resolve(elem);
-                if matches!(elem_ty, Ty::Void) || elem_ty.is_object() {
-                    let shown = self.types.show(&elem_ty);
-                    let message = format!("a list cannot hold elements of type {shown}");
-                    self.err(Code::Type, elem.span, message);
-                    return Val::Poison;
-                }
-                Ty::List(Rc::new(elem_ty))
-            }
+        })
+    }
+
+    fn array_type(&mut self, elem: &'a ast::Type, size: &'a ast::Expr) -> Option<Ty> {
+        let elem_ty = self.resolve(elem);
+        let n = self.size(size, LIMITS.stack, "size");
+        let storable = match self.types.strip_new(&elem_ty) {
+            Ty::Stack(inner, _) => !self.types.holds_validity(inner),
+            Ty::Bit(_)
+            | Ty::Int(_)
+            | Ty::Varbit(_)
+            | Ty::Bool
+            | Ty::Error
+            | Ty::Enum(_)
+            | Ty::SerEnum(_)
+            | Ty::Struct(_)
+            | Ty::Var(_)
+            | Ty::Poison => true,
+            _ => false,
         };
-        if self.types.nodes(&t) > LIMITS.type_nodes || self.types.leaves(&t) > LIMITS.type_leaves {
-            self.type_too_large(ty.span);
-            return Val::Poison;
+        if !storable {
+            return self.cannot_hold("an array", "elements", &elem_ty, elem.span);
         }
-        if self.types.depth(&t) > LIMITS.type_nesting {
-            self.type_too_deep(ty.span);
-            return Val::Poison;
+        self.types.array_of(&elem_ty);
+        Some(match n {
+            Some(n) if !elem_ty.is_poison() => Ty::Stack(Rc::new(elem_ty), n),
+            _ => Ty::Poison,
+        })
+    }
+
+    fn tuple_type(&mut self, items: &'a [ast::Type]) -> Option<Ty> {
+        let mut fields = Vec::with_capacity(items.len());
+        for item in items {
+            let field = self.resolve(item);
+            if matches!(field, Ty::Str | Ty::Void | Ty::DontCare | Ty::List(_)) || field.is_object()
+            {
+                return self.cannot_hold("a tuple", "a field", &field, item.span);
+            }
+            fields.push(field);
         }
-        Val::Type(t)
+        Some(Ty::Tuple(fields.into()))
+    }
+
+    fn list_type(&mut self, elem: &'a ast::Type) -> Option<Ty> {
+        let elem_ty = self.resolve(elem);
+        if matches!(elem_ty, Ty::Void) || elem_ty.is_object() {
+            return self.cannot_hold("a list", "elements", &elem_ty, elem.span);
+        }
+        Some(Ty::List(Rc::new(elem_ty)))
+    }
+
+    fn cannot_hold(&mut self, holder: &str, what: &str, ty: &Ty, span: Span) -> Option<Ty> {
+        let shown = self.types.show(ty);
+        let message = format!("{holder} cannot hold {what} of type {shown}");
+        self.err(Code::Type, span, message);
+        None
     }
 
     pub(super) fn type_too_deep(&mut self, span: Span) {

@@ -1,14 +1,12 @@
 //! Tables: key, actions, properties (P4_16 1.2.5, section 14.2).
 
 use super::Checker;
-use super::infer::Signature;
 use super::types::Ty;
 use super::unit::{Body, given_name, join};
 use super::value::Val;
 use crate::ast::{self, ExprKind, TablePropertyKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
-use crate::source::Span;
 
 /// Values that a table's entries are read with.
 pub(crate) struct EntryRules {
@@ -59,48 +57,14 @@ impl<'a> Checker<'a, '_> {
             }
         }
         // Where a property stands twice, one of them may be meant to be the actions.
-        if decls.is_empty()
-            && !repeated
-            && !table
-                .properties
-                .iter()
-                .any(|p| matches!(p.kind, TablePropertyKind::Actions(_)))
-        {
-            self.push(
-                Diagnostic::error(
-                    Code::Type,
-                    table.name.span,
-                    format!("table `{}` has no actions", table.name.name),
-                )
-                .hint("`actions = { … }`"),
-            );
+        if decls.is_empty() && !repeated {
+            self.has_actions(table);
         }
-        let mut rules = EntryRules {
-            largest_wins: true,
-            delta: 1,
-        };
-        for p in &table.properties {
-            if let TablePropertyKind::Other { name, value } = &p.kind {
-                if name.name == "default_action" {
-                    let actions =
-                        |k: &TablePropertyKind| matches!(k, TablePropertyKind::Actions(_));
-                    let message = "the default action stands behind the table's actions";
-                    self.stands_behind(table, p, actions, message);
-                }
-                self.table_property(p, name, value, &mut t, &decls, &mut rules);
-            }
-        }
+        let rules = self.table_properties(table, &mut t, &decls);
         for p in &table.properties {
             if let TablePropertyKind::Entries(entries) = &p.kind {
                 if t.key.is_empty() && !entries.is_empty() {
-                    self.push(
-                        Diagnostic::error(
-                            Code::Type,
-                            table.name.span,
-                            "a table without a key has no entries",
-                        )
-                        .label(p.span, "the entries"),
-                    );
+                    self.entries_without_key(table, p);
                     continue;
                 }
                 let before = |k: &TablePropertyKind| {
@@ -126,11 +90,51 @@ impl<'a> Checker<'a, '_> {
         Val::Table(id)
     }
 
-    /// Arguments as written, without white space.
-    fn texts(&self, args: &[ast::Arg]) -> Vec<String> {
-        args.iter()
-            .map(|a| self.source.slice(a.value.span).split_whitespace().collect())
-            .collect()
+    fn has_actions(&mut self, table: &'a ast::TableDecl) {
+        let actions = |p: &ast::TableProperty| matches!(p.kind, TablePropertyKind::Actions(_));
+        if !table.properties.iter().any(actions) {
+            self.push(
+                Diagnostic::error(
+                    Code::Type,
+                    table.name.span,
+                    format!("table `{}` has no actions", table.name.name),
+                )
+                .hint("`actions = { … }`"),
+            );
+        }
+    }
+
+    fn entries_without_key(&mut self, table: &ast::TableDecl, entries: &ast::TableProperty) {
+        let message = "a table without a key has no entries";
+        self.push(
+            Diagnostic::error(Code::Type, table.name.span, message)
+                .label(entries.span, "the entries"),
+        );
+    }
+
+    /// All properties but key, actions and entries; gives how the entries are read.
+    fn table_properties(
+        &mut self,
+        table: &'a ast::TableDecl,
+        t: &mut ir::Table,
+        decls: &[&'a ast::Decl],
+    ) -> EntryRules {
+        let mut rules = EntryRules {
+            largest_wins: true,
+            delta: 1,
+        };
+        for p in &table.properties {
+            if let TablePropertyKind::Other { name, value } = &p.kind {
+                if name.name == "default_action" {
+                    let actions =
+                        |k: &TablePropertyKind| matches!(k, TablePropertyKind::Actions(_));
+                    let message = "the default action stands behind the table's actions";
+                    self.stands_behind(table, p, actions, message);
+                }
+                self.table_property(p, name, value, t, decls, &mut rules);
+            }
+        }
+        rules
     }
 
     /// A table without a default action runs core.p4's `NoAction`, so that must be what it is there.
@@ -244,30 +248,6 @@ impl<'a> Checker<'a, '_> {
         decls.push(decl);
     }
 
-    /// Arguments of an action's directional parameters, as bound in `actions`.
-    fn directed_args(
-        &mut self,
-        sig: &Signature<'a>,
-        written: &'a [ast::Arg],
-        name: &str,
-        span: Span,
-    ) -> (ir::Args, ir::Block) {
-        let Some(given) = self.bind_args(sig.params, written, name, span) else {
-            return (ir::Args::default(), Vec::new());
-        };
-        let body = std::mem::replace(&mut self.unit.body, Body::Apply);
-        let mut infer = super::infer::Infer::default();
-        let mut lowered = None;
-        let block = self.block_of(|c| {
-            let vals = c.eval_args(sig, &given, &mut infer);
-            if !super::args::poisoned(&vals) {
-                lowered = c.lower_args(sig, &given, vals, &infer);
-            }
-        });
-        self.unit.body = body;
-        (lowered.unwrap_or_default(), block)
-    }
-
     fn table_property(
         &mut self,
         p: &'a ast::TableProperty,
@@ -369,123 +349,4 @@ impl<'a> Checker<'a, '_> {
             }
         }
     }
-
-    /// A default action or an entry's action, with constants for the control plane's parameters.
-    pub(crate) fn bound_action(
-        &mut self,
-        e: &'a ast::Expr,
-        t: &ir::Table,
-        decls: &[&'a ast::Decl],
-        is_default: bool,
-    ) -> Option<ir::BoundAction> {
-        let (callee, written): (&'a ast::Expr, &'a [ast::Arg]) = match &e.kind {
-            ExprKind::Call { callee, args, .. } => (callee, args),
-            _ => (e, &[]),
-        };
-        // `NoAction` need not be listed to be the default.
-        if is_default
-            && let ExprKind::Name { name, absolute } = &callee.kind
-            && name.name == "NoAction"
-            && let Some(Val::GlobalAction(i)) = self.find("NoAction", name.span, *absolute)
-            && !self
-                .unit
-                .shared_actions
-                .get(&i)
-                .is_some_and(|id| t.actions.iter().any(|a| a.action == *id))
-        {
-            return Some(ir::BoundAction {
-                action: None,
-                args: Vec::new(),
-            });
-        }
-        let (action, decl) = self.named_action(callee)?;
-        let Some(at) = t.actions.iter().position(|a| a.action == action) else {
-            let name = super::decls::decl_name(decl).map_or("", |n| n.name.as_str());
-            self.push(
-                Diagnostic::error(
-                    Code::Type,
-                    e.span,
-                    format!("action `{name}` is not listed in the table's `actions`"),
-                )
-                .hint(format!("add it: `actions = {{ {name}; … }}`")),
-            );
-            return None;
-        };
-        let only = if is_default {
-            "tableonly"
-        } else {
-            "defaultonly"
-        };
-        if t.actions[at].annotations.iter().any(|a| a.name == only) {
-            self.err(
-                Code::Type,
-                e.span,
-                format!("this action is marked @{only} in the table"),
-            );
-        }
-        let mut sig = self.action_signature(action, decls.get(at).copied().unwrap_or(decl));
-        let directed = sig
-            .params
-            .iter()
-            .take_while(|p| p.direction != ast::Direction::None)
-            .count();
-        // The arguments bound in `actions` may be repeated, unchanged.
-        let name = super::decls::decl_name(decl).map_or("action", |n| n.name.as_str());
-        let repeated = directed > 0 && written.len() == sig.params.len();
-        let written = if repeated {
-            let (bound, rest) = written.split_at(directed);
-            let first = Signature {
-                params: &sig.params[..directed],
-                types: sig.types[..directed].to_vec(),
-                ret: Ty::Void,
-                ret_span: None,
-                generics: Vec::new(),
-            };
-            let (again, calls) = self.directed_args(&first, bound, name, e.span);
-            // What calls something is compared as it is written: each call's result is a temporary of its own.
-            let same = if calls.is_empty() {
-                same_args(&again, &t.actions[at].args)
-            } else {
-                self.unit.bound_texts.get(at) == Some(&self.texts(bound))
-            };
-            if !same {
-                self.err(
-                    Code::Type,
-                    e.span,
-                    "these arguments differ from those bound in the table's `actions`",
-                );
-            }
-            rest
-        } else {
-            written
-        };
-        sig.params = &sig.params[directed..];
-        sig.types.drain(..directed);
-        let given = self.bind_args(sig.params, written, name, e.span)?;
-        let mut args = Vec::with_capacity(given.len());
-        for (g, ty) in given.iter().zip(&sig.types) {
-            let e = match g {
-                super::args::Given::Arg(e) | super::args::Given::Default(e) => e,
-                super::args::Given::Omitted => continue,
-            };
-            args.push(self.constant(e, ty)?);
-        }
-        Some(ir::BoundAction {
-            action: Some(at),
-            args,
-        })
-    }
-}
-
-fn same_args(a: &[ir::Arg], b: &[ir::Arg]) -> bool {
-    use ir::Arg as A;
-    a.len() == b.len()
-        && a.iter().zip(b).all(|pair| match pair {
-            (A::In(x), A::In(y)) => x == y,
-            (A::Out(x), A::Out(y)) | (A::InOut(x), A::InOut(y)) => x == y,
-            (A::Object(x), A::Object(y)) => x == y,
-            (A::Extern(x), A::Extern(y)) => x == y,
-            (A::Ignore, A::Ignore) => true,
-            _ => false,
-        })
 }

@@ -176,25 +176,20 @@ impl<'a> Checker<'a, '_> {
         id
     }
 
-    /// A named variable of the source.
+    /// A variable with a name: the source's, or a loop's own.
     pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> Place {
-        let lowered = self.types.ir(ty);
-        let var = self.unit.var(name, lowered.clone(), false);
-        Place {
-            ty: ty.clone(),
-            lv: ir::LValue {
-                var,
-                path: Vec::new(),
-                ty: lowered,
-            },
-            read_only: None,
-        }
+        self.new_place(name, ty, None)
     }
 
     /// A temporary.
     pub(crate) fn temp(&mut self, ty: &Ty) -> Place {
+        self.new_place("$tmp", ty, Some("it is a temporary value"))
+    }
+
+    /// A new variable; it is a temporary if it cannot be changed.
+    fn new_place(&mut self, name: &str, ty: &Ty, read_only: Option<&'static str>) -> Place {
         let lowered = self.types.ir(ty);
-        let var = self.unit.var("$tmp", lowered.clone(), true);
+        let var = self.unit.var(name, lowered.clone(), read_only.is_some());
         Place {
             ty: ty.clone(),
             lv: ir::LValue {
@@ -202,7 +197,7 @@ impl<'a> Checker<'a, '_> {
                 path: Vec::new(),
                 ty: lowered,
             },
-            read_only: Some("it is a temporary value"),
+            read_only,
         }
     }
 

@@ -285,7 +285,8 @@ impl fmt::Debug for Value {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::hash::{BuildHasher, RandomState};
+    use std::collections::hash_map::DefaultHasher;
+    use std::hash::{BuildHasher, BuildHasherDefault};
 
     /// Numbers of up to 320 bits, often with few bits, often equal, often at the border between the two forms.
     fn number() -> impl Strategy<Value = BigUint> {
@@ -348,7 +349,7 @@ mod tests {
             let (x, y) = (Value::from(&a), Value::from(&b));
             prop_assert_eq!(x == y, a == b);
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
-            let state = RandomState::new();
+            let state = BuildHasherDefault::<DefaultHasher>::default();
             prop_assert_eq!(state.hash_one(&x), state.hash_one(Value::from_be_bytes(&a.to_bytes_be())));
             prop_assert_eq!(u64::from(x.bits()), a.bits());
             prop_assert_eq!(x.fits(width), a <= ones(width));

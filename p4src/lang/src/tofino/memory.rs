@@ -133,7 +133,7 @@ fn sram_blocks(entries: u64, bits: u64) -> u64 {
 }
 
 /// Blocks of a register, counter or meter: those of its cells and a spare one (a write and a read in one clock), each with
-/// a map RAM. The original prototype's 33 registers of 16,384 words make 165 of the 167 map RAMs that bf-p4c reports.
+/// a map RAM. The NGA prototype's 33 registers of 16,384 words make 165 of the 167 map RAMs that bf-p4c reports.
 pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
     let size = instance.args.iter().find_map(|(_, arg)| match arg {
         Const::Bits { value, .. } => u64::try_from(value).ok(),

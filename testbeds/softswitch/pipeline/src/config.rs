@@ -68,7 +68,8 @@ pub struct Config {
     pub cpu_port: u32,
     /// Which ports exist.
     pub ports: Ports,
-    /// Parser states or loop rounds of one block; one that takes more is cut there and counted ([`crate::Stats::out_of_steps`]).
+    /// Parser states or loop rounds of one block, each once more for every 1,024 words of 8 bytes that its instructions read or
+    /// write; a block that takes more is cut there and counted ([`crate::Stats::out_of_steps`]).
     pub max_steps: u32,
     /// Resubmissions and egress clones of one packet in sequence.
     pub max_passes: u32,

@@ -64,9 +64,10 @@ pub enum Op {
     },
     /// The block is done.
     End,
-    /// One step of a loop or state machine; with none left, goes to `to`.
+    /// A round of a loop or a state, which takes some of the block's steps; with fewer left, goes to `to`.
     Step {
         to: Target,
+        cost: u32,
     },
     /// Counts a failed `assert` if zero.
     Assert {
@@ -445,7 +446,7 @@ impl Op {
             | Op::JumpIfNot { to, .. }
             | Op::JumpEq { to, .. }
             | Op::JumpNe { to, .. }
-            | Op::Step { to }
+            | Op::Step { to, .. }
             | Op::Fail { to, .. }
             | Op::Extract { to, .. }
             | Op::ExtractVarbit { to, .. }

@@ -75,41 +75,8 @@ impl Op {
         let kinds = entity.and_then(|entity| entity.entity.as_ref());
         match kinds.ok_or_else(|| invalid("the update has no entity"))? {
             Kind::TableEntry(entry) => table_entry(kind, entry, binding),
-            Kind::DirectCounterEntry(entry) => {
-                modify_only(kind, "a direct counter")?;
-                let (table, at) = direct(entry.table_entry.as_ref(), binding)?;
-                if !table.has_counter {
-                    return Err(invalid("the table has no direct counter"));
-                }
-                let counter = entry
-                    .data
-                    .as_ref()
-                    .map(binding::counter_value)
-                    .transpose()?;
-                let change = DirectChange {
-                    counter,
-                    ..DirectChange::default()
-                };
-                Ok(Op::Direct(table.position, at, change))
-            }
-            Kind::DirectMeterEntry(entry) => {
-                modify_only(kind, "a direct meter")?;
-                let (table, at) = direct(entry.table_entry.as_ref(), binding)?;
-                if !table.has_meter {
-                    return Err(invalid("the table has no direct meter"));
-                }
-                let meter = entry
-                    .config
-                    .as_ref()
-                    .map(binding::meter_config)
-                    .transpose()?;
-                let change = DirectChange {
-                    counter: None,
-                    meter: Some(meter),
-                    clear_meter_counts: binding::clears(entry.counter_data.as_ref())?,
-                };
-                Ok(Op::Direct(table.position, at, change))
-            }
+            Kind::DirectCounterEntry(entry) => direct_counter(kind, entry, binding),
+            Kind::DirectMeterEntry(entry) => direct_meter(kind, entry, binding),
             Kind::ActionProfileMember(member) => {
                 let (profile, call) = profiles::member(kind, member, binding)?;
                 Ok(Op::Member(kind, profile, member.member_id, call))
@@ -118,44 +85,8 @@ impl Op {
                 let (profile, written) = profiles::group(kind, group, binding)?;
                 Ok(Op::Group(kind, profile, group.group_id, written))
             }
-            Kind::MeterEntry(entry) => {
-                modify_only(kind, "a meter")?;
-                let id = entry.meter_id;
-                let meter = binding.index.meters.with_id(id);
-                let meter = meter.ok_or_else(|| TranslateError::unknown_id::<Meter>(id))?;
-                let name = &meter.preamble.name;
-                let index = index_from_proto(name, entry.index, meter.size)?;
-                let config = entry
-                    .config
-                    .as_ref()
-                    .map(binding::meter_config)
-                    .transpose()?;
-                let clears = binding::clears(entry.counter_data.as_ref())?;
-                Ok(Op::Meter(
-                    name.clone(),
-                    Cells::of(index, meter.size),
-                    config,
-                    clears,
-                ))
-            }
-            Kind::CounterEntry(entry) => {
-                modify_only(kind, "a counter")?;
-                let id = entry.counter_id;
-                let counter = binding.index.counters.with_id(id);
-                let counter = counter.ok_or_else(|| TranslateError::unknown_id::<Counter>(id))?;
-                let name = &counter.preamble.name;
-                let index = index_from_proto(name, entry.index, counter.size)?;
-                // Without data a counter stays as it is.
-                let Some(data) = &entry.data else {
-                    return Ok(Op::Nothing);
-                };
-                let value = binding::counter_value(data)?;
-                Ok(Op::Counter(
-                    name.clone(),
-                    Cells::of(index, counter.size),
-                    value,
-                ))
-            }
+            Kind::MeterEntry(entry) => meter_cells(kind, entry, binding),
+            Kind::CounterEntry(entry) => counter_cells(kind, entry, binding),
             Kind::RegisterEntry(entry) => {
                 modify_only(kind, "a register")?;
                 let (register, cell, scalars) = binding.register_write(entry)?;
@@ -170,29 +101,10 @@ impl Op {
                 Ok(Op::ValueSet(name, members))
             }
             Kind::PacketReplicationEngineEntry(entry) => {
-                let part = if kind == Type::Delete {
-                    Part::Key
-                } else {
-                    Part::Whole
-                };
                 let note = replication_note(entry);
-                let mut entity = update.entity.clone().unwrap_or_default();
-                binding.number_ports(&mut entity)?;
-                let item = Item::from_entity(&entity, &binding.index, part)?;
-                Ok(Op::Replication(kind, item, note))
+                replication(kind, update, binding, note)
             }
-            Kind::DigestEntry(entry) => {
-                let id = entry.digest_id;
-                if binding.index.digests.with_id(id).is_none() {
-                    return Err(TranslateError::unknown_id::<Digest>(id).into());
-                }
-                let config = match (kind, &entry.config) {
-                    (Type::Delete, _) => DigestConfig::default(),
-                    (_, Some(config)) => DigestConfig::new(config)?,
-                    (_, None) => return Err(TranslateError::Unset { what: "config" }.into()),
-                };
-                Ok(Op::Digest(kind, id, config))
-            }
+            Kind::DigestEntry(entry) => digest(kind, entry, binding),
             Kind::ExternEntry(_) => Err(extern_entries()),
         }
     }
@@ -266,6 +178,89 @@ impl Op {
             Op::Digest(..) | Op::Nothing => Ok(()),
         }
     }
+}
+
+fn direct_counter(kind: Type, entry: &v1::DirectCounterEntry, binding: &Binding) -> Result<Op> {
+    modify_only(kind, "a direct counter")?;
+    let (table, at) = direct(entry.table_entry.as_ref(), binding)?;
+    if !table.has_counter {
+        return Err(invalid("the table has no direct counter"));
+    }
+    let data = entry.data.as_ref();
+    let change = DirectChange {
+        counter: data.map(binding::counter_value).transpose()?,
+        ..DirectChange::default()
+    };
+    Ok(Op::Direct(table.position, at, change))
+}
+
+fn direct_meter(kind: Type, entry: &v1::DirectMeterEntry, binding: &Binding) -> Result<Op> {
+    modify_only(kind, "a direct meter")?;
+    let (table, at) = direct(entry.table_entry.as_ref(), binding)?;
+    if !table.has_meter {
+        return Err(invalid("the table has no direct meter"));
+    }
+    let config = entry.config.as_ref();
+    let change = DirectChange {
+        counter: None,
+        meter: Some(config.map(binding::meter_config).transpose()?),
+        clear_meter_counts: binding::clears(entry.counter_data.as_ref())?,
+    };
+    Ok(Op::Direct(table.position, at, change))
+}
+
+fn meter_cells(kind: Type, entry: &v1::MeterEntry, binding: &Binding) -> Result<Op> {
+    modify_only(kind, "a meter")?;
+    let id = entry.meter_id;
+    let meter = binding.index.meters.with_id(id);
+    let meter = meter.ok_or_else(|| TranslateError::unknown_id::<Meter>(id))?;
+    let name = &meter.preamble.name;
+    let index = index_from_proto(name, entry.index, meter.size)?;
+    let config = entry.config.as_ref();
+    let config = config.map(binding::meter_config).transpose()?;
+    let clears = binding::clears(entry.counter_data.as_ref())?;
+    let cells = Cells::of(index, meter.size);
+    Ok(Op::Meter(name.clone(), cells, config, clears))
+}
+
+fn counter_cells(kind: Type, entry: &v1::CounterEntry, binding: &Binding) -> Result<Op> {
+    modify_only(kind, "a counter")?;
+    let id = entry.counter_id;
+    let counter = binding.index.counters.with_id(id);
+    let counter = counter.ok_or_else(|| TranslateError::unknown_id::<Counter>(id))?;
+    let name = &counter.preamble.name;
+    let index = index_from_proto(name, entry.index, counter.size)?;
+    // Without data a counter stays as it is.
+    let Some(data) = &entry.data else {
+        return Ok(Op::Nothing);
+    };
+    let value = binding::counter_value(data)?;
+    let cells = Cells::of(index, counter.size);
+    Ok(Op::Counter(name.clone(), cells, value))
+}
+
+fn replication(kind: Type, update: &v1::Update, binding: &Binding, note: Note) -> Result<Op> {
+    let part = match kind {
+        Type::Delete => Part::Key,
+        _ => Part::Whole,
+    };
+    let mut entity = update.entity.clone().unwrap_or_default();
+    binding.number_ports(&mut entity)?;
+    let item = Item::from_entity(&entity, &binding.index, part)?;
+    Ok(Op::Replication(kind, item, note))
+}
+
+fn digest(kind: Type, entry: &v1::DigestEntry, binding: &Binding) -> Result<Op> {
+    let id = entry.digest_id;
+    if binding.index.digests.with_id(id).is_none() {
+        return Err(TranslateError::unknown_id::<Digest>(id).into());
+    }
+    let config = match (kind, &entry.config) {
+        (Type::Delete, _) => DigestConfig::default(),
+        (_, Some(config)) => DigestConfig::new(config)?,
+        (_, None) => return Err(TranslateError::Unset { what: "config" }.into()),
+    };
+    Ok(Op::Digest(kind, id, config))
 }
 
 pub(super) fn extern_entries() -> UpdateError {

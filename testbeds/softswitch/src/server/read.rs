@@ -1,7 +1,18 @@
 //! Read (P4Runtime 1.4, section 13). What is asked for is gathered while no write runs, in turns between which frames
 //! move; it becomes messages only as the client takes them, so a slow client holds up nobody.
 
+/// A query that is wrong is the query's failure; a switch that is gone is the call's.
+macro_rules! wanted {
+    ($result:expr) => {
+        match $result {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(Err(UpdateError::from(error))),
+        }
+    };
+}
+
 mod answer;
+mod objects;
 mod select;
 
 use super::binding::{self, Binding, DefaultState, ReadFlags};
@@ -9,12 +20,12 @@ use super::config::Loaded;
 use super::op;
 use super::*;
 use answer::{Answer, Responses};
-use p4lang::p4info::{Counter, Digest, Meter, Register, ValueSet};
+use objects::digests;
 use p4rt::rpc::Code;
 use p4rt::status::{self, UpdateError};
 use p4rt::translate::Item;
 use pipeline::{CounterValue, EntryRef, EntryState, MeterCell, Note, Noted, Switch};
-use select::{Array, Filter, Wanted, arrays, direct_tables, wanted_tables, which};
+use select::{Array, Filter, Wanted, wanted_tables};
 use std::ops::Range;
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
@@ -69,155 +80,22 @@ impl Service {
         loaded: &Loaded,
         access: &Access,
     ) -> Result<Found, Status> {
-        let binding = &loaded.binding;
-        let index = &binding.index;
         let Some(query) = &query.entity else {
             let message = "the entity is not set";
             return Ok(Err(UpdateError::new(Code::InvalidArgument, message)));
         };
-        // A query that is wrong is the query's failure; a switch that is gone is the call's.
-        macro_rules! wanted {
-            ($result:expr) => {
-                match $result {
-                    Ok(wanted) => wanted,
-                    Err(error) => return Ok(Err(UpdateError::from(error))),
-                }
-            };
-        }
+        let index = &loaded.binding.index;
         match query {
             Kind::TableEntry(entry) => self.table_entries(entry, loaded, access).await,
-            Kind::DirectCounterEntry(entry) => {
-                let tables = wanted!(direct_tables(entry.table_entry.as_ref(), binding, access));
-                let counted = |table: &Wanted| binding.table(table.id).is_ok_and(|t| t.has_counter);
-                let mut found = Vec::new();
-                for table in tables.into_iter().filter(counted) {
-                    let id = table.id;
-                    let read = self.direct(table, move |at, counter, _| {
-                        Answer::DirectCounter(id, at, counter)
-                    });
-                    found.extend(wanted!(read.await?));
-                }
-                Ok(Ok(found))
-            }
-            Kind::DirectMeterEntry(entry) => {
-                let tables = wanted!(direct_tables(entry.table_entry.as_ref(), binding, access));
-                let metered = |table: &Wanted| binding.table(table.id).is_ok_and(|t| t.has_meter);
-                let counts = entry.counter_data.is_some();
-                let mut found = Vec::new();
-                for table in tables.into_iter().filter(metered) {
-                    let id = table.id;
-                    let read = self.direct(table, move |at, _, meter| {
-                        Answer::DirectMeter(id, at, Box::new(meter), counts)
-                    });
-                    found.extend(wanted!(read.await?));
-                }
-                Ok(Ok(found))
-            }
-            Kind::ActionProfileMember(member) => {
-                let id = member.action_profile_id;
-                let profiles = wanted!(which(&index.action_profiles, id, access));
-                let wanted = member.member_id;
-                let read = move |_, switch: &mut Switch| {
-                    let mut found = Vec::new();
-                    for (profile, name) in profiles {
-                        let members = switch.members(&name).unwrap_or_default().into_iter();
-                        let members = members.filter(|(id, _)| wanted == 0 || *id == wanted);
-                        found.extend(members.map(|(id, call)| Answer::Member(profile, id, call)));
-                    }
-                    found
-                };
-                let found = self.control(read).await?;
-                Ok(some(found, wanted != 0, "member"))
-            }
-            Kind::ActionProfileGroup(group) => {
-                let id = group.action_profile_id;
-                let profiles = wanted!(which(&index.action_profiles, id, access));
-                let wanted = group.group_id;
-                let read = move |_, switch: &mut Switch| {
-                    let mut found = Vec::new();
-                    for (profile, name) in profiles {
-                        let groups = switch.groups(&name).unwrap_or_default().into_iter();
-                        let groups = groups.filter(|(id, _)| wanted == 0 || *id == wanted);
-                        found.extend(groups.map(|(id, group)| Answer::Group(profile, id, group)));
-                    }
-                    found
-                };
-                let found = self.control(read).await?;
-                Ok(some(found, wanted != 0, "group"))
-            }
-            Kind::MeterEntry(entry) => {
-                let size = |meter: &Meter| meter.size;
-                let arrays = arrays(&index.meters, entry.meter_id, entry.index, size, access);
-                let counts = entry.counter_data.is_some();
-                self.each_cell(wanted!(arrays), move |switch, id, name, cells| {
-                    let first = cells.start;
-                    let meters = switch.meter_cells(name, cells)?;
-                    Ok(Answer::Meters(id, first, meters, counts))
-                })
-                .await
-            }
-            Kind::CounterEntry(entry) => {
-                let size = |counter: &Counter| counter.size;
-                let arrays = arrays(&index.counters, entry.counter_id, entry.index, size, access);
-                self.each_cell(wanted!(arrays), |switch, id, name, cells| {
-                    let first = cells.start;
-                    let counters = switch.counter_cells(name, cells)?;
-                    Ok(Answer::Counters(id, first, counters))
-                })
-                .await
-            }
-            Kind::RegisterEntry(entry) => {
-                let size = |register: &Register| register.size;
-                let arrays = arrays(
-                    &index.registers,
-                    entry.register_id,
-                    entry.index,
-                    size,
-                    access,
-                );
-                self.each_cell(wanted!(arrays), |switch, id, name, cells| {
-                    let first = cells.start;
-                    let cells = switch.register_cells(name, cells)?;
-                    Ok(Answer::Registers(id, first, cells))
-                })
-                .await
-            }
-            Kind::ValueSetEntry(entry) => {
-                let sets = wanted!(which::<ValueSet>(
-                    &index.value_sets,
-                    entry.value_set_id,
-                    access
-                ));
-                let read = move |_, switch: &mut Switch| {
-                    let members = |(id, name): (u32, String)| {
-                        let members = switch.value_set_members(&name).unwrap_or_default();
-                        (id, members.to_vec())
-                    };
-                    sets.into_iter().map(members).collect::<Vec<_>>()
-                };
-                let mut found = Vec::new();
-                for (id, members) in self.control(read).await? {
-                    let entry = wanted!(binding.value_set_to_proto(id, &members));
-                    found.push(ready(Kind::ValueSetEntry(entry)));
-                }
-                Ok(Ok(found))
-            }
-            Kind::DigestEntry(entry) => {
-                let digests = wanted!(which::<Digest>(&index.digests, entry.digest_id, access));
-                let configs = loaded.digests().configs().clone();
-                let on = digests.into_iter().filter_map(|(digest_id, _)| {
-                    let config = configs.get(&digest_id)?.to_proto();
-                    Some(ready(Kind::DigestEntry(v1::DigestEntry {
-                        digest_id,
-                        config: Some(config),
-                    })))
-                });
-                Ok(some(
-                    on.collect(),
-                    entry.digest_id != 0,
-                    "digest that is on",
-                ))
-            }
+            Kind::DirectCounterEntry(entry) => self.direct_counters(entry, loaded, access).await,
+            Kind::DirectMeterEntry(entry) => self.direct_meters(entry, loaded, access).await,
+            Kind::ActionProfileMember(member) => self.members(member, index, access).await,
+            Kind::ActionProfileGroup(group) => self.groups(group, index, access).await,
+            Kind::MeterEntry(entry) => self.meters(entry, index, access).await,
+            Kind::CounterEntry(entry) => self.counters(entry, index, access).await,
+            Kind::RegisterEntry(entry) => self.registers(entry, index, access).await,
+            Kind::ValueSetEntry(entry) => self.value_sets(entry, loaded, access).await,
+            Kind::DigestEntry(entry) => Ok(digests(entry, loaded, access)),
             Kind::PacketReplicationEngineEntry(entry) => self.replication(entry, loaded).await,
             // No architecture has any: all of them are none.
             Kind::ExternEntry(entry) if entry.extern_type_id == 0 && entry.extern_id == 0 => {

@@ -14,8 +14,15 @@ const REFUSED: u8 = 77;
 
 fn main() -> ExitCode {
     let which = std::env::args().nth(1).unwrap_or_default();
-    let without_sandbox = ["redis-client", "agent", "train-on-a-cable"].contains(&which.as_str());
-    if !without_sandbox && let Err(error) = testbeds::sandbox::enter() {
+    let without_sandbox = [
+        "redis-client",
+        "agent",
+        "train-on-a-cable",
+        "stay-without-sandbox",
+    ];
+    if !without_sandbox.contains(&which.as_str())
+        && let Err(error) = testbeds::sandbox::enter()
+    {
         eprintln!("{error}");
         return ExitCode::from(REFUSED);
     }
@@ -24,6 +31,7 @@ fn main() -> ExitCode {
         "rate" => wire::rate(),
         "processes" => processes::processes(),
         "stay" => processes::stay(),
+        "stay-without-sandbox" => processes::stay_without_sandbox(),
         "train" => training::train(),
         "train-on-a-cable" => training::train_on_a_cable(),
         "agent" => return training::agent(),

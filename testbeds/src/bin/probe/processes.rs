@@ -1,6 +1,6 @@
 //! Processes in hosts, what is left of them, and sandboxes that are refused.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::Command;
 use std::time::Duration;
 
@@ -32,6 +32,19 @@ pub fn processes() -> Outcome {
     );
     drop(sleeper);
     println!("sleepers {}", count_processes("sleep"));
+    let mut here = Command::new("readlink");
+    here.arg("/proc/self/ns/net");
+    let spawn = || Process::spawn("a", here).map_err(io::Error::other);
+    let line = host
+        .namespace()
+        .run(spawn)?
+        .next_line(Duration::from_secs(5));
+    let namespace = || std::fs::read_link("/proc/thread-self/ns/net");
+    let expected = host.namespace().run(namespace)?.display().to_string();
+    println!(
+        "in its starter's namespace {}",
+        line == Output::Line(expected)
+    );
     Ok(())
 }
 
@@ -66,6 +79,23 @@ pub fn stay() -> Outcome {
     let mut sleeper = Command::new("sleep");
     sleeper.arg("1000");
     let _sleeper = Process::spawn("here", sleeper)?;
+    println!("staying");
+    std::io::stdout().flush()?;
+    std::thread::sleep(Duration::from_secs(600));
+    Ok(())
+}
+
+/// Stays, with a process that was started by a thread which has ended, until it is killed.
+pub fn stay_without_sandbox() -> Outcome {
+    let starter = std::thread::spawn(|| {
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("1000");
+        Process::spawn("here", sleeper)
+    });
+    let mut sleeper = starter.join().map_err(|_| "the thread panicked")??;
+    if let Some(status) = sleeper.wait(Duration::from_millis(100))? {
+        return Err(format!("it ended with its thread: {status}").into());
+    }
     println!("staying");
     std::io::stdout().flush()?;
     std::thread::sleep(Duration::from_secs(600));

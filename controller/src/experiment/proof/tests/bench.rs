@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use scenario::effect::Fate;
-use scenario::replay::Engine;
+use scenario::model::Direction as InOut;
+use scenario::replay::{Engine, Verdict};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
-use super::super::Evidence;
+use super::super::{Evidence, Loss};
 use crate::experiment::fleet::EpochWrite;
 use crate::experiment::{Conclusion, FaultResult, Planned};
 use crate::target::Kind;
@@ -63,8 +64,18 @@ pub enum Error {
     Spares(usize),
     /// The fault with this number hits the frame, and counts it.
     Hits(usize),
+    /// The fault with this number does not do what it has to, and counts it.
+    SparesCounted(usize),
+    /// The fault with this number hits the frame, and does not count it.
+    HitsUncounted(usize),
     /// The frame is lost.
     Loses,
+    /// It leaves by b's port instead.
+    LeavesElsewhere,
+    /// It leaves by b's port as well.
+    Leaks,
+    /// It leaves with a byte that it had not.
+    Changes,
 }
 
 /// A run.
@@ -79,7 +90,13 @@ pub struct Bench {
     pub errors: BTreeMap<usize, Error>,
     /// What the recorder did not get, by port.
     pub unrecorded: BTreeMap<u32, u64>,
-    pub ring_losses: Vec<(String, u32, u64)>,
+    pub losses: Vec<Loss>,
+    /// The first fault holds all frames that it looks at, and counts as it should.
+    pub holds_all: bool,
+    /// What the counter of each injection is off by.
+    pub miscounts: BTreeMap<usize, i64>,
+    /// Delays are so many times as long as they should be.
+    pub delays_times: u64,
 }
 
 impl Bench {
@@ -93,7 +110,10 @@ impl Bench {
             stalls: Vec::new(),
             errors: BTreeMap::new(),
             unrecorded: BTreeMap::new(),
-            ring_losses: Vec::new(),
+            losses: Vec::new(),
+            holds_all: false,
+            miscounts: BTreeMap::new(),
+            delays_times: 1,
         };
         bench.write(1, 0, 0);
         bench
@@ -155,7 +175,7 @@ impl Bench {
         let Planned { scenario, plan } = &self.planned;
         let engine = Engine::new(scenario, plan, "sw").unwrap();
         let mut state = engine.start();
-        let mut fired = vec![0; plan.injections.len()];
+        let mut fired: Vec<u64> = vec![0; plan.injections.len()];
         let mut frames: BTreeMap<u32, Vec<Frame>> = BTreeMap::new();
         let exit = self.port("s");
         let mut record = |port: u32, at_ns: u64, direction, bytes: &[u8]| {
@@ -166,39 +186,85 @@ impl Bench {
                 bytes: bytes.into(),
             });
         };
+        let of = |fault: usize| {
+            let id = &scenario.faults[fault].id;
+            let mut points = plan.injections.iter();
+            points.position(|point| point.fault == *id).unwrap()
+        };
+        let effect = |hit: &usize| {
+            let id = &plan.injections[*hit].fault;
+            let mut faults = scenario.faults.iter();
+            faults.find(|fault| fault.id == *id).unwrap().effect
+        };
         for (number, sent) in self.sent.iter().enumerate() {
             let (bytes, port) = (self.frame(sent), self.port(sent.from));
             record(port, sent.at_ns, Direction::In, &bytes);
             let classified = engine.classify(&bytes, port);
             let passage = engine.pass(&mut state, &classified, self.epoch(number));
-            let mut hits = passage.ingress.hits.clone();
-            let of = |fault: usize| {
-                let id = &scenario.faults[fault].id;
-                let mut points = plan.injections.iter();
-                points.position(|point| point.fault == *id).unwrap()
-            };
-            match self.errors.get(&number) {
-                Some(Error::Spares(fault)) => hits.retain(|hit| *hit != of(*fault)),
-                Some(Error::Hits(fault)) => hits.push(of(*fault)),
-                Some(Error::Loses) => {
-                    hits.iter().for_each(|hit| fired[*hit] += 1);
-                    continue;
+            let error = self.errors.get(&number);
+            // What a verdict has hit, and what is counted of that.
+            let erring = |direction, verdict: &Verdict| {
+                let (mut hits, mut counted) = (verdict.hits.clone(), verdict.hits.clone());
+                let here = |fault: &usize| plan.injections[of(*fault)].direction == direction;
+                match error {
+                    Some(Error::Spares(fault)) => {
+                        hits.retain(|hit| *hit != of(*fault));
+                        counted.clone_from(&hits);
+                    }
+                    Some(Error::Hits(fault)) if here(fault) => {
+                        hits.push(of(*fault));
+                        counted.clone_from(&hits);
+                    }
+                    Some(Error::SparesCounted(fault)) => hits.retain(|hit| *hit != of(*fault)),
+                    Some(Error::HitsUncounted(fault)) if here(fault) => hits.push(of(*fault)),
+                    _ => {}
                 }
-                None => {}
-            }
-            hits.sort_unstable();
-            hits.iter().for_each(|hit| fired[*hit] += 1);
-            let effect = |hit: &usize| {
-                let id = &plan.injections[*hit].fault;
-                let mut faults = scenario.faults.iter();
-                faults.find(|fault| fault.id == *id).unwrap().effect
+                if self.holds_all && verdict.met.contains(&of(0)) {
+                    hits.push(of(0));
+                }
+                hits.sort_unstable();
+                hits.dedup();
+                (Fate::after(hits.iter().map(effect)), counted)
             };
-            let fate = Fate::after(hits.iter().map(effect));
+            let (fate, counted) = erring(InOut::Ingress, &passage.ingress);
+            counted.iter().for_each(|hit| fired[*hit] += 1);
             let processed_ns = self.awake(sent.at_ns) + 20 * US;
-            for _ in 0..fate.copies {
-                let left_ns = self.awake(processed_ns + fate.delay_ns);
-                record(exit, left_ns, Direction::Out, &bytes);
+            let left_ns = self.awake(processed_ns + fate.delay_ns * self.delays_times);
+            let mut copies = 0;
+            let judged = passage.exits.iter().flat_map(|(_, copies)| copies);
+            for copy in 0..fate.copies {
+                let Some(verdict) = judged.clone().nth(copy as usize) else {
+                    copies += 1;
+                    continue;
+                };
+                let (fate, counted) = erring(InOut::Egress, verdict);
+                counted.iter().for_each(|hit| fired[*hit] += 1);
+                copies += u32::from(!fate.is_dropped());
             }
+            let (exits, bytes) = match error {
+                Some(Error::Loses) => (vec![], bytes),
+                Some(Error::LeavesElsewhere) => (vec![self.port("b")], bytes),
+                Some(Error::Leaks) => (vec![exit, self.port("b")], bytes),
+                Some(Error::Changes) => {
+                    let mut changed = bytes.clone();
+                    changed[20] ^= 1;
+                    (vec![exit], changed)
+                }
+                _ => (vec![exit], bytes),
+            };
+            // What a fault had to drop leaves wrongly, or it would not be seen to.
+            let wrongly = matches!(
+                error,
+                Some(Error::LeavesElsewhere | Error::Leaks | Error::Changes)
+            );
+            for exit in exits {
+                for _ in 0..copies.max(u32::from(wrongly)) {
+                    record(exit, left_ns, Direction::Out, &bytes);
+                }
+            }
+        }
+        for (injection, off) in &self.miscounts {
+            fired[*injection] = fired[*injection].saturating_add_signed(*off);
         }
         for frames in frames.values_mut() {
             frames.sort_by_key(|frame| frame.at_ns);
@@ -222,7 +288,7 @@ impl Bench {
             recordings: &recordings,
             writes: &self.writes,
             fired: &fired,
-            ring_losses: &self.ring_losses,
+            losses: &self.losses,
         };
         Conclusion::of(&self.planned, evidence)
     }

@@ -1,6 +1,8 @@
 #![no_main]
 //! Frames, entries and time into programs of one architecture.
 
+#[path = "../../tests/it/support/aggregate.rs"]
+mod aggregate;
 #[path = "../src/packets.rs"]
 mod packets;
 

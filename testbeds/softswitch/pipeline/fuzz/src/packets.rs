@@ -1,10 +1,10 @@
 //! Frames, writes and time into programs of one architecture, in both executors: they agree, nothing panics, and no packet is
 //! lost from the books. Shared by the fuzz targets and by the test that replays what is kept.
 
-#[path = "../../tests/support/aggregate.rs"]
-mod aggregate;
 mod writes;
 
+// tests/it/support/aggregate.rs: whoever includes this file has it beside it.
+use super::aggregate;
 use arbitrary::{Result, Unstructured};
 use p4lang::ir::Program;
 use parser_gen::Arch;

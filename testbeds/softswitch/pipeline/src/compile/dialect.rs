@@ -1,11 +1,12 @@
 //! The seam between the language and an architecture's own: its extern objects, their methods, its functions.
 
 use super::{Compiler, Result};
+use crate::call::{FunctionCall, MethodCall};
 use crate::op::bindings::Object;
-use p4lang::ir::{Arg, ExternFunction, ExternId, LValue, Method};
+use p4lang::ir::ExternId;
 
 /// What an architecture adds to the language. One implementation in each folder of `arch`.
-pub trait Dialect: std::fmt::Debug + Sync {
+pub(crate) trait Dialect: std::fmt::Debug + Sync {
     /// Before anything is declared.
     fn begin(&self, _: &mut Compiler<'_>) {}
 
@@ -29,24 +30,12 @@ pub trait Dialect: std::fmt::Debug + Sync {
     ) -> Result<()>;
 
     /// A call of a method.
-    fn call_method(
-        &self,
-        compiler: &mut Compiler<'_>,
-        (object, method): (ExternId, &Method),
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        compiler.plain_method(object, method, args, result)
+    fn call_method(&self, compiler: &mut Compiler<'_>, call: MethodCall<'_>) -> Result<()> {
+        compiler.plain_method(call)
     }
 
     /// A call of an extern function.
-    fn call_function(
-        &self,
-        compiler: &mut Compiler<'_>,
-        function: &ExternFunction,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()>;
+    fn call_function(&self, compiler: &mut Compiler<'_>, call: FunctionCall<'_>) -> Result<()>;
 
     /// A parser that stands on its own ends here.
     fn parser_ends(&self, _: &mut Compiler<'_>) -> Result<()> {

@@ -12,6 +12,7 @@ impl Compiler<'_> {
     /// All phases.
     pub fn finish(mut self) -> (Code, State, Vec<Info>) {
         self.place_jumps();
+        self.price_rounds();
         self.bind_code();
         self.roll_up();
         self.tidy_up();

@@ -3,6 +3,7 @@
 use super::expr::literal;
 use super::layout::width;
 use super::{Compiler, Result};
+use crate::call::MethodCall;
 use crate::externs::hash::Algorithm;
 use crate::op::bindings::Object;
 use crate::op::{HashPlan, Op, Slot};
@@ -10,15 +11,13 @@ use p4lang::ir::{Arg, Expr, ExternId, LValue, Method, Type};
 
 impl Compiler<'_> {
     /// A method as PSA and v1model have it.
-    pub(crate) fn plain_method(
-        &mut self,
-        object: ExternId,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        let instance = &self.program.externs[object.index()];
-        match (self.bindings.objects[object.index()], method, args) {
+    pub(crate) fn plain_method(&mut self, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall { method, result, .. } = call;
+        match (
+            self.bindings.objects[call.object.index()],
+            method,
+            call.args,
+        ) {
             (Object::Register(r), Method::Read, [Arg::In(index)]) => {
                 let index = self.index(index)?;
                 self.write_result(result, |c, d| c.op(Op::RegisterRead { r, d, index }))
@@ -36,15 +35,13 @@ impl Compiler<'_> {
                 self.op(Op::Count { counter, index })
             }
             (Object::DirectCounter, Method::Count, []) => {
-                match self.bindings.direct.get(&object).copied() {
-                    Some(table) => self.op(Op::CountDirect { table }),
-                    None => self.unsupported("a direct counter that no table names"),
-                }
+                let table = self.table_of(call.object, "counter")?;
+                self.op(Op::CountDirect { table })
             }
             // Counted and marked at the hit.
             (Object::AutomaticCounter, Method::Count, []) => Ok(()),
             (Object::AutomaticMeter, Method::Read, [to]) => {
-                match self.direct_meters.get(&object).copied() {
+                match self.direct_meters.get(&call.object).copied() {
                     Some(colour) => {
                         self.write_result(written(to), |c, d| c.op(Op::Mov { d, s: colour }))
                     }
@@ -52,44 +49,15 @@ impl Compiler<'_> {
                 }
             }
             (Object::DirectMeter, Method::Execute, rest) => {
-                let Some(table) = self.bindings.direct.get(&object).copied() else {
-                    return self.unsupported("a direct meter that no table names");
-                };
-                let colour = match rest {
-                    [Arg::In(colour)] => self.expr(colour)?,
-                    _ => self.constant(self.colours()[0])?,
-                };
+                let table = self.table_of(call.object, "meter")?;
+                let colour = self.colour_before(rest, self.colours()[0])?;
                 self.write_result(result, |c, d| c.op(Op::MeterDirect { table, colour, d }))
             }
             (Object::Meter(meter), Method::ExecuteMeter, [Arg::In(index), to]) => {
-                let index = self.index(index)?;
-                let colour = self.constant(self.state.cells.meters[meter as usize].colours[0])?;
-                self.write_result(written(to), |c, d| {
-                    c.op(Op::Meter {
-                        meter,
-                        index,
-                        colour,
-                        d,
-                    })
-                })
+                self.meter(meter, index, &[], written(to))
             }
             (Object::Meter(meter), Method::Execute, [Arg::In(index), rest @ ..]) => {
-                let index = self.index(index)?;
-                let colour = match rest {
-                    [Arg::In(colour)] => self.expr(colour)?,
-                    _ => {
-                        let green = self.state.cells.meters[meter as usize].colours[0];
-                        self.constant(green)?
-                    }
-                };
-                self.write_result(result, |c, d| {
-                    c.op(Op::Meter {
-                        meter,
-                        index,
-                        colour,
-                        d,
-                    })
-                })
+                self.meter(meter, index, rest, result)
             }
             (Object::Hash(algorithm), Method::GetHash | Method::Get, [Arg::In(data)]) => {
                 self.hash(algorithm, data, None, result)
@@ -102,10 +70,64 @@ impl Compiler<'_> {
                 let bounds = (self.index(base)?, self.index(max)?);
                 self.hash(algorithm, data, Some(bounds), result)
             }
-            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), Method::Clear, []) => {
-                self.op(Op::ChecksumClear { unit })
+            (Object::Checksum(unit, algorithm), ..) => self.data_checksum((unit, algorithm), call),
+            (Object::InternetChecksum(unit), ..) => self.internet_checksum(unit, call),
+            (Object::Random(unit), Method::Read, []) => {
+                self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
             }
-            (Object::InternetChecksum(unit), Method::Add | Method::Subtract, [Arg::In(data)]) => {
+            (Object::Digest(instance), Method::Pack, [Arg::In(data)]) => {
+                self.digest(instance, data)
+            }
+            _ => self.no_method(call),
+        }
+    }
+
+    pub(crate) fn no_method(&self, call: MethodCall<'_>) -> Result<()> {
+        let of = &self.program.externs[call.object.index()].type_name;
+        self.unsupported(format!("method {} of extern {of}", call.method))
+    }
+
+    /// The table that a direct counter or meter belongs to.
+    pub(crate) fn table_of(&self, object: ExternId, what: &str) -> Result<u32> {
+        match self.bindings.direct.get(&object) {
+            Some(table) => Ok(*table),
+            None => self.unsupported(format!("a direct {what} that no table names")),
+        }
+    }
+
+    /// The colour that a meter's arguments behind its index say, or green.
+    fn colour_before(&mut self, arguments: &[Arg], green: u64) -> Result<Slot> {
+        match arguments {
+            [Arg::In(colour)] => self.expr(colour),
+            _ => self.constant(green),
+        }
+    }
+
+    fn meter(
+        &mut self,
+        meter: u32,
+        index: &Expr,
+        rest: &[Arg],
+        result: Option<&LValue>,
+    ) -> Result<()> {
+        let index = self.index(index)?;
+        let green = self.state.cells.meters[meter as usize].colours[0];
+        let colour = self.colour_before(rest, green)?;
+        self.write_result(result, |c, d| {
+            c.op(Op::Meter {
+                meter,
+                index,
+                colour,
+                d,
+            })
+        })
+    }
+
+    fn internet_checksum(&mut self, unit: u32, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall { method, result, .. } = call;
+        match (method, call.args) {
+            (Method::Clear, []) => self.op(Op::ChecksumClear { unit }),
+            (Method::Add | Method::Subtract, [Arg::In(data)]) => {
                 let (layout, s) = self.spread(data)?;
                 self.op(Op::ChecksumAdd {
                     unit,
@@ -114,29 +136,41 @@ impl Compiler<'_> {
                     subtract: method == &Method::Subtract,
                 })
             }
-            (Object::InternetChecksum(unit), Method::Get, []) => {
+            (Method::Get, []) => {
                 self.write_result(result, |c, d| c.op(Op::ChecksumGet { unit, d }))
             }
-            (Object::InternetChecksum(unit), Method::GetState, []) => {
+            (Method::GetState, []) => {
                 self.write_result(result, |c, d| c.op(Op::ChecksumState { unit, d }))
             }
-            (Object::InternetChecksum(unit), Method::SetState, [Arg::In(state)]) => {
+            (Method::SetState, [Arg::In(state)]) => {
                 let s = self.expr(state)?;
                 self.op(Op::ChecksumSetState { unit, s })
             }
-            (Object::Checksum(unit, _), Method::Update, [Arg::In(data)]) => {
+            _ => self.no_method(call),
+        }
+    }
+
+    /// `Checksum` gathers its data, for any algorithm.
+    fn data_checksum(
+        &mut self,
+        (unit, algorithm): (u32, Algorithm),
+        call: MethodCall<'_>,
+    ) -> Result<()> {
+        match (call.method, call.args) {
+            (Method::Clear, []) => self.op(Op::ChecksumClear { unit }),
+            (Method::Update, [Arg::In(data)]) => {
                 let (layout, s) = self.spread(data)?;
                 if !self.code.layouts[layout as usize].bits.is_multiple_of(8) {
                     return self.unsupported("checksum data that is not a multiple of 8 bits");
                 }
                 self.op(Op::ChecksumUpdate { unit, layout, s })
             }
-            (Object::Checksum(unit, algorithm), Method::Get, []) => {
-                let Some(w) = result.map(|r| width(&r.ty)) else {
+            (Method::Get, []) => {
+                let Some(w) = call.result.map(|r| width(&r.ty)) else {
                     return Ok(());
                 };
                 let w = self.hash_width(w)?;
-                self.write_result(result, |c, d| {
+                self.write_result(call.result, |c, d| {
                     c.code.hashes.push(HashPlan {
                         algorithm,
                         layout: 0,
@@ -154,13 +188,7 @@ impl Compiler<'_> {
                     })
                 })
             }
-            (Object::Random(unit), Method::Read, []) => {
-                self.write_result(result, |c, d| c.op(Op::Random { unit, d }))
-            }
-            (Object::Digest(instance), Method::Pack, [Arg::In(data)]) => {
-                self.digest(instance, data)
-            }
-            _ => self.unsupported(format!("method {method} of extern {}", instance.type_name)),
+            _ => self.no_method(call),
         }
     }
 

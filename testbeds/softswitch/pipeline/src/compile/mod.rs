@@ -18,6 +18,7 @@ pub(crate) mod objects;
 mod parser;
 pub(crate) mod place;
 mod roll;
+mod rounds;
 mod stmt;
 pub mod surroundings;
 mod tables;
@@ -84,6 +85,7 @@ pub struct Compiler<'p> {
     pub(crate) types: layout::Types,
     pub(crate) scope: Scope<'p>,
     pub(crate) span: Span,
+    pub(crate) rounds: rounds::Rounds,
     /// Where the code has them.
     pub(crate) marks: HashMap<Mark, u32>,
     pub(crate) taken: Taken,
@@ -182,6 +184,7 @@ impl<'p> Compiler<'p> {
                 loops: Vec::new(),
             },
             span: Span::default(),
+            rounds: rounds::Rounds::default(),
             marks: HashMap::new(),
             taken: Taken::default(),
             tofino: surroundings::Tofino::default(),
@@ -310,6 +313,7 @@ impl<'p> Compiler<'p> {
             },
             op => op,
         };
+        self.count_words(&op);
         self.code.ops.push(op);
         Ok(())
     }

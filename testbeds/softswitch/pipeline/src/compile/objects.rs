@@ -40,36 +40,17 @@ impl Compiler<'_> {
                 .or(instance.args.first())
                 .and_then(|(_, v)| const_u64(v))
         };
-        let name = instance.name.clone();
         Ok(match &instance.kind {
             ExternKind::Register => {
                 *registers += 1;
                 Object::Register(*registers - 1)
             }
-            ExternKind::Counter => {
-                let kind = self.counter_kind(instance)?;
-                let n = self.cells(&name, size(), size_of::<counter::CounterValue>())?;
-                let cells = vec![counter::CounterValue::default(); n];
-                self.state
-                    .cells
-                    .counters
-                    .push(counter::Counter { name, kind, cells });
-                Object::Counter(self.state.cells.counters.len() as u32 - 1)
-            }
+            ExternKind::Counter => self.new_counter(instance, size())?,
             ExternKind::DirectCounter if self.rules.counts_hits => Object::AutomaticCounter,
             ExternKind::DirectCounter => Object::DirectCounter,
             ExternKind::DirectMeter if self.rules.counts_hits => Object::AutomaticMeter,
             ExternKind::DirectMeter => Object::DirectMeter,
-            ExternKind::Meter => {
-                let bytes = self.counter_kind(instance)?.bytes;
-                let colours = self.colours();
-                let cells = self.cells(&name, size(), size_of::<meter::Cell>())?;
-                self.state
-                    .cells
-                    .meters
-                    .push(meter::Meter::new(name, bytes, colours, cells));
-                Object::Meter(self.state.cells.meters.len() as u32 - 1)
-            }
+            ExternKind::Meter => self.new_meter(instance, size())?,
             ExternKind::Hash => Object::Hash(self.algorithm(instance)?),
             ExternKind::Checksum16 => Object::Hash(Algorithm::OnesComplement16),
             ExternKind::Checksum => {
@@ -81,34 +62,73 @@ impl Compiler<'_> {
                 let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
                     return self.unsupported("a Random beyond 64 bits");
                 };
-                self.state.randoms.push(random::Random::new(
-                    self.wanted.seed,
-                    id.0.into(),
-                    low,
-                    high,
-                ));
-                Object::Random(self.state.randoms.len() as u32 - 1)
+                self.new_random(id, low, high)
             }
-            ExternKind::Digest => {
-                self.state.digests.names.push(name);
-                Object::Digest(self.state.digests.names.len() as u32 - 1)
-            }
+            ExternKind::Digest => self.new_digest(instance),
             ExternKind::PacketReplicationEngine | ExternKind::BufferingQueueingEngine => {
                 Object::Passive
             }
             ExternKind::ActionProfile | ExternKind::ActionSelector => {
                 let size = self.members(size_of_profile(instance))?;
                 let selector = self.selector(instance)?;
-                self.bindings
-                    .profiles
-                    .insert(id, self.state.profiles.len() as u32);
-                self.state
-                    .profiles
-                    .push(profile::Profile::new(name, size, selector));
+                self.new_profile(id, size, selector);
                 Object::Passive
             }
             _ => return self.unsupported(format!("extern {}", instance.type_name)),
         })
+    }
+
+    pub(crate) fn new_counter(
+        &mut self,
+        instance: &ExternInstance,
+        size: Option<u64>,
+    ) -> Result<Object> {
+        let name = instance.name.clone();
+        let kind = self.counter_kind(instance)?;
+        let n = self.cells(&name, size, size_of::<counter::CounterValue>())?;
+        let cells = vec![counter::CounterValue::default(); n];
+        let counters = &mut self.state.cells.counters;
+        counters.push(counter::Counter { name, kind, cells });
+        Ok(Object::Counter(counters.len() as u32 - 1))
+    }
+
+    pub(crate) fn new_meter(
+        &mut self,
+        instance: &ExternInstance,
+        size: Option<u64>,
+    ) -> Result<Object> {
+        let name = instance.name.clone();
+        let bytes = self.counter_kind(instance)?.bytes;
+        let colours = self.colours();
+        let n = self.cells(&name, size, size_of::<meter::Cell>())?;
+        let meters = &mut self.state.cells.meters;
+        meters.push(meter::Meter::new(name, bytes, colours, n));
+        Ok(Object::Meter(meters.len() as u32 - 1))
+    }
+
+    pub(crate) fn new_random(&mut self, id: ExternId, low: u64, high: u64) -> Object {
+        let random = random::Random::new(self.wanted.seed, id.0.into(), low, high);
+        self.state.randoms.push(random);
+        Object::Random(self.state.randoms.len() as u32 - 1)
+    }
+
+    pub(crate) fn new_digest(&mut self, instance: &ExternInstance) -> Object {
+        let names = &mut self.state.digests.names;
+        names.push(instance.name.clone());
+        Object::Digest(names.len() as u32 - 1)
+    }
+
+    /// An action profile, or a selector.
+    pub(crate) fn new_profile(
+        &mut self,
+        id: ExternId,
+        size: u64,
+        selector: Option<profile::Selector>,
+    ) {
+        let name = self.program.externs[id.index()].name.clone();
+        let profiles = &mut self.state.profiles;
+        self.bindings.profiles.insert(id, profiles.len() as u32);
+        profiles.push(profile::Profile::new(name, size, selector));
     }
 
     /// Registers of equal size within one top-level control share a bank: see `externs::register`.

@@ -7,7 +7,7 @@ use crate::error::LoadError;
 use crate::op::{Mark, Op, Slot, T3};
 use crate::table::key::FieldSpec;
 use crate::table::value_set::ValueSet;
-use p4lang::ir::{BinOp, Expr, Keyset, Parser, Target, Transition};
+use p4lang::ir::{BinOp, Expr, Keyset, Parser, State, Target, Transition};
 
 impl<'p> Compiler<'p> {
     /// Runs from `start`; goes to `accept`, or to the scope's `reject`.
@@ -27,26 +27,36 @@ impl<'p> Compiler<'p> {
         for (state, label) in parser.states.iter().zip(&labels) {
             self.span = state.span;
             self.place(*label);
-            self.op(Op::Step { to: reject })?;
-            self.mark(|| Mark::State(parser.name.clone(), state.name.clone()))?;
-            let top = self.frame.top;
-            self.block(&state.body)?;
-            match &state.transition {
-                Transition::Direct(target) => self.op(Op::Jump(to(target)))?,
-                Transition::Select { keys, cases } => {
-                    let mut slots = Vec::new();
-                    for key in keys {
-                        slots.push(self.expr(key)?);
-                    }
-                    for (sets, target) in cases {
-                        self.case(keys, &slots, sets, to(target))?;
-                    }
-                    let error = self.error_slot("NoMatch")?;
-                    self.op(Op::Fail { error, to: reject })?;
-                }
-            }
-            self.frame.top = top;
+            self.round(reject, |c| c.state(parser, state, &to))?;
         }
+        Ok(())
+    }
+
+    fn state(
+        &mut self,
+        parser: &Parser,
+        state: &'p State,
+        to: &impl Fn(&Target) -> crate::op::Target,
+    ) -> Result<()> {
+        self.mark(|| Mark::State(parser.name.clone(), state.name.clone()))?;
+        let top = self.frame.top;
+        self.block(&state.body)?;
+        match &state.transition {
+            Transition::Direct(target) => self.op(Op::Jump(to(target)))?,
+            Transition::Select { keys, cases } => {
+                let mut slots = Vec::new();
+                for key in keys {
+                    slots.push(self.expr(key)?);
+                }
+                for (sets, target) in cases {
+                    self.case(keys, &slots, sets, to(target))?;
+                }
+                let error = self.error_slot("NoMatch")?;
+                let to = self.scope.reject;
+                self.op(Op::Fail { error, to })?;
+            }
+        }
+        self.frame.top = top;
         Ok(())
     }
 

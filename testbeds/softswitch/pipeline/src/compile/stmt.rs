@@ -2,8 +2,9 @@
 
 use super::layout::width;
 use super::{Compiler, Result};
+use crate::call::{FunctionCall, MethodCall};
 use crate::op::{Op, Slot};
-use p4lang::ir::{Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
+use p4lang::ir::{Arm, Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
 /// Arms of an `if` whose conditions have slots of their own.
 const TURN: usize = 64;
@@ -24,37 +25,8 @@ impl<'p> Compiler<'p> {
     fn stmt(&mut self, stmt: &'p Stmt) -> Result<()> {
         match &stmt.kind {
             StmtKind::Assign(to, value) => self.assign(to, value),
-            StmtKind::Reset(to) => {
-                let place = self.locate(to)?;
-                let n = self.size(&place.ty)?;
-                if place.is_plain() {
-                    return self.op(Op::Zero { d: place.slot, n });
-                }
-                let zeroes = self.alloc(n)?;
-                self.op(Op::Zero { d: zeroes, n })?;
-                self.store(&place, zeroes)
-            }
-            StmtKind::If(arms, otherwise) => {
-                let (top, end) = (self.frame.top, self.label());
-                for (n, arm) in arms.iter().enumerate() {
-                    self.block(&arm.before)?;
-                    self.span = arm.span;
-                    let next = self.label();
-                    self.unless(&arm.cond, next)?;
-                    self.block(&arm.then)?;
-                    if n + 1 < arms.len() || !otherwise.is_empty() {
-                        self.op(Op::Jump(end))?;
-                    }
-                    self.place(next);
-                    // Neighbours' conditions keep slots of their own; a long chain's take turns.
-                    if n % TURN == TURN - 1 {
-                        self.frame.top = top;
-                    }
-                }
-                self.block(otherwise)?;
-                self.place(end);
-                Ok(())
-            }
+            StmtKind::Reset(to) => self.reset(to),
+            StmtKind::If(arms, otherwise) => self.branch(arms, otherwise),
             StmtKind::Switch {
                 value,
                 cases,
@@ -65,22 +37,7 @@ impl<'p> Compiler<'p> {
                 cond,
                 body,
                 update,
-            } => {
-                let (head, next, end) = (self.label(), self.label(), self.label());
-                self.place(head);
-                let exit = self.exit();
-                self.op(Op::Step { to: exit })?;
-                self.block(cond_stmts)?;
-                self.unless(cond, end)?;
-                self.scope.loops.push((end, next));
-                self.block(body)?;
-                self.scope.loops.pop();
-                self.place(next);
-                self.block(update)?;
-                self.op(Op::Jump(head))?;
-                self.place(end);
-                Ok(())
-            }
+            } => self.repeat(cond_stmts, cond, body, update),
             StmtKind::Atomic(body) => self.block(body),
             StmtKind::Break => match self.scope.loops.last() {
                 Some((end, _)) => self.op(Op::Jump(*end)),
@@ -111,8 +68,13 @@ impl<'p> Compiler<'p> {
                 args,
                 result,
             } => {
-                let dialect = self.dialect;
-                dialect.call_method(self, (*object, method), args, result.as_ref())
+                let call = MethodCall {
+                    object: *object,
+                    method,
+                    args,
+                    result: result.as_ref(),
+                };
+                self.dialect.call_method(self, call)
             }
             StmtKind::CallExtern {
                 function,
@@ -120,48 +82,21 @@ impl<'p> Compiler<'p> {
                 result,
                 ..
             } => {
-                let dialect = self.dialect;
-                dialect.call_function(self, function, args, result.as_ref())
+                let call = FunctionCall {
+                    function,
+                    args,
+                    result: result.as_ref(),
+                };
+                self.dialect.call_function(self, call)
             }
             StmtKind::Extract {
                 header,
                 varbit_bits,
                 ..
             } => self.extract(header, varbit_bits.as_ref()),
-            StmtKind::Advance { bits, .. } => {
-                let (wide, to) = (width(&bits.ty), self.scope.reject);
-                let bits = self.expr(bits)?;
-                let bits = if wide > 64 {
-                    self.saturate(bits, wide)?
-                } else {
-                    bits
-                };
-                self.op(Op::Advance { bits, to })
-            }
-            StmtKind::Lookahead { dst, .. } => {
-                let place = self.locate(dst)?;
-                let ty = dst.ty.clone();
-                let (layout, n, to) = (self.layout(&ty)?, self.size(&ty)?, self.scope.reject);
-                let d = self.alloc(n)?;
-                // What else a value has than bits: headers are valid (P4_16 13.8.3), a stack's `nextIndex` is 0.
-                let mut headers = Vec::new();
-                if !self.is_header(&ty) && self.holds_states(&ty) {
-                    self.op(Op::Zero { d, n })?;
-                    self.headers_in(&ty, d, &mut headers)?;
-                }
-                self.op(Op::Lookahead { layout, d, to })?;
-                for (d, _) in headers {
-                    let s = self.constant(1)?;
-                    self.op(Op::Mov { d, s })?;
-                }
-                self.store(&place, d)
-            }
-            StmtKind::PacketLength { dst, .. } => {
-                let place = self.locate(dst)?;
-                let d = self.alloc(1)?;
-                self.op(Op::PacketLength { d })?;
-                self.store(&place, d)
-            }
+            StmtKind::Advance { bits, .. } => self.advance(bits),
+            StmtKind::Lookahead { dst, .. } => self.lookahead(dst),
+            StmtKind::PacketLength { dst, .. } => self.packet_length(dst),
             StmtKind::Emit { value, .. } => {
                 let place = self.locate(value)?;
                 let s = self.load(&place)?;
@@ -170,14 +105,7 @@ impl<'p> Compiler<'p> {
             StmtKind::Verify(..) if !self.rules.verifies => {
                 self.unsupported("verify (a Tofino has none)")
             }
-            StmtKind::Verify(c, error) => {
-                let (good, to) = (self.label(), self.scope.reject);
-                self.when(c, good)?;
-                let error = self.expr(error)?;
-                self.op(Op::Fail { error, to })?;
-                self.place(good);
-                Ok(())
-            }
+            StmtKind::Verify(c, error) => self.verify(c, error),
             StmtKind::SetValid(header) => self.set_valid(header),
             StmtKind::SetInvalid(header) => {
                 let place = self.locate(header)?;
@@ -189,6 +117,109 @@ impl<'p> Compiler<'p> {
             StmtKind::Push(stack, n) => self.shift_stack(stack, |e| Op::Push { e, n: *n }),
             StmtKind::Pop(stack, n) => self.shift_stack(stack, |e| Op::Pop { e, n: *n }),
         }
+    }
+
+    fn reset(&mut self, to: &LValue) -> Result<()> {
+        let place = self.locate(to)?;
+        let n = self.size(&place.ty)?;
+        if place.is_plain() {
+            return self.op(Op::Zero { d: place.slot, n });
+        }
+        let zeroes = self.alloc(n)?;
+        self.op(Op::Zero { d: zeroes, n })?;
+        self.store(&place, zeroes)
+    }
+
+    fn branch(&mut self, arms: &'p [Arm], otherwise: &'p Block) -> Result<()> {
+        let (top, end) = (self.frame.top, self.label());
+        for (n, arm) in arms.iter().enumerate() {
+            self.block(&arm.before)?;
+            self.span = arm.span;
+            let next = self.label();
+            self.unless(&arm.cond, next)?;
+            self.block(&arm.then)?;
+            if n + 1 < arms.len() || !otherwise.is_empty() {
+                self.op(Op::Jump(end))?;
+            }
+            self.place(next);
+            // Neighbours' conditions keep slots of their own; a long chain's take turns.
+            if n % TURN == TURN - 1 {
+                self.frame.top = top;
+            }
+        }
+        self.block(otherwise)?;
+        self.place(end);
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        before: &'p Block,
+        condition: &'p Expr,
+        body: &'p Block,
+        update: &'p Block,
+    ) -> Result<()> {
+        let (head, next, end) = (self.label(), self.label(), self.label());
+        self.place(head);
+        let exit = self.exit();
+        self.round(exit, |c| {
+            c.block(before)?;
+            c.unless(condition, end)?;
+            c.scope.loops.push((end, next));
+            c.block(body)?;
+            c.scope.loops.pop();
+            c.place(next);
+            c.block(update)
+        })?;
+        self.op(Op::Jump(head))?;
+        self.place(end);
+        Ok(())
+    }
+
+    fn advance(&mut self, bits: &Expr) -> Result<()> {
+        let (wide, to) = (width(&bits.ty), self.scope.reject);
+        let bits = self.expr(bits)?;
+        let bits = if wide > 64 {
+            self.saturate(bits, wide)?
+        } else {
+            bits
+        };
+        self.op(Op::Advance { bits, to })
+    }
+
+    fn verify(&mut self, condition: &Expr, error: &Expr) -> Result<()> {
+        let (good, to) = (self.label(), self.scope.reject);
+        self.when(condition, good)?;
+        let error = self.expr(error)?;
+        self.op(Op::Fail { error, to })?;
+        self.place(good);
+        Ok(())
+    }
+
+    fn packet_length(&mut self, dst: &LValue) -> Result<()> {
+        let place = self.locate(dst)?;
+        let d = self.alloc(1)?;
+        self.op(Op::PacketLength { d })?;
+        self.store(&place, d)
+    }
+
+    fn lookahead(&mut self, dst: &LValue) -> Result<()> {
+        let place = self.locate(dst)?;
+        let ty = dst.ty.clone();
+        let (layout, n, to) = (self.layout(&ty)?, self.size(&ty)?, self.scope.reject);
+        let d = self.alloc(n)?;
+        // What else a value has than bits: headers are valid (P4_16 13.8.3), a stack's `nextIndex` is 0.
+        let mut headers = Vec::new();
+        if !self.is_header(&ty) && self.holds_states(&ty) {
+            self.op(Op::Zero { d, n })?;
+            self.headers_in(&ty, d, &mut headers)?;
+        }
+        self.op(Op::Lookahead { layout, d, to })?;
+        for (d, _) in headers {
+            let s = self.constant(1)?;
+            self.op(Op::Mov { d, s })?;
+        }
+        self.store(&place, d)
     }
 
     fn assign(&mut self, to: &LValue, value: &Expr) -> Result<()> {

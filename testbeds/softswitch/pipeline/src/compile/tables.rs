@@ -20,6 +20,9 @@ use p4lang::runtime::{Match, Value};
 /// Entries of a table that declares no size: p4c's default.
 const DEFAULT_SIZE: u64 = 1024;
 
+/// A direct counter with its name, and a direct meter.
+type DirectObjects = (Option<(String, CounterKind)>, Option<DirectMeter>);
+
 impl Compiler<'_> {
     pub(crate) fn declare_tables(&mut self) -> Result<()> {
         let program = self.program;
@@ -68,6 +71,34 @@ impl Compiler<'_> {
     }
 
     fn build_table(&mut self, control: &Control, table: &ir::Table) -> Result<Table> {
+        let fields = self.key_fields(table)?;
+        let actions = self.offered_actions(control, table)?;
+        let (direct_counter, direct_meter) = self.direct_objects(table)?;
+        let size = table.size.unwrap_or(DEFAULT_SIZE);
+        if size > LIMITS.entries {
+            return self.too_large(format!("a table of more than {} entries", LIMITS.entries));
+        }
+        let spec = Spec {
+            name: table.name.clone(),
+            fields,
+            actions,
+            const_default: table.const_default,
+            const_entries: table.const_entries,
+            size,
+            implementation: self
+                .profile_of(table)
+                .map(|p| self.state.profiles[p as usize].spec.name.clone()),
+            direct_counter,
+            direct_meter,
+            idle_timeout: self.has_idle_timeout(table),
+        };
+        let default = self.bound(&spec, &table.default_action)?;
+        let mut built = Table::new(spec, default);
+        self.initial_entries(table, &mut built)?;
+        Ok(built)
+    }
+
+    fn key_fields(&self, table: &ir::Table) -> Result<Vec<FieldSpec>> {
         let mut fields = Vec::new();
         for k in table.key.iter().filter(|k| is_matched(k)) {
             let width = width(&k.expr.ty);
@@ -90,6 +121,10 @@ impl Compiler<'_> {
         if fields.iter().filter(|f| f.kind == Kind::Lpm).count() > 1 {
             return self.unsupported("two lpm fields in one key");
         }
+        Ok(fields)
+    }
+
+    fn offered_actions(&mut self, control: &Control, table: &ir::Table) -> Result<Vec<ActionSpec>> {
         let has =
             |annotations: &[Annotation], name: &str| annotations.iter().any(|a| a.name == name);
         let mut actions = Vec::new();
@@ -116,6 +151,11 @@ impl Compiler<'_> {
                 table_only: has(&offered.annotations, "tableonly"),
             });
         }
+        Ok(actions)
+    }
+
+    /// The direct counter and the direct meter that a table names.
+    fn direct_objects(&self, table: &ir::Table) -> Result<DirectObjects> {
         let (mut direct_counter, mut direct_meter) = (None, None);
         for (name, value) in &table.properties {
             match (name.as_str(), value) {
@@ -136,26 +176,11 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
-        let size = table.size.unwrap_or(DEFAULT_SIZE);
-        if size > LIMITS.entries {
-            return self.too_large(format!("a table of more than {} entries", LIMITS.entries));
-        }
-        let spec = Spec {
-            name: table.name.clone(),
-            fields,
-            actions,
-            const_default: table.const_default,
-            const_entries: table.const_entries,
-            size,
-            implementation: self
-                .profile_of(table)
-                .map(|p| self.state.profiles[p as usize].spec.name.clone()),
-            direct_counter,
-            direct_meter,
-            idle_timeout: self.has_idle_timeout(table),
-        };
-        let default = self.bound(&spec, &table.default_action)?;
-        let mut built = Table::new(spec, default);
+        Ok((direct_counter, direct_meter))
+    }
+
+    /// The entries that the program itself declares.
+    fn initial_entries(&mut self, table: &ir::Table, built: &mut Table) -> Result<()> {
         for entry in &table.entries {
             self.span = entry.span;
             let action = self.bound(&built.spec, &entry.action)?;
@@ -175,7 +200,7 @@ impl Compiler<'_> {
                 span: entry.span,
             })?;
         }
-        Ok(built)
+        Ok(())
     }
 
     /// Whether entries that run the action use the table's direct object of this kind: v1model's work without a call.

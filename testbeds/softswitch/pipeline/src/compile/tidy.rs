@@ -87,7 +87,11 @@ fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
             return;
         }
         let after = ways.iter().map(|way| most[*way]).max().unwrap_or(0);
-        most[at] = after + u32::from(matches!(ops[at], Op::Step { .. }));
+        let taken = match ops[at] {
+            Op::Step { cost, .. } => cost,
+            _ => 0,
+        };
+        most[at] = after.saturating_add(taken);
     }
     if most[0] <= max_steps {
         for (at, op) in ops.iter().enumerate() {

@@ -25,7 +25,7 @@ pub struct Machine<'a> {
     pub state: &'a mut State,
     /// Time.
     pub now_ns: u64,
-    /// Loop steps and parser states that each block may take.
+    /// Steps of loops and parser states that each block may take.
     pub max_steps: u32,
     /// How many of them are left.
     pub steps: u32,
@@ -99,15 +99,14 @@ impl Machine<'_> {
                     }
                     None => break,
                 },
-                Op::Step { to } => {
-                    if self.steps == 0 {
+                Op::Step { to, cost } => match self.steps.checked_sub(cost) {
+                    Some(left) => self.steps = left,
+                    None => {
                         self.out_of_steps += 1;
                         self.error = errors.parser_timeout;
                         jump!(to);
-                    } else {
-                        self.steps -= 1;
                     }
-                }
+                },
                 Op::Mov { d, s } => f!(d) = f!(s),
                 Op::MovIf { g, d, s } => {
                     if f!(g) != 0 {

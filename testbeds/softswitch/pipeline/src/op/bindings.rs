@@ -81,6 +81,8 @@ pub struct Bindings {
     pub requests: Requests,
     /// v1model: field lists of the deprecated calls.
     pub inline_lists: Vec<InlineList>,
+    /// Steps that a round of a loop, or a parser's state, takes, by its place; one where there is none.
+    pub rounds: HashMap<Span, u32>,
     /// v1model: digest instance of a call, by its place.
     pub digests: Vec<(Span, u32)>,
     /// v1model: the generator of `random`.

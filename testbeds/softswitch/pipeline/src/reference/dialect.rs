@@ -3,45 +3,33 @@
 use super::place::Place;
 use super::value::Value;
 use super::{Interpreter, Result};
-use p4lang::ir::{Arg, ExternFunction, ExternId, LValue, Method, Type};
+use crate::call::{FunctionCall, MethodCall};
+use p4lang::ir::{ExternId, Type};
 
 /// What an architecture adds to the language. One implementation in each folder of `arch`.
 pub(crate) trait Interpreted: std::fmt::Debug + Sync {
     /// A call that evaluates its arguments itself. False: this is none.
-    fn call_whole<'p>(
-        &self,
-        _: &mut Interpreter<'_, 'p>,
-        _: (ExternId, &'p Method),
-        _: &'p [Arg],
-        _: Option<&'p LValue>,
-    ) -> Result<bool> {
+    fn call_whole<'p>(&self, _: &mut Interpreter<'_, 'p>, _: MethodCall<'p>) -> Result<bool> {
         Ok(false)
     }
 
     /// Changes a call's values to what the method takes.
-    fn arguments(
-        &self,
-        _: &mut Interpreter<'_, '_>,
-        _: (ExternId, &Method),
-        _: &[Arg],
-        _: &mut [Value],
-    ) {
-    }
+    fn arguments(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>, _: &mut [Value]) {}
 
     /// Whether the packet has asked for what this method makes.
-    fn is_asked(&self, _: &mut Interpreter<'_, '_>, _: (ExternId, &Method)) -> bool {
+    fn is_asked(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
         true
     }
 
     /// Does it; gives the result as a value of type `ty`.
-    fn perform<'p>(
+    fn perform(
         &self,
-        interpreter: &mut Interpreter<'_, 'p>,
-        (id, method): (ExternId, &Method),
+        interpreter: &mut Interpreter<'_, '_>,
+        call: MethodCall<'_>,
         values: &[Value],
         (_, ty): (Option<&Place>, &Type),
     ) -> Result<Performed> {
-        Ok(Performed::Now(interpreter.perform(id, method, values, ty)))
+        Ok(Performed::Now(interpreter.perform(call, values, ty)))
     }
 
     /// The colour that a meter's arguments behind its index say, if they do.
@@ -58,9 +46,7 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,
-        function: &ExternFunction,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
+        call: FunctionCall<'p>,
     ) -> Result<()>;
 }
 

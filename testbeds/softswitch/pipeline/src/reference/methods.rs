@@ -5,6 +5,7 @@ use super::frame::{of_words, to_words};
 use super::place::Place;
 use super::value::{Bits, Value, ones, width};
 use super::{Interpreter, Result};
+use crate::call::MethodCall;
 use crate::externs::hash::{self, Algorithm};
 use crate::op::bindings::Object;
 use crate::rules::Rules;
@@ -12,27 +13,22 @@ use crate::state::DigestMessage;
 use p4lang::ir::{Arg, Const, ExternId, LValue, Method, Type};
 
 impl<'p> Interpreter<'_, 'p> {
-    pub(crate) fn call_method(
-        &mut self,
-        id: ExternId,
-        method: &'p Method,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
+    pub(crate) fn call_method(&mut self, call: MethodCall<'p>) -> Result<()> {
+        let MethodCall { method, args, .. } = call;
         let dialect = self.dialect;
-        if dialect.call_whole(self, (id, method), args, result)? {
+        if dialect.call_whole(self, call)? {
             return Ok(());
         }
         let (mut values, out) = self.extern_args(args)?;
-        dialect.arguments(self, (id, method), args, &mut values);
-        let result = match result {
+        dialect.arguments(self, call, &mut values);
+        let result = match call.result {
             Some(lvalue) => Some(self.resolve(lvalue)?),
             None => None,
         };
         // v1model gives results in `out` arguments.
         let to = out.or(result);
-        let instance = &self.program.externs[id.index()];
-        if !dialect.is_asked(self, (id, method)) {
+        let instance = &self.program.externs[call.object.index()];
+        if !dialect.is_asked(self, call) {
             self.trace_unasked(&instance.name, method.name());
             return Ok(());
         }
@@ -42,7 +38,7 @@ impl<'p> Interpreter<'_, 'p> {
             });
         }
         let ty = to.as_ref().map_or(Type::Void, |to| to.ty.clone());
-        let given = match dialect.perform(self, (id, method), &values, (to.as_ref(), &ty))? {
+        let given = match dialect.perform(self, call, &values, (to.as_ref(), &ty))? {
             Performed::Now(given) => given,
             Performed::Later => return Ok(()),
         };
@@ -88,22 +84,20 @@ impl<'p> Interpreter<'_, 'p> {
     /// Does it; gives the result as a value of type `ty`.
     pub(crate) fn perform(
         &mut self,
-        id: ExternId,
-        method: &Method,
+        call: MethodCall<'_>,
         values: &[Value],
         ty: &Type,
     ) -> Option<Value> {
-        let instance = &self.program.externs[id.index()];
+        let id = call.object;
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
         let length = self.packet.len();
-        let dialect = self.dialect;
         let scalar = |n: u64| Some(Value::Bits(Bits::new(width(ty), n)));
-        match (self.code.bindings.objects[id.index()], method) {
+        match (self.code.bindings.objects[id.index()], call.method) {
             (Object::Register(r), Method::Read) => {
                 let plan = &self.code.bindings.registers[r as usize];
                 let mut words = vec![0; plan.words as usize];
                 self.state.cells.banks[plan.bank as usize].read(number(0), plan.offset, &mut words);
-                let cell = instance.type_args.first()?;
+                let cell = self.program.externs[id.index()].type_args.first()?;
                 return Some(of_words(self.program, cell, &words, 0).0);
             }
             (Object::Register(r), Method::Write) => {
@@ -128,27 +122,12 @@ impl<'p> Interpreter<'_, 'p> {
                 return scalar(self.colours.get(&id).copied().unwrap_or(0));
             }
             (Object::DirectMeter, Method::Execute) => {
-                let table = *self.code.bindings.direct.get(&id)? as usize;
-                let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
-                let before = dialect.colour_so_far(self, values);
-                let before =
-                    before.unwrap_or_else(|| values.first().map_or(colours[0], |v| v.bits().u64()));
-                let length = self.state.counted(length);
-                let found = self.state.found[table];
-                let table = &mut self.state.tables[table];
-                let colour = table.mark(found, before, self.now_ns, length);
-                return scalar(dialect.coloured(self, id, colour));
+                let colour = self.metered_directly(id, values)?;
+                return scalar(self.dialect.coloured(self, id, colour));
             }
             (Object::Meter(meter), Method::Execute | Method::ExecuteMeter) => {
-                let rest = values.get(1..).unwrap_or_default();
-                let before = dialect.colour_so_far(self, rest).unwrap_or_else(|| {
-                    let green = self.state.cells.meters[meter as usize].colours[0];
-                    rest.first().map_or(green, |v| v.bits().u64())
-                });
-                let length = self.state.counted(length);
-                let meter = &mut self.state.cells.meters[meter as usize];
-                let colour = meter.execute(number(0), before, self.now_ns, length);
-                return scalar(dialect.coloured(self, id, colour));
+                let colour = self.metered(meter, number(0), values.get(1..).unwrap_or_default());
+                return scalar(self.dialect.coloured(self, id, colour));
             }
             (Object::Hash(algorithm), Method::Get | Method::GetHash) => {
                 let hashed = match values {
@@ -161,32 +140,15 @@ impl<'p> Interpreter<'_, 'p> {
                 };
                 return scalar(hashed);
             }
-            (Object::Checksum(unit, _) | Object::InternetChecksum(unit), Method::Clear) => {
-                self.state.checksums[unit as usize].clear();
+            (Object::Checksum(unit, algorithm), method) => {
+                return self
+                    .data_checksum((unit, algorithm), method, values, width(ty))
+                    .and_then(scalar);
             }
-            (Object::InternetChecksum(unit), Method::Add) => {
-                self.state.checksums[unit as usize].add(&values.first()?.flat().bytes(0));
-            }
-            (Object::InternetChecksum(unit), Method::Subtract) => {
-                self.state.checksums[unit as usize].subtract(&values.first()?.flat().bytes(0));
-            }
-            (Object::InternetChecksum(unit), Method::Get) => {
-                return scalar(self.state.checksums[unit as usize].result().into());
-            }
-            (Object::InternetChecksum(unit), Method::GetState) => {
-                return scalar(self.state.checksums[unit as usize].sum.into());
-            }
-            (Object::InternetChecksum(unit), Method::SetState) => {
-                self.state.checksums[unit as usize].sum = number(0) as u16;
-            }
-            (Object::Checksum(unit, _), Method::Update) => {
-                let data = values.first()?.flat().bytes(0);
-                self.state.checksums[unit as usize].data.extend(data);
-            }
-            (Object::Checksum(unit, algorithm), Method::Get) => {
-                let data = &self.state.checksums[unit as usize].data;
-                let bits = data.len() as u32 * 8;
-                return scalar(hash::compute(algorithm, data, width(ty), bits));
+            (Object::InternetChecksum(unit), method) => {
+                return self
+                    .internet_checksum(unit, method, values)
+                    .and_then(scalar);
             }
             (Object::Random(unit), Method::Read | Method::Get) => {
                 return scalar(self.state.randoms[unit as usize].next());
@@ -195,6 +157,68 @@ impl<'p> Interpreter<'_, 'p> {
                 self.digest(digest, values.first()?);
             }
             // Automatic counters count at the table's application; the load refuses what is not here.
+            _ => {}
+        }
+        None
+    }
+
+    /// The colour that a direct meter gives the entry found; the arguments may say a colour before it.
+    fn metered_directly(&mut self, id: ExternId, arguments: &[Value]) -> Option<u64> {
+        let table = *self.code.bindings.direct.get(&id)? as usize;
+        let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
+        let before = self.dialect.colour_so_far(self, arguments);
+        let first = || arguments.first().map_or(colours[0], |v| v.bits().u64());
+        let before = before.unwrap_or_else(first);
+        let length = self.state.counted(self.packet.len());
+        let found = self.state.found[table];
+        Some(self.state.tables[table].mark(found, before, self.now_ns, length))
+    }
+
+    /// The same of a cell of a meter.
+    fn metered(&mut self, meter: u32, index: u64, arguments: &[Value]) -> u64 {
+        let before = self.dialect.colour_so_far(self, arguments);
+        let length = self.state.counted(self.packet.len());
+        let meter = &mut self.state.cells.meters[meter as usize];
+        let first = || {
+            arguments
+                .first()
+                .map_or(meter.colours[0], |v| v.bits().u64())
+        };
+        let before = before.unwrap_or_else(first);
+        meter.execute(index, before, self.now_ns, length)
+    }
+
+    fn internet_checksum(&mut self, unit: u32, method: &Method, values: &[Value]) -> Option<u64> {
+        let unit = &mut self.state.checksums[unit as usize];
+        let data = || values.first().map(|v| v.flat().bytes(0));
+        match method {
+            Method::Clear => unit.clear(),
+            Method::Add => unit.add(&data()?),
+            Method::Subtract => unit.subtract(&data()?),
+            Method::Get => return Some(unit.result().into()),
+            Method::GetState => return Some(unit.sum.into()),
+            Method::SetState => unit.sum = values.first().map_or(0, |v| v.bits().u64()) as u16,
+            _ => {}
+        }
+        None
+    }
+
+    /// `Checksum` gathers its data, for any algorithm.
+    fn data_checksum(
+        &mut self,
+        (unit, algorithm): (u32, Algorithm),
+        method: &Method,
+        values: &[Value],
+        width: u32,
+    ) -> Option<u64> {
+        let unit = &mut self.state.checksums[unit as usize];
+        match method {
+            Method::Clear => unit.clear(),
+            Method::Update => unit.data.extend(values.first()?.flat().bytes(0)),
+            Method::Get => {
+                let bits = unit.data.len() as u32 * 8;
+                return Some(hash::compute(algorithm, &unit.data, width, bits));
+            }
             _ => {}
         }
         None

@@ -387,9 +387,10 @@ impl<'p> Interpreter<'_, 'p> {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }
 
-    /// Takes a step of a loop or state machine; with none left, the block's error is `ParserTimeout`.
-    fn step(&mut self, otherwise: Stop) -> Result<()> {
-        match self.steps.checked_sub(1) {
+    /// Takes the steps of a round or state at this place; with fewer left, the block's error is `ParserTimeout`.
+    fn step(&mut self, at: Span, otherwise: Stop) -> Result<()> {
+        let cost = self.code.bindings.rounds.get(&at).copied();
+        match self.steps.checked_sub(cost.unwrap_or(1)) {
             Some(left) => {
                 self.steps = left;
                 Ok(())

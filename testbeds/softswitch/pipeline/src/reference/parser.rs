@@ -18,7 +18,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.block(&parser.init)?;
         let mut current = parser.states.first();
         while let Some(state) = current {
-            self.step(Stop::Reject)?;
+            self.step(state.span, Stop::Reject)?;
             self.span = state.span;
             self.mark(&Mark::State(parser.name.clone(), state.name.clone()));
             self.watch

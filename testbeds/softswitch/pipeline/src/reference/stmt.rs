@@ -3,7 +3,8 @@
 use super::place::{Step, invalidate};
 use super::value::{Bits, Value};
 use super::{Interpreter, Result, Stop};
-use p4lang::ir::{Block, Const, Expr, Stmt, StmtKind};
+use crate::call::{FunctionCall, MethodCall};
+use p4lang::ir::{Arm, Block, Const, Expr, LValue, Stmt, StmtKind};
 
 impl<'p> Interpreter<'_, 'p> {
     /// Statements in order.
@@ -28,18 +29,7 @@ impl<'p> Interpreter<'_, 'p> {
                 let value = self.undefined(&to.ty);
                 self.write(&place, value);
             }
-            StmtKind::If(arms, otherwise) => {
-                for arm in arms {
-                    self.block(&arm.before)?;
-                    self.span = arm.span;
-                    let taken = self.truth(&arm.cond, "a condition")?;
-                    self.watch.branch(taken, self.program, self.span);
-                    if taken {
-                        return self.block(&arm.then);
-                    }
-                }
-                return self.block(otherwise);
-            }
+            StmtKind::If(arms, otherwise) => return self.branch(arms, otherwise),
             StmtKind::Switch {
                 value,
                 cases,
@@ -71,15 +61,26 @@ impl<'p> Interpreter<'_, 'p> {
                 args,
                 result,
                 ..
-            } => return self.call_method(*object, method, args, result.as_ref()),
+            } => {
+                return self.call_method(MethodCall {
+                    object: *object,
+                    method,
+                    args,
+                    result: result.as_ref(),
+                });
+            }
             StmtKind::CallExtern {
                 function,
                 args,
                 result,
                 ..
             } => {
-                let dialect = self.dialect;
-                return dialect.call_function(self, function, args, result.as_ref());
+                let call = FunctionCall {
+                    function,
+                    args,
+                    result: result.as_ref(),
+                };
+                return self.dialect.call_function(self, call);
             }
             StmtKind::Extract {
                 header,
@@ -88,11 +89,7 @@ impl<'p> Interpreter<'_, 'p> {
             } => return self.extract(header, varbit_bits.as_ref()),
             StmtKind::Advance { bits, .. } => return self.advance(bits),
             StmtKind::Lookahead { dst, .. } => return self.lookahead(dst),
-            StmtKind::PacketLength { dst, .. } => {
-                let place = self.resolve(dst)?;
-                let length = Bits::new(32, self.packet.len());
-                self.write(&place, Value::Bits(length));
-            }
+            StmtKind::PacketLength { dst, .. } => self.packet_length(dst)?,
             StmtKind::Emit { value, .. } => {
                 let place = self.resolve(value)?;
                 let value = self.read(&place);
@@ -104,14 +101,7 @@ impl<'p> Interpreter<'_, 'p> {
                     return self.fail(error.u64());
                 }
             }
-            StmtKind::SetValid(header) => {
-                let place = self.resolve(header)?;
-                self.change(place.var, &place.steps, |to, _| {
-                    if let Value::Header { valid, .. } = to {
-                        *valid = true;
-                    }
-                });
-            }
+            StmtKind::SetValid(header) => self.set_valid(header)?,
             StmtKind::SetInvalid(header) => {
                 let place = self.resolve(header)?;
                 self.change(place.var, &place.steps, invalidate);
@@ -126,6 +116,36 @@ impl<'p> Interpreter<'_, 'p> {
             }
         }
         Ok(())
+    }
+
+    fn packet_length(&mut self, dst: &'p LValue) -> Result<()> {
+        let place = self.resolve(dst)?;
+        let length = Bits::new(32, self.packet.len());
+        self.write(&place, Value::Bits(length));
+        Ok(())
+    }
+
+    fn set_valid(&mut self, header: &'p LValue) -> Result<()> {
+        let place = self.resolve(header)?;
+        self.change(place.var, &place.steps, |to, _| {
+            if let Value::Header { valid, .. } = to {
+                *valid = true;
+            }
+        });
+        Ok(())
+    }
+
+    fn branch(&mut self, arms: &'p [Arm], otherwise: &'p Block) -> Result<()> {
+        for arm in arms {
+            self.block(&arm.before)?;
+            self.span = arm.span;
+            let taken = self.truth(&arm.cond, "a condition")?;
+            self.watch.branch(taken, self.program, self.span);
+            if taken {
+                return self.block(&arm.then);
+            }
+        }
+        self.block(otherwise)
     }
 
     /// 12.7; p4lang expands the fall-through.
@@ -152,8 +172,9 @@ impl<'p> Interpreter<'_, 'p> {
         body: &'p Block,
         update: &'p Block,
     ) -> Result<()> {
+        let at = self.span;
         loop {
-            self.step(Stop::Exit)?;
+            self.step(at, Stop::Exit)?;
             self.block(before)?;
             if !self.truth(condition, "the condition of a loop")? {
                 return Ok(());

@@ -18,11 +18,6 @@ impl Switch {
         self.core.tofino.port_metadata.insert(port, bytes);
     }
 
-    /// TNA: which parser of a `MultiParserPipeline` a port's packets take.
-    pub fn set_port_parser(&mut self, port: u32, parser: usize) {
-        self.core.tofino.port_parsers.insert(port, parser);
-    }
-
     /// TNA: ports whose packets come back in, besides the recirculation ports 68 … 71 of each pipe.
     pub fn set_loopback_ports(&mut self, ports: BTreeSet<u32>) {
         self.core.tofino.loopback = ports;

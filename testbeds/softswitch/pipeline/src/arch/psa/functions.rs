@@ -1,10 +1,11 @@
 //! PSA's extern functions.
 
 use super::RECIRCULATE_PORT;
+use crate::call::FunctionCall;
 use crate::compile::dialect::Dialect;
 use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
-use p4lang::ir::{Arg, ExternFunction, ExternId, LValue};
+use p4lang::ir::{Arg, ExternFunction, ExternId};
 
 /// See the module.
 #[derive(Debug)]
@@ -24,25 +25,19 @@ impl Dialect for Psa {
         Ok(())
     }
 
-    fn call_function(
-        &self,
-        compiler: &mut Compiler<'_>,
-        function: &ExternFunction,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        compiler.call_psa(function, args, result)
+    fn call_function(&self, compiler: &mut Compiler<'_>, call: FunctionCall<'_>) -> Result<()> {
+        compiler.call_psa(call)
     }
 }
 
 impl Compiler<'_> {
     /// PSA's functions on the metadata that decide what a deparser may write.
-    fn call_psa(
-        &mut self,
-        function: &ExternFunction,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    fn call_psa(&mut self, call: FunctionCall<'_>) -> Result<()> {
+        let FunctionCall {
+            function,
+            args,
+            result,
+        } = call;
         let mut flag = |i: usize, field: &str| -> Result<Slot> {
             let Some(Arg::In(e)) = args.get(i) else {
                 return self.unsupported(format!("function {function}"));

@@ -9,21 +9,21 @@
 
 pub(crate) mod functions;
 mod layout;
+mod pipe;
 pub(crate) mod reference;
 
 use crate::arch::block::Run;
 use crate::arch::core::Core;
-use crate::arch::region::Field;
 use crate::compile::Compiler;
 use crate::config::Executor;
 use crate::error::LoadError;
 use crate::job::{Job, Path};
 use crate::op::Code;
-use crate::op::bindings::Block;
 pub(crate) use crate::port_numbers::RECIRCULATE_PORT;
 use crate::stats::DropReason;
 use layout::{Egress, Ingress};
 use p4lang::ir::{PackageArg, Program};
+use pipe::Blocks;
 
 /// Values of `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,16 +66,6 @@ impl Copied {
             passes: job.passes,
         }
     }
-}
-
-/// The blocks of a pipeline and what they leave for it.
-#[derive(Debug, Clone, Copy)]
-struct Blocks {
-    parser: Block,
-    control: Block,
-    deparser: Block,
-    drop: Field,
-    clone: Field,
 }
 
 impl Psa {
@@ -166,10 +156,14 @@ impl Psa {
             _ => self.paths.normal,
         };
         let frame = &mut core.frame;
-        for region in [x.headers, x.meta, x.resubmit_in, x.recirculate_in, x.output] {
-            region.zero(frame);
-        }
-        for region in [x.clone_meta, x.resubmit_meta, x.normal_meta] {
+        x.pipe.zero(frame);
+        for region in [
+            x.resubmit_in,
+            x.recirculate_in,
+            x.clone_meta,
+            x.resubmit_meta,
+            x.normal_meta,
+        ] {
             region.zero(frame);
         }
         match path {
@@ -177,38 +171,24 @@ impl Psa {
             Path::Recirculate => x.recirculate_in.load(frame, meta),
             _ => {}
         }
-        x.parser_port.set(frame, port.into());
-        x.parser_path.set(frame, path_value);
-        x.port.set(frame, port.into());
-        x.path.set(frame, path_value);
-        x.timestamp.set(frame, now_ns);
+        x.pipe.arrived(frame, now_ns, port, path_value);
         // Everything else of the output starts as 0: class 0, no clone, no resubmit, no group.
-        x.drop.set(frame, 1);
+        x.pipe.blocks.drop.set(frame, 1);
 
         let mut out = core.buffer();
-        self.blocks(
-            core,
-            now_ns,
-            Blocks {
-                parser: x.parser,
-                control: x.control,
-                deparser: x.deparser,
-                drop: x.drop,
-                clone: x.clone,
-            },
-            bytes,
-            &mut out,
-        );
+        self.blocks(core, now_ns, x.pipe.blocks, bytes, &mut out);
 
-        core.decided(&self.code, x.control, |core| x.deciding(&core.frame));
+        core.decided(&self.code, x.pipe.blocks.control, |core| {
+            x.deciding(&core.frame)
+        });
         let frame = &core.frame;
-        let dropped = x.drop.get(frame) != 0;
+        let dropped = x.pipe.blocks.drop.get(frame) != 0;
         let resubmit = x.resubmit.get(frame) != 0;
         let group = x.multicast_group.get(frame) as u32;
         let egress_port = x.egress_port.get(frame) as u32;
         let class = x.class_of_service.get(frame);
-        if x.clone.get(frame) != 0 {
-            let session = x.clone_session.get(&core.frame) as u32;
+        if x.pipe.blocks.clone.get(frame) != 0 {
+            let session = x.pipe.clone_session.get(&core.frame) as u32;
             self.clone_to_egress(core, now_ns, session, bytes, passes);
         }
         if dropped {
@@ -328,16 +308,14 @@ impl Psa {
     fn egress(&self, core: &mut Core, now_ns: u64, copy: Copied, bytes: &[u8], meta: &[u64]) {
         let (x, from) = (&self.egress, &self.ingress);
         let frame = &mut core.frame;
+        x.pipe.zero(frame);
         for region in [
-            x.headers,
-            x.meta,
             x.normal_in,
             x.clone_i2e_in,
             x.clone_e2e_in,
+            x.clone_meta,
+            x.recirculate_meta,
         ] {
-            region.zero(frame);
-        }
-        for region in [x.output, x.clone_meta, x.recirculate_meta] {
             region.zero(frame);
         }
         let path = match copy.path {
@@ -353,33 +331,19 @@ impl Psa {
             _ if !meta.is_empty() => x.normal_in.load(frame, meta),
             _ => x.normal_in.copy_from(frame, from.normal_meta),
         }
-        x.parser_port.set(frame, copy.port.into());
-        x.parser_path.set(frame, path);
+        x.pipe.arrived(frame, now_ns, copy.port, path);
         x.class_of_service.set(frame, copy.class);
-        x.port.set(frame, copy.port.into());
-        x.path.set(frame, path);
         x.instance.set(frame, copy.instance.into());
-        x.timestamp.set(frame, now_ns);
         x.deparser_port.set(frame, copy.port.into());
 
         let mut out = core.buffer();
-        self.blocks(
-            core,
-            now_ns,
-            Blocks {
-                parser: x.parser,
-                control: x.control,
-                deparser: x.deparser,
-                drop: x.drop,
-                clone: x.clone,
-            },
-            bytes,
-            &mut out,
-        );
+        self.blocks(core, now_ns, x.pipe.blocks, bytes, &mut out);
 
-        core.decided(&self.code, x.control, |core| x.deciding(&core.frame));
-        if x.clone.get(&core.frame) != 0 {
-            let id = x.clone_session.get(&core.frame) as u32;
+        core.decided(&self.code, x.pipe.blocks.control, |core| {
+            x.deciding(&core.frame)
+        });
+        if x.pipe.blocks.clone.get(&core.frame) != 0 {
+            let id = x.pipe.clone_session.get(&core.frame) as u32;
             core.stats.made += 1;
             match core
                 .replication
@@ -409,7 +373,7 @@ impl Psa {
                 }
             }
         }
-        if x.drop.get(&core.frame) != 0 {
+        if x.pipe.blocks.drop.get(&core.frame) != 0 {
             core.stats.drop(DropReason::Egress);
             core.recycle(out);
         } else if copy.port == RECIRCULATE_PORT {

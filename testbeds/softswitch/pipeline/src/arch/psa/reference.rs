@@ -1,10 +1,11 @@
 //! PSA's functions that say what a deparser may write (PSA 6.8), and `assert`.
 
 use super::RECIRCULATE_PORT;
+use crate::call::FunctionCall;
 use crate::reference::dialect::Interpreted;
 use crate::reference::value::{Bits, Value};
 use crate::reference::{Interpreter, Result};
-use p4lang::ir::{Arg, ExternFunction, LValue, Type};
+use p4lang::ir::{Arg, ExternFunction, Type};
 
 /// See the module.
 #[derive(Debug)]
@@ -14,21 +15,15 @@ impl Interpreted for Psa {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,
-        function: &ExternFunction,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
+        call: FunctionCall<'p>,
     ) -> Result<()> {
-        interpreter.call_psa(function, args, result)
+        interpreter.call_psa(call)
     }
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    fn call_psa(
-        &mut self,
-        function: &ExternFunction,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
+    fn call_psa(&mut self, call: FunctionCall<'p>) -> Result<()> {
+        let FunctionCall { function, args, .. } = call;
         let (values, _) = self.extern_args(args)?;
         let field = |i: usize, field: &str| -> Bits {
             let (Some(Arg::In(e)), Some(Value::Struct(fields))) = (args.get(i), values.get(i))
@@ -79,7 +74,7 @@ impl<'p> Interpreter<'_, 'p> {
             &values,
             (&Type::Bool, Some(&value)),
         );
-        if let Some(lvalue) = result {
+        if let Some(lvalue) = call.result {
             let place = self.resolve(lvalue)?;
             self.write(&place, value);
         }

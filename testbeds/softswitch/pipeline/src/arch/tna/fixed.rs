@@ -63,7 +63,6 @@ pub(crate) struct Fixed {
     pub(crate) generator: Generator,
     pub(crate) tofino2: bool,
     pub(crate) port_metadata: BTreeMap<u32, Vec<u8>>,
-    pub(crate) port_parsers: BTreeMap<u32, usize>,
     pub(crate) loopback: BTreeSet<u32>,
     pub(crate) sessions: BTreeMap<u32, MirrorSession>,
     pub(crate) trees: BTreeMap<u32, MulticastTree>,
@@ -84,11 +83,6 @@ impl Fixed {
 
     pub(crate) fn port_metadata(&self, port: u32) -> &[u8] {
         self.port_metadata.get(&port).map_or(&[], Vec::as_slice)
-    }
-
-    /// Which of a pipe's parsers a port has.
-    pub(crate) fn port_parser(&self, port: u32) -> usize {
-        self.port_parsers.get(&port).copied().unwrap_or(0)
     }
 
     /// Whether what goes to the port comes back in.

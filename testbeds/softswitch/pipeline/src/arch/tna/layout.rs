@@ -48,9 +48,9 @@ pub(super) struct Half {
 }
 
 impl Half {
-    /// The parser of that number, if there are several.
-    pub(super) fn parser(&self, number: usize) -> Block {
-        *self.parsers.get(number).unwrap_or(&self.parsers[0])
+    /// The parser that packets take: of a `MultiParserPipeline` the first.
+    pub(super) fn parser(&self) -> Block {
+        self.parsers[0]
     }
 }
 

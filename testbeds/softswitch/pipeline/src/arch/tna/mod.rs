@@ -230,7 +230,7 @@ impl Tna {
         }
         self.begin(core, port >> 7, front);
         let mut out = core.buffer();
-        let parser = x.parser(core.tofino.port_parser(port));
+        let parser = x.parser();
         let (cursor, error) = self.block(core, now_ns, parser, &packet, 0, &mut out);
         let error = self.parser_err(error);
         core.stats.parser_errors += u64::from(error != 0);

@@ -1,6 +1,7 @@
 //! v1model's extern functions. What they want done with the packet waits in slots until the block has ended.
 
 use super::DROP_PORT;
+use crate::call::FunctionCall;
 use crate::compile::dialect::Dialect;
 use crate::compile::layout::width;
 use crate::compile::methods::written;
@@ -34,50 +35,17 @@ impl Dialect for V1model {
         Ok(())
     }
 
-    fn call_function(
-        &self,
-        compiler: &mut Compiler<'_>,
-        function: &ExternFunction,
-        args: &[Arg],
-        _: Option<&LValue>,
-    ) -> Result<()> {
-        compiler.call_v1model(function, args)
+    fn call_function(&self, compiler: &mut Compiler<'_>, call: FunctionCall<'_>) -> Result<()> {
+        compiler.call_v1model(call.function, call.args)
     }
 }
 
 impl Compiler<'_> {
-    pub(crate) fn call_v1model(&mut self, function: &ExternFunction, args: &[Arg]) -> Result<()> {
+    fn call_v1model(&mut self, function: &ExternFunction, args: &[Arg]) -> Result<()> {
         let requests = self.bindings.requests;
-        let with_payload = matches!(
-            function,
-            ExternFunction::VerifyChecksumWithPayload | ExternFunction::UpdateChecksumWithPayload
-        );
         match (function, args) {
-            (ExternFunction::MarkToDrop, []) => {
-                let drop = self.constant(DROP_PORT.into())?;
-                let zero = self.constant(0)?;
-                let [spec, group] = self.v1model.destination;
-                for (d, s) in [(spec, drop), (group, zero)] {
-                    if let Some(d) = d {
-                        self.op(Op::Mov { d, s })?;
-                    }
-                }
-                Ok(())
-            }
-            (ExternFunction::MarkToDrop, [Arg::InOut(standard)]) => {
-                let spec = self.named_field(&standard.ty, "egress_spec")?;
-                let group = self.named_field(&standard.ty, "mcast_grp")?;
-                let place = self.locate(standard)?;
-                let (drop, zero) = (self.constant(DROP_PORT.into())?, self.constant(0)?);
-                self.in_place(&place, |c, at| {
-                    for (field, s) in [(spec, drop), (group, zero)] {
-                        if let Some((offset, _)) = field {
-                            c.op(Op::Mov { d: at + offset, s })?;
-                        }
-                    }
-                    Ok(())
-                })
-            }
+            (ExternFunction::MarkToDrop, []) => self.drop_everywhere(),
+            (ExternFunction::MarkToDrop, [Arg::InOut(standard)]) => self.mark_to_drop(standard),
             (ExternFunction::Random, [to, Arg::In(low), Arg::In(high)]) => {
                 if width(&low.ty) > 64 {
                     return self.unsupported("random numbers beyond 64 bits");
@@ -106,49 +74,12 @@ impl Compiler<'_> {
                 self.hash(algorithm, data, Some(bounds), written(to))
             }
             (
-                ExternFunction::VerifyChecksum | ExternFunction::VerifyChecksumWithPayload,
-                [
-                    Arg::In(c),
-                    Arg::In(data),
-                    Arg::In(given),
-                    Arg::In(algorithm),
-                ],
-            ) => {
-                let skip = self.label();
-                self.unless(c, skip)?;
-                let d = self.alloc(1)?;
-                self.checksum(with_payload, data, algorithm, d, width(&given.ty))?;
-                let (given, one) = (self.expr(given)?, self.constant(1)?);
-                self.op(Op::JumpEq {
-                    a: d,
-                    b: given,
-                    to: skip,
-                })?;
-                self.op(Op::Mov {
-                    d: requests.checksum_error,
-                    s: one,
-                })?;
-                self.place(skip);
-                Ok(())
-            }
-            (
-                ExternFunction::UpdateChecksum | ExternFunction::UpdateChecksumWithPayload,
-                [
-                    Arg::In(c),
-                    Arg::In(data),
-                    Arg::InOut(to),
-                    Arg::In(algorithm),
-                ],
-            ) => {
-                let skip = self.label();
-                self.unless(c, skip)?;
-                let d = self.alloc(1)?;
-                self.checksum(with_payload, data, algorithm, d, width(&to.ty))?;
-                let place = self.locate(to)?;
-                self.store(&place, d)?;
-                self.place(skip);
-                Ok(())
-            }
+                ExternFunction::VerifyChecksum
+                | ExternFunction::VerifyChecksumWithPayload
+                | ExternFunction::UpdateChecksum
+                | ExternFunction::UpdateChecksumWithPayload,
+                [Arg::In(c), Arg::In(data), given, Arg::In(algorithm)],
+            ) => self.checksum_if(function, c, (data, algorithm), given),
             (ExternFunction::Clone, [_, Arg::In(session)]) => {
                 self.request(requests.clone, session)?;
                 self.op(Op::Zero {
@@ -192,6 +123,83 @@ impl Compiler<'_> {
             }
             _ => self.unsupported(format!("function {function}")),
         }
+    }
+
+    /// `mark_to_drop()`, wherever the packet's metadata are.
+    fn drop_everywhere(&mut self) -> Result<()> {
+        let drop = self.constant(DROP_PORT.into())?;
+        let zero = self.constant(0)?;
+        let [spec, group] = self.v1model.destination;
+        for (d, s) in [(spec, drop), (group, zero)] {
+            if let Some(d) = d {
+                self.op(Op::Mov { d, s })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_to_drop(&mut self, standard: &LValue) -> Result<()> {
+        let spec = self.named_field(&standard.ty, "egress_spec")?;
+        let group = self.named_field(&standard.ty, "mcast_grp")?;
+        let place = self.locate(standard)?;
+        let (drop, zero) = (self.constant(DROP_PORT.into())?, self.constant(0)?);
+        self.in_place(&place, |c, at| {
+            for (field, s) in [(spec, drop), (group, zero)] {
+                if let Some((offset, _)) = field {
+                    c.op(Op::Mov { d: at + offset, s })?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Where the condition holds: a checksum that is compared with what is given, or put there.
+    fn checksum_if(
+        &mut self,
+        function: &ExternFunction,
+        condition: &Expr,
+        (data, algorithm): (&Expr, &Expr),
+        given: &Arg,
+    ) -> Result<()> {
+        let with_payload = matches!(
+            function,
+            ExternFunction::VerifyChecksumWithPayload | ExternFunction::UpdateChecksumWithPayload
+        );
+        let verifies = matches!(
+            function,
+            ExternFunction::VerifyChecksum | ExternFunction::VerifyChecksumWithPayload
+        );
+        let w = match given {
+            Arg::In(e) if verifies => width(&e.ty),
+            Arg::InOut(to) if !verifies => width(&to.ty),
+            _ => return self.unsupported(format!("function {function}")),
+        };
+        let skip = self.label();
+        self.unless(condition, skip)?;
+        let d = self.alloc(1)?;
+        self.checksum(with_payload, data, algorithm, d, w)?;
+        match given {
+            Arg::In(given) => {
+                let (given, one) = (self.expr(given)?, self.constant(1)?);
+                self.op(Op::JumpEq {
+                    a: d,
+                    b: given,
+                    to: skip,
+                })?;
+                self.op(Op::Mov {
+                    d: self.bindings.requests.checksum_error,
+                    s: one,
+                })?;
+            }
+            given => {
+                if let Some(to) = written(given) {
+                    let place = self.locate(to)?;
+                    self.store(&place, d)?;
+                }
+            }
+        }
+        self.place(skip);
+        Ok(())
     }
 
     /// Leaves the value + 1 in the slot.

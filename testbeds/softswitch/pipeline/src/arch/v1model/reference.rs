@@ -1,13 +1,14 @@
 //! v1model's functions. What they want done with the packet waits in the frame until the block has ended.
 
 use super::DROP_PORT;
+use crate::call::FunctionCall;
 use crate::externs::hash::Algorithm;
 use crate::op::Slot;
 use crate::reference::dialect::Interpreted;
 use crate::reference::value::{Bits, Value, width};
 use crate::reference::{Interpreter, Result};
 use p4lang::ast::StructKind;
-use p4lang::ir::{Arg, ExprKind, ExternFunction, LValue, Type};
+use p4lang::ir::{Arg, ExprKind, ExternFunction, Type};
 
 /// See the module.
 #[derive(Debug)]
@@ -17,11 +18,9 @@ impl Interpreted for V1model {
     fn call_function<'p>(
         &self,
         interpreter: &mut Interpreter<'_, 'p>,
-        function: &ExternFunction,
-        args: &'p [Arg],
-        _: Option<&'p LValue>,
+        call: FunctionCall<'p>,
     ) -> Result<()> {
-        interpreter.call_v1model(function, args)
+        interpreter.call_v1model(call.function, call.args)
     }
 }
 
@@ -68,18 +67,9 @@ impl<'p> Interpreter<'_, 'p> {
             }
             // algorithm, base, data, max
             ExternFunction::Hash => {
-                let (base, max) = (number(1), number(3));
-                let hashed = match algorithm.and_then(Algorithm::of_v1model) {
-                    Some(algorithm) => {
-                        let bounds = Some((base, max));
-                        self.hash(algorithm, &values[2], bounds, false, width(&ty))
-                    }
-                    None => {
-                        let unit = self.code.bindings.random.unwrap_or(0) as usize;
-                        let drawn = self.state.randoms[unit].between(0, u64::MAX);
-                        base.wrapping_add(drawn.checked_rem(max).unwrap_or(0))
-                    }
-                };
+                let algorithm = algorithm.and_then(Algorithm::of_v1model);
+                let bounds = (number(1), number(3));
+                let hashed = self.hash_or_draw(algorithm, &values[2], bounds, width(&ty));
                 given = scalar(width(&ty), hashed);
             }
             // condition, data, given, algorithm
@@ -88,9 +78,7 @@ impl<'p> Interpreter<'_, 'p> {
             {
                 let payload = *function == ExternFunction::VerifyChecksumWithPayload;
                 let expected = values[2].bits();
-                let algorithm = algorithm.and_then(Algorithm::of_v1model);
-                let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
-                let found = self.hash(algorithm, &values[1], None, payload, expected.width);
+                let found = self.checksum(algorithm, &values[1], payload, expected.width);
                 given = scalar(expected.width, found);
                 if found != expected.u64() {
                     self.frame[requests.checksum_error as usize] = 1;
@@ -101,11 +89,34 @@ impl<'p> Interpreter<'_, 'p> {
                 if number(0) != 0 =>
             {
                 let payload = *function == ExternFunction::UpdateChecksumWithPayload;
-                let algorithm = algorithm.and_then(Algorithm::of_v1model);
-                let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
-                let found = self.hash(algorithm, &values[1], None, payload, width(&ty));
+                let found = self.checksum(algorithm, &values[1], payload, width(&ty));
                 given = scalar(width(&ty), found);
             }
+            ExternFunction::Digest => {
+                let calls = &self.code.bindings.digests;
+                let call = calls.iter().find(|(span, _)| *span == self.span);
+                if let (Some((_, instance)), Some(data)) = (call.copied(), values.get(1)) {
+                    self.digest(instance, data);
+                }
+            }
+            ExternFunction::Assert | ExternFunction::Assume => {
+                self.counts.failed_assertions += u64::from(number(0) == 0);
+            }
+            // What is done at the block's end, and a checksum whose condition is false.
+            _ => self.ask(function, &values),
+        }
+        self.trace_method("", function.name(), args, &values, (&ty, given.as_ref()));
+        if let (Some(to), Some(value)) = (to, given) {
+            self.write(&to, value);
+        }
+        Ok(())
+    }
+
+    /// Copies and new passes, which the block's end makes, and the packet's length there.
+    fn ask(&mut self, function: &ExternFunction, values: &[Value]) {
+        let requests = self.code.bindings.requests;
+        let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
+        match function {
             ExternFunction::Clone => {
                 self.request(requests.clone, number(1));
                 self.frame[requests.clone_list as usize] = 0;
@@ -119,11 +130,11 @@ impl<'p> Interpreter<'_, 'p> {
                 self.inline_list(requests.clone_list);
             }
             ExternFunction::ResubmitPreservingFieldList => {
-                self.request(requests.resubmit, number(0))
+                self.request(requests.resubmit, number(0));
             }
             ExternFunction::Resubmit => self.inline_list(requests.resubmit),
             ExternFunction::RecirculatePreservingFieldList => {
-                self.request(requests.recirculate, number(0))
+                self.request(requests.recirculate, number(0));
             }
             ExternFunction::Recirculate => self.inline_list(requests.recirculate),
             ExternFunction::Truncate => {
@@ -131,24 +142,38 @@ impl<'p> Interpreter<'_, 'p> {
                 let length = before.map_or(number(0), |before| before.min(number(0)));
                 self.request(requests.truncate, length);
             }
-            ExternFunction::Digest => {
-                let calls = &self.code.bindings.digests;
-                let call = calls.iter().find(|(span, _)| *span == self.span);
-                if let (Some((_, instance)), Some(data)) = (call.copied(), values.get(1)) {
-                    self.digest(instance, data);
-                }
-            }
-            ExternFunction::Assert | ExternFunction::Assume => {
-                self.counts.failed_assertions += u64::from(number(0) == 0);
-            }
-            // A checksum whose condition is false.
             _ => {}
         }
-        self.trace_method("", function.name(), args, &values, (&ty, given.as_ref()));
-        if let (Some(to), Some(value)) = (to, given) {
-            self.write(&to, value);
+    }
+
+    /// `base + hash mod max`; without an algorithm that computes, a random number instead.
+    fn hash_or_draw(
+        &mut self,
+        algorithm: Option<Algorithm>,
+        data: &Value,
+        (base, max): (u64, u64),
+        width: u32,
+    ) -> u64 {
+        match algorithm {
+            Some(algorithm) => self.hash(algorithm, data, Some((base, max)), false, width),
+            None => {
+                let unit = self.code.bindings.random.unwrap_or(0) as usize;
+                let drawn = self.state.randoms[unit].between(0, u64::MAX);
+                base.wrapping_add(drawn.checked_rem(max).unwrap_or(0))
+            }
         }
-        Ok(())
+    }
+
+    fn checksum(
+        &mut self,
+        algorithm: Option<&str>,
+        data: &Value,
+        with_payload: bool,
+        width: u32,
+    ) -> u64 {
+        let algorithm = algorithm.and_then(Algorithm::of_v1model);
+        let algorithm = algorithm.unwrap_or(Algorithm::OnesComplement16);
+        self.hash(algorithm, data, None, with_payload, width)
     }
 
     /// The value + 1, so that 0 asks for nothing.

@@ -64,7 +64,7 @@ fn instruction(length: u32) -> impl Strategy<Value = Op> {
         1 => (d, s.clone()).prop_map(|(d, a)| Op::Slice { lo: 1, w: 4, d, a }),
         1 => (s.clone(), s.clone(), to.clone()).prop_map(|(a, b, to)| Op::JumpEq { a, b, to }),
         1 => (s, to.clone()).prop_map(|(c, to)| Op::JumpIfNot { c, to }),
-        1 => to.prop_map(|to| Op::Step { to }),
+        1 => to.prop_map(|to| Op::Step { to, cost: 1 }),
     ]
 }
 
@@ -80,7 +80,7 @@ proptest! {
         ops.push(Op::Jump(25));
         ops.push(Op::End);
         for op in &mut ops {
-            if let Op::Step { to } = op {
+            if let Op::Step { to, .. } = op {
                 *to = 25;
             }
         }
@@ -90,11 +90,11 @@ proptest! {
     #[test]
     fn loops_too(mut ops in prop::collection::vec(instruction(24), 24), seed: u64) {
         for op in &mut ops {
-            if let Op::Step { to } = op {
+            if let Op::Step { to, .. } = op {
                 *to = 25;
             }
         }
-        ops[0] = Op::Step { to: 25 };
+        ops[0] = Op::Step { to: 25, cost: 1 };
         for (at, op) in ops.iter_mut().enumerate().skip(1) {
             // Back to the step that counts, or forth.
             if let Op::JumpIfNot { to, .. } | Op::JumpEq { to, .. } = op
@@ -103,7 +103,7 @@ proptest! {
                 *to = 0;
             }
         }
-        ops.push(Op::Step { to: 25 });
+        ops.push(Op::Step { to: 25, cost: 1 });
         ops.push(Op::End);
         prop_assert_eq!(run(&optimised(&ops), seed), run(&code(&ops), seed));
     }

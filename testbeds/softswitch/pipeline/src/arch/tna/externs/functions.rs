@@ -1,5 +1,6 @@
 //! TNA's extern functions.
 
+use crate::call::FunctionCall;
 use crate::compile::layout::width;
 use crate::compile::methods::written;
 use crate::compile::{Compiler, Result};
@@ -7,12 +8,12 @@ use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Expr, ExprKind, ExternFunction, LValue, Type};
 
 impl Compiler<'_> {
-    pub(crate) fn call_tofino(
-        &mut self,
-        function: &ExternFunction,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    pub(crate) fn call_tofino(&mut self, call: FunctionCall<'_>) -> Result<()> {
+        let FunctionCall {
+            function,
+            args,
+            result,
+        } = call;
         match (function, args) {
             (ExternFunction::Max | ExternFunction::Min, [Arg::In(a), Arg::In(b)]) => {
                 let w = width(&a.ty);

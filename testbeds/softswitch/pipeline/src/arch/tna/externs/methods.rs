@@ -3,38 +3,36 @@
 use super::bits_behind;
 use super::objects::{COLOURS, own_colours};
 use super::parser_counter::pushed;
+use crate::call::MethodCall;
 use crate::compile::expr::literal;
 use crate::compile::surroundings::Residual;
 use crate::compile::{Compiler, Result};
 use crate::externs::capture;
 use crate::op::bindings::{Object, TofinoObject};
 use crate::op::{Op, Slot, T3};
-use p4lang::ir::{Arg, Expr, ExternId, ExternKind, LValue, Method};
+use p4lang::ir::{Arg, Expr, ExternKind, LValue, Method};
 
 /// Bytes that a mirrored packet's header may have.
 const MIRROR_LIMIT: u32 = 32;
 
 impl Compiler<'_> {
-    pub(crate) fn call_tofino_method(
-        &mut self,
-        object: ExternId,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        let program = self.program;
-        let instance = &program.externs[object.index()];
+    pub(crate) fn call_tofino_method(&mut self, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall {
+            object,
+            method,
+            args,
+            result,
+        } = call;
+        let instance = &self.program.externs[object.index()];
         match (self.bindings.objects[object.index()], method, args) {
-            (Object::Register(r), _, _) => self.register_method(object, r, method, args, result),
+            (Object::Register(r), _, _) => self.register_method(r, call),
             (Object::Counter(counter), Method::Count, [Arg::In(index), rest @ ..]) => {
                 let index = self.index(index)?;
                 self.adjust(rest)?;
                 self.op(Op::Count { counter, index })
             }
             (Object::DirectCounter, Method::Count, rest) => {
-                let Some(table) = self.bindings.direct.get(&object).copied() else {
-                    return self.unsupported("a direct counter that no table names");
-                };
+                let table = self.table_of(object, "counter")?;
                 self.adjust(rest)?;
                 self.op(Op::CountDirect { table })
             }
@@ -51,9 +49,7 @@ impl Compiler<'_> {
                 self.coloured(instance, d, result)
             }
             (Object::DirectMeter, Method::Execute, rest) => {
-                let Some(table) = self.bindings.direct.get(&object).copied() else {
-                    return self.unsupported("a direct meter that no table names");
-                };
+                let table = self.table_of(object, "meter")?;
                 let colour = self.colour_and_adjust(rest)?;
                 let d = self.alloc(1)?;
                 self.op(Op::MeterDirect { table, colour, d })?;
@@ -75,29 +71,22 @@ impl Compiler<'_> {
             {
                 Ok(())
             }
-            (Object::Tofino(special), _, _) => {
-                self.special_method(object, special, method, args, result)
-            }
-            _ => self.unsupported(format!("method {method} of extern {}", instance.type_name)),
+            (Object::Tofino(special), _, _) => self.special_method(special, call),
+            _ => self.no_method(call),
         }
     }
 
-    fn special_method(
-        &mut self,
-        object: ExternId,
-        special: TofinoObject,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    fn special_method(&mut self, special: TofinoObject, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall {
+            method,
+            args,
+            result,
+            ..
+        } = call;
         let gates = self.tofino.gates;
         match (special, method, args) {
-            (TofinoObject::RegisterAction, _, _) => {
-                self.register_action(object, method, args, result)
-            }
-            (TofinoObject::DirectRegister, _, _) => {
-                self.direct_register_method(object, method, args, result)
-            }
+            (TofinoObject::RegisterAction, _, _) => self.register_action(call),
+            (TofinoObject::DirectRegister, _, _) => self.direct_register_method(call),
             (TofinoObject::MathUnit(unit), Method::Execute, [Arg::In(x)]) => {
                 let (w, s) = (
                     crate::compile::layout::width(&x.ty).min(64) as u8,
@@ -127,12 +116,8 @@ impl Compiler<'_> {
                 let s = self.expr(value)?;
                 self.write_result(result, |c, d| c.op(Op::DirectFilter { filter, s, d }))
             }
-            (TofinoObject::Checksum(unit), _, _) => {
-                self.tofino_checksum(unit, method, args, result)
-            }
-            (TofinoObject::ParserCounter(slot), _, _) => {
-                self.parser_counter(slot, method, args, result)
-            }
+            (TofinoObject::Checksum(unit), _, _) => self.tofino_checksum(unit, call),
+            (TofinoObject::ParserCounter(slot), _, _) => self.parser_counter(slot, call),
             (TofinoObject::Mirror, Method::Emit, [Arg::In(session), rest @ ..]) => {
                 let session = self.index(session)?;
                 self.gated(gates.mirror, |c| {
@@ -150,10 +135,7 @@ impl Compiler<'_> {
                 let session = self.constant(0)?;
                 self.capture(capture::PKTGEN, session, rest, MIRROR_LIMIT)
             }
-            _ => {
-                let name = &self.program.externs[object.index()].type_name;
-                self.unsupported(format!("method {method} of extern {name}"))
-            }
+            _ => self.no_method(call),
         }
     }
 
@@ -251,13 +233,13 @@ impl Compiler<'_> {
         })
     }
 
-    fn tofino_checksum(
-        &mut self,
-        unit: u32,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    fn tofino_checksum(&mut self, unit: u32, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall {
+            method,
+            args,
+            result,
+            ..
+        } = call;
         match (method, args) {
             (Method::Add | Method::Subtract, [Arg::In(data)]) => {
                 self.checksum_data(unit, data, method == &Method::Subtract)
@@ -357,13 +339,13 @@ impl Compiler<'_> {
     }
 
     /// An 8-bit signed counter in a slot.
-    fn parser_counter(
-        &mut self,
-        slot: Slot,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    fn parser_counter(&mut self, slot: Slot, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall {
+            method,
+            args,
+            result,
+            ..
+        } = call;
         let step = |c: &mut Self, e: &Expr, op: fn(T3) -> Op| {
             let b = c.expr(e)?;
             c.op(op(T3 {
@@ -396,9 +378,13 @@ impl Compiler<'_> {
             (Method::Push, [value, rest @ ..]) => {
                 let (numbers, update) = pushed(rest);
                 let set = [std::slice::from_ref(value), numbers].concat();
-                self.push_counter(slot, update, |c| {
-                    c.parser_counter(slot, &Method::Set, &set, None)
-                })
+                let set = MethodCall {
+                    method: &Method::Set,
+                    args: &set,
+                    result: None,
+                    ..call
+                };
+                self.push_counter(slot, update, |c| c.parser_counter(slot, set))
             }
             (Method::Pop, []) => self.pop_counter(slot),
             (Method::Increment, [Arg::In(value)]) => step(self, value, Op::Add),

@@ -1,5 +1,6 @@
 //! TNA's extern objects, their methods and its functions, compiled.
 
+mod cell;
 mod functions;
 mod methods;
 mod objects;
@@ -10,13 +11,12 @@ pub(crate) mod rows;
 
 pub(crate) use objects::{COLOURS, own_colours};
 
+use crate::call::{FunctionCall, MethodCall};
 use crate::compile::dialect::Dialect;
 use crate::compile::layout::width;
 use crate::compile::{Compiler, Result};
 use crate::op::bindings::Object;
-use p4lang::ir::{
-    Access, Arg, Expr, ExprKind, ExternFunction, ExternId, LValue, Method, Program, Type, Var,
-};
+use p4lang::ir::{Access, Expr, ExprKind, ExternId, Program, Type, Var};
 
 /// See the module.
 #[derive(Debug)]
@@ -49,24 +49,12 @@ impl Dialect for Tofino {
         compiler.direct_cell(object, table)
     }
 
-    fn call_method(
-        &self,
-        compiler: &mut Compiler<'_>,
-        (object, method): (ExternId, &Method),
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        compiler.call_tofino_method(object, method, args, result)
+    fn call_method(&self, compiler: &mut Compiler<'_>, call: MethodCall<'_>) -> Result<()> {
+        compiler.call_tofino_method(call)
     }
 
-    fn call_function(
-        &self,
-        compiler: &mut Compiler<'_>,
-        function: &ExternFunction,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        compiler.call_tofino(function, args, result)
+    fn call_function(&self, compiler: &mut Compiler<'_>, call: FunctionCall<'_>) -> Result<()> {
+        compiler.call_tofino(call)
     }
 
     fn parser_ends(&self, compiler: &mut Compiler<'_>) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::compile::{Compiler, Result, const_u64};
 use crate::externs::filter::{self, Filter, Kind as FilterKind};
 use crate::externs::hash::{Algorithm, Crc};
 use crate::externs::math::MathUnit;
-use crate::externs::{counter, meter, random};
+use crate::externs::random;
 use crate::op::bindings::{Object, TofinoObject};
 use crate::table::profile;
 use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind, Type};
@@ -30,7 +30,6 @@ impl Compiler<'_> {
         instance: &ExternInstance,
         registers: &mut u32,
     ) -> Result<Object> {
-        let name = instance.name.clone();
         let mut register = || {
             *registers += 1;
             *registers - 1
@@ -38,54 +37,12 @@ impl Compiler<'_> {
         Ok(match &instance.kind {
             ExternKind::Register => Object::Register(register()),
             ExternKind::RegisterParam => Object::Tofino(TofinoObject::RegisterParam(register())),
-            ExternKind::Counter => {
-                let kind = self.counter_kind(instance)?;
-                let n = self.cells(&name, size(instance), size_of::<counter::CounterValue>())?;
-                let cells = vec![counter::CounterValue::default(); n];
-                self.state
-                    .cells
-                    .counters
-                    .push(counter::Counter { name, kind, cells });
-                Object::Counter(self.state.cells.counters.len() as u32 - 1)
-            }
+            ExternKind::Counter => self.new_counter(instance, size(instance))?,
             ExternKind::DirectCounter => Object::DirectCounter,
-            ExternKind::Meter => {
-                let bytes = self.counter_kind(instance)?.bytes;
-                let cells = self.cells(&name, size(instance), size_of::<meter::Cell>())?;
-                self.state
-                    .cells
-                    .meters
-                    .push(meter::Meter::new(name, bytes, COLOURS, cells));
-                Object::Meter(self.state.cells.meters.len() as u32 - 1)
-            }
+            ExternKind::Meter => self.new_meter(instance, size(instance))?,
             ExternKind::DirectMeter => Object::DirectMeter,
             ExternKind::Lpf | ExternKind::DirectLpf | ExternKind::Wred | ExternKind::DirectWred => {
-                let direct = instance.kind.is_direct();
-                let n = if direct { Some(0) } else { size(instance) };
-                let n = self.cells(&name, n, Filter::CELL_BYTES)?;
-                let argument = |name: &str| {
-                    let found = instance.args.iter().find(|(n, _)| n == name);
-                    found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
-                };
-                let kind = if matches!(instance.kind, ExternKind::Lpf | ExternKind::DirectLpf) {
-                    FilterKind::LowPass
-                } else {
-                    FilterKind::EarlyDetection {
-                        drop: argument("drop_value"),
-                        keep: argument("no_drop_value"),
-                    }
-                };
-                let random = random::Random::new(self.wanted.seed, id.0.into(), 0, 0);
-                self.state
-                    .cells
-                    .filters
-                    .push(Filter::new(name, kind, n, random));
-                let filter = self.state.cells.filters.len() as u32 - 1;
-                Object::Tofino(if direct {
-                    TofinoObject::DirectFilter(filter)
-                } else {
-                    TofinoObject::Filter(filter)
-                })
+                Object::Tofino(self.new_filter(id, instance)?)
             }
             ExternKind::Hash => Object::Hash(self.tofino_algorithm(instance)?),
             ExternKind::CrcPolynomial
@@ -106,14 +63,9 @@ impl Compiler<'_> {
                     _ => return self.unsupported("a Random of this type"),
                 };
                 let high = crate::bits::mask(width);
-                let random = random::Random::new(self.wanted.seed, id.0.into(), 0, high);
-                self.state.randoms.push(random);
-                Object::Random(self.state.randoms.len() as u32 - 1)
+                self.new_random(id, 0, high)
             }
-            ExternKind::Digest => {
-                self.state.digests.names.push(name);
-                Object::Digest(self.state.digests.names.len() as u32 - 1)
-            }
+            ExternKind::Digest => self.new_digest(instance),
             ExternKind::Mirror => Object::Tofino(TofinoObject::Mirror),
             ExternKind::Resubmit => Object::Tofino(TofinoObject::Resubmit),
             ExternKind::Pktgen => Object::Tofino(TofinoObject::Pktgen),
@@ -125,7 +77,7 @@ impl Compiler<'_> {
             ExternKind::ActionProfile => {
                 let size = instance.args.first().and_then(|(_, v)| const_u64(v));
                 let size = self.members(size)?;
-                self.new_profile(id, name, size, None);
+                self.new_profile(id, size, None);
                 Object::Passive
             }
             ExternKind::ActionSelector => {
@@ -138,6 +90,34 @@ impl Compiler<'_> {
             | ExternKind::MinMaxAction
             | ExternKind::SelectorAction => Object::Tofino(TofinoObject::RegisterAction),
             _ => return self.unsupported(format!("extern {}", instance.type_name)),
+        })
+    }
+
+    fn new_filter(&mut self, id: ExternId, instance: &ExternInstance) -> Result<TofinoObject> {
+        let name = instance.name.clone();
+        let direct = instance.kind.is_direct();
+        let n = if direct { Some(0) } else { size(instance) };
+        let n = self.cells(&name, n, Filter::CELL_BYTES)?;
+        let argument = |name: &str| {
+            let found = instance.args.iter().find(|(n, _)| n == name);
+            found.and_then(|(_, v)| const_u64(v)).unwrap_or(0)
+        };
+        let kind = if matches!(instance.kind, ExternKind::Lpf | ExternKind::DirectLpf) {
+            FilterKind::LowPass
+        } else {
+            FilterKind::EarlyDetection {
+                drop: argument("drop_value"),
+                keep: argument("no_drop_value"),
+            }
+        };
+        let random = random::Random::new(self.wanted.seed, id.0.into(), 0, 0);
+        let filters = &mut self.state.cells.filters;
+        filters.push(Filter::new(name, kind, n, random));
+        let filter = filters.len() as u32 - 1;
+        Ok(if direct {
+            TofinoObject::DirectFilter(filter)
+        } else {
+            TofinoObject::Filter(filter)
         })
     }
 
@@ -187,21 +167,6 @@ impl Compiler<'_> {
         }
     }
 
-    fn new_profile(
-        &mut self,
-        id: ExternId,
-        name: String,
-        size: u64,
-        selector: Option<profile::Selector>,
-    ) {
-        self.bindings
-            .profiles
-            .insert(id, self.state.profiles.len() as u32);
-        self.state
-            .profiles
-            .push(profile::Profile::new(name, size, selector));
-    }
-
     /// A selector and its profile are one: groups of the profile's members.
     fn tofino_selector(&mut self, id: ExternId, instance: &ExternInstance) -> Result<()> {
         let mut objects = instance.args.iter().filter_map(|(_, v)| match v {
@@ -240,7 +205,7 @@ impl Compiler<'_> {
             }
             None => {
                 let size = self.members(Some(number("size").unwrap_or(0)))?;
-                self.new_profile(id, instance.name.clone(), size, Some(selector));
+                self.new_profile(id, size, Some(selector));
             }
         }
         Ok(())

@@ -1,38 +1,25 @@
 //! Stateful ALUs: the bodies of register actions, run between a cell's reading and its writing back.
 
-use super::rows::{ROW, row_of};
+use crate::call::MethodCall;
 use crate::compile::methods::written;
 use crate::compile::surroundings::InMethod;
 use crate::compile::{Compiler, Result, Unit};
-use crate::op::bindings::{Object, TofinoObject};
+use crate::op::bindings::Object;
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{
     ActionId, Arg, Arm, Block, Const, Expr, ExternId, ExternInstance, LValue, Method, MethodBody,
     Stmt, StmtKind, Type, VarId,
 };
 
-/// Where an action's cell is.
-#[derive(Clone, Copy)]
-enum Cell {
-    /// Register and index.
-    Indexed(u32, Slot),
-    /// Table, first word, words.
-    Direct(u32, u32, u32),
-    /// Profile, and place among its groups' members.
-    Member(u32, Slot),
-    /// Register, index of the first of the cells that fill a row, and their width.
-    Row(u32, Slot, u32),
-}
-
 impl<'p> Compiler<'p> {
     /// `execute` and its kin.
-    pub(crate) fn register_action(
-        &mut self,
-        object: ExternId,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    pub(crate) fn register_action(&mut self, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall {
+            object,
+            method,
+            args,
+            result,
+        } = call;
         match method {
             Method::Predicate => self.predicate(args, result),
             Method::Min8 | Method::Max8 => self.extreme(method == &Method::Min8, 8, args, result),
@@ -70,7 +57,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// The profile of a selector that an action changes.
-    fn selector_of(&self, object: ExternId) -> Option<u32> {
+    pub(super) fn selector_of(&self, object: ExternId) -> Option<u32> {
         self.bindings.profiles.get(&self.target(object)?).copied()
     }
 
@@ -89,70 +76,20 @@ impl<'p> Compiler<'p> {
             return self.unsupported("a register action without a register");
         };
         self.once(target)?;
-        let cell = match self.bindings.objects.get(target.index()) {
-            Some(Object::Register(r)) => Cell::Indexed(*r, index),
-            Some(Object::Tofino(TofinoObject::DirectRegister)) => {
-                match self.bindings.direct_registers.get(&target) {
-                    Some((table, offset, words)) => Cell::Direct(*table, *offset, *words),
-                    None => return self.unsupported("a direct register that no table names"),
-                }
-            }
-            _ => match self.selector_of(object) {
-                Some(profile) => {
-                    let selector = self.state.profiles[profile as usize].selector;
-                    if selector.is_none_or(|s| s.max_group_size == 0) {
-                        return self
-                            .unsupported("a SelectorAction of a selector without max_group_size");
-                    }
-                    Cell::Member(profile, index)
-                }
-                None => return self.unsupported("a register action of this object"),
-            },
-        };
+        let cell = self.cell_of(object, target, index)?;
         let (control, id) = self.body_of(object)?;
         let action = &control.actions[id.index()];
         let value_ty = match action.params.first() {
             Some(param) => &control.vars[param.var.index()].ty,
             None => return self.unsupported("a register action without a value"),
         };
-        let cell = match (cell, row_of(self.program, target, value_ty)) {
-            (Cell::Indexed(r, index), Some(w)) => {
-                let (first, n) = (self.alloc(1)?, self.constant((ROW / w).into())?);
-                self.op(Op::Mul(T3 {
-                    w: 64,
-                    d: first,
-                    a: index,
-                    b: n,
-                }))?;
-                Cell::Row(r, first, w)
-            }
-            (cell, _) => cell,
-        };
-        let words = match cell {
-            Cell::Row(..) => ROW / 64,
-            Cell::Indexed(r, _) => self.code.registers[r as usize].words,
-            Cell::Direct(_, _, words) => words,
-            Cell::Member(..) => 1,
-        };
+        let cell = self.whole_row(cell, target, value_ty)?;
+        let words = self.words_of(cell);
         if self.size(value_ty)? != words {
             return self.unsupported("a register action of another type than its register");
         }
         let value = self.alloc(words)?;
-        match cell {
-            Cell::Row(r, first, w) => self.read_row(value, r, first, w)?,
-            Cell::Indexed(r, index) => self.op(Op::RegisterRead { r, d: value, index })?,
-            Cell::Direct(table, offset, words) => self.op(Op::DirectRead {
-                table,
-                offset,
-                words,
-                d: value,
-            })?,
-            Cell::Member(profile, index) => self.op(Op::MemberRead {
-                profile,
-                index,
-                d: value,
-            })?,
-        }
+        self.read_cell(cell, value)?;
         let mut slots = vec![value];
         for param in &action.params[1..] {
             let n = self.size(&control.vars[param.var.index()].ty)?;
@@ -172,22 +109,7 @@ impl<'p> Compiler<'p> {
             .first()
             .is_some_and(|p| changes(&action.body, p.var))
         {
-            match cell {
-                Cell::Row(r, first, w) => self.write_row(value, r, first, w)?,
-                Cell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s: value })?,
-                Cell::Direct(table, offset, words) => self.op(Op::DirectWrite {
-                    every: false,
-                    table,
-                    offset,
-                    words,
-                    s: value,
-                })?,
-                Cell::Member(profile, index) => self.op(Op::MemberWrite {
-                    profile,
-                    index,
-                    s: value,
-                })?,
-            }
+            self.write_cell(cell, value)?;
         }
         let mut results = slots[1..].iter();
         if let (Some(lvalue), Some(s)) = (result, results.next()) {
@@ -257,6 +179,8 @@ impl<'p> Compiler<'p> {
         self.once(register)?;
         let s = self.expr(value)?;
         let size = self.registers[r as usize].size;
+        // A loop of ours, which takes no steps.
+        self.moves(size.saturating_mul(self.code.registers[r as usize].words.into()));
         let (index, size, one) = (self.alloc(1)?, self.constant(size)?, self.constant(1)?);
         let (head, end) = (self.label(), self.label());
         self.op(Op::Zero { d: index, n: 1 })?;
@@ -279,15 +203,9 @@ impl<'p> Compiler<'p> {
     }
 
     /// `Register.read`, `Register.write` outside of an action; a write gives what was written.
-    pub(crate) fn register_method(
-        &mut self,
-        object: ExternId,
-        r: u32,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
-        match (method, args) {
+    pub(crate) fn register_method(&mut self, r: u32, call: MethodCall<'_>) -> Result<()> {
+        let (object, result) = (call.object, call.result);
+        match (call.method, call.args) {
             (Method::Read, [Arg::In(index)]) => {
                 self.once(object)?;
                 let index = self.index(index)?;
@@ -300,18 +218,18 @@ impl<'p> Compiler<'p> {
                 self.returned(result, value, s)
             }
             (Method::Clear, [Arg::In(value), ..]) => self.clear(object, r, value),
-            _ => self.unsupported(format!("method {method} of a register")),
+            (method, _) => self.unsupported(format!("method {method} of a register")),
         }
     }
 
     /// The same of a direct register.
-    pub(crate) fn direct_register_method(
-        &mut self,
-        object: ExternId,
-        method: &Method,
-        args: &[Arg],
-        result: Option<&LValue>,
-    ) -> Result<()> {
+    pub(crate) fn direct_register_method(&mut self, call: MethodCall<'_>) -> Result<()> {
+        let MethodCall {
+            object,
+            method,
+            args,
+            result,
+        } = call;
         let found = self.bindings.direct_registers.get(&object).copied();
         let Some((table, offset, words)) = found else {
             return self.unsupported("a direct register that no table names");

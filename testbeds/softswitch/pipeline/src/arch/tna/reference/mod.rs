@@ -6,6 +6,7 @@ mod registers;
 use super::externs::parser_counter::SLOTS;
 use super::externs::{COLOURS, bits_behind, own_colours};
 use crate::bits::mask;
+use crate::call::{FunctionCall, MethodCall};
 use crate::externs::capture;
 use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::dialect::{Interpreted, Performed};
@@ -24,34 +25,23 @@ use p4lang::ir::{
 pub(crate) struct Tofino;
 
 impl Interpreted for Tofino {
-    fn call_whole<'p>(
-        &self,
-        i: &mut Interpreter<'_, 'p>,
-        (id, method): (ExternId, &'p Method),
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<bool> {
-        let object = i.code.bindings.objects[id.index()];
+    fn call_whole<'p>(&self, i: &mut Interpreter<'_, 'p>, call: MethodCall<'p>) -> Result<bool> {
+        let object = i.code.bindings.objects[call.object.index()];
         if !matches!(object, Object::Tofino(TofinoObject::RegisterAction)) {
             return Ok(false);
         }
-        i.register_action(id, method, args, result)?;
+        i.register_action(call)?;
         Ok(true)
     }
 
     /// A parser counter is loaded with the byte that a field lies in.
-    fn arguments(
-        &self,
-        i: &mut Interpreter<'_, '_>,
-        (id, method): (ExternId, &Method),
-        args: &[Arg],
-        values: &mut [Value],
-    ) {
+    fn arguments(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>, values: &mut [Value]) {
+        let object = i.code.bindings.objects[call.object.index()];
         let (
             Object::Tofino(TofinoObject::ParserCounter(_)),
             Method::Set | Method::Push,
             [Arg::In(field), _, _, _, _, ..],
-        ) = (i.code.bindings.objects[id.index()], method, args)
+        ) = (object, call.method, call.args)
         else {
             return;
         };
@@ -63,17 +53,18 @@ impl Interpreted for Tofino {
         });
     }
 
-    fn is_asked(&self, i: &mut Interpreter<'_, '_>, (id, method): (ExternId, &Method)) -> bool {
-        i.asked(id, method)
+    fn is_asked(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>) -> bool {
+        i.asked(call.object, call.method)
     }
 
-    fn perform<'p>(
+    fn perform(
         &self,
-        i: &mut Interpreter<'_, 'p>,
-        (id, method): (ExternId, &Method),
+        i: &mut Interpreter<'_, '_>,
+        call: MethodCall<'_>,
         values: &[Value],
         (to, ty): (Option<&Place>, &Type),
     ) -> Result<Performed> {
+        let (id, method) = (call.object, call.method);
         let given = match (i.code.bindings.objects[id.index()], method, to) {
             (
                 Object::Tofino(TofinoObject::Checksum(unit)),
@@ -87,7 +78,7 @@ impl Interpreted for Tofino {
                 i.plain_register(id, method, values, ty)
             }
             (Object::Tofino(object), _, _) => i.tofino_method(object, method, values, ty)?,
-            _ => i.perform(id, method, values, ty),
+            _ => i.perform(call, values, ty),
         };
         Ok(Performed::Now(given))
     }
@@ -102,14 +93,8 @@ impl Interpreted for Tofino {
         at.and_then(|at| own[at]).unwrap_or(colour)
     }
 
-    fn call_function<'p>(
-        &self,
-        i: &mut Interpreter<'_, 'p>,
-        function: &ExternFunction,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
-        i.call_tofino(function, args, result)
+    fn call_function<'p>(&self, i: &mut Interpreter<'_, 'p>, call: FunctionCall<'p>) -> Result<()> {
+        i.call_tofino(call)
     }
 }
 
@@ -276,12 +261,12 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// TNA's functions.
-    pub(crate) fn call_tofino(
-        &mut self,
-        function: &ExternFunction,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
+    pub(crate) fn call_tofino(&mut self, call: FunctionCall<'p>) -> Result<()> {
+        let FunctionCall {
+            function,
+            args,
+            result,
+        } = call;
         let value = match (function, args) {
             (ExternFunction::Max | ExternFunction::Min, [Arg::In(a), Arg::In(b)]) => {
                 let (x, y) = (self.expr(a)?.bits(), self.expr(b)?.bits());

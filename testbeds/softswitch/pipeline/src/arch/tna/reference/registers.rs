@@ -2,6 +2,7 @@
 
 use crate::arch::tna::externs::registers::executes;
 use crate::arch::tna::externs::rows::{ROW, row_of};
+use crate::call::MethodCall;
 use crate::op::bindings::{Object, TofinoObject};
 use crate::reference::frame::{of_words, to_words};
 use crate::reference::value::{Bits, Value, width};
@@ -23,13 +24,13 @@ pub(crate) enum Cell {
 
 impl<'p> Interpreter<'_, 'p> {
     /// `RegisterAction` and its kin.
-    pub(crate) fn register_action(
-        &mut self,
-        id: ExternId,
-        method: &'p Method,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
+    pub(crate) fn register_action(&mut self, call: MethodCall<'p>) -> Result<()> {
+        let MethodCall {
+            object: id,
+            method,
+            args,
+            result,
+        } = call;
         match method {
             Method::Execute => {
                 let (index, outs) = match args {
@@ -47,7 +48,7 @@ impl<'p> Interpreter<'_, 'p> {
                 };
                 match method {
                     Method::Predicate => self.predicate(args, result)?,
-                    _ => self.extreme(method, args, result)?,
+                    _ => self.extreme(call)?,
                 }
                 let given = self.value_at(result)?;
                 let given = given.as_ref().map(|(ty, value)| (ty, Some(value)));
@@ -314,17 +315,12 @@ impl<'p> Interpreter<'_, 'p> {
     }
 
     /// The least or greatest of a wide value's parts that the mask names, and which it is: the first from the right wins.
-    fn extreme(
-        &mut self,
-        method: &Method,
-        args: &'p [Arg],
-        result: Option<&'p LValue>,
-    ) -> Result<()> {
-        let [Arg::In(of), Arg::In(mask), rest @ ..] = args else {
+    fn extreme(&mut self, call: MethodCall<'p>) -> Result<()> {
+        let [Arg::In(of), Arg::In(mask), rest @ ..] = call.args else {
             return Ok(());
         };
         let (value, mask) = (self.expr(of)?.bits(), self.expr(mask)?.bits());
-        let (least, part) = match method {
+        let (least, part) = match call.method {
             Method::Min8 => (true, 8),
             Method::Min16 => (true, 16),
             Method::Max8 => (false, 8),
@@ -353,6 +349,6 @@ impl<'p> Interpreter<'_, 'p> {
             let place = self.resolve(lvalue)?;
             self.write(&place, Value::Bits(value.insert(found * part, &new)));
         }
-        self.returned(result, |ty| Value::Bits(Bits::new(width(ty), best)))
+        self.returned(call.result, |ty| Value::Bits(Bits::new(width(ty), best)))
     }
 }

@@ -1,0 +1,87 @@
+//! Kinds of diagnostics.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The kind of a diagnostic; its text form is stable, for scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// Not YAML.
+    Syntax,
+    /// A key that the schema does not have.
+    UnknownKey,
+    /// A key that the schema asks for.
+    MissingKey,
+    /// The same key twice in a mapping, or the same name twice in a section.
+    Duplicate,
+    /// A list where a mapping is wanted, and the like.
+    WrongType,
+    /// No unit, an unknown unit, or one of another dimension.
+    Unit,
+    /// A number or size outside its range.
+    OutOfRange,
+    /// A variant of an enumeration that does not exist.
+    UnknownVariant,
+    /// A flow, host, switch, step or fault that is not declared.
+    UnknownName,
+    /// `weir:` names a version that this program does not read.
+    Version,
+    /// A filter that does not parse or does not type-check.
+    Filter,
+    /// The topology is not one network, or its addresses collide.
+    Topology,
+    /// No path of the network carries the flow.
+    Unreachable,
+    /// No single place sees every packet of a flow exactly once.
+    Placement,
+    /// An effect that the place cannot make.
+    Effect,
+    /// Two faults that cannot both do what the file says.
+    Contradiction,
+    /// Two faults whose doings captures would take for each other's.
+    Unprovable,
+    /// A fault that may hit a protected flow.
+    Protected,
+    /// More than the switch holds.
+    Capacity,
+    /// An expectation that does not parse or does not type-check.
+    Expectation,
+    /// An expectation that did not hold.
+    Unmet,
+    /// A metric that the run did not deliver.
+    MissingMetric,
+    /// Legal, and probably not meant.
+    Suspicious,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Syntax => "syntax",
+            Self::UnknownKey => "unknown-key",
+            Self::MissingKey => "missing-key",
+            Self::Duplicate => "duplicate",
+            Self::WrongType => "wrong-type",
+            Self::Unit => "unit",
+            Self::OutOfRange => "out-of-range",
+            Self::UnknownVariant => "unknown-variant",
+            Self::UnknownName => "unknown-name",
+            Self::Version => "version",
+            Self::Filter => "filter",
+            Self::Topology => "topology",
+            Self::Unreachable => "unreachable",
+            Self::Placement => "placement",
+            Self::Effect => "effect",
+            Self::Contradiction => "contradiction",
+            Self::Unprovable => "unprovable",
+            Self::Protected => "protected",
+            Self::Capacity => "capacity",
+            Self::Expectation => "expectation",
+            Self::Unmet => "unmet",
+            Self::MissingMetric => "missing-metric",
+            Self::Suspicious => "suspicious",
+        })
+    }
+}

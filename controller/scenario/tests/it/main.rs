@@ -1,0 +1,7 @@
+//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+
+mod bounds;
+mod corpus;
+mod decision;
+mod p4_names;
+mod shipped;

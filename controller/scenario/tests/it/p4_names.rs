@@ -1,0 +1,246 @@
+//! The names of crate `scenario` against the P4Info of the programs that they address, and its numbers against the text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use p4lang::p4info::P4Info;
+use parser_gen::{Arch, Library};
+use scenario::effect::Effect;
+use scenario::model::Direction;
+use scenario::names::fault::{self, select};
+use scenario::names::{aggregate, classify, forward, group, port, timeline};
+use scenario::{Plan, TargetModel, load, plan};
+
+const FAULT: &str = include_str!("../../../../p4src/common/fault.p4");
+const TYPES: &str = include_str!("../../../../p4src/common/types.p4");
+const DECIDE: &str = include_str!("../../../../p4src/common/decide.p4");
+const V1MODEL: &str = include_str!("../../../../p4src/v1model/main.p4");
+const PSA: &str = include_str!("../../../../p4src/include/psa.p4");
+
+/// One fault for each way to select.
+const EVERY_SELECTION: &str = "
+weir: 1
+name: all
+topology: {star: {hosts: [a, b]}}
+flows: {f: {from: a, to: b}}
+faults:
+  - {id: always, flows: f, effect: {delay: 1ms}}
+  - {id: nth, flows: f, effect: duplicate, select: {nth: 3}}
+  - {id: every, flows: f, effect: drop, select: {every: 5}}
+  - {id: probability, flows: f, effect: drop, select: {probability: 0.1}}
+  - {id: chain, flows: f, effect: drop, select: {gilbert_elliott: {to_bad: 0.1, to_good: 0.2}}}
+";
+
+/// Architectures, and how many units each has in ingress and in egress.
+const ARCHS: [(Arch, usize); 3] = [(Arch::Psa, 8), (Arch::V1model, 8), (Arch::Tna, 1)];
+
+fn planned() -> Plan {
+    let scenario = load("all.yaml", EVERY_SELECTION).unwrap_or_else(|error| panic!("{error}"));
+    plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What a control plane may address in the program of `EVERY_SELECTION`'s switch.
+fn p4info(arch: Arch) -> P4Info {
+    let flows = planned().switches[0].classifier();
+    let options = parser_gen::Options { aggregate: true };
+    let generated = parser_gen::generate(&Library::builtin(), &flows, &options).unwrap();
+    let mut files = p4lang::Files::new();
+    for (path, text) in parser_gen::program(arch, &generated) {
+        files.insert(&path, text);
+    }
+    let options = p4lang::Options::default();
+    p4lang::compile(&files, &arch.main_path(), &options)
+        .unwrap_or_else(|errors| panic!("{errors}"))
+        .p4info
+}
+
+/// Tables with their keys, and the names of their actions.
+fn tables(info: &P4Info) -> BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> {
+    let action = |id: u32| {
+        let mut actions = info.actions.iter();
+        let action = actions.find(|action| action.preamble.id == id).unwrap();
+        action.preamble.name.as_str()
+    };
+    let described = info.tables.iter().map(|table| {
+        let keys = table.match_fields.iter().map(|key| key.name.as_str());
+        let actions = table
+            .action_refs
+            .iter()
+            .map(|reference| action(reference.id));
+        (
+            table.preamble.name.as_str(),
+            (keys.collect(), actions.collect()),
+        )
+    });
+    described.collect()
+}
+
+fn parameters<'i>(info: &'i P4Info, action: &str) -> BTreeSet<&'i str> {
+    let mut actions = info.actions.iter();
+    let action = actions
+        .find(|other| other.preamble.name == action)
+        .unwrap_or_else(|| panic!("{action}"));
+    action
+        .params
+        .iter()
+        .map(|param| param.name.as_str())
+        .collect()
+}
+
+#[test]
+fn tables_actions_and_cells_have_these_names_in_every_architecture() {
+    for (arch, units) in ARCHS {
+        let info = p4info(arch);
+        let tables = tables(&info);
+        let assert_table = |table: &str, keys: &[&str], actions: &[&str]| {
+            let Some((found_keys, found_actions)) = tables.get(table) else {
+                panic!("{arch:?}: no table {table}");
+            };
+            assert_eq!(
+                *found_keys,
+                keys.iter().copied().collect(),
+                "{arch:?} {table}"
+            );
+            for action in actions {
+                assert!(found_actions.contains(action), "{arch:?} {table}: {action}");
+            }
+        };
+        assert_table(
+            forward::TABLE,
+            &[forward::KEY],
+            &[forward::UNICAST, forward::MULTICAST],
+        );
+        assert_eq!(parameters(&info, forward::UNICAST), [forward::PORT].into());
+        assert_eq!(
+            parameters(&info, forward::MULTICAST),
+            [forward::GROUP].into()
+        );
+        assert_table(
+            aggregate::JOBS,
+            &[aggregate::KEY_JOB],
+            &[aggregate::AGGREGATE_JOB],
+        );
+        let members = [
+            aggregate::KEY_JOB,
+            aggregate::KEY_WORKER,
+            aggregate::KEY_PORT,
+        ];
+        assert_table(aggregate::MEMBERS, &members, &[aggregate::MEMBER]);
+        let of_a_job = [
+            aggregate::ALL_WORKERS,
+            aggregate::BASE,
+            aggregate::WINDOW,
+            aggregate::SLOT_MASK,
+        ];
+        assert_eq!(parameters(&info, aggregate::AGGREGATE_JOB), of_a_job.into());
+        assert_eq!(
+            parameters(&info, aggregate::MEMBER),
+            [aggregate::WORKER_BIT].into()
+        );
+        let counters: BTreeSet<&str> = info
+            .counters
+            .iter()
+            .map(|c| c.preamble.name.as_str())
+            .collect();
+        let registers: BTreeSet<&str> = info
+            .registers
+            .iter()
+            .map(|r| r.preamble.name.as_str())
+            .collect();
+        for direction in [Direction::Ingress, Direction::Egress] {
+            let set_epoch = timeline::set_epoch(direction);
+            assert_table(&timeline::table(direction), &[], &[&set_epoch]);
+            assert_eq!(parameters(&info, &set_epoch), [timeline::EPOCH].into());
+            for unit in 0..units {
+                let names = [
+                    select::ALWAYS,
+                    select::NTH,
+                    select::EVERY,
+                    select::PROBABILITY,
+                    select::GILBERT_ELLIOTT,
+                ];
+                let actions = names.map(|name| fault::action(direction, unit, name));
+                let actions: Vec<&str> = actions.iter().map(String::as_str).collect();
+                let keys = [fault::KEY_FLOWS, fault::KEY_EPOCH];
+                assert_table(&fault::select_table(direction, unit), &keys, &actions);
+                assert!(
+                    counters.contains(&*fault::fired(direction, unit)),
+                    "{arch:?}"
+                );
+                // Tofino's registers are known by the name of their declaration, too.
+                assert!(
+                    registers.contains(&*fault::ordinals(direction, unit)),
+                    "{arch:?}"
+                );
+            }
+            let instance = format!("{}.", classify::instance(direction));
+            assert!(
+                tables.keys().any(|table| table.starts_with(&instance)),
+                "{arch:?}"
+            );
+        }
+        assert!(counters.contains(classify::NOTES), "{arch:?}");
+        let sums = [0, 31, 32, 255].map(aggregate::sums);
+        let state = [
+            aggregate::OWNERS,
+            aggregate::BITMAPS,
+            aggregate::FLAGS,
+            aggregate::SCALES,
+        ];
+        for register in state.into_iter().chain(sums.iter().map(String::as_str)) {
+            assert!(registers.contains(register), "{arch:?} {register}");
+        }
+        let has_arrivals = registers.contains(aggregate::ARRIVALS);
+        assert_eq!(has_arrivals, arch == Arch::Tna, "{arch:?}");
+        assert!(counters.contains(aggregate::OUTCOMES), "{arch:?}");
+    }
+}
+
+#[test]
+fn entries_give_actions_exactly_their_parameters() {
+    let info = p4info(Arch::Psa);
+    let tables = tables(&info);
+    for entry in planned().switches.iter().flat_map(|switch| &switch.entries) {
+        let given: BTreeSet<&str> = entry
+            .action
+            .params
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(
+            parameters(&info, &entry.action.name),
+            given,
+            "{}",
+            entry.action.name
+        );
+        let (keys, actions) = &tables[entry.table.as_str()];
+        assert!(actions.contains(entry.action.name.as_str()));
+        assert!(
+            entry
+                .key
+                .iter()
+                .all(|key| keys.contains(key.field.as_str()))
+        );
+    }
+}
+
+#[test]
+fn numbers_agree_with_the_text() {
+    assert!(TYPES.contains(&format!("DUPLICATE_GROUP = {};", group::DUPLICATE)));
+    for effect in Effect::SAMPLES {
+        let (code, constant) = effect.code();
+        assert!(
+            FAULT.contains(&format!("const effect_t {constant} = {code};")),
+            "{constant}"
+        );
+    }
+    let psa = PSA.to_uppercase();
+    assert!(psa.contains(&format!(
+        "PSA_PORT_RECIRCULATE = (PORTID_T) 0X{:X};",
+        port::PSA_RECIRCULATE
+    )));
+    assert!(V1MODEL.contains(&format!("HOLD_PORT = {};", port::V1MODEL_HOLD)));
+    let decide = DECIDE.to_uppercase();
+    for round in ["9E3779B9", "7F4A7C15", "F39CC060"] {
+        assert!(decide.contains(round), "{round}");
+    }
+}

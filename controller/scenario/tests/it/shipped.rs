@@ -1,0 +1,230 @@
+//! The scenarios that weir ships: they load without a warning, and their plans say what the files ask for.
+
+use std::collections::BTreeSet;
+
+use p4lang::runtime::{Match, Value};
+use scenario::expect::{Metric, Metrics, evaluate};
+use scenario::model::Direction;
+use scenario::topology::Topology;
+use scenario::{Plan, Scenario, TargetModel, load, plan};
+
+const REDIS: &str = include_str!("../../../../testbeds/scenarios/redis-get-loss.yaml");
+const TRAINING: &str = include_str!("../../../../testbeds/scenarios/training-faults.yaml");
+
+fn made(name: &str, text: &str) -> (Scenario, Plan) {
+    let scenario = load(name, text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(scenario.warnings.0, []);
+    let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+    (scenario, plan)
+}
+
+#[test]
+fn redis_plan() {
+    let (_, plan) = made("redis-get-loss.yaml", REDIS);
+    insta::assert_snapshot!(plan);
+    insta::assert_snapshot!(
+        "redis_plan_json",
+        serde_json::to_string_pretty(&plan).unwrap()
+    );
+}
+
+#[test]
+fn training_plan() {
+    let (scenario, plan) = made("training-faults.yaml", TRAINING);
+    insta::assert_snapshot!(plan);
+    assert_eq!(
+        scenario.topology.path("w7", "server"),
+        Some(vec!["edge", "core"])
+    );
+    assert!(
+        plan.injections
+            .iter()
+            .all(|point| point.switch == "edge" && point.direction == Direction::Ingress)
+    );
+}
+
+#[test]
+fn the_helper_builds_the_shipped_topology() {
+    let (scenario, _) = made("training-faults.yaml", TRAINING);
+    assert_eq!(scenario.topology, Topology::training(6, 2));
+}
+
+#[test]
+fn plans_are_deterministic() {
+    for (name, text) in [("r", REDIS), ("t", TRAINING)] {
+        let json = |_| serde_json::to_string(&made(name, text).1).unwrap();
+        let distinct: BTreeSet<String> = (0..3).map(json).collect();
+        assert_eq!(distinct.len(), 1);
+    }
+}
+
+/// Every (fault, flow) is met at exactly one switch of every path.
+#[test]
+fn each_packet_meets_each_fault_once() {
+    for (name, text) in [("r", REDIS), ("t", TRAINING)] {
+        let (scenario, plan) = made(name, text);
+        for fault in &scenario.faults {
+            for flow in fault.flows.iter().map(|i| &scenario.flows[*i]) {
+                for path in &flow.paths {
+                    let points = plan
+                        .injections
+                        .iter()
+                        .filter(|p| p.fault == fault.id && p.flow == flow.name);
+                    let met = points
+                        .filter(|point| path.switches.contains(&point.switch))
+                        .count();
+                    assert_eq!(
+                        met, 1,
+                        "{} on {} by {:?}",
+                        fault.id, flow.name, path.switches
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The entry of a fault needs its flow's bit set and every protected bit clear.
+#[test]
+fn entries_exclude_protected_packets() {
+    let (_, plan) = made("redis-get-loss.yaml", REDIS);
+    let switch = plan.switch("sw").unwrap();
+    let selects: Vec<_> = switch
+        .entries
+        .iter()
+        .filter(|entry| entry.table.ends_with(".select"))
+        .collect();
+    assert_eq!(selects.len(), 2);
+    for flow in switch.flows.iter().filter(|flow| flow.protected) {
+        for entry in &selects {
+            let Match::Ternary { value, mask } = &entry.key[0].value else {
+                panic!()
+            };
+            let bit = Value::from(1 << flow.bit);
+            assert_eq!((&bit & mask, &bit & value), (bit, Value::ZERO));
+        }
+    }
+}
+
+fn metric(name: &str) -> Metric {
+    name.parse().unwrap()
+}
+
+fn good_metrics() -> Metrics {
+    [
+        ("fault.drop-gets.fired", 25.0),
+        ("fault.drop-gets.observed", 25.0),
+        ("fault.delay-carts.fired", 100.0),
+        ("fault.delay-carts.observed", 100.0),
+        ("flow.b-requests.lost", 0.0),
+        ("flow.b-answers.lost", 0.0),
+        ("client.a.errors", 0.0),
+        ("client.b.errors", 0.0),
+        ("client.a.set.p90", 20.4e6),
+        ("client.a.get.max", 210e6),
+        ("client.b.get.p90", 0.9e6),
+        ("client.b.p90", 1.1e6),
+    ]
+    .into_iter()
+    .map(|(name, value)| (metric(name), value))
+    .collect()
+}
+
+#[test]
+fn expectations_hold_on_a_good_run() {
+    let (scenario, _) = made("redis-get-loss.yaml", REDIS);
+    let outcomes = evaluate(&scenario, &good_metrics());
+    assert_eq!(outcomes.len(), 10);
+    for outcome in outcomes {
+        assert!(outcome.passed, "{outcome:?}");
+    }
+}
+
+#[test]
+fn unmet_and_missing_are_told_apart_and_placed() {
+    let (scenario, _) = made("redis-get-loss.yaml", REDIS);
+    let mut metrics = good_metrics();
+    metrics.insert(metric("fault.drop-gets.observed"), 24.0);
+    metrics.insert(metric("client.a.set.p90"), 1.5e6);
+    metrics.remove(&metric("flow.b-answers.lost"));
+    let failed: Vec<_> = evaluate(&scenario, &metrics)
+        .into_iter()
+        .filter_map(|outcome| outcome.diagnostic)
+        .collect();
+    let told = failed
+        .iter()
+        .map(|d| d.render(&scenario.source()))
+        .collect::<Vec<_>>()
+        .join("\n");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_declared_flow_is_the_sum_of_what_it_was_expanded_to() {
+    let text = TRAINING.replace("training.accuracy >= 90%", "flow.updates.lost == 3");
+    let (scenario, _) = made("t", &text);
+    let metrics: Metrics = [("flow.updates.w6.lost", 1.0), ("flow.updates.w7.lost", 2.0)]
+        .map(|(n, v)| (metric(n), v))
+        .into();
+    assert!(evaluate(&scenario, &metrics).last().unwrap().passed);
+}
+
+proptest::proptest! {
+    /// A file damaged in one place is accepted or told what is wrong; nothing panics.
+    #[test]
+    fn damaged_files(at in 0_usize..3000, length in 0_usize..40, splice in "[-a-z0-9:{}\\[\\]!&*'\"#.% \n]{0,8}") {
+        for text in [REDIS, TRAINING] {
+            let start = at.min(text.len());
+            let end = (start + length).min(text.len());
+            proptest::prop_assume!(text.is_char_boundary(start) && text.is_char_boundary(end));
+            let damaged = format!("{}{splice}{}", &text[..start], &text[end..]);
+            if let Ok(scenario) = load("damaged.yaml", &damaged) {
+                let _ = plan(&scenario, &TargetModel::EMBEDDED);
+            }
+        }
+    }
+}
+
+/// By the model that the switch is held against: 30 rounds of 260 frames from each of two workers.
+#[test]
+fn the_training_faults_fire_at_least_twenty_times() {
+    let (scenario, _) = made("training-faults.yaml", TRAINING);
+    for fault in &scenario.faults {
+        let fired: usize = fault
+            .flows
+            .iter()
+            .map(|flow| {
+                fault
+                    .selection
+                    .decisions(fault.key, scenario.flows[*flow].key)
+                    .take(30 * 260)
+                    .filter(|f| *f)
+                    .count()
+            })
+            .sum();
+        assert!(
+            (60..600).contains(&fired),
+            "{} would fire {fired} times",
+            fault.id
+        );
+        println!("{} fires {fired} times", fault.id);
+    }
+}
+
+/// parser-gen accepts every switch's flows, and gives them the bits that the plan's entries test.
+#[test]
+fn the_classifier_uses_the_planned_bits() {
+    for (name, text) in [("r", REDIS), ("t", TRAINING)] {
+        for switch in made(name, text).1.switches {
+            let library = parser_gen::Library::builtin();
+            let options = parser_gen::Options::default();
+            let generated = parser_gen::generate(&library, &switch.classifier(), &options)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let bits: Vec<u32> = generated.flow_bits.iter().map(|(_, bit)| *bit).collect();
+            assert_eq!(
+                bits,
+                switch.flows.iter().map(|flow| flow.bit).collect::<Vec<_>>()
+            );
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Frames that passed a switch, or came to it, and are not in the evidence: nothing may be concluded without them.
+
+use std::fmt;
+
+use testbeds::bed::PortRecording;
+
+/// Frames that somebody lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// At which switch.
+    pub switch: String,
+    /// At which of its ports; nothing if the switch does not say.
+    pub port: Option<u32>,
+    /// How many.
+    pub frames: u64,
+    /// Who lost them.
+    pub by: Loser,
+}
+
+/// Who lost frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loser {
+    /// The recorder was too slow.
+    Recorder,
+    /// The recording was full.
+    Limit,
+    /// The link, on their way to the switch.
+    Link,
+    /// The switch did not take them from the receive ring of its port.
+    ReceiveRing,
+    /// The switch's port did not take them to send.
+    Transmit,
+    /// A queue within the switch was full.
+    Queue,
+}
+
+/// What recordings lack.
+pub fn of_recordings(recordings: &[PortRecording]) -> Vec<Loss> {
+    let at = |port: &PortRecording| {
+        let loss = |frames, by| Loss {
+            switch: port.switch.clone(),
+            port: Some(port.port),
+            frames,
+            by,
+        };
+        [
+            loss(port.recording.lost, Loser::Recorder),
+            loss(port.recording.over_limit, Loser::Limit),
+            loss(port.undelivered, Loser::Link),
+        ]
+    };
+    let losses = recordings.iter().flat_map(at);
+    losses.filter(|loss| loss.frames > 0).collect()
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let switch = &self.switch;
+        let (frames, were) = match self.frames {
+            1 => ("1 frame".to_owned(), "was"),
+            frames => (format!("{frames} frames"), "were"),
+        };
+        let port = match self.port {
+            Some(port) => format!("port {port} of switch {switch}"),
+            None => format!("switch {switch}"),
+        };
+        match self.by {
+            Loser::Recorder => write!(
+                f,
+                "the capture at {port} lost {frames}: the recorder was too slow"
+            ),
+            Loser::Limit => write!(f, "the capture at {port} lacks {frames}: it was full"),
+            Loser::Link => write!(
+                f,
+                "the link to {port} lost {frames}: the switch was too slow"
+            ),
+            Loser::ReceiveRing => write!(
+                f,
+                "{frames} {were} lost in the receive ring of {port}: the switch was too slow"
+            ),
+            Loser::Transmit => write!(
+                f,
+                "{frames} could not be sent by {port}: the link was too slow"
+            ),
+            Loser::Queue => write!(f, "{frames} met a full queue within {port}"),
+        }
+    }
+}

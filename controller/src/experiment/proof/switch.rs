@@ -1,0 +1,367 @@
+//! What was seen of one faulting switch, held against its model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scenario::effect::Fate;
+use scenario::model::Scenario;
+use scenario::plan::{Plan, port_latencies};
+use scenario::replay::{Classified, Engine, Passage, Verdict};
+
+use super::super::fleet::EpochWrite;
+use super::epochs::{self, PortFrames};
+use super::hits::{self, Hit};
+use super::judge::{self, Errors, Share};
+use super::order::{self, Move, Order};
+use super::trace::{Identity, SwitchTrace};
+use super::{Evidence, Observation, STAMP_NS, Strays};
+
+/// A faulting switch: its model, and what was seen of it.
+pub struct Witness<'a> {
+    name: &'a str,
+    plan: &'a Plan,
+    engine: Engine,
+    trace: SwitchTrace<'a>,
+    writes: Vec<EpochWrite>,
+}
+
+/// A frame, with what it met.
+struct Judged {
+    passage: Passage,
+    /// It came while an epoch was being written.
+    is_at_boundary: bool,
+}
+
+/// What was seen of a frame.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    index: usize,
+    came_ns: u64,
+    /// By exit, when its copies left.
+    left: &'a [Vec<u64>],
+    /// A later frame left so much earlier.
+    overtaken_ns: u64,
+    errors: &'a Errors,
+}
+
+impl<'a> Witness<'a> {
+    /// Of a switch that the plan names.
+    pub fn new(
+        scenario: &'a Scenario,
+        plan: &'a Plan,
+        name: &'a str,
+        evidence: &Evidence<'a>,
+    ) -> Option<Witness<'a>> {
+        let recordings = evidence.recordings.iter();
+        let recordings = recordings.filter(|recording| recording.switch == name);
+        let writes = evidence.writes.iter();
+        let writes = writes.filter(|write| write.switch == name);
+        Some(Witness {
+            name,
+            plan,
+            engine: Engine::new(scenario, plan, name)?,
+            trace: SwitchTrace::new(recordings, &port_latencies(&scenario.topology, name)),
+            writes: writes.cloned().collect(),
+        })
+    }
+
+    /// Adds what was seen to the observations and hits; what nothing explains. `fired` is what the switch counted.
+    pub fn testify(
+        &self,
+        fired: &[u64],
+        observations: &mut [Observation],
+        hits: &mut Vec<Hit>,
+    ) -> Strays {
+        let arrivals = self.trace.arrivals.iter();
+        let classified: Vec<Classified> = arrivals
+            .map(|arrival| self.engine.classify(arrival.bytes, arrival.port))
+            .collect();
+        let frames = self.replay(&classified, fired, observations);
+        let left = self.dealt(&frames);
+        let order = self.order(&frames, &left);
+        let overtaken = order.overtaken();
+        let mut strays = Strays {
+            unexplained: 0,
+            foreign: self.foreign(&frames),
+        };
+        for (index, frame) in frames.iter().enumerate() {
+            let came_ns = self.trace.arrivals[index].at_ns;
+            let passage = &frame.passage;
+            let was_hit = passage.verdicts().any(|verdict| !verdict.hits.is_empty());
+            if !was_hit && !self.is_under_watch(came_ns) {
+                continue;
+            }
+            let errors = judge::explain(&self.engine, came_ns, passage, &left[index]);
+            strays.unexplained += u64::from(errors.stray);
+            hits.extend(hits::of_frame(
+                self.name,
+                &self.trace,
+                index,
+                passage,
+                &errors,
+            ));
+            let seen = Seen {
+                index,
+                came_ns,
+                left: &left[index],
+                overtaken_ns: overtaken.get(&index).copied().unwrap_or(0),
+                errors: &errors,
+            };
+            tally(frame, seen, observations);
+            self.tally_held(passage, seen, &order, observations);
+            self.tally_spared(passage, seen, &order, observations);
+        }
+        strays
+    }
+
+    /// Frames that came before the first write, or after the last one, met no fault; and captures start and end one after
+    /// the other.
+    fn is_under_watch(&self, at_ns: u64) -> bool {
+        let (Some(first), Some(last)) = (self.writes.first(), self.writes.last()) else {
+            return false;
+        };
+        let is_over = last.epoch == 0 && at_ns > last.confirmed_ns;
+        at_ns >= first.sent_ns && !is_over
+    }
+
+    /// What had to be done to each frame.
+    fn replay(
+        &self,
+        classified: &[Classified],
+        fired: &[u64],
+        observations: &mut [Observation],
+    ) -> Vec<Judged> {
+        let mut frames: Vec<Judged> = classified
+            .iter()
+            .map(|frame| Judged {
+                passage: untouched(frame),
+                is_at_boundary: false,
+            })
+            .collect();
+        let ports = self.trace.ports.iter().map(|range| PortFrames {
+            engine: &self.engine,
+            trace: &self.trace,
+            classified,
+            range: (range.start, range.end),
+            writes: &self.writes,
+        });
+        let ports: Vec<PortFrames<'_>> = ports.collect();
+        let mut candidates = Vec::new();
+        for port in &ports {
+            let boundaries = epochs::boundaries(*port);
+            for (range, write) in boundaries.iter().zip(&self.writes) {
+                for index in range.clone() {
+                    let at_ns = self.trace.arrivals[index].at_ns;
+                    frames[index].is_at_boundary |= at_ns.saturating_add(STAMP_NS) >= write.sent_ns;
+                }
+            }
+            let readings = epochs::readings(*port, &boundaries, observations.len());
+            if readings.is_crowded {
+                self.acting_on(observations)
+                    .for_each(|seen| seen.is_crowded = true);
+            }
+            candidates.push(readings.best);
+        }
+        let (chosen, ambiguous) = epochs::choose(&candidates, fired);
+        for ((port, readings), chosen) in ports.iter().zip(&candidates).zip(chosen) {
+            for (index, passage) in epochs::follow(*port, &readings[chosen].begins) {
+                frames[index].passage = passage;
+            }
+        }
+        for injection in ambiguous {
+            observations[injection].is_ambiguous = true;
+        }
+        frames
+    }
+
+    /// What is observed of this switch's injections.
+    fn acting_on<'o>(
+        &'o self,
+        observations: &'o mut [Observation],
+    ) -> impl Iterator<Item = &'o mut Observation> {
+        let injections = self.plan.injections.iter().zip(observations);
+        let here = injections.filter(|(injection, _)| injection.switch == self.name);
+        here.map(|(_, seen)| seen)
+    }
+
+    /// For each frame and each of its exits, when its copies left.
+    fn dealt(&self, frames: &[Judged]) -> Vec<Vec<Vec<u64>>> {
+        let mut alike: BTreeMap<(u32, Identity), Vec<(usize, usize)>> = BTreeMap::new();
+        for (index, frame) in frames.iter().enumerate() {
+            let identity = self.trace.arrivals[index].identity;
+            for (exit, (port, _)) in frame.passage.exits.iter().enumerate() {
+                let alike = alike.entry((*port, identity)).or_default();
+                alike.push((index, exit));
+            }
+        }
+        let mut left: Vec<Vec<Vec<u64>>> = frames
+            .iter()
+            .map(|frame| vec![Vec::new(); frame.passage.exits.len()])
+            .collect();
+        for ((port, identity), frames_alike) in alike {
+            let shares: Vec<Share> = frames_alike
+                .iter()
+                .map(|(index, exit)| {
+                    let passage = &frames[*index].passage;
+                    let came_ns = self.trace.arrivals[*index].at_ns;
+                    Share {
+                        came_ns,
+                        copies: passage.leaving(*exit),
+                        due_ns: judge::due_ns(came_ns, passage.ingress.fate),
+                    }
+                })
+                .collect();
+            let dealt = judge::deal(&shares, self.trace.left(port, identity));
+            for ((index, exit), times) in frames_alike.into_iter().zip(dealt) {
+                left[index][exit] = times;
+            }
+        }
+        left
+    }
+
+    /// Frames that left and that no frame which came accounts for: changed, made up, or sent to where they do not belong.
+    fn foreign(&self, frames: &[Judged]) -> u64 {
+        let exits = frames.iter().enumerate().flat_map(|(index, frame)| {
+            let identity = self.trace.arrivals[index].identity;
+            let exits = frame.passage.exits.iter();
+            exits.map(move |(port, _)| (*port, identity))
+        });
+        let known: BTreeSet<(u32, Identity)> = exits.collect();
+        let departures = self.trace.departures();
+        let foreign = departures.filter(|(port, identity, _)| !known.contains(&(*port, *identity)));
+        let times = foreign.flat_map(|(_, _, times)| times);
+        times.filter(|at_ns| self.is_under_watch(**at_ns)).count() as u64
+    }
+
+    /// In which order frames came and left.
+    fn order(&self, frames: &[Judged], left: &[Vec<Vec<u64>>]) -> Order {
+        let frames = frames.iter().zip(left).enumerate();
+        let moves = frames.map(|(index, (frame, left))| {
+            let exits = frame.passage.exits.iter().zip(left);
+            let exits = exits.filter_map(|((port, _), times)| Some((*port, *times.first()?)));
+            Move {
+                index,
+                came_ns: self.trace.arrivals[index].at_ns,
+                delay_ns: frame.passage.ingress.fate.delay_ns,
+                left: exits.collect(),
+            }
+        });
+        Order::of(&self.trace, moves)
+    }
+
+    /// How late frames were that faults held.
+    fn tally_held(
+        &self,
+        passage: &Passage,
+        seen: Seen<'_>,
+        order: &Order,
+        observations: &mut [Observation],
+    ) {
+        let verdict = &passage.ingress;
+        let Some(last) = seen.left.iter().flatten().max() else {
+            return;
+        };
+        if seen.errors.stray {
+            return;
+        }
+        let due_ns = seen.came_ns.saturating_add(verdict.fate.delay_ns);
+        let late_ns = last.saturating_sub(due_ns);
+        let acts = self.engine.ingress_acts(verdict);
+        let erred = |injection| seen.errors.missed.contains(&injection);
+        let held = acts.filter(|act| act.hit && act.effect.hold_ns() > 0 && !erred(act.injection));
+        for act in held {
+            let observed = &mut observations[act.injection];
+            observed.latest_ns = observed.latest_ns.max(late_ns);
+            let bound = self.plan.injections[act.injection].lateness_bound_ns;
+            let is_beyond = bound.is_some_and(|bound| late_ns > bound);
+            observed.beyond += u64::from(is_beyond);
+            let is_sooner = observed.soonest_ns.is_none_or(|soonest| late_ns < soonest);
+            let is_explained = || {
+                order.stood_still(seen.index, seen.came_ns, late_ns)
+                    || order.another_waited(seen.came_ns, *last, late_ns)
+            };
+            if is_sooner && !(is_beyond && is_explained()) {
+                observed.soonest_ns = Some(late_ns);
+            }
+        }
+    }
+
+    /// Frames that a fault had to spare and that took as long as if it had not. They were slow; but a frame that others
+    /// overtook meanwhile was held.
+    fn tally_spared(
+        &self,
+        passage: &Passage,
+        seen: Seen<'_>,
+        order: &Order,
+        observations: &mut [Observation],
+    ) {
+        let verdict = &passage.ingress;
+        let Some(first) = seen.left.iter().flatten().min() else {
+            return;
+        };
+        if seen.errors.stray {
+            return;
+        }
+        let as_long: Vec<_> = self
+            .engine
+            .ingress_acts(verdict)
+            .filter(|act| !act.hit && judge::is_held_for(verdict, seen.came_ns, *first, act.effect))
+            .collect();
+        let is_held = |hold_ns| seen.overtaken_ns >= order::held_if_overtaken_by(hold_ns);
+        // A fault that looked at the frame is suspected before one that did not; then the one that explains most.
+        let suspect = as_long.iter().max_by_key(|act| (act.met, act.effect.hold_ns()));
+        match suspect {
+            Some(act) if is_held(act.effect.hold_ns()) => {
+                observations[act.injection].collateral += 1;
+            }
+            _ => {
+                for act in as_long.iter().filter(|act| act.met) {
+                    let observed = &mut observations[act.injection];
+                    observed.slow += 1;
+                    let hold_ns = act.effect.hold_ns();
+                    let is_explained = order.stood_still(seen.index, seen.came_ns, hold_ns);
+                    observed.slow_alone += u64::from(!is_explained);
+                }
+            }
+        }
+    }
+}
+
+/// Who met the frame, and what was done to it.
+fn tally(frame: &Judged, seen: Seen<'_>, observations: &mut [Observation]) {
+    for verdict in frame.passage.verdicts() {
+        for injection in &verdict.met {
+            observations[*injection].met += 1;
+            observations[*injection].boundary += u64::from(frame.is_at_boundary);
+        }
+        for injection in &verdict.hits {
+            observations[*injection].observed += 1;
+        }
+    }
+    let mut miss = |injection: usize| {
+        let observed = &mut observations[injection];
+        observed.missed += 1;
+        observed.observed = observed.observed.saturating_sub(1);
+    };
+    seen.errors.missed.iter().for_each(|i| miss(*i));
+    // Nothing is known of what a frame's faults did that did not leave as it had to for another reason.
+    if seen.errors.stray {
+        frame.passage.ingress.hits.iter().for_each(|i| miss(*i));
+    }
+    for injection in &seen.errors.collateral {
+        observations[*injection].collateral += 1;
+    }
+}
+
+/// What becomes of a frame that no unit looks at.
+fn untouched(frame: &Classified) -> Passage {
+    let verdict = || Verdict {
+        met: Vec::new(),
+        hits: Vec::new(),
+        fate: Fate::UNTOUCHED,
+    };
+    let exits = frame.exits.iter();
+    Passage {
+        ingress: verdict(),
+        exits: exits.map(|(port, _)| (*port, vec![verdict()])).collect(),
+    }
+}

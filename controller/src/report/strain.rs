@@ -1,0 +1,36 @@
+//! What a report says of the machine, where that spoils a run's figures.
+
+use super::percent;
+use crate::experiment::machine::Strain;
+
+/// The reasons, if there are any, with how busy the machine was during the run.
+pub fn with_machine(mut reasons: Vec<String>, run: &str, strain: &Strain) -> Vec<String> {
+    if !reasons.is_empty() {
+        reasons.push(machine(run, strain));
+    }
+    reasons
+}
+
+fn machine(run: &str, strain: &Strain) -> String {
+    format!(
+        "the machine: {} of its processors' time was used during {run}, {} by others, {} was taken by the machine below; \
+         the load before was {:.1}{}",
+        percent(strain.busy_share),
+        percent(strain.others_share),
+        percent(strain.stolen_share),
+        strain.load_before,
+        priorities(strain)
+    )
+}
+
+/// `; priority of core: real-time, of edge: ordinary`
+fn priorities(strain: &Strain) -> String {
+    let switches = strain.switch_priorities.iter();
+    let named: Vec<String> = switches
+        .map(|(switch, priority)| format!("of {switch}: {priority}"))
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("; priority {}", named.join(", ")),
+    }
+}

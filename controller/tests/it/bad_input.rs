@@ -1,0 +1,857 @@
+//! Bad input: one clear message with its place, exit code 2, and nothing left behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::leftovers::{Watched, files};
+use crate::support::*;
+use p4rt::client::{Client, PipelineAction, UpdateType};
+use p4rt::translate::Item;
+use scenario::names::classify;
+
+/// A scenario of which every test changes one thing. The first fault is in line 9.
+const GOOD: &str = "\
+weir: 1
+name: base
+topology:
+  star: {hosts: [a, b, s]}
+flows:
+  gets: {from: a, to: s, filter: tcp.dport == 6379}
+  others: {from: b, to: s, filter: tcp.dport == 6379}
+faults:
+  - {id: first, flows: gets, effect: !drop , select: !every 5}
+  - {id: second, flows: others, effect: !delay 20ms}
+";
+
+fn changed(old: &str, new: &str) -> String {
+    assert_eq!(GOOD.matches(old).count(), 1, "{old}");
+    GOOD.replace(old, new)
+}
+
+/// All three commands that take a scenario refuse it with this message, and write nothing.
+#[track_caller]
+fn refused(text: &str, message: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+    for command in ["validate", "plan", "run"] {
+        let finished = Watched::weir(folder.path(), &[command, "s.yaml"]).run();
+        finished.expect_code(ERROR);
+        assert_eq!(finished.stderr, message, "{command}");
+        assert!(finished.stdout.is_empty(), "{command}: {}", finished.stdout);
+        assert_eq!(files(folder.path()), ["s.yaml"], "{command}");
+    }
+}
+
+#[test]
+fn the_scenario_that_the_tests_change_is_good() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), GOOD).unwrap();
+    let finished = Watched::weir(folder.path(), &["validate", "s.yaml"]).run();
+    assert_eq!(finished.expect_code(PASSED).stderr, "");
+}
+
+#[test]
+fn an_unknown_key() {
+    refused(
+        &changed("faults:", "fautls:"),
+        "\
+error[unknown-key]: a scenario has no key `fautls`
+ --> s.yaml:8:1
+  |
+8 | fautls:
+  | ^^^^^^
+  = hint: did you mean `faults`?
+
+",
+    );
+}
+
+#[test]
+fn a_wrong_unit() {
+    refused(
+        &changed("!delay 20ms", "!delay 20 m"),
+        "\
+error[unit]: `delay`: `m` is not a unit of duration
+  --> s.yaml:10:48
+   |
+10 |   - {id: second, flows: others, effect: !delay 20 m}
+   |                                                ^^^^
+   = hint: minutes and hours are written in seconds, milliseconds as `ms`; units are ns, us, ms, s
+
+",
+    );
+}
+
+#[test]
+fn a_seed_of_more_than_64_bits() {
+    let most = "18446744073709551615";
+    let text = format!("{GOOD}seed: {most}\n");
+    assert!(scenario::load("s.yaml", &text).is_ok());
+    let text = format!("{GOOD}seed: 18446744073709551616\n");
+    let errors = scenario::load("s.yaml", &text).map(drop).unwrap_err();
+    let told = errors.to_string();
+    let message = format!("a whole number is at most {most}; found 18446744073709551616");
+    assert!(told.contains(&message), "{told}");
+    assert!(told.contains("s.yaml:"), "{told}");
+}
+
+#[test]
+fn a_probability_above_one() {
+    refused(
+        &changed("!every 5", "{probability: 1.2}"),
+        "\
+error[out-of-range]: a probability lies between 0 and 1; found 1.2
+ --> s.yaml:9:68
+  |
+9 |   - {id: first, flows: gets, effect: !drop , select: {probability: 1.2}}
+  |                                                                    ^^^
+  = hint: for 1.2 percent write `1.2%`
+
+",
+    );
+}
+
+#[test]
+fn a_filter_with_an_unknown_field() {
+    refused(
+        &changed(
+            "{from: a, to: s, filter: tcp.dport == 6379}",
+            "{from: a, to: s, filter: tcp.dprot == 6379}",
+        ),
+        "\
+error[filter]: unknown field `tcp.dprot`
+ --> s.yaml:6:34
+  |
+6 |   gets: {from: a, to: s, filter: tcp.dprot == 6379}
+  |                                  ^^^^^^^^^
+  = hint: did you mean `tcp.dport`?
+
+",
+    );
+}
+
+#[test]
+fn a_filter_with_a_type_clash() {
+    refused(
+        &changed(
+            "{from: a, to: s, filter: tcp.dport == 6379}",
+            "{from: a, to: s, filter: 'tcp.dport == \"http\"'}",
+        ),
+        "\
+error[filter]: `tcp.dport` is compared with a number, not a string
+ --> s.yaml:6:48
+  |
+6 |   gets: {from: a, to: s, filter: 'tcp.dport == \"http\"'}
+  |                                                ^^^^^^
+  = hint: write it without quotes
+
+",
+    );
+}
+
+#[test]
+fn a_flow_that_no_path_reaches() {
+    refused(
+        &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{from: a, to: s, filter: ip.src == 10.0.0.2}"),
+        "\
+error[unreachable]: no path reaches flow `gets`: no packet passes its filter and its hosts' addresses together
+ --> s.yaml:6:3
+  |
+6 |   gets: {from: a, to: s, filter: ip.src == 10.0.0.2}
+  |   ^^^^
+  = hint: the flow's filter with its hosts' addresses is `ip.src == 10.0.0.1 && ip.dst == 10.0.0.3 && (ip.src == 10.0.0.2)`
+
+",
+    );
+}
+
+#[test]
+fn two_faults_that_contradict() {
+    refused(
+        &changed("flows: others, effect: !delay 20ms", "flows: gets, effect: !delay 20ms, select: !nth 10"),
+        "\
+error[contradiction]: faults `first` and `second` contradict each other on flow `gets`: both select the same packets, and one drops them
+  --> s.yaml:10:10
+   |
+10 |   - {id: second, flows: gets, effect: !delay 20ms, select: !nth 10}
+   |          ^^^^^^
+   = s.yaml:9:10: `first` is declared here
+   = hint: give them different packets, or different steps in `during`
+
+",
+    );
+}
+
+#[test]
+fn a_count_over_packets_of_several_ports() {
+    refused(
+        &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{to: s, filter: tcp.dport == 6379}"),
+        "\
+error[unprovable]: captures cannot tell which packets of flow `gets` fault `first` counts: they enter switch `sw` from `a` and `b`, each with a capture of its own
+ --> s.yaml:9:10
+  |
+9 |   - {id: first, flows: gets, effect: !drop , select: !every 5}
+  |          ^^^^^
+  = hint: name the flow's senders in `from`: each then has ordinals of its own; or select `always`
+
+",
+    );
+}
+
+/// Ordinals tell which of two faults of one kind did it.
+#[test]
+fn two_faults_of_one_kind_on_one_flow_are_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    for second in ["!drop , select: !every 7", "!delay 20ms"] {
+        let second = format!("flows: gets, effect: {second}");
+        let composed = changed("flows: others, effect: !delay 20ms", &second);
+        std::fs::write(folder.path().join("s.yaml"), composed).unwrap();
+        let finished = Watched::weir(folder.path(), &["validate", "s.yaml"]).run();
+        assert_eq!(finished.expect_code(PASSED).stderr, "");
+    }
+}
+
+#[test]
+fn control_characters_of_a_file_do_not_reach_the_terminal() {
+    let finished = {
+        let folder = tempfile::tempdir().unwrap();
+        let text = changed("faults:", "\"f\\e[31m\": 1\nfaults:");
+        std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+        Watched::weir(folder.path(), &["validate", "s.yaml"]).run()
+    };
+    finished.expect_code(ERROR);
+    let told = &finished.stderr;
+    assert!(told.contains("has no key `f\u{241b}[31m`"), "{told:?}");
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_noticed_before_the_run() {
+    if !has_namespaces("unwritable report") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let long = changed(
+        "faults:",
+        "workload: !idle {for: 900s}\nlimits: {time: 1000s}\nfaults:",
+    );
+    std::fs::write(folder.path().join("s.yaml"), long).unwrap();
+    let arguments = ["run", "s.yaml", "--report", "missing/report.html"];
+    let finished = Watched::weir(folder.path(), &arguments).run();
+    finished.expect_code(ERROR);
+    let expected = "weir: cannot write the report missing/report.html: No such file or directory (os error 2)\n";
+    assert_eq!(finished.stderr, expected);
+    assert_eq!(files(folder.path()), ["s.yaml"]);
+    // A run that fails writes none, and keeps the one before it.
+    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
+    std::fs::write(folder.path().join("p4/common/forward.p4"), "?").unwrap();
+    let fails = |report: &str| {
+        let arguments = ["run", "s.yaml", "--p4src", "p4", "--report", report];
+        Watched::weir(folder.path(), &arguments)
+            .run()
+            .expect_code(ERROR);
+    };
+    fails("new.html");
+    assert_eq!(files(folder.path()), ["p4", "s.yaml"]);
+    std::fs::write(folder.path().join("old.html"), "kept").unwrap();
+    fails("old.html");
+    let old = std::fs::read_to_string(folder.path().join("old.html"));
+    assert_eq!(old.unwrap(), "kept");
+}
+
+#[test]
+fn an_error_in_the_second_element_of_a_list_of_tagged_values() {
+    refused(
+        &changed(
+            "flows: others, effect: !delay 20ms",
+            "flows: others, effect: !delay 20ms, select: !every three",
+        ),
+        "\
+error[wrong-type]: `every` is a whole number; found the text `three`
+  --> s.yaml:10:69
+   |
+10 |   - {id: second, flows: others, effect: !delay 20ms, select: !every three}
+   |                                                                     ^^^^^
+
+",
+    );
+}
+
+#[test]
+fn two_files_that_contradict() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = GOOD
+        .replace("id: first", "id: lose")
+        .replace("id: second, flows: others", "id: slow, flows: b-pings");
+    let other = other.replace(
+        "others: {from: b, to: s, filter: tcp.dport == 6379}",
+        "b-pings: {from: b, to: s, filter: udp.dport == 7}",
+    );
+    std::fs::write(folder.path().join("one.yaml"), GOOD).unwrap();
+    std::fs::write(folder.path().join("two.yaml"), other).unwrap();
+    for file in ["one.yaml", "two.yaml"] {
+        Watched::weir(folder.path(), &["validate", file])
+            .run()
+            .expect_code(PASSED);
+    }
+    let finished = Watched::weir(folder.path(), &["validate", "one.yaml", "two.yaml"]).run();
+    finished.expect_code(ERROR);
+    let gets = "ip.src == 10.0.0.1 && ip.dst == 10.0.0.3 && (tcp.dport == 6379)";
+    assert_eq!(
+        finished.stderr,
+        format!(
+            "\
+error[contradiction]: fault `lose` and fault `first` of one.yaml may hit the same packet on switch `sw` at the same time
+ --> two.yaml:9:10
+  |
+9 |   - {{id: lose, flows: gets, effect: !drop , select: !every 5}}
+  |          ^^^^
+  = two.yaml:9:10: `lose` drops packets of `gets`: `{gets}`
+  = one.yaml:9:10: `first` drops packets of `gets`: `{gets}`
+  = hint: give them disjoint flows or steps; or check the files one at a time if they never run together
+
+"
+        )
+    );
+    assert!(finished.stdout.is_empty());
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("binary.yaml"), [0xFF, 0xFE, 0x00]).unwrap();
+    for command in ["validate", "plan", "run"] {
+        for (file, reason) in [
+            ("missing.yaml", "No such file or directory (os error 2)"),
+            (".", "Is a directory (os error 21)"),
+            ("binary.yaml", "stream did not contain valid UTF-8"),
+        ] {
+            let finished = Watched::weir(folder.path(), &[command, file]).run();
+            finished.expect_code(ERROR);
+            assert_eq!(
+                finished.stderr,
+                format!("weir: cannot read {file}: {reason}\n"),
+                "{command}"
+            );
+        }
+    }
+    for args in [
+        &["p4", "check", "missing.p4"][..],
+        &["p4", "info", "missing.p4"],
+        &["p4", "preprocess", "missing.p4"],
+    ] {
+        let finished = Watched::weir(folder.path(), args).run();
+        let stderr = &finished.expect_code(ERROR).stderr;
+        assert!(
+            stderr.starts_with("error[include]: there is no file `missing.p4`\n"),
+            "{stderr}"
+        );
+    }
+    let finished = Watched::weir(folder.path(), &["p4", "check", "binary.yaml"]).run();
+    let stderr = &finished.expect_code(ERROR).stderr;
+    assert!(
+        stderr.starts_with("error[include]: cannot read `binary.yaml`: it is UTF-16"),
+        "{stderr}"
+    );
+    let finished = Watched::weir(folder.path(), &["switch", "missing.p4"]).run();
+    assert!(
+        finished
+            .expect_code(ERROR)
+            .stderr
+            .starts_with("error[include]: there is no file `missing.p4`\n")
+    );
+    assert_eq!(files(folder.path()), ["binary.yaml"]);
+}
+
+#[test]
+fn p4_errors_of_a_switch_have_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    run(
+        folder.path(),
+        &[
+            "plan",
+            &repository("testbeds/scenarios/redis-get-loss.yaml")
+                .display()
+                .to_string(),
+            "--emit-p4",
+            ".",
+        ],
+    )
+    .expect_code(PASSED);
+    let forward = folder.path().join("sw/common/forward.p4");
+    let text = std::fs::read_to_string(&forward)
+        .unwrap()
+        .replace("meta.egress_port = port;", "meta.egres_port = port;");
+    let line = 1 + text
+        .lines()
+        .position(|line| line.contains("egres_port"))
+        .unwrap();
+    let column = 1 + text
+        .lines()
+        .nth(line - 1)
+        .unwrap()
+        .find("egres_port")
+        .unwrap();
+    std::fs::write(&forward, text).unwrap();
+    for args in [
+        &[
+            "switch",
+            "sw/psa/main.p4",
+            "--grpc-server-addr",
+            "127.0.0.1:0",
+        ][..],
+        &["p4", "check", "sw/psa/main.p4"],
+    ] {
+        let finished = Watched::weir(folder.path(), args).run();
+        finished.expect_code(ERROR);
+        assert!(finished.stdout.is_empty(), "{}", finished.stdout);
+        assert_eq!(
+            finished.stderr.matches("error[").count(),
+            1,
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains("`egres_port`"),
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished
+                .stderr
+                .contains(&format!("common/forward.p4:{line}:{column}\n")),
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains("meta.egres_port = port;"),
+            "{}",
+            finished.stderr
+        );
+    }
+}
+
+#[test]
+fn p4_errors_of_a_folder_given_to_run_have_their_place() {
+    if !has_namespaces("P4 errors of weir run --p4src") {
+        return;
+    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.yaml"), GOOD).unwrap();
+    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
+    std::fs::write(
+        folder.path().join("p4/common/forward.p4"),
+        "control Forward(in headers_t hdr) { apply { x = 1; } }\n",
+    )
+    .unwrap();
+    let finished = Watched::weir(folder.path(), &["run", "s.yaml", "--p4src", "p4"]).run();
+    finished.expect_code(ERROR);
+    assert!(
+        finished
+            .stderr
+            .starts_with("weir: switch sw: the P4 program has errors\nerror["),
+        "{}",
+        finished.stderr
+    );
+    assert!(
+        finished.stderr.contains("common/forward.p4:1:45\n"),
+        "{}",
+        finished.stderr
+    );
+    assert_eq!(files(folder.path()), ["p4", "s.yaml"]);
+}
+
+#[test]
+fn sources_that_are_too_large() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let line = format!("// {}\n", "x".repeat(1020));
+    file("big.p4", &line.repeat(17 << 10));
+    file("half.p4", &line.repeat(9 << 10));
+    file("includes.p4", "// It\n#include \"big.p4\"\n");
+    file("twice.p4", "#include \"half.p4\"\n#include \"half.p4\"\n");
+    file("s.yaml", GOOD);
+    file("big.yaml", &format!("# {line}").repeat(17 << 10));
+    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
+    file("p4/common/forward.p4", &line.repeat(17 << 10));
+    let unreadable = "cannot read `big.p4`: it has more than 16 MiB\n";
+    for (args, said, place) in [
+        (
+            &["p4", "check", "big.p4"][..],
+            unreadable,
+            " --> big.p4:1:1\n",
+        ),
+        (
+            &["switch", "big.p4", "-i", "1@no-such-link"],
+            unreadable,
+            " --> big.p4:1:1\n",
+        ),
+        (
+            &["p4", "check", "includes.p4"],
+            unreadable,
+            " --> includes.p4:2:1\n",
+        ),
+        (
+            &["switch", "includes.p4", "-i", "1@no-such-link"],
+            unreadable,
+            " --> includes.p4:2:1\n",
+        ),
+        (
+            &["p4", "check", "twice.p4"],
+            "with `half.p4` there are more than 16 MiB of source\n",
+            " --> twice.p4:2:1\n",
+        ),
+        (
+            &["p4", "fmt", "big.p4"],
+            "weir: cannot read big.p4: it has more than 16 MiB\n",
+            "",
+        ),
+        // It has no end.
+        (
+            &["p4", "check", "/dev/zero"],
+            "cannot read `/dev/zero`: it is a device, not a file\n",
+            "",
+        ),
+        (
+            &["validate", "big.yaml"],
+            "weir: cannot read big.yaml: it has more than 16 MiB\n",
+            "",
+        ),
+        (
+            &["control", "big.yaml", "--switch", "sw=127.0.0.1:1"],
+            "weir: cannot read big.yaml: it has more than 16 MiB\n",
+            "",
+        ),
+        (
+            &[
+                "control",
+                "s.yaml",
+                "--switch",
+                "sw=127.0.0.1:1",
+                "--p4src",
+                "p4",
+            ],
+            "weir: cannot read p4/common/forward.p4: it has more than 16 MiB\n",
+            "",
+        ),
+    ] {
+        let finished = Watched::weir(folder.path(), args).run();
+        finished.expect_code(ERROR);
+        let err = &finished.stderr;
+        assert!(err.contains(said) && err.contains(place), "{args:?}: {err}");
+        assert!(finished.stdout.is_empty(), "{args:?}: {}", finished.stdout);
+    }
+}
+
+#[test]
+fn a_file_whose_name_is_no_text_is_not_called_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"na\xffme.p4");
+    std::fs::write(folder.path().join(name), "const bit<8> a = 1;\n").unwrap();
+    for command in ["check", "preprocess"] {
+        let output = weir(folder.path(), &["p4", command]).arg(name).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(ERROR));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.ends_with(": its name is not UTF-8\n"), "{said}");
+    }
+    let output = weir(folder.path(), &["p4", "check", "none.p4", "-I"])
+        .arg(name)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(ERROR));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said, "weir: -I na\u{fffd}me.p4: its name is not UTF-8\n");
+}
+
+#[test]
+fn a_graph_does_not_overwrite_what_it_is_drawn_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = [
+        (
+            "p.p4",
+            "#include \"a.p4\"\npackage P(bit<8> b);\nP(a) main;\n",
+        ),
+        ("a.p4", "const bit<8> a = 1;\n"),
+    ];
+    for (name, text) in texts {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    std::fs::hard_link(folder.path().join("a.p4"), folder.path().join("other.p4")).unwrap();
+    for (output, source) in [("p.p4", "p.p4"), ("./a.p4", "a.p4"), ("other.p4", "a.p4")] {
+        let finished = run(folder.path(), &["p4", "graph", "p.p4", "-o", output]);
+        finished.expect_code(ERROR);
+        let message = format!("weir: --output {output} would overwrite the program's {source}\n");
+        assert_eq!(finished.stderr, message);
+    }
+    for (name, text) in texts {
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join(name)).unwrap(),
+            text
+        );
+    }
+}
+
+#[test]
+fn a_name_that_the_system_finds_too_long_is_not_echoed_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("#include \"{}\"\n", "x".repeat(1 << 20));
+    std::fs::write(folder.path().join("p.p4"), text).unwrap();
+    let finished = run(folder.path(), &["p4", "check", "p.p4"]);
+    finished.expect_code(ERROR);
+    assert!(
+        finished.stderr.contains("File name too long"),
+        "{}",
+        finished.stderr
+    );
+    assert!(finished.stderr.len() < 2000, "{}", finished.stderr);
+}
+
+#[test]
+fn a_program_that_a_switch_cannot_read_is_not_called_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.p4"), b"header h_t { \xff }").unwrap();
+    std::fs::create_dir(folder.path().join("folder.p4")).unwrap();
+    for (file, why) in [
+        ("bad.p4", "it is not text in UTF-8"),
+        ("folder.p4", "Is a directory"),
+    ] {
+        let finished = Watched::weir(folder.path(), &["switch", file]).run();
+        finished.expect_code(ERROR);
+        let said = format!("cannot read `{file}`: {why}");
+        assert!(finished.stderr.contains(&said), "{}", finished.stderr);
+    }
+}
+
+/// A switch of the good scenario, its ports a and s two cables in memory.
+struct Wired {
+    process: Child,
+    a: UnixDatagram,
+    s: UnixDatagram,
+    _client: (Client, p4rt::client::Events),
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Wired {
+    fn start() -> Wired {
+        let (a, a_port) = UnixDatagram::pair().unwrap();
+        let (s, s_port) = UnixDatagram::pair().unwrap();
+        // The two cables come in as standard input and output, and become descriptors 3 and 4.
+        let mut process = Command::new("sh")
+            .args([
+                "-c",
+                "exec 3<&0 4<&1 0</dev/null 1>&2; exec \"$0\" \"$@\"",
+                env!("CARGO_BIN_EXE_weir"),
+            ])
+            .args([
+                "switch",
+                "--no-p4",
+                "--grpc-server-addr",
+                "127.0.0.1:0",
+                "-i",
+                "1@fd:3",
+                "-i",
+                "3@fd:4",
+            ])
+            .stdin(OwnedFd::from(a_port))
+            .stdout(OwnedFd::from(s_port))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        process.stderr = Some(said.into_inner());
+        let address = line
+            .split_once("P4Runtime at ")
+            .unwrap_or_else(|| panic!("{line}"))
+            .1
+            .split(',')
+            .next()
+            .unwrap()
+            .to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let client = runtime.block_on(load(&address));
+        for end in [&a, &s] {
+            end.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        }
+        Wired {
+            process,
+            a,
+            s,
+            _client: client,
+            runtime,
+        }
+    }
+
+    /// Takes what arrives at an end until nothing has come for a moment.
+    fn drain(end: &UnixDatagram) {
+        end.set_nonblocking(true).unwrap();
+        while end.recv(&mut [0; 2048]).is_ok() {}
+        end.set_nonblocking(false).unwrap();
+    }
+
+    /// Whether a frame from a comes out at s.
+    fn forwards(&self, marker: u8) -> bool {
+        let frame = get_frame(marker);
+        self.a.send(&frame).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut buffer = [0; 2048];
+        while Instant::now() < deadline {
+            match self.s.recv(&mut buffer) {
+                Ok(length) if buffer[..length] == frame[..] => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Wired {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Loads the good scenario's program and entries over P4Runtime.
+async fn load(address: &str) -> (Client, p4rt::client::Events) {
+    let scenario = scenario::load("s.yaml", GOOD).unwrap();
+    let plan = scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).unwrap();
+    let switch = plan.switch("sw").unwrap();
+    let options = parser_gen::Options { aggregate: true };
+    let generated = parser_gen::generate(
+        &parser_gen::Library::builtin(),
+        &switch.classifier(),
+        &options,
+    )
+    .unwrap();
+    let mut sources = p4lang::Files::new();
+    for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {
+        sources.insert(&path, text);
+    }
+    let main = parser_gen::Arch::Psa.main_path();
+    let compiled = p4lang::compile(&sources, &main, &p4lang::Options::default()).unwrap();
+    let mut client = Client::connect(address, 0, Duration::from_secs(10))
+        .await
+        .unwrap();
+    let events = client.become_primary(1).await.unwrap();
+    let p4info = p4rt::p4info::to_proto(&compiled.p4info);
+    client
+        .set_pipeline(
+            PipelineAction::VerifyAndCommit,
+            p4info,
+            compiled.preprocessed.into_bytes(),
+            0,
+        )
+        .await
+        .unwrap();
+    let mut entries = generated.entries_for(classify::INGRESS);
+    entries.extend(generated.entries_for(classify::EGRESS));
+    entries.extend(switch.entries.iter().cloned());
+    let (table, action) = scenario::Plan::set_epoch(scenario::model::Direction::Ingress, 1);
+    let entries = entries
+        .into_iter()
+        .map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
+    let updates: Vec<_> = entries
+        .chain([(
+            UpdateType::Modify,
+            Item::DefaultAction {
+                table,
+                action: Some(action),
+            },
+        )])
+        .collect();
+    client.apply(&updates).await.unwrap();
+    (client, events)
+}
+
+fn frame_to_s(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![
+        0x02, 0x57, 0x45, 0, 0, 3, 0x02, 0x57, 0x45, 0, 0, 1, 0x08, 0x00, 0x45, 0,
+    ];
+    frame.extend((20 + payload.len() as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 3]);
+    frame.extend(payload);
+    frame
+}
+
+/// A segment that no fault's flow takes: its port is not Redis's.
+fn get_frame(marker: u8) -> Vec<u8> {
+    let mut segment = vec![
+        0x10, 0, 0x18, 0xEC, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 1, 0, 0, 0, 0, 0,
+    ];
+    segment.extend(b"*2\r\n$3\r\nGET\r\n$6\r\nuser:");
+    segment.extend([marker, b'\r', b'\n']);
+    frame_to_s(6, &segment)
+}
+
+fn update_frame() -> Vec<u8> {
+    let mut datagram = vec![0x30, 0x39, 0x57, 0x45, 0x04, 0x1C, 0, 0, 0x11, 0, 0, 1];
+    datagram.resize(8 + wire::FULL_LEN, 0);
+    datagram[26..28].copy_from_slice(&256_u16.to_be_bytes());
+    frame_to_s(17, &datagram)
+}
+
+#[test]
+fn malformed_frames_on_every_port_stop_no_switch() {
+    let mut wired = Wired::start();
+    assert!(wired.forwards(1), "a good frame");
+    let mut state = 1_u32;
+    let mut random = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) as usize
+    };
+    let good = [get_frame(2), update_frame()];
+    let mut bad: Vec<Vec<u8>> = Vec::new();
+    for frame in &good {
+        // Cut anywhere in the headers, and now and then in what follows.
+        bad.extend(
+            (1..frame.len())
+                .filter(|length| *length < 100 || length % 37 == 0)
+                .map(|length| frame[..length].to_vec()),
+        );
+        // One byte of the headers wrong: lengths, versions, kinds.
+        bad.extend((12..90.min(frame.len())).map(|at| {
+            let mut frame = frame.clone();
+            frame[at] ^= 1 << (random() % 8) | 0x40;
+            frame
+        }));
+    }
+    bad.extend((0..300).map(|_| (0..1 + random() % 1514).map(|_| random() as u8).collect()));
+    for frame in &bad {
+        for port in [&wired.a, &wired.s] {
+            port.send(frame).unwrap();
+        }
+        Wired::drain(&wired.a);
+        Wired::drain(&wired.s);
+    }
+    assert!(wired.forwards(3), "the switch forwards no more");
+    let ended = wired.process.try_wait().unwrap();
+    assert!(ended.is_none(), "{ended:?}");
+    assert!(descendants(wired.process.id()).is_empty());
+    // It still answers its controller, and said nothing to fear.
+    let version = wired.runtime.block_on(wired._client.0.api_version());
+    assert!(version.is_ok(), "{version:?}");
+    wired.process.kill().unwrap();
+    wired.process.wait().unwrap();
+    let mut said = String::new();
+    wired
+        .process
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert!(!said.contains("panicked"), "{said}");
+}

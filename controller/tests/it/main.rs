@@ -1,0 +1,11 @@
+//! What needs no network of its own, and `weir` itself where it makes none, as one program: each more would be linked
+//! anew.
+
+mod bad_input;
+mod cli;
+mod headers;
+#[path = "../support/leftovers.rs"]
+mod leftovers;
+mod p4c;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,38 @@
+//! What the cluster tests share.
+
+pub mod mutant;
+
+use aggregation::Job;
+use aggregation::server::Mode;
+use cluster::drawn::inputs;
+use cluster::{self, Config, Forwarder, Report, SlotSwitch, Violation};
+
+/// Runs the reference: its slots in the switch or in the server.
+pub fn run_reference(config: &Config) -> Report {
+    let job = Job::new(config.job).unwrap();
+    match config.mode {
+        Mode::Switch => run_with(config, &mut SlotSwitch::new(job)),
+        Mode::Direct => run_with(config, &mut Forwarder::new(job)),
+    }
+}
+
+/// Runs any switch.
+pub fn run_with(config: &Config, switch: &mut impl cluster::SwitchModel) -> Report {
+    cluster::run(config, switch, cluster::answer_with_sums, inputs(config)).unwrap()
+}
+
+/// What is wrong with a run.
+pub fn violations(config: &Config, report: &Report) -> Vec<Violation> {
+    cluster::check(config, inputs(config), report)
+}
+
+/// Runs the reference and wants it right.
+pub fn expect_right(config: &Config) -> Report {
+    let report = run_reference(config);
+    let violations = violations(config, &report);
+    assert!(
+        violations.is_empty(),
+        "{config:#?}: {violations:#?}\n{report:#?}"
+    );
+    report
+}

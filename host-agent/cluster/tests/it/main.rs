@@ -1,0 +1,6 @@
+//! The tests of the protocol, as one program: each more would be linked anew.
+
+mod common;
+mod machines;
+mod protocol;
+mod prototype_defects;

@@ -1,0 +1,394 @@
+//! The protocol, checked over loss × duplication × reordering × death, by seed, in virtual time.
+
+use crate::common::mutant::{Defect, Mutant};
+use crate::common::{expect_right, run_reference, run_with, violations};
+use aggregation::job::CellIndex;
+use aggregation::server::Mode;
+use aggregation::{Job, WorkerId};
+use cluster::drawn::{self, mix};
+use cluster::{
+    CellState, Compare, Config, Faults, Forwarder, NetworkCounters, Node, Report, ServerEnd,
+    SlotSwitch, SwitchModel, Violation, WorkerEnd,
+};
+use wire::{Kind, Packet};
+
+/// Every choice of a run follows from its seed.
+fn chaotic(seed: u64) -> Config {
+    let pick = |what: u64, options: u64| drawn::pick(seed, 0x10B, what, options);
+    let workers = match pick(1, 100) {
+        0..=4 => 1,
+        5..=92 => 2 + pick(2, 7) as u8,
+        93..=97 => 9 + pick(2, 8) as u8,
+        _ => 17 + pick(2, 16) as u8,
+    };
+    let mode = if pick(3, 3) == 0 {
+        Mode::Direct
+    } else {
+        Mode::Switch
+    };
+    let mut config = Config::new(seed, workers, mode);
+    config.job.window = 1 << pick(4, 5);
+    config.job.values_per_packet = 1 + pick(5, 4) as u16;
+    // From fewer chunks than slots to several windows, the last chunk often not full.
+    let chunks = 1 + pick(6, 20) as usize;
+    let size = usize::from(config.job.values_per_packet);
+    config.job.values_per_round = (chunks * size).saturating_sub(pick(7, size as u64) as usize);
+    drawn::chaotic(config)
+}
+
+#[derive(Default)]
+struct Totals {
+    runs: u64,
+    complete: u64,
+    failed_workers: u64,
+    deaths: u64,
+    timeouts: u64,
+    fast_retransmits: u64,
+    retransmitted: u64,
+    stale_or_duplicate: u64,
+    longest_to_error_ns: u64,
+    network: NetworkCounters,
+}
+
+impl Totals {
+    fn add(&mut self, config: &Config, report: &Report) {
+        self.runs += 1;
+        self.deaths += report.deaths;
+        self.network.add(&report.network);
+        let all_finished = report.workers.iter().all(|w| w.end == WorkerEnd::Finished);
+        self.complete += u64::from(all_finished);
+        for worker in &report.workers {
+            self.timeouts += worker.counters.timeouts;
+            self.fast_retransmits += worker.counters.fast_retransmits;
+            self.retransmitted += worker.counters.sent.retransmitted_frames;
+            self.stale_or_duplicate += worker.counters.duplicates;
+            if matches!(worker.end, WorkerEnd::Failed(_)) {
+                self.failed_workers += 1;
+                let since = worker.ended_ns - config.last_death_ns().unwrap_or(0);
+                self.longest_to_error_ns = self.longest_to_error_ns.max(since);
+            }
+        }
+        self.stale_or_duplicate += report.server.counters.stale + report.server.counters.duplicates;
+        assert_eq!(report.server.counters.malformed, 0, "{config:#?}");
+        for worker in &report.workers {
+            assert_eq!(worker.counters.malformed, 0, "{config:#?}");
+        }
+    }
+
+    fn print(&self, name: &str) {
+        let n = &self.network;
+        println!(
+            "{name}: {} runs, {} complete, {} named errors; {} frames, {} dropped, {} duplicated, \
+             {} reordered, {} deaths; {} timeouts, {} fast retransmits, {} retransmissions, \
+             {} stale or duplicate; longest from death to error {} us",
+            self.runs,
+            self.complete,
+            self.failed_workers,
+            n.sent,
+            n.dropped,
+            n.duplicated,
+            n.reordered,
+            self.deaths,
+            self.timeouts,
+            self.fast_retransmits,
+            self.retransmitted,
+            self.stale_or_duplicate,
+            self.longest_to_error_ns / 1000,
+        );
+    }
+}
+
+fn suite(name: &str, configs: impl Iterator<Item = Config>) -> Totals {
+    let mut totals = Totals::default();
+    for config in configs {
+        let report = expect_right(&config);
+        totals.add(&config, &report);
+    }
+    totals.print(name);
+    totals
+}
+
+#[test]
+fn loss_duplication_and_reordering_leave_the_sums_exact() {
+    let totals = suite("chaos", (0..7000).map(chaotic));
+    assert_eq!(
+        totals.complete, totals.runs,
+        "nobody died, so everybody finishes"
+    );
+    assert!(totals.network.dropped > 100_000);
+    assert!(totals.network.duplicated > 100_000);
+    assert!(totals.network.reordered > 100_000);
+    assert!(totals.fast_retransmits > 1000);
+}
+
+#[test]
+fn a_death_leaves_exact_sums_or_named_errors() {
+    let totals = suite("death", (100_000..102_500).map(chaotic).map(drawn::deadly));
+    assert!(
+        totals.deaths > 1500,
+        "{} deaths came too late to matter",
+        totals.deaths
+    );
+    assert!(totals.failed_workers > 2000);
+}
+
+#[test]
+fn a_cluster_without_faults_retransmits_nothing() {
+    for seed in 0..50 {
+        for mode in [Mode::Switch, Mode::Direct] {
+            let mut config = chaotic(seed);
+            config.mode = mode;
+            config.faults = Faults::NONE;
+            config.compute_ns = 50_000;
+            let workers = u64::from(config.job.workers);
+            let report = expect_right(&config);
+            let job = Job::new(config.job).unwrap();
+            let chunks = config.rounds * job.numbers_per_round() + u64::from(job.window());
+            for worker in &report.workers {
+                assert_eq!(worker.counters.sent.frames, chunks);
+                assert_eq!(worker.counters.sent.retransmitted_frames, 0);
+            }
+            let answers = if mode == Mode::Switch {
+                chunks
+            } else {
+                chunks * workers
+            };
+            assert_eq!(report.server.counters.sent.frames, answers);
+            assert_eq!(report.server.end, ServerEnd::Finished);
+        }
+    }
+}
+
+#[test]
+fn a_run_follows_from_its_seed() {
+    let config = chaotic(42);
+    let [a, b] = [run_reference(&config), run_reference(&config)];
+    assert_eq!(format!("{a:?}"), format!("{b:?}"));
+    let other = run_reference(&Config { seed: 43, ..config });
+    assert_ne!(format!("{a:?}"), format!("{other:?}"));
+}
+
+/// A switch that forgets everything after a number of frames.
+struct Forgetful {
+    job: Job,
+    switch: SlotSwitch,
+    frames_left: u64,
+}
+
+impl SwitchModel for Forgetful {
+    fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        if self.frames_left == 0 {
+            self.switch = SlotSwitch::new(self.job);
+        }
+        self.frames_left = self.frames_left.wrapping_sub(1);
+        self.switch.handle(now_ns, from, payload, out);
+    }
+
+    fn cell(&self, cell: CellIndex) -> Option<CellState> {
+        self.switch.cell(cell)
+    }
+}
+
+#[test]
+fn a_switch_that_restarts_sums_nothing_twice() {
+    let mut survived = 0;
+    for seed in 0..500 {
+        let mut config = Config {
+            mode: Mode::Switch,
+            ..chaotic(seed)
+        };
+        config.retransmission.max_timeouts = 30;
+        let job = Job::new(config.job).unwrap();
+        let frames_left = mix(seed, 1, 1) % 300;
+        let mut switch = Forgetful {
+            job,
+            switch: SlotSwitch::new(job),
+            frames_left,
+        };
+        let report = run_with(&config, &mut switch);
+        let violations = violations(&config, &report);
+        survived += u64::from(violations.is_empty());
+        let bad = violations.iter().find(|violation| {
+            !matches!(
+                violation,
+                Violation::NeedlessFailure(..) | Violation::NeedlessServerFailure(_)
+            )
+        });
+        assert_eq!(bad, None, "{config:#?}");
+    }
+    println!("{survived} of 500 runs survived the restart");
+    assert!(survived > 100);
+}
+
+/// A switch that sends every node, besides what it should, noise, cut frames, frames of another job, and
+/// well-formed frames of the kind that the node wants, from beyond the job's end.
+struct Noisy<S> {
+    switch: S,
+    job: Job,
+    to_server: Kind,
+    beyond: u32,
+    heard: u64,
+}
+
+impl<S: SwitchModel> Noisy<S> {
+    fn new(config: &Config, switch: S) -> Self {
+        let job = Job::new(config.job).unwrap();
+        let to_server = match config.mode {
+            Mode::Switch => Kind::Sum,
+            Mode::Direct => Kind::Update,
+        };
+        // As many numbers as leave slot and version as they are.
+        let numbers = (config.rounds + 1) * job.numbers_per_round();
+        let beyond = (numbers as u32).next_multiple_of(2 * job.window());
+        Self {
+            switch,
+            job,
+            to_server,
+            beyond,
+            heard: 0,
+        }
+    }
+}
+
+impl<S: SwitchModel> SwitchModel for Noisy<S> {
+    fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
+        self.switch.handle(now_ns, from, payload, out);
+        self.heard += 1;
+        let heard = self.heard;
+        let noise: Vec<u8> = (0..heard % 40).map(|i| mix(heard, i, 9) as u8).collect();
+        let cut = payload[..heard as usize % payload.len()].to_vec();
+        let mut foreign = payload.to_vec();
+        Packet::new_unchecked(&mut foreign[..]).set_job(8);
+
+        let rank = (heard % u64::from(self.job.workers())) as u8;
+        for (to, kind) in [
+            (Node::Server, self.to_server),
+            (Node::Worker(WorkerId(rank)), Kind::Result),
+        ] {
+            let mut wild = payload.to_vec();
+            let mut packet = Packet::new_unchecked(&mut wild[..]);
+            packet.set_kind(kind);
+            packet.set_worker(rank);
+            packet.set_contributors(self.job.everyone().0);
+            packet.set_chunk(packet.chunk().wrapping_add(self.beyond));
+            let bad = [noise.clone(), cut.clone(), foreign.clone(), wild];
+            out.extend(bad.into_iter().map(|bytes| (to, bytes)));
+        }
+    }
+
+    fn cell(&self, cell: CellIndex) -> Option<CellState> {
+        self.switch.cell(cell)
+    }
+}
+
+#[test]
+fn noise_on_every_port_changes_nothing() {
+    for seed in 0..300 {
+        for mode in [Mode::Switch, Mode::Direct] {
+            let mut config = Config {
+                mode,
+                ..chaotic(seed)
+            };
+            config.faults.loss = config.faults.loss.min(0.1);
+            let job = Job::new(config.job).unwrap();
+            let report = match mode {
+                Mode::Switch => run_with(&config, &mut Noisy::new(&config, SlotSwitch::new(job))),
+                Mode::Direct => run_with(&config, &mut Noisy::new(&config, Forwarder::new(job))),
+            };
+            let violations = violations(&config, &report);
+            assert!(violations.is_empty(), "{config:#?}: {violations:#?}");
+            let server = report.server.counters;
+            assert!(server.malformed > 0 && server.not_ours > 0);
+            assert!(
+                report
+                    .workers
+                    .iter()
+                    .all(|worker| worker.counters.malformed > 0)
+            );
+        }
+    }
+}
+
+/// How many of 300 runs show the defect.
+fn caught(defect: Defect, faults: impl Fn(Faults) -> Faults) -> usize {
+    let runs = (0..300).filter(|seed| {
+        let mut config = Config {
+            mode: Mode::Switch,
+            ..chaotic(*seed)
+        };
+        config.retransmission.max_timeouts = 40;
+        config.faults = faults(config.faults);
+        let mut switch = Mutant::new(Job::new(config.job).unwrap(), defect);
+        let report = run_with(&config, &mut switch);
+        !violations(&config, &report).is_empty()
+    });
+    runs.count()
+}
+
+#[test]
+fn the_checker_catches_every_defect() {
+    // Forty timeouts are enough only where not too much is lost.
+    let mild = |faults: Faults| Faults {
+        loss: faults.loss.min(0.05),
+        ..faults
+    };
+    assert_eq!(
+        caught(Defect::None, mild),
+        0,
+        "the mutants' own code is right"
+    );
+    for defect in [
+        Defect::NoBitmap,
+        Defect::StaleValues,
+        Defect::NeverFreed,
+        Defect::ZeroIsFree,
+        Defect::LittleEndian,
+        Defect::NoAgain,
+        Defect::OffByOne,
+    ] {
+        let caught = caught(defect, mild);
+        println!("{defect:?}: caught in {caught} of 300 runs");
+        assert!(caught > 50, "{defect:?} goes unnoticed");
+    }
+}
+
+/// A stale frame only does harm between a chunk's completion and a lost answer: the others' updates are
+/// forgotten, and who has the answer does not send again.
+#[test]
+fn the_checker_catches_a_missing_stale_check() {
+    let late = |_| Faults {
+        loss: 0.1,
+        duplicate: 0.3,
+        reorder: 0.3,
+        reorder_ns: 1_000_000,
+    };
+    assert_eq!(caught(Defect::None, late), 0);
+    let caught = caught(Defect::NoStaleCheck, late);
+    println!("NoStaleCheck: caught in {caught} of 300 runs");
+    assert!(caught >= 3, "a missing stale check goes unnoticed");
+}
+
+#[test]
+fn comparing_two_switches_finds_a_difference_and_nothing_else() {
+    let config = Config {
+        mode: Mode::Switch,
+        ..chaotic(5)
+    };
+    let job = Job::new(config.job).unwrap();
+    let compare = |defect| {
+        let mut both = Compare::new(job, SlotSwitch::new(job), Mutant::new(job, defect));
+        run_with(&config, &mut both);
+        assert!(both.compared > 100);
+        both.mismatches
+    };
+    assert_eq!(compare(Defect::None), []);
+    // In a frame; in a cell.
+    let frame = compare(Defect::OffByOne);
+    assert!(frame[0].what.starts_with("frames"), "{}", frame[0]);
+    let cell = compare(Defect::StaleValues);
+    assert!(
+        cell.iter()
+            .any(|mismatch| mismatch.what.starts_with("cell")),
+        "{cell:#?}"
+    );
+}

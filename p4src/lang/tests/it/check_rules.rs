@@ -1,0 +1,804 @@
+//! Rules of the language that a program may break in one line each.
+
+use crate::check_support::{TINY, compile, control, errors, parser};
+
+#[track_caller]
+fn refused(text: &str, message: &str) {
+    let found = errors(text);
+    assert!(
+        found.iter().any(|e| e.contains(message)),
+        "`{message}` is not in {found:#?}\n{text}"
+    );
+}
+
+#[track_caller]
+fn warned(text: &str, message: &str) {
+    let files = p4lang::Files::new().with("test.p4", text);
+    let compiled = p4lang::compile(&files, "test.p4", &p4lang::Options::default());
+    let compiled = compiled.unwrap_or_else(|errors| panic!("{errors}"));
+    let found = &compiled.warnings.list;
+    assert!(
+        found.iter().any(|w| w.message.contains(message)),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn of_the_top_level() {
+    let rules = [
+        ("header z { int<0> a; }", "an int<> has one bit at least"),
+        ("struct z { bit<8> a; } type z t;", "a new type stands for"),
+        ("package q(int a, int a);", "`a` is declared twice"),
+        ("package q<A, A>();", "`A` is declared twice"),
+        (
+            "parser q(in bit<8> a, in bit<8> a);",
+            "`a` is declared twice",
+        ),
+        (
+            "parser q<A>(in A a); package r(q<B> x);",
+            "`B` is not declared",
+        ),
+        (
+            "extern z { z(); void f(in bit<8> a); void f(in bit<4> a); }",
+            "declared twice",
+        ),
+        (
+            "control q(); extern z { z(q c); }",
+            "an extern's parameter cannot be",
+        ),
+        (
+            "extern z { z(); int f(); }",
+            "cannot be returned at run time",
+        ),
+        (
+            "@a[1] @a(1) const bit<8> z = 1;",
+            "both with brackets and without",
+        ),
+        (
+            "@name(4) const bit<8> z = 1; @name(4) header h { }",
+            "`@name` takes one string",
+        ),
+        (
+            "bool same<T>(in T a, in T b) { return a == b; }",
+            "cannot be compared",
+        ),
+        (
+            "struct in_t { error e; } header z { in_t a; }",
+            "a header cannot hold",
+        ),
+        ("struct a_t { tuple<bit<8>>[2] a; }", "an array cannot hold"),
+        (
+            "parser q(in bit<8> a) { state start { transition l; } state l { transition start; } }",
+            "runs for ever",
+        ),
+    ];
+    for (text, message) in rules {
+        refused(&format!("{TINY}{text}"), message);
+    }
+    let looping = "parser r() { state start { transition a; }\nstate a { transition b; }\nstate b { transition a; } }";
+    let told = "state a { transition b; } | parser `r` runs for ever";
+    refused(&format!("{TINY}{looping}"), told);
+    let extern_main = TINY.to_owned() + "extern main { }";
+    refused(&extern_main, "`main` must be a package's instance");
+}
+
+#[test]
+fn of_statements() {
+    let rules = [
+        (
+            "bit<8>[3] z = { 1, 2 };",
+            "bit<8>[3] has 3 elements, the list has 2",
+        ),
+        ("if (... && true) { }", "`...` is no operand"),
+    ];
+    for (apply, message) in rules {
+        refused(&control("", apply), message);
+    }
+}
+
+#[test]
+fn of_casts_between_new_types() {
+    let program = |apply: &str| {
+        control("", apply).replace("control C(", "type bit<8> a_t; type a_t b_t; control C(")
+    };
+    let found = errors(&program(
+        "b_t x = (b_t)(a_t) meta.a; meta.a = (bit<8>)(a_t) x;",
+    ));
+    assert!(found.is_empty(), "{found:?}");
+    refused(&program("b_t x = (b_t) meta.a;"), "cannot be cast");
+    refused(&program("a_t x = (a_t) meta.w;"), "cannot be cast");
+}
+
+#[test]
+fn of_translations() {
+    let program = |ty: &str| {
+        let annotation = format!("@p4runtime_translation({ty})");
+        control("", "").replace(
+            "control C(",
+            &format!("{annotation} type bit<32> t;\ncontrol C("),
+        )
+    };
+    for ty in ["1", "2048", "8w32", "bit<32>", "bit < 0x20 >", "string"] {
+        let found = errors(&program(&format!("\"a,b\", {ty}")));
+        assert!(found.is_empty(), "{ty}: {found:?}");
+    }
+    // As they are in a P4Info, 4294967295 and 4294967296 were others.
+    for width in ["0", "-1", "2049", "2000000000", "4294967295", "4294967296"] {
+        let message = "the width of a translation must be 1 to 2048";
+        refused(&program(&format!("\"u\", {width}")), message);
+        if !width.starts_with('-') {
+            refused(&program(&format!("\"u\", bit<{width}>")), message);
+        }
+    }
+    for wrong in ["", "\"u\"", "32", "\"u\", int<32>", "\"u\", bit<W>"] {
+        refused(&program(wrong), "takes a URI and a type");
+    }
+}
+
+#[test]
+fn of_inferred_parameters() {
+    let text = control("", "say(\"x\");")
+        .replace("control C(", "extern void say<T>(in T what); control C(");
+    refused(&text, "a parameter of type string cannot have a direction");
+    let text = control("", "say({ a = 1, b = 2 });")
+        .replace("control C(", "extern void say<T>(in T what); control C(");
+    refused(&text, "cannot be inferred");
+}
+
+/// What is written wrong is said once.
+#[test]
+fn of_abstract_methods() {
+    let text = control("V() v = { bit<8> g() { return 1; } };", "").replace(
+        "control C(",
+        "extern V { V(); abstract bit<8> f(); } control C(",
+    );
+    assert_eq!(errors(&text).len(), 1, "{:?}", errors(&text));
+}
+
+/// What p4c's own tests show to be legal.
+#[test]
+fn what_is_allowed() {
+    let programs = [
+        "bit<8> f(in tuple<bit<8>, bool> t) { return t[0]; }",
+        "parser q(in tuple<bit<8>, bool> t) { state start { transition select(t) { (1, true): accept; } } }",
+        "parser q(in bit<8> a) { state start { transition select(a) { 1: start; } } }",
+        "void main() { }",
+        "header z { bit<8>[4] a; } struct y { z h; }",
+    ];
+    for text in programs {
+        let found = errors(&format!("{TINY}{text}"));
+        assert!(
+            found.iter().all(|e| e.contains("no package named `main`")),
+            "{found:?}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn extern_objects_as_parameters() {
+    let own = TINY.to_owned()
+        + "struct h_t { bit<8> a; }
+           extern Box { Box(); bit<8> take(in bit<8> n); }
+           parser P(packet_in pkt, out h_t h, inout h_t m) { state start { transition accept; } }
+           control Inner(inout h_t h, Box b) { apply { h.a = b.take(h.a); } }
+           control C(inout h_t h, inout h_t m) { Box() b; Inner() i; apply { i.apply(h, b); } }
+           Tiny(P(), C()) main;";
+    assert!(errors(&own).is_empty(), "{:?}", errors(&own));
+    refused(
+        &own.replace("b.take(h.a)", "b.take(true)"),
+        "expected bit<8>",
+    );
+    refused(
+        &own.replace("b.take(h.a)", "b.give(h.a)"),
+        "no method `give`",
+    );
+}
+
+/// The only error: what it stands on, what it says, and its hint.
+#[track_caller]
+fn told(text: &str) -> (String, String, String) {
+    let Err(found) = compile(text) else {
+        panic!("compiles:\n{text}");
+    };
+    let errors: Vec<_> = found.errors().collect();
+    let [e] = errors[..] else {
+        panic!("not one error:\n{found}");
+    };
+    let at = found.source.slice(e.span).to_owned();
+    (at, e.message.clone(), e.hint.clone().unwrap_or_default())
+}
+
+#[track_caller]
+fn says(text: &str, at: &str, message: &str, hint: &str) {
+    let (found_at, found, found_hint) = told(text);
+    assert_eq!(found_at, at, "{found}");
+    assert!(found.contains(message), "{found}");
+    assert_eq!(found_hint.is_empty(), hint.is_empty(), "{found_hint}");
+    assert!(found_hint.contains(hint), "{found_hint}");
+}
+
+#[test]
+fn of_an_enums_members() {
+    let program = |members: &str| {
+        let uses = "bit<8> x = (bit<8>) E.b;";
+        control("", uses).replace("control C(", &format!("enum {members} control C("))
+    };
+    let unsigned = "300 does not fit into bit<8>, which represents the enum";
+    says(&program("bit<8> E { a = 1, b = 300 }"), "300", unsigned, "");
+    let signed = "128 does not fit into int<8>";
+    says(
+        &program("int<8> E { a = -128, b = 128 }"),
+        "128",
+        signed,
+        "",
+    );
+    let negative = "-1 does not fit into bit<8>";
+    says(&program("bit<8> E { b = -1 }"), "-1", negative, "");
+    assert!(compile(&program("bit<8> E { a = 0, b = 255, c = (bit<8>) 300 }")).is_ok());
+}
+
+#[test]
+fn of_value_sets() {
+    let program = |set: &str, types: &str| {
+        let select = "state start { transition select(meta.a) { s: accept; default: reject; } }";
+        format!(
+            "{TINY} {types} struct m_t {{ bit<8> a; }}
+             parser P(packet_in pkt, out m_t hdr, inout m_t meta) {{ value_set<{set}>(4) s; {select} }}
+             control C(inout m_t hdr, inout m_t meta) {{ apply {{ }} }} Tiny(P(), C()) main;"
+        )
+    };
+    let hint = "bit<>, int<>, bool, error or an enum";
+    says(
+        &program("int", ""),
+        "int",
+        "a value set cannot hold int",
+        hint,
+    );
+    let header = "header h_t { bit<8> a; }";
+    says(
+        &program("h_t", header),
+        "h_t",
+        "a value set cannot hold h_t",
+        hint,
+    );
+    says(
+        &program("tuple<h_t>", header),
+        "tuple<h_t>",
+        "cannot hold tuple<h_t>",
+        hint,
+    );
+    assert!(compile(&program("bit<8>", "")).is_ok());
+    assert!(compile(&program("s_t", "struct s_t { bit<8> a; }")).is_ok());
+    assert!(compile(&program("E", "enum bit<8> E { a = 1 }")).is_ok());
+}
+
+/// A hint never proposes what has just been refused.
+#[test]
+fn of_headers_methods() {
+    let unions = "header_union u_t { eth_t eth; tag_t tag; } control C(";
+    let program = |apply: &str| control("u_t u;", apply).replace("control C(", unions);
+    let only = "only headers have `setInvalid`: call it on a member, `….eth.setInvalid()`";
+    says(
+        &program("u.setInvalid();"),
+        "setInvalid",
+        "u_t has no method",
+        only,
+    );
+    let only = "only headers have `setValid`: call it on a member, `….eth.setValid()`";
+    says(
+        &program("hdr.setValid();"),
+        "setValid",
+        "headers_t has no method",
+        only,
+    );
+    let only = "only headers have `setValid`";
+    says(
+        &program("meta.setValid();"),
+        "setValid",
+        "meta_t has no method",
+        only,
+    );
+    let element = "call it on an element, `…[0].setValid()`";
+    says(
+        &program("hdr.tags.setValid();"),
+        "setValid",
+        "tag_t[3] has no method",
+        element,
+    );
+    let near = "did you mean `setValid`?";
+    says(
+        &program("hdr.eth.setvalid();"),
+        "setvalid",
+        "eth_t has no method",
+        near,
+    );
+    let stacks = "only header stacks have `push_front`: call it on a member, `….tags.push_front()`";
+    says(
+        &program("hdr.push_front(1);"),
+        "push_front",
+        "headers_t has no method",
+        stacks,
+    );
+}
+
+#[test]
+fn of_numbers_as_truth() {
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    let compare = "compare it: `20 != 0`";
+    says(
+        &top("const bool x = 20;"),
+        "20",
+        "expected bool, found int",
+        compare,
+    );
+    let (_, found, hint) = told(&control("", "if (meta.a) { }"));
+    assert!(hint.contains("meta.a != 0"), "{found} {hint}");
+    says(
+        &top("const bool x = 1;"),
+        "1",
+        "expected bool, found int",
+        "write `true`",
+    );
+    assert!(compile(&top("const bool x = 20 != 0;")).is_ok());
+}
+
+#[test]
+fn of_implementations_of_abstract_methods() {
+    let program = |method: &str| control(&format!("Picker() p = {{ {method} }};"), "");
+    let parameter = "bit<16> pick(in bit<8> from) { return 1; }";
+    let message = "the abstract method has bit<8> here, not bit<16>";
+    says(&program(parameter), "bit<16>", message, "");
+    let parameter = "bit<8> pick(in bit<16> from) { return 1; }";
+    says(&program(parameter), "bit<16>", message, "");
+    let Err(found) = compile(&program(parameter)) else {
+        unreachable!()
+    };
+    let label = &found.list[0].labels[0];
+    assert_eq!(found.source.slice(label.span), "in bit<8> from");
+}
+
+#[test]
+fn of_names_and_types_left_out() {
+    let hint = "`for (bit<8> i in …)`";
+    let text = control("", "for (i in 1..6) { meta.a = 1; }");
+    says(&text, "i", "the loop variable `i` needs a type", hint);
+    let hint = "it cannot be a name";
+    says(
+        &control("bit _;", ""),
+        "_",
+        "expected a name after the type",
+        hint,
+    );
+    says(
+        &control("", "bit<8> _ = 1;"),
+        "_",
+        "expected a name after the type",
+        hint,
+    );
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    let text = top("struct S<T> { tuple<T, T> t; } const S<_> x = { t = { 0, 0 } };");
+    says(&text, "_", "`_` leaves this type open", "infer");
+    let text = top("control g(in bit<1> t)(@optional bit<1> tt) { apply { } }");
+    says(
+        &text,
+        "tt",
+        "an `@optional` parameter may not stand here",
+        "default value",
+    );
+}
+
+#[test]
+fn of_annotations_without_what_they_annotate() {
+    let message = "expected a declaration behind the annotation, found the end of the file";
+    says("@pkginfo\n", "", message, "");
+    let message = "`@pkginfo` says nothing";
+    says(
+        "@pkginfo\nconst bit<32> x = 0;",
+        "@pkginfo",
+        message,
+        "`@pkginfo[name = ",
+    );
+}
+
+#[test]
+fn of_names_for_the_control_plane() {
+    let table = |annotations: &str, more: &str| {
+        let key =
+            "key = { meta.a : exact; } actions = { act; NoAction; } default_action = NoAction;";
+        let table = format!("{more} {annotations} table t {{ {key} }}");
+        control(&format!("action act() {{ }} {table}"), "t.apply();")
+    };
+    let action = table("@name(\"x\")", "").replace("action act", "@name(\"x\") action act");
+    warned(
+        &action,
+        "this action and the table before it are named `C.x`",
+    );
+    let register = table("@name(\"r\")", "Register<bit<8>, bit<8>>(4) r;");
+    warned(
+        &register,
+        "this object and the table before it are named `C.r`",
+    );
+    assert!(
+        compile(&table(
+            "@hidden",
+            "@name(\"t\") Register<bit<8>, bit<8>>(4) r;"
+        ))
+        .is_ok()
+    );
+    let keys = "meta.a : exact @name(\"k\"); meta.b : exact @name(\"k\");";
+    let keys = table("", "").replace("meta.a : exact;", keys);
+    warned(
+        &keys,
+        "two fields of this key are named `k` for the control plane",
+    );
+    for twice in [
+        "@name(\"x\") @name(\"y\")",
+        "@name(\"x\") @hidden",
+        "@hidden @hidden",
+    ] {
+        warned(
+            &table(twice, ""),
+            "one of them at most names what stands here",
+        );
+    }
+    for (body, takes) in [
+        ("@name", "`@name` takes one string"),
+        ("@name(1)", "`@name` takes one string"),
+        ("@name(\"a\", \"b\")", "`@name` takes one string"),
+        ("@name(\"a\" 3)", "`@name` takes one string"),
+        ("@name(\"\")", "which is not empty"),
+        ("@name[1]", "`@name` takes one string"),
+        ("@name[\"a\" ++ \"b\"]", "`@name` takes one string"),
+        ("@name[x = \"y\"]", "`@name` takes one string"),
+        ("@hidden(1)", "`@hidden` takes nothing"),
+    ] {
+        refused(&table(body, ""), takes);
+    }
+}
+
+#[test]
+fn of_arrays_that_are_no_stacks() {
+    for (statement, message) in [
+        (
+            "bit<8>[2] v; v.push_front(1);",
+            "bit<8>[2] has no method `push_front`",
+        ),
+        (
+            "meta_t[2] v; v.pop_front(1);",
+            "meta_t[2] has no method `pop_front`",
+        ),
+        (
+            "bit<8>[2] v = { y = 1, y = 2 };",
+            "bit<8>[2] has no fields that have names",
+        ),
+        (
+            "tuple<bit<8>, bit<8>> v = { p = 1, q = 2 };",
+            "has no fields that have names",
+        ),
+        (
+            "hdr.tags = { a = { 1 }, b = { 2 }, c = { 3 } };",
+            "tag_t[3] has no fields that have names",
+        ),
+    ] {
+        refused(&control("", statement), message);
+    }
+    let fine = "hdr.tags.push_front(1); hdr.tags = { { id = 1 }, { id = 2 }, { id = 3 } };";
+    assert!(compile(&control("", fine)).is_ok());
+}
+
+#[test]
+fn of_types_within_types() {
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    for (text, message) in [
+        (
+            "typedef list<void> v;",
+            "a list cannot hold elements of type void",
+        ),
+        ("typedef void v;", "a typedef cannot stand for void"),
+        (
+            "typedef match_kind v;",
+            "a typedef cannot stand for match_kind",
+        ),
+        ("typedef string v;", "a typedef cannot stand for string"),
+        (
+            "struct q { list<bit<8>> l; }",
+            "a struct cannot hold a field of type list<bit<8>>",
+        ),
+        (
+            "bit<8> f(in tuple<list<bit<8>>> t) { return 1; }",
+            "a tuple cannot hold a field of type list<bit<8>>",
+        ),
+        (
+            "struct z { varbit<8> v; } header q { z z; }",
+            "a header cannot hold a field of type z",
+        ),
+    ] {
+        refused(&top(text), message);
+    }
+    let switch = "state start { switch (meta.a) { 1: { } } transition accept; }";
+    refused(&parser(switch), "a `switch` cannot stand in a parser");
+}
+
+#[test]
+fn of_properties_given_twice() {
+    let text = control("table t {\n key = { }\n key = { }\n }", "");
+    let message = "table property `key` is given twice";
+    says(&text, "key = { }", message, "");
+}
+
+/// Appendix F: there is no recursion. Methods of one object, or of several that are handed to each other, could make it.
+#[test]
+fn of_methods_that_lead_back_to_themselves() {
+    let own = |text: &str, locals: &str| {
+        control(locals, "").replace("control C(", &format!("{text} control C("))
+    };
+    let two = "extern Two { Two(); bit<8> run(in bit<8> n); @synchronous(run) abstract bit<8> f(in bit<8> n); abstract bit<8> g(in bit<8> n); }";
+    let method = |body: &str| {
+        format!("bit<8> f(in bit<8> n) {{ {body} }} bit<8> g(in bit<8> n) {{ return n; }}")
+    };
+    let made = |body: &str| format!("Two() t = {{ {} }};", method(body));
+    for (call, fine) in [
+        ("this.f(n)", false),
+        ("this.run(n)", false),
+        ("this.g(n)", true),
+    ] {
+        let body = made(&format!("return {call};"));
+        // In a control; of the top level and called by none; of a control that nothing instantiates.
+        let unused = format!("control unused() {{ {body} apply {{ }} }}");
+        for text in [
+            own(two, &body),
+            own(&format!("{two} {body}"), ""),
+            own(&format!("{two} {unused}"), ""),
+        ] {
+            if fine {
+                assert!(compile(&text).is_ok(), "{text}");
+            } else {
+                let message = "this call leads back to the method that it is made by";
+                says(&text, call, message, "no recursion");
+            }
+        }
+    }
+    // Each calls the other.
+    let body = "Two() t = { bit<8> f(in bit<8> n) { return this.g(n); } bit<8> g(in bit<8> n) { return this.f(n); } };";
+    refused(&own(two, body), "this call leads back");
+}
+
+#[test]
+fn of_abstract_methods_written_twice() {
+    let body = "Picker() p = { bit<8> pick(in bit<8> from) { return 1; } bit<8> pick(in bit<8> from) { return 2; } };";
+    says(
+        &control(body, ""),
+        "pick",
+        "`pick` is implemented twice",
+        "",
+    );
+    let text = control("", "").replace(
+        "control C(",
+        "extern E { E(); abstract bit<8> f(in bit<8> a); abstract bit<8> f(in bit<8> a, in bit<8> b); } control C(",
+    );
+    says(
+        &text,
+        "f",
+        "the abstract method `f` cannot be overloaded",
+        "",
+    );
+}
+
+/// What an unused declaration made is forgotten whole.
+#[test]
+fn of_packages_in_what_nothing_uses() {
+    let text = control("", "").replace(
+        "control C(",
+        "extern Box { Box(); } package Q(); package R(Box b);
+         control unused() { Q() q; R(Box()) r; apply { } } control C(",
+    );
+    refused(&text, "a package cannot be instantiated in a control");
+}
+
+/// What P4_16 1.2.5 does not have, and p4c's own tests do not use.
+#[test]
+fn of_what_there_is_no_such_thing_as() {
+    let top = |text: &str| control("", "").replace("control C(", &format!("{text} control C("));
+    let two = "void two(in bit<8> x, in bit<8> y) { }";
+    let newtype = "type bit<8> n_t;";
+    let with = |text: &str, apply: &str| {
+        control("", apply).replace("control C(", &format!("{text} control C("))
+    };
+    let rules = [
+        // 8.22
+        (
+            with(two, "two(x = 1, 2);"),
+            "2",
+            "either all arguments are named or none is",
+        ),
+        // 8.25
+        (
+            with(newtype, "n_t z = (n_t) meta.a; meta.a[0:0] = z[0:0];"),
+            "z",
+            "only bit<> and int<> can be sliced, not n_t",
+        ),
+        // 8.20
+        (
+            control("", "hdr.tags.push_front(0);"),
+            "0",
+            "`push_front` takes a positive number",
+        ),
+        (
+            control("", "hdr.tags.pop_front(0);"),
+            "0",
+            "`pop_front` takes a positive number",
+        ),
+        (
+            control("", "meta.w = (bit<16>) hdr.tags.nextIndex;"),
+            "nextIndex",
+            "a stack's `nextIndex` cannot be read",
+        ),
+        (
+            control("", "meta.f = \"a\" == \"b\";"),
+            "\"a\" == \"b\"",
+            "values of type string cannot be compared",
+        ),
+        // 12.7
+        (
+            control("", "switch (meta.f) { true: { } }"),
+            "meta.f",
+            "values of type bool cannot be switched on",
+        ),
+        // 12.6
+        (
+            control("", "if (meta.f) bit<8> z = 1;"),
+            "bit<8> z = 1;",
+            "a declaration stands in a block",
+        ),
+        (
+            control("", "for (bit<8> i in 1 .. 2) bit<8> z = i;"),
+            "bit<8> z = i;",
+            "a declaration stands in a block",
+        ),
+        // A generic function is right for every type.
+        (
+            top("T next<T>(in T x) { return x + 1; }"),
+            "x + 1",
+            "this operator takes bit<> or int<>, not T",
+        ),
+        (
+            top("T next<T>(in T x) { return -x; }"),
+            "x",
+            "expected bit<> or int<>, found T",
+        ),
+        (
+            top("enum none_t { }"),
+            "none_t",
+            "enum `none_t` has no members",
+        ),
+        (
+            top("enum bit<8> none_t { }"),
+            "none_t",
+            "enum `none_t` has no members",
+        ),
+        // Appendix F
+        (
+            top("extern E { E(); Picker f(); }"),
+            "Picker",
+            "an extern cannot return a Picker",
+        ),
+        (
+            control(
+                "action a() { } table t { default_action = a(); actions = { a; } }",
+                "",
+            ),
+            "default_action = a();",
+            "the default action stands behind the table's actions",
+        ),
+        (
+            top("parser q() { bit<8> start; state start { transition accept; } }"),
+            "start",
+            "`start` is declared twice",
+        ),
+        (
+            control(
+                "table t { key = { 5 : exact; } actions = { NoAction; } }",
+                "",
+            ),
+            "5",
+            "the width of this value is unknown",
+        ),
+    ];
+    for (text, at, message) in rules {
+        let (found_at, found, _) = told(&text);
+        assert_eq!(found_at, at, "{found}\n{text}");
+        assert!(found.contains(message), "{found}");
+    }
+}
+
+/// 15.1: both would have one name. What has none is applied as often as one likes.
+#[test]
+fn of_controls_applied_by_their_name() {
+    let inner = |body: &str| {
+        let inner = format!("control Inner(inout bit<8> x) {{ {body} }}");
+        control("", "Inner.apply(meta.a); Inner.apply(meta.b);")
+            .replace("control C(", &format!("{inner} control C("))
+    };
+    assert!(compile(&inner("apply { x = 1; }")).is_ok());
+    let table = "table t { key = { x : exact; } actions = { NoAction; } }";
+    let text = inner(&format!("{table} apply {{ t.apply(); }}"));
+    let message = "`Inner` is applied by its name twice";
+    says(&text, "Inner.apply(meta.b)", message, "two instances");
+    // Also where it has the table inside.
+    let nested = inner("Deep() d; apply { d.apply(x); }").replace(
+        "control Inner(",
+        &format!(
+            "control Deep(inout bit<8> x) {{ {table} apply {{ t.apply(); }} }} control Inner("
+        ),
+    );
+    refused(&nested, message);
+}
+
+#[test]
+fn of_emit_and_extract() {
+    let deparser = |statement: &str| {
+        control("", "").replace(
+            "control C(",
+            &format!(
+                "header a_t {{ bit<8> x; }} header b_t {{ bit<8> x; }}
+                 control D(packet_out p, in a_t a) {{ apply {{ {statement} }} }} control C("
+            ),
+        )
+    };
+    assert!(compile(&deparser("p.emit(a); p.emit<a_t>(a);")).is_ok());
+    says(
+        &deparser("p.emit<b_t>(a);"),
+        "a",
+        "expected b_t, found a_t",
+        "",
+    );
+    let message = "`emit` takes one type argument";
+    says(&deparser("p.emit<a_t, b_t>(a);"), "b_t", message, "");
+    let skip = |args: &str| {
+        parser(&format!(
+            "state start {{ pkt.extract<opts_t>({args}); transition accept; }}"
+        ))
+    };
+    assert!(compile(&skip("_, 8")).is_ok());
+    refused(&skip("_"), "has no fixed size and cannot be skipped");
+    refused(&skip("_, true"), "expected bit<32>, found bool");
+    for ty in [
+        "bit<8>",
+        "bool",
+        "bit<8>[2]",
+        "tag_t[2]",
+        "meta_t",
+        "tuple<bit<8>>",
+    ] {
+        let skip = format!("state start {{ pkt.extract<{ty}>(_); transition accept; }}");
+        refused(&parser(&skip), "only headers can be extracted");
+    }
+    let arrays = deparser("bit<8>[2] v; p.emit(v);");
+    refused(&arrays, "bit<8>[2] cannot be emitted");
+    let arrays = deparser("s_t v; p.emit(v);").replace(
+        "header b_t",
+        "struct s_t { a_t a; bit<8>[2] v; } header b_t",
+    );
+    refused(&arrays, "s_t cannot be emitted");
+}
+
+/// 18.1: what a constant stack holds is known at compile time.
+#[test]
+fn of_constant_stacks() {
+    let program = |text: &str| {
+        let stack = "const tag_t[2] S = { { 5 }, { 6 } }; const bit<8>[2] A = { 7, 8 };";
+        control("", "").replace("control C(", &format!("{stack} {text} control C("))
+    };
+    for known in [
+        "const bit<(S[1].id)> x = 1;",
+        "const bit<(A[1])> x = 1;",
+        "const bit<(S.size)> x = 1;",
+        "const bool x = S == S && S[0] != S[1] && S[0] == { 5 } && S[0] != {#} && A == { 7, 8 };",
+        "header v_t { varbit<8> v; } control q() { varbit<8> v = ...; v_t h = ...; apply { h = { ... }; } }",
+    ] {
+        assert!(compile(&program(known)).is_ok(), "{known}");
+    }
+    let found = errors(&program("const bit<(S[2].id)> x = 1;"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("index 2 is outside"), "{found:?}");
+}

@@ -1,0 +1,136 @@
+//! What p4src takes of a Tofino: the figures of docs/tofino.md.
+
+use p4lang::tofino::{Chip, Pipe, Report, analyse};
+use p4lang::{Files, Options};
+
+macro_rules! p4src {
+    ($($path:literal),* $(,)?) => { [$(($path, include_str!(concat!("../../../", $path)))),*] };
+}
+
+const FILES: [(&str, &str); 15] = p4src![
+    "common/types.p4",
+    "common/headers.p4",
+    "common/aggregate_types.p4",
+    "common/decide.p4",
+    "common/fault.p4",
+    "common/engine1.p4",
+    "common/engine2.p4",
+    "common/engine8.p4",
+    "common/values32.p4",
+    "common/values64.p4",
+    "common/values256.p4",
+    "common/aggregate.p4",
+    "common/forward.p4",
+    "tna/externs.p4",
+    "lang/tests/tofino/generated.p4",
+];
+const MAIN: &str = include_str!("../../../tna/main.p4");
+
+/// Parts of main.p4's ingress and egress that a program may do without.
+const FAULTS: &[&str] = &[
+    " gate.apply(hdr, meta);",
+    "timeline.apply(meta);",
+    "classify.apply(hdr, meta);",
+    "faults.apply(meta);",
+    "detain.apply(hdr, meta, to_sum);",
+];
+const AGGREGATE: &[&str] = &["aggregate.apply(hdr, meta);"];
+const FORWARD: &[&str] = &["forward.apply(hdr, meta);"];
+
+fn report(chip: Chip, values: &str, without: &[&[&str]]) -> Report {
+    let mut main = MAIN.to_owned();
+    for part in without.iter().flat_map(|parts| *parts) {
+        assert!(main.contains(part), "{part}");
+        main = main.replace(part, "");
+    }
+    let mut files = Files::new().with("tna/main.p4", main);
+    for (path, text) in FILES {
+        let path = if path.ends_with("generated.p4") {
+            "tna/generated.p4"
+        } else {
+            path
+        };
+        files.insert(path, text);
+    }
+    let generation = match chip {
+        Chip::Tofino => "1",
+        Chip::Tofino2 => "2",
+    };
+    let options = Options {
+        defines: vec![
+            ("NUM_VALUES".to_owned(), values.to_owned()),
+            ("__TARGET_TOFINO__".to_owned(), generation.to_owned()),
+        ],
+        ..Options::default()
+    };
+    let compiled = p4lang::compile(&files, "tna/main.p4", &options)
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    let report = analyse(&compiled.program, chip).expect("a TNA program");
+    println!("{report}");
+    for fault in &report.faults {
+        println!(
+            "{}: {}",
+            compiled.program.source.location(fault.span),
+            fault.message
+        );
+    }
+    report
+}
+
+fn item<'p>(pipe: &'p Pipe, name: &str) -> &'p p4lang::tofino::Item {
+    pipe.items
+        .iter()
+        .find(|item| item.name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn thirty_two_values_fit_the_twelve_stages_of_tofino() {
+    let found = report(Chip::Tofino, "32", &[FAULTS]);
+    let pipe = &found.pipes[0];
+    assert_eq!(found.faults, []);
+    assert!(pipe.stages <= 12, "{}", pipe.stages);
+    assert_eq!(item(pipe, "stateful ALUs").used, 3 + 2 + 32);
+    assert_eq!(pipe.passes, 1);
+}
+
+#[test]
+fn the_fault_engine_fits_beside_them() {
+    for (chip, stages) in [(Chip::Tofino, 12), (Chip::Tofino2, 20)] {
+        let found = report(chip, "32", &[]);
+        let pipe = &found.pipes[0];
+        assert_eq!(found.faults, []);
+        assert!(pipe.stages <= stages, "{} of {stages}", pipe.stages);
+        assert_eq!(pipe.passes, 1);
+    }
+}
+
+#[test]
+fn the_fault_engine_alone_takes_less_than_a_tenth_of_tofino_2() {
+    let found = report(Chip::Tofino2, "32", &[AGGREGATE, FORWARD]);
+    let pipe = &found.pipes[0];
+    for name in [
+        "SRAM blocks",
+        "TCAM blocks",
+        "stateful ALUs",
+        "logical tables",
+        "exact crossbar bytes",
+        "ternary crossbar bytes",
+    ] {
+        let share = item(pipe, name).share().expect("a share");
+        assert!(share > 0.0 && share < 0.1, "{name}: {share}");
+    }
+    // Headers are the packet's, with and without.
+    let bare = report(Chip::Tofino2, "32", &[AGGREGATE, FORWARD, FAULTS]);
+    let [with, bare] = [pipe, &bare.pipes[0]].map(|pipe| item(pipe, "PHV bits"));
+    let share = (with.used - bare.used) as f64 / with.available.expect("known") as f64;
+    assert!(share > 0.0 && share < 0.1, "PHV: {share}");
+}
+
+#[test]
+fn more_values_take_more_passes() {
+    let passes: Vec<u64> = ["32", "64", "256"]
+        .map(|values| report(Chip::Tofino, values, &[FAULTS]).pipes[0].passes)
+        .to_vec();
+    assert_eq!(passes, [1, 2, 6]);
+}

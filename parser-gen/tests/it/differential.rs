@@ -1,0 +1,292 @@
+//! Generated text and entries against the meaning of the filters, on random filters and random packets.
+//!
+//! One side: the generated parser states run on the bytes, then table lookups with the generated entries. The other
+//! side: [`Library::dissect`] and [`Filter::matches`].
+
+use crate::common::Random;
+use crate::common::packets::{Frame, Network, Transport, random_frame, resp};
+use crate::common::text::Program;
+use parser_gen::{Filter, Flow, GenerateError, Library, Options, generate};
+use proptest::prelude::*;
+
+fn random_filter(random: &mut Random, depth: usize) -> String {
+    if depth > 0 && random.one_in(2) {
+        return match random.below(5) {
+            0 => format!("!({})", random_filter(random, depth - 1)),
+            1 | 2 => format!(
+                "({}) && ({})",
+                random_filter(random, depth - 1),
+                random_filter(random, depth - 1)
+            ),
+            _ => format!(
+                "{} || ({})",
+                random_test(random),
+                random_filter(random, depth - 1)
+            ),
+        };
+    }
+    random_test(random)
+}
+
+/// What random filters are made of.
+const TESTS: &[&str] = &[
+    "eth",
+    "vlan",
+    "inner_vlan",
+    "ip",
+    "ipv6",
+    "tcp",
+    "udp",
+    "agg",
+    "redis",
+    "roce",
+    "tcp.flags.syn",
+    "switch.port == 3",
+    "switch.port in {1, 3..9}",
+    "eth.src == 02:00:00:00:00:01",
+    "eth.type != 0x0800",
+    "vlan.id == 5",
+    "inner_vlan.id in {5, 6..9}",
+    "ip.src == 10.0.0.1",
+    "ip.src == 10.0.0.0/8",
+    "ip.src in {10.0.0.1..10.0.0.200, 192.168.0.1}",
+    "ip.src != 10.0.0.2",
+    "ip.ttl <= 1",
+    "ip.ihl > 5",
+    "ip.frag_offset == 0",
+    "ipv6.src == 2001:db8::/32",
+    "ipv6.src < ::2",
+    "tcp.dport == 6379",
+    "tcp.dport in {1..100, 6000..7000}",
+    "tcp.seq >= 1",
+    "udp.dport == 22341",
+    "agg.kind == 1",
+    "agg.chunk > 0x01000000",
+    "agg.flags in {0..2}",
+    "roce.opcode != 4",
+    "redis.command == \"GET\"",
+    "redis.command != \"SET\"",
+    "redis.command in {\"DEL\", \"PING\", \"INCRBYFLOAT\"}",
+    "redis.command startswith \"ge\"",
+    "redis.key == \"cart:17\"",
+    "redis.key != \"cart:1234567890a\"",
+    "redis.key == \"\"",
+    "redis.key startswith \"cart:\"",
+    "redis.key startswith \"c\"",
+    "redis.key startswith \"cart:1234567890a\"",
+    "redis.key startswith \"\"",
+    "redis.key in {\"cart\", \"cart:170\"}",
+];
+
+fn random_test(random: &mut Random) -> String {
+    let at = random.below(TESTS.len());
+    TESTS[at].to_owned()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn entries_mean_what_filters_mean(seed: u64) {
+        let library = Library::builtin();
+        let mut random = Random(seed);
+        let mut flows = Vec::new();
+        while flows.len() < 3 {
+            let text = random_filter(&mut random, 3);
+            let filter = Filter::parse(&library, &text).expect("well formed");
+            let flow = Flow { name: format!("f{}", flows.len()), filter };
+            // Those that can be generated alone can be generated together.
+            match generate(&library, std::slice::from_ref(&flow), &Options::default()) {
+                Ok(_) => flows.push(flow),
+                Err(GenerateError::TooManyTerms { .. }) => {}
+                Err(GenerateError::NeverMatches { .. }) => {
+                    for _ in 0..20 {
+                        let frame = random_frame(&mut random);
+                        let values = library.dissect(&frame, 3);
+                        prop_assert!(!flow.filter.matches(&values), "{text} matches {frame:02x?}");
+                    }
+                }
+                Err(error) => prop_assert!(false, "{text}: {error}"),
+            }
+        }
+        let aggregate = random.one_in(2);
+        let generated = generate(&library, &flows, &Options { aggregate }).expect("each alone is generated");
+        let entries = generated.entries_for("SwitchEgress.classify");
+        for parser in ["FlowParser", "FlowParserShort"] {
+            let program = Program::new(&generated.p4, parser);
+            prop_assert_eq!(program.unreachable(), Vec::<&str>::new());
+            for _ in 0..40 {
+                let frame = random_frame(&mut random);
+                let port = *random.pick(&[&1, &2, &3]);
+                let parsed = program.parse(&frame, port);
+                prop_assert_eq!(parsed.deparsed(), frame.clone(), "{} of {:02x?}", parser, frame);
+                let values = library.dissect(&frame, port);
+                for flow in &flows {
+                    let hits = parsed.hits(&format!("flow_{}", flow.name), &entries);
+                    prop_assert_eq!(
+                        hits,
+                        flow.filter.matches(&values),
+                        "{} on {:?}\n{:02x?}\n{}",
+                        flow.filter.text(), values, frame, generated.p4
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The random packets and filters would prove nothing if they never met.
+#[test]
+fn random_packets_meet_random_filters() {
+    let library = Library::builtin();
+    let mut random = Random(1);
+    let mut filters: Vec<Filter> = [
+        "redis.command == \"GET\" && redis.key startswith \"cart:\"",
+        "redis.key == \"cart:1234567890a\"",
+        "redis.command == \"INCRBYFLOAT\"",
+        "ipv6 && redis",
+        "vlan && redis",
+        "ip.ihl > 5 && redis",
+        "agg.kind == 1",
+    ]
+    .iter()
+    .map(|text| Filter::parse(&library, text).expect("well formed"))
+    .collect();
+    for protocol in library.protocols() {
+        // Metadata are there without a header.
+        let Ok(presence) = Filter::parse(&library, &protocol.filter) else {
+            continue;
+        };
+        let is_tested = |test: &&str| {
+            let name = test.split([' ', '.']).next();
+            name == Some(protocol.filter.as_str())
+        };
+        assert!(TESTS.iter().any(is_tested), "{}", protocol.filter);
+        filters.push(presence);
+    }
+    let mut met = vec![0; filters.len()];
+    for _ in 0..20_000 {
+        let values = library.dissect(&random_frame(&mut random), 1);
+        for (filter, met) in filters.iter().zip(&mut met) {
+            *met += u32::from(filter.matches(&values));
+        }
+    }
+    for (filter, met) in filters.iter().zip(met) {
+        assert!(met >= 50, "{}: {met}", filter.text());
+    }
+}
+
+fn note_of(filter: &str, frame: &Frame, cut: usize) -> u128 {
+    let library = Library::builtin();
+    let flow = Flow {
+        name: "f".to_owned(),
+        filter: Filter::parse(&library, filter).expect("well formed"),
+    };
+    let generated = generate(&library, &[flow], &Options::default()).expect("generates");
+    let mut bytes = frame.bytes();
+    bytes.truncate(bytes.len() - cut);
+    Program::new(&generated.p4, "FlowParser")
+        .parse(&bytes, 1)
+        .note
+}
+
+/// The codes that the parser itself sets. Those that come of lengths are RedisSegment's.
+#[test]
+fn the_parser_says_why_it_stopped() {
+    let get = resp(&[b"GET", b"cart:17"]);
+    let frame = Frame::redis(&get);
+    assert_eq!(note_of("redis", &frame, 0), 0);
+    assert_eq!(
+        note_of("redis", &Frame::redis(b""), 0),
+        0,
+        "a bare acknowledgement"
+    );
+    assert_eq!(
+        note_of("redis", &frame, get.len() + 15),
+        1,
+        "cut in the TCP options"
+    );
+    assert_eq!(
+        note_of("redis", &frame, get.len() - 6),
+        8,
+        "cut in the command's length"
+    );
+    for (payload, note) in [
+        (&b"PING\r\n"[..], 6),
+        (b"art:17\r\n", 6),
+        (b"*0\r\n$3\r\nGET\r\n", 6),
+        (b"*02\r\n$3\r\nGET\r\n", 6),
+        (b"*2\r\n$3\r\nGETx\n$1\r\na\r\n", 6),
+        (b"*2\r\n$17\r\nGEORADIUSBYMEMBER\r\n$1\r\na\r\n", 7),
+        (b"*1000\r\n$3\r\nGET\r\n$1\r\na\r\n", 7),
+    ] {
+        assert_eq!(
+            note_of("redis", &Frame::redis(payload), 0),
+            note,
+            "{:?}",
+            String::from_utf8_lossy(payload)
+        );
+    }
+    let mut fragment = frame.clone();
+    if let Network::Ipv4 { frag_offset, .. } = &mut fragment.network {
+        *frag_offset = 185;
+    }
+    assert_eq!(note_of("tcp", &fragment, 0), 3);
+    assert_eq!(note_of("ip", &fragment, 0), 0, "nobody asks for TCP");
+    let mut extension = frame.clone();
+    extension.network = Network::Ipv6 { src: 1, dst: 2 };
+    extension.transport = Transport::Other(43);
+    assert_eq!(note_of("tcp", &extension, 0), 4);
+}
+
+/// A bare acknowledgement is told from a segment by its lengths, with every length of TCP options, under both IPs.
+#[test]
+fn acknowledgements_are_not_unparseable() {
+    for network in [
+        Network::Ipv4 {
+            src: [10, 0, 0, 1],
+            dst: [10, 0, 0, 9],
+            ttl: 64,
+            option_words: 0,
+            frag_offset: 0,
+        },
+        Network::Ipv6 { src: 1, dst: 2 },
+    ] {
+        for option_words in 0..=10 {
+            for padding in [0, 6] {
+                let mut frame = Frame::redis(b"");
+                frame.network = network.clone();
+                frame.transport = Transport::Tcp {
+                    src: 40000,
+                    dst: 6379,
+                    flags: 0x10,
+                    option_words,
+                };
+                frame.padding = padding;
+                assert_eq!(note_of("redis", &frame, 0), 0, "{frame:?}");
+            }
+        }
+    }
+}
+
+/// Tofino's parser has 256 rows; the largest text must stay in reach.
+#[test]
+fn sizes_stay_bounded() {
+    let library = Library::builtin();
+    let flows: Vec<Flow> = (1..=16)
+        .map(|n| Flow {
+            name: format!("f{n}"),
+            filter: Filter::parse(
+                &library,
+                &format!("redis.key startswith \"{}\"", "k".repeat(n)),
+            )
+            .expect("well formed"),
+        })
+        .collect();
+    let generated = generate(&library, &flows, &Options { aggregate: true }).expect("generates");
+    let states = Program::new(&generated.p4, "FlowParser").num_states();
+    assert!(states < 200, "{states} states");
+    let small = generate(&library, &[], &Options { aggregate: true }).expect("generates");
+    let states = Program::new(&small.p4, "FlowParser").num_states();
+    assert!(states <= 8, "{states} states without a filter");
+}

@@ -1,0 +1,9 @@
+//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+
+mod common;
+mod differential;
+mod executed;
+mod filters;
+mod generated;
+mod library;
+mod program;

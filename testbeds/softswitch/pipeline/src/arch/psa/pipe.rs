@@ -1,0 +1,154 @@
+//! What ingress and egress have in common: how the parameters of their blocks are laid out, and blocks are compiled on them.
+
+use crate::arch::blocks;
+use crate::arch::region::{Binder, Field, Region, left};
+use crate::compile::Compiler;
+use crate::error::LoadError;
+use crate::op::Slot;
+use crate::op::bindings::Block;
+use p4lang::ir::{ControlId, Package, ParserId, Type};
+
+/// The blocks of a pipeline and what they leave for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocks {
+    pub(super) parser: Block,
+    pub(super) control: Block,
+    pub(super) deparser: Block,
+    pub(super) drop: Field,
+    pub(super) clone: Field,
+}
+
+/// A pipeline, without what only ingress or egress has.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    pub(super) blocks: Blocks,
+    pub(super) headers: Region,
+    pub(super) meta: Region,
+    pub(super) output: Region,
+    pub(super) parser_port: Field,
+    pub(super) parser_path: Field,
+    pub(super) port: Field,
+    pub(super) path: Field,
+    pub(super) timestamp: Field,
+    pub(super) clone_session: Field,
+}
+
+impl Pipe {
+    /// Clears what every block may have written: headers, user metadata, output.
+    #[inline]
+    pub(super) fn zero(&self, frame: &mut [u64]) {
+        for region in [self.headers, self.meta, self.output] {
+            region.zero(frame);
+        }
+    }
+
+    /// Tells the parser and the control where a packet comes from.
+    #[inline]
+    pub(super) fn arrived(&self, frame: &mut [u64], now_ns: u64, port: u32, path: u64) {
+        self.parser_port.set(frame, port.into());
+        self.parser_path.set(frame, path);
+        self.port.set(frame, port.into());
+        self.path.set(frame, path);
+        self.timestamp.set(frame, now_ns);
+    }
+}
+
+/// A parameter.
+pub(super) type Place<'p> = (Region, &'p Type);
+
+/// Parameters of a pipeline's blocks, before the blocks are compiled.
+pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
+    of: (ParserId, ControlId, ControlId),
+    /// Those behind the packet: headers, user metadata, intrinsic metadata, and what the way here brings.
+    pub(super) parser: [Place<'p>; PARSER],
+    pub(super) istd: Place<'p>,
+    pub(super) output: Place<'p>,
+    /// Those that no block before has.
+    pub(super) deparser: [Place<'p>; DEPARSER],
+}
+
+impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> {
+    /// `own`: which parameters of the deparser no block before has.
+    pub(super) fn out(
+        compiler: &mut Compiler<'p>,
+        package: &Package,
+        own: [usize; DEPARSER],
+    ) -> Result<Self, LoadError> {
+        const NOWHERE: (Region, &Type) = (Region { slot: 0, size: 0 }, &Type::Void);
+        let program = compiler.program;
+        let of = blocks(program, package)?;
+        let parser = &program.parsers[of.0.index()];
+        let control = &program.controls[of.1.index()];
+        let deparser = &program.controls[of.2.index()];
+        let mut b = Binder { compiler };
+        let mut laid = Laid {
+            of,
+            parser: [NOWHERE; PARSER],
+            istd: NOWHERE,
+            output: NOWHERE,
+            deparser: [NOWHERE; DEPARSER],
+        };
+        for (i, place) in (1..).zip(&mut laid.parser) {
+            *place = b.region(&parser.vars, &parser.params, i)?;
+        }
+        laid.istd = b.region(&control.vars, &control.params, 2)?;
+        laid.output = b.region(&control.vars, &control.params, 3)?;
+        for (i, place) in own.into_iter().zip(&mut laid.deparser) {
+            *place = b.region(&deparser.vars, &deparser.params, i)?;
+        }
+        Ok(laid)
+    }
+
+    /// Compiles the blocks. Names are those of the port and of the time in the intrinsic metadata; `deparser`: what the
+    /// deparser has behind the packet.
+    pub(super) fn compile(
+        &self,
+        compiler: &mut Compiler<'p>,
+        [port, timestamp]: [&str; 2],
+        deparser: &[Region],
+    ) -> Result<Pipe, LoadError> {
+        let ([headers, meta, parser_istd, ..], istd, output) =
+            (&self.parser[..], self.istd, self.output)
+        else {
+            return Err(LoadError::Shape("a parser without metadata".into()));
+        };
+        let mut b = Binder { compiler };
+        let mut field = |of, name: &str| b.field(of, name);
+        let error = field(istd, "parser_error")?;
+        let fields = Pipe {
+            blocks: Blocks {
+                parser: Block::default(),
+                control: Block::default(),
+                deparser: Block::default(),
+                drop: field(output, "drop")?,
+                clone: field(output, "clone")?,
+            },
+            headers: headers.0,
+            meta: meta.0,
+            output: output.0,
+            parser_port: field(*parser_istd, port)?,
+            parser_path: field(*parser_istd, "packet_path")?,
+            port: field(istd, port)?,
+            path: field(istd, "packet_path")?,
+            timestamp: field(istd, timestamp)?,
+            clone_session: field(output, "clone_session_id")?,
+        };
+        let left = left(compiler, error, None)?;
+        let behind_packet = |regions: &mut dyn Iterator<Item = Region>| -> Vec<Option<Slot>> {
+            let slots = regions.map(|region| Some(region.slot));
+            std::iter::once(None).chain(slots).collect()
+        };
+        let of_parser = behind_packet(&mut self.parser.iter().map(|(region, _)| *region));
+        let of_control = [fields.headers, fields.meta, istd.0, output.0].map(|r| Some(r.slot));
+        let of_deparser = behind_packet(&mut deparser.iter().copied());
+        Ok(Pipe {
+            blocks: Blocks {
+                parser: compiler.parser(self.of.0, &of_parser, Some(left))?,
+                control: compiler.control(self.of.1, &of_control)?,
+                deparser: compiler.control(self.of.2, &of_deparser)?,
+                ..fields.blocks
+            },
+            ..fields
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! The cell that a register action works on: where it is, how it is read and written back.
+
+use super::rows::{ROW, row_of};
+use crate::compile::{Compiler, Result};
+use crate::op::bindings::{Object, TofinoObject};
+use crate::op::{Op, Slot, T3};
+use p4lang::ir::{ExternId, Type};
+
+/// Where an action's cell is.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    /// Register and index.
+    Indexed(u32, Slot),
+    /// Table, first word, words.
+    Direct(u32, u32, u32),
+    /// Profile, and place among its groups' members.
+    Member(u32, Slot),
+    /// Register, index of the first of the cells that fill a row, and their width.
+    Row(u32, Slot, u32),
+}
+
+impl Compiler<'_> {
+    /// The cell of `target` that an action executes with this index.
+    pub(super) fn cell_of(&self, action: ExternId, target: ExternId, index: Slot) -> Result<Cell> {
+        match self.bindings.objects.get(target.index()) {
+            Some(Object::Register(r)) => Ok(Cell::Indexed(*r, index)),
+            Some(Object::Tofino(TofinoObject::DirectRegister)) => {
+                match self.bindings.direct_registers.get(&target) {
+                    Some((table, offset, words)) => Ok(Cell::Direct(*table, *offset, *words)),
+                    None => self.unsupported("a direct register that no table names"),
+                }
+            }
+            _ => match self.selector_of(action) {
+                Some(profile) => {
+                    let selector = self.state.profiles[profile as usize].selector;
+                    if selector.is_none_or(|s| s.max_group_size == 0) {
+                        return self
+                            .unsupported("a SelectorAction of a selector without max_group_size");
+                    }
+                    Ok(Cell::Member(profile, index))
+                }
+                None => self.unsupported("a register action of this object"),
+            },
+        }
+    }
+
+    /// The row instead of the cell, if the action's value is a row of the register.
+    pub(super) fn whole_row(&mut self, cell: Cell, target: ExternId, value: &Type) -> Result<Cell> {
+        let (Cell::Indexed(r, index), Some(w)) = (cell, row_of(self.program, target, value)) else {
+            return Ok(cell);
+        };
+        let (first, n) = (self.alloc(1)?, self.constant((ROW / w).into())?);
+        self.op(Op::Mul(T3 {
+            w: 64,
+            d: first,
+            a: index,
+            b: n,
+        }))?;
+        Ok(Cell::Row(r, first, w))
+    }
+
+    pub(super) fn words_of(&self, cell: Cell) -> u32 {
+        match cell {
+            Cell::Row(..) => ROW / 64,
+            Cell::Indexed(r, _) => self.code.registers[r as usize].words,
+            Cell::Direct(_, _, words) => words,
+            Cell::Member(..) => 1,
+        }
+    }
+
+    pub(super) fn read_cell(&mut self, cell: Cell, d: Slot) -> Result<()> {
+        match cell {
+            Cell::Row(r, first, w) => self.read_row(d, r, first, w),
+            Cell::Indexed(r, index) => self.op(Op::RegisterRead { r, d, index }),
+            Cell::Direct(table, offset, words) => self.op(Op::DirectRead {
+                table,
+                offset,
+                words,
+                d,
+            }),
+            Cell::Member(profile, index) => self.op(Op::MemberRead { profile, index, d }),
+        }
+    }
+
+    pub(super) fn write_cell(&mut self, cell: Cell, s: Slot) -> Result<()> {
+        match cell {
+            Cell::Row(r, first, w) => self.write_row(s, r, first, w),
+            Cell::Indexed(r, index) => self.op(Op::RegisterWrite { r, index, s }),
+            Cell::Direct(table, offset, words) => self.op(Op::DirectWrite {
+                every: false,
+                table,
+                offset,
+                words,
+                s,
+            }),
+            Cell::Member(profile, index) => self.op(Op::MemberWrite { profile, index, s }),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! p4src's Aggregate, executed: eight workers, 256 values a packet.
+
+use crate::support::aggregate::*;
+use pipeline::{Config, DropReason, Switch};
+
+fn send(switch: &mut Switch, worker: u32, frame: &[u8]) -> Option<Vec<u8>> {
+    switch.handle_packet(0, worker, frame);
+    let sent = switch.poll_transmit();
+    assert!(switch.poll_transmit().is_none());
+    sent.map(|t| {
+        assert_eq!(t.port, SERVER_PORT);
+        t.bytes
+    })
+}
+
+fn sum(chunk: u32) -> Vec<u32> {
+    (0..VALUES)
+        .map(|i| {
+            (0..WORKERS)
+                .map(|w| values(w, chunk)[i])
+                .fold(0u32, u32::wrapping_add)
+        })
+        .collect()
+}
+
+#[test]
+fn eight_workers_are_summed() {
+    let mut switch = switch(Config::default());
+    // Three rounds of the window: both versions of every slot, and one that is taken over.
+    for chunk in 0..3 * WINDOW {
+        for i in 0..WORKERS {
+            let worker = (i + chunk) % WORKERS;
+            let out = send(
+                &mut switch,
+                worker,
+                &update(worker, chunk, &values(worker, chunk)),
+            );
+            assert_eq!(out.is_some(), i == WORKERS - 1, "chunk {chunk}, {i}");
+            let Some(out) = out else { continue };
+            let answer = read(&out);
+            assert_eq!(
+                (answer.kind, answer.chunk, answer.contributors),
+                (SUM, chunk, 0xff)
+            );
+            assert_eq!(answer.flags & !VERSION_FLAG, 0);
+            assert_eq!(answer.next_scale, 127, "the largest");
+            assert_eq!(answer.values, sum(chunk), "chunk {chunk}");
+            assert_eq!(out[40..42], [0, 0], "no UDP checksum");
+        }
+    }
+    assert_eq!(
+        switch.stats().dropped(DropReason::Ingress),
+        u64::from(3 * WINDOW * (WORKERS - 1))
+    );
+    let cell = 2 * 5 + 1;
+    let stored = switch
+        .register_read("SwitchIngress.aggregate.sum3.s4.sums", cell)
+        .unwrap();
+    assert_eq!(stored, [u128::from(sum(WINDOW + 5)[3 * 32 + 4])]);
+}
+
+#[test]
+fn a_duplicate_changes_nothing_and_asks_again_when_complete() {
+    let mut switch = switch(Config::default());
+    for worker in 0..WORKERS - 1 {
+        for _ in 0..2 {
+            assert!(send(&mut switch, worker, &update(worker, 3, &values(worker, 3))).is_none());
+        }
+    }
+    let last = WORKERS - 1;
+    let done = send(&mut switch, last, &update(last, 3, &values(last, 3))).unwrap();
+    let again = send(&mut switch, 2, &update(2, 3, &values(2, 3))).unwrap();
+    assert_eq!(read(&done).values, sum(3));
+    assert_eq!(read(&again).values, sum(3));
+    assert_eq!(read(&again).flags & AGAIN, AGAIN);
+    // A frame of an older chunk of the same cell, late by two windows.
+    for worker in 0..WORKERS {
+        send(
+            &mut switch,
+            worker,
+            &update(worker, 3 + 2 * WINDOW, &values(worker, 3)),
+        );
+    }
+    assert!(
+        send(&mut switch, 0, &update(0, 3, &values(0, 3))).is_none(),
+        "stale"
+    );
+}
+
+#[test]
+fn frames_cut_anywhere_stop_nothing() {
+    let mut switch = switch(Config::default());
+    let frame = update(1, 0, &values(1, 0));
+    for n in 0..frame.len() {
+        switch.handle_packet(0, 1, &frame[..n]);
+        while switch.poll_transmit().is_some() {}
+    }
+    assert_eq!(
+        switch.register_read("SwitchIngress.aggregate.bitmap.bitmaps", 0),
+        Ok(vec![0.into()])
+    );
+    let switch = std::cell::RefCell::new(switch);
+    proptest::proptest!(|(port in 0u32..9, at in 0usize..62, byte: u8, packet in proptest::collection::vec(proptest::num::u8::ANY, 0..100))| {
+        let mut switch = switch.borrow_mut();
+        let mut broken = frame.clone();
+        broken[at] = byte;
+        broken.truncate(broken.len() - packet.len());
+        switch.handle_packet(0, port, &broken);
+        switch.handle_packet(0, port, &packet);
+        while switch.poll_transmit().is_some() {}
+    });
+}
+
+#[test]
+fn the_same_packets_give_the_same_bytes() {
+    let run = || {
+        let mut switch = switch(Config::default());
+        let mut all = Vec::new();
+        for chunk in 0..4 {
+            for worker in 0..WORKERS {
+                all.extend(send(
+                    &mut switch,
+                    worker,
+                    &update(worker, chunk, &values(worker, chunk)),
+                ));
+            }
+        }
+        all
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,35 @@
+//! The tests of this crate that see it from outside, as one program: each more would be linked anew.
+
+mod aggregate;
+mod arithmetic;
+mod composites;
+mod control_plane;
+mod controls;
+mod corpus;
+mod differential;
+mod entries;
+mod externs;
+mod fuzz_corpus;
+mod hostile;
+mod layers;
+mod meters;
+mod parsers;
+mod paths;
+mod profiles;
+mod queues;
+mod reference;
+mod support;
+mod tna_alu;
+mod tna_externs;
+mod tna_generator;
+mod tna_ghost;
+mod tna_p4src;
+mod tna_paths;
+mod tna_queues;
+mod v1model_externs;
+mod v1model_paths;
+mod wide;
+
+/// Counts by thread, for the tests that hold what memory a hostile input takes.
+#[global_allocator]
+static ALLOCATOR: test_support::cost::Counting = test_support::cost::Counting;
