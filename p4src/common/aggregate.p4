@@ -1,16 +1,17 @@
 // Sums gradients in slots: docs/protocol.md, "What a slot does with an UPDATE".
 //
-// SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are small controls that each architecture
-// defines in its externs.p4. The same cell of all of them together is one version of one slot.
+// cell_t, CellOf, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are what each architecture defines in its
+// externs.p4. The same cell of all of them together is one version of one slot.
 // values32.p4, values64.p4 and values256.p4 say how many blocks of values are summed; main.p4 includes one of them.
 //
 // Acts on packets whose verdict is FORWARD, and on no others.
 //
-// Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So
-// masks come from the table and are applied in its action, and both tables are looked up at once, before the verdict matters.
+// Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So the
+// three tables that know a frame are looked up at once, before the verdict matters; masks come from a table and are applied
+// in its action; and what a register says is matched as it is.
 
 // 32 values of one packet against 32 values of one cell.
-control SumBlock(inout values32_h values, in cell_index_t cell, in slot_op_t op) {
+control SumBlock(inout values32_h values, in cell_t cell, in presence_t presence) {
     SlotSum() s0; SlotSum() s1; SlotSum() s2; SlotSum() s3;
     SlotSum() s4; SlotSum() s5; SlotSum() s6; SlotSum() s7;
     SlotSum() s8; SlotSum() s9; SlotSum() s10; SlotSum() s11;
@@ -20,42 +21,43 @@ control SumBlock(inout values32_h values, in cell_index_t cell, in slot_op_t op)
     SlotSum() s24; SlotSum() s25; SlotSum() s26; SlotSum() s27;
     SlotSum() s28; SlotSum() s29; SlotSum() s30; SlotSum() s31;
     apply {
-        s0.apply(values.v0, cell, op);
-        s1.apply(values.v1, cell, op);
-        s2.apply(values.v2, cell, op);
-        s3.apply(values.v3, cell, op);
-        s4.apply(values.v4, cell, op);
-        s5.apply(values.v5, cell, op);
-        s6.apply(values.v6, cell, op);
-        s7.apply(values.v7, cell, op);
-        s8.apply(values.v8, cell, op);
-        s9.apply(values.v9, cell, op);
-        s10.apply(values.v10, cell, op);
-        s11.apply(values.v11, cell, op);
-        s12.apply(values.v12, cell, op);
-        s13.apply(values.v13, cell, op);
-        s14.apply(values.v14, cell, op);
-        s15.apply(values.v15, cell, op);
-        s16.apply(values.v16, cell, op);
-        s17.apply(values.v17, cell, op);
-        s18.apply(values.v18, cell, op);
-        s19.apply(values.v19, cell, op);
-        s20.apply(values.v20, cell, op);
-        s21.apply(values.v21, cell, op);
-        s22.apply(values.v22, cell, op);
-        s23.apply(values.v23, cell, op);
-        s24.apply(values.v24, cell, op);
-        s25.apply(values.v25, cell, op);
-        s26.apply(values.v26, cell, op);
-        s27.apply(values.v27, cell, op);
-        s28.apply(values.v28, cell, op);
-        s29.apply(values.v29, cell, op);
-        s30.apply(values.v30, cell, op);
-        s31.apply(values.v31, cell, op);
+        s0.apply(values.v0, cell, presence);
+        s1.apply(values.v1, cell, presence);
+        s2.apply(values.v2, cell, presence);
+        s3.apply(values.v3, cell, presence);
+        s4.apply(values.v4, cell, presence);
+        s5.apply(values.v5, cell, presence);
+        s6.apply(values.v6, cell, presence);
+        s7.apply(values.v7, cell, presence);
+        s8.apply(values.v8, cell, presence);
+        s9.apply(values.v9, cell, presence);
+        s10.apply(values.v10, cell, presence);
+        s11.apply(values.v11, cell, presence);
+        s12.apply(values.v12, cell, presence);
+        s13.apply(values.v13, cell, presence);
+        s14.apply(values.v14, cell, presence);
+        s15.apply(values.v15, cell, presence);
+        s16.apply(values.v16, cell, presence);
+        s17.apply(values.v17, cell, presence);
+        s18.apply(values.v18, cell, presence);
+        s19.apply(values.v19, cell, presence);
+        s20.apply(values.v20, cell, presence);
+        s21.apply(values.v21, cell, presence);
+        s22.apply(values.v22, cell, presence);
+        s23.apply(values.v23, cell, presence);
+        s24.apply(values.v24, cell, presence);
+        s25.apply(values.v25, cell, presence);
+        s26.apply(values.v26, cell, presence);
+        s27.apply(values.v27, cell, presence);
+        s28.apply(values.v28, cell, presence);
+        s29.apply(values.v29, cell, presence);
+        s30.apply(values.v30, cell, presence);
+        s31.apply(values.v31, cell, presence);
     }
 }
 
 control Aggregate(inout headers_t hdr, inout metadata_t meta) {
+    CellOf() cell_of;
     SlotOwner() owner;
     WorkerBitmap() bitmap;
     SlotFlags() flags;
@@ -63,32 +65,70 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     SUM_BLOCKS
     Tally() outcomes;
 
-    bit<32> all_workers = 0;
-    bit<32> worker_bit = 0;
+    form_t form;
+    bit<1> has_job;
+    bit<1> is_member;
+    bit<32> all_workers;
+    bit<32> worker_bit;
     // What the chunk number says of slot and version.
-    bit<32> slot = 0;
-    bit<32> odd_window = 0;
+    bit<16> slot;
+    bit<32> odd_window;
     // Which pair of cells the frame's slot is.
-    bit<32> pair = 0;
+    bit<16> pair;
+    ahead_t ahead = AHEAD_NOTHING;
+    presence_t presence = PRESENT_UNKNOWN;
+    bit<32> present = 0;
+    bit<8> merged = 0;
+    bit<8> outcome = OUTCOME_PASSED;
 
-    // `window_` slots (a power of two, at most 65536; `slot_mask_` is one less) of this job start at cell `base_` (even: a slot
-    // is a pair of cells); a chunk is complete when every bit of `all_workers_` is there.
-    action aggregate_job(bit<32> all_workers_, cell_index_t base_, bit<32> window_, bit<32> slot_mask_) {
+    action form_is(form_t form_) {
+        form = form_;
+    }
+    table forms {
+        key = {
+            hdr.agg.isValid(): exact;
+            hdr.agg.version: ternary;
+            hdr.agg.kind: exact;
+            hdr.agg.scale_only: ternary;
+            hdr.agg.count: ternary;
+            LAST_BLOCK.isValid(): ternary;
+        }
+        actions = { form_is; }
+        const default_action = form_is(FORM_OTHER);
+        const entries = {
+            (true, AGG_VERSION, AGG_UPDATE, 1, 0, _): form_is(FORM_UPDATE);
+            (true, AGG_VERSION, AGG_UPDATE, 0, VALUES_SUMMED, true): form_is(FORM_UPDATE);
+            (true, _, AGG_UPDATE, _, _, _): form_is(FORM_BAD_UPDATE);
+        }
+    }
+
+    // `window_` slots (a power of two, at most 65536; `slot_mask_` is one less) of this job start at the pair of cells `base_`;
+    // a chunk is complete when every bit of `all_workers_` is there.
+    action aggregate_job(bit<32> all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_) {
+        has_job = 1;
         all_workers = all_workers_;
-        slot = hdr.agg.chunk & slot_mask_;
+        slot = hdr.agg.chunk[15:0] & slot_mask_;
         odd_window = hdr.agg.chunk & window_;
-        pair = (bit<32>) base_[31:1] + (bit<32>) hdr.agg.slot;
+        pair = base_ + hdr.agg.slot;
+    }
+    // Said by an action as well: a value that is set before the table is written a stage before it.
+    action no_job() {
+        has_job = 0;
     }
     // A job without an entry is not summed here: its frames pass, and are counted.
     table jobs {
         key = { hdr.agg.job: exact; }
-        actions = { aggregate_job; NoAction; }
-        const default_action = NoAction();
+        actions = { aggregate_job; no_job; }
+        const default_action = no_job();
         size = 64;
     }
 
     action member(bit<32> worker_bit_) {
+        is_member = 1;
         worker_bit = worker_bit_;
+    }
+    action no_member() {
+        is_member = 0;
     }
     // The port is part of the key: nobody can speak for another port's worker.
     table members {
@@ -97,78 +137,84 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
             hdr.agg.worker: exact;
             meta.port: exact;
         }
-        actions = { member; NoAction; }
-        const default_action = NoAction();
+        actions = { member; no_member; }
+        const default_action = no_member();
         size = 1024;
     }
 
-    apply {
-        if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE) {
-            bool has_job = jobs.apply().hit;
-            bool is_member = members.apply().hit;
-            bit<8> outcome = OUTCOME_PASSED;
-            if (meta.verdict == VERDICT_FORWARD && has_job) {
-                // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
-                bool has_version = hdr.agg.flags & AGG_SLOT_VERSION != 0;
-                bool scale_only = hdr.agg.flags & AGG_SCALE_ONLY != 0;
-                bool well_formed =
-                    hdr.agg.version == AGG_VERSION
-                    && hdr.agg.slot == (bit<16>) slot
-                    && has_version == (odd_window != 0)
-                    && ((scale_only && hdr.agg.count == 0)
-                        || (!scale_only && hdr.agg.count == VALUES_SUMMED && LAST_BLOCK.isValid()));
+    action end(bit<8> outcome_) {
+        outcome = outcome_;
+        meta.verdict = VERDICT_DROP;
+    }
+    // The frame goes on as SUM. The payload changed; a checksum of 0 means that the sender made none (RFC 768).
+    action sum(bit<8> outcome_, bit<1> again) {
+        outcome = outcome_;
+        hdr.agg.kind = AGG_SUM;
+        hdr.agg.contributors = all_workers;
+        hdr.agg.reserved = 0;
+        hdr.agg.again = again;
+        hdr.udp.checksum = 0;
+    }
+    table when_complete {
+        key = { presence: ternary; }
+        actions = { sum; }
+        const default_action = sum(OUTCOME_AGAIN, 1);
+        const entries = {
+            PRESENT_NOBODY: sum(OUTCOME_COMPLETED, 0);
+            PRESENT_OTHERS: sum(OUTCOME_COMPLETED, 0);
+        }
+    }
+    table when_incomplete {
+        key = { presence: ternary; }
+        actions = { end; }
+        const default_action = end(OUTCOME_DUPLICATE);
+        const entries = {
+            PRESENT_NOBODY: end(OUTCOME_ABSORBED);
+            PRESENT_OTHERS: end(OUTCOME_ABSORBED);
+        }
+    }
+    action take_flags() {
+        hdr.agg.non_finite = merged[0:0];
+    }
 
-                if (!well_formed) {
-                    outcome = OUTCOME_MALFORMED;
-                } else if (!is_member) {
-                    outcome = OUTCOME_FOREIGN;
+    apply {
+        forms.apply();
+        jobs.apply();
+        members.apply();
+        if (meta.verdict == VERDICT_FORWARD && form != FORM_OTHER) {
+            if (has_job == 1) {
+                // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
+                if (form != FORM_UPDATE) {
+                    end(OUTCOME_MALFORMED);
+                } else if (hdr.agg.slot != slot) {
+                    end(OUTCOME_MALFORMED);
+                } else if (hdr.agg.slot_version == 1 && odd_window == 0) {
+                    end(OUTCOME_MALFORMED);
+                } else if (hdr.agg.slot_version == 0 && odd_window != 0) {
+                    end(OUTCOME_MALFORMED);
+                } else if (is_member == 0) {
+                    end(OUTCOME_FOREIGN);
                 } else {
-                    cell_index_t cell = pair[30:0] ++ hdr.agg.flags[7:7];
-                    age_t age;
-                    owner.apply(cell, hdr.agg.chunk, age);
-                    if (age == AGE_STALE) {
-                        outcome = OUTCOME_STALE;
+                    cell_t cell;
+                    cell_of.apply(pair, hdr.agg.slot_version, cell);
+                    owner.apply(cell, hdr.agg.chunk, ahead);
+                    bitmap.apply(cell, worker_bit, ahead, presence, present);
+                    if (ahead[31:31] == 1) {
+                        end(OUTCOME_STALE);
+                    } else if (present == all_workers) {
+                        when_complete.apply();
                     } else {
-                        slot_op_t op;
-                        bit<32> present;
-                        bitmap.apply(cell, worker_bit, age == AGE_NEW, op, present);
-                        bool complete = present == all_workers;
-                        if (op == SLOT_READ && !complete) {
-                            outcome = OUTCOME_DUPLICATE;
-                        } else {
-                            flags.apply(cell, hdr.agg.flags & AGG_NON_FINITE, op, hdr.agg.flags);
-                            scale.apply(cell, op, hdr.agg.next_scale);
-                            if (!scale_only) {
-                                APPLY_SUM_BLOCKS
-                            }
-                            outcome = OUTCOME_ABSORBED;
-                            if (complete) {
-                                outcome = OUTCOME_COMPLETED;
-                                if (op == SLOT_READ) {
-                                    outcome = OUTCOME_AGAIN;
-                                    hdr.agg.flags = hdr.agg.flags | AGG_AGAIN;
-                                }
-                                if (scale_only) {
-                                    hdr.agg.flags = hdr.agg.flags | AGG_SCALE_ONLY;
-                                }
-                                if (has_version) {
-                                    hdr.agg.flags = hdr.agg.flags | AGG_SLOT_VERSION;
-                                }
-                                hdr.agg.kind = AGG_SUM;
-                                hdr.agg.contributors = all_workers;
-                                // The payload changed; 0 means that the sender made no checksum (RFC 768).
-                                hdr.udp.checksum = 0;
-                            }
-                        }
+                        when_incomplete.apply();
+                    }
+                    flags.apply(cell, hdr.agg.non_finite, presence, merged);
+                    take_flags();
+                    scale.apply(cell, presence, hdr.agg.next_scale);
+                    if (hdr.agg.scale_only == 0) {
+                        APPLY_SUM_BLOCKS
                     }
                 }
             }
-            if (meta.verdict == VERDICT_FORWARD) {
-                outcomes.apply(outcome);
-                if (outcome != OUTCOME_COMPLETED && outcome != OUTCOME_AGAIN && outcome != OUTCOME_PASSED) {
-                    meta.verdict = VERDICT_DROP;
-                }
-            }
+            outcomes.apply(outcome);
         }
     }
 }

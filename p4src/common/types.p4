@@ -12,8 +12,6 @@ typedef bit<48> time_ns_t;
 // Bit i is set if the packet belongs to the i-th declared flow.
 typedef bit<32> flow_set_t;
 
-// A cell is one version of one slot.
-typedef bit<32> cell_index_t;
 typedef bit<32> chunk_t;
 
 // What becomes of the packet. Every stage may only look at a packet whose verdict is still FORWARD.

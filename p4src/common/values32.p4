@@ -6,4 +6,4 @@ const bit<16> VALUES_SUMMED = 32;
 #define SUM_BLOCKS \
     SumBlock() sum0;
 #define APPLY_SUM_BLOCKS \
-    sum0.apply(hdr.values0, cell, op);
+    sum0.apply(hdr.values0, cell, presence);

@@ -6,5 +6,5 @@ const bit<16> VALUES_SUMMED = 64;
 #define SUM_BLOCKS \
     SumBlock() sum0; SumBlock() sum1;
 #define APPLY_SUM_BLOCKS \
-    sum0.apply(hdr.values0, cell, op); \
-    sum1.apply(hdr.values1, cell, op);
+    sum0.apply(hdr.values0, cell, presence); \
+    sum1.apply(hdr.values1, cell, presence);

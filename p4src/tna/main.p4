@@ -37,6 +37,7 @@
 #else
 #error NUM_VALUES is 32, 64 or 256
 #endif
+#include "slots.p4"
 #include "../common/aggregate.p4"
 #include "../common/forward.p4"
 

@@ -21,6 +21,7 @@
 #include "../common/fault.p4"
 #include "../common/engine8.p4"
 #include "../common/values256.p4"
+#include "slots.p4"
 #include "../common/aggregate.p4"
 #include "../common/forward.p4"
 

@@ -165,7 +165,7 @@ pub mod aggregate {
     pub const AGGREGATE_JOB: &str = "SwitchIngress.aggregate.aggregate_job";
     /// Parameter of [`AGGREGATE_JOB`]: the bitmap of a chunk that is complete.
     pub const ALL_WORKERS: &str = "all_workers_";
-    /// Parameter of [`AGGREGATE_JOB`]: the job's first cell.
+    /// Parameter of [`AGGREGATE_JOB`]: the job's first pair of cells.
     pub const BASE: &str = "base_";
     /// Parameter of [`AGGREGATE_JOB`]: how many slots the job has, a power of two.
     pub const WINDOW: &str = "window_";

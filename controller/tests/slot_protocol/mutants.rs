@@ -8,7 +8,7 @@ use crate::runs::{chaotic, run, run_in_used_cells};
 use crate::wild::wild_differences;
 
 const AGGREGATE: &str = "common/aggregate.p4";
-const EXTERNS: &str = "psa/externs.p4";
+const SLOTS: &str = "psa/slots.p4";
 const VALUES: &str = "common/values256.p4";
 
 /// A defect of the P4 text.
@@ -23,37 +23,37 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no bitmap check: a duplicate is merged again",
         patch: (
-            EXTERNS,
-            "} else if (before & worker_bit != 0) {",
-            "} else if (false) {",
+            SLOTS,
+            "presence = before & worker_bit;",
+            "presence = PRESENT_OTHERS;",
         ),
         breaks_training: true,
     },
     Mutant {
         name: "no stale check",
-        patch: (AGGREGATE, "if (age == AGE_STALE) {", "if (false) {"),
+        patch: (
+            SLOTS,
+            "if (ahead[31:31] == 0) {\n            @atomic",
+            "if (true) {\n            @atomic",
+        ),
         breaks_training: false,
     },
     Mutant {
         name: "no takeover",
-        patch: (
-            AGGREGATE,
-            "worker_bit, age == AGE_NEW, op",
-            "worker_bit, false, op",
-        ),
+        patch: (SLOTS, "if (ahead != 0) {", "if (false) {"),
         breaks_training: true,
     },
     Mutant {
         name: "an empty bitmap is not taken over",
-        patch: (EXTERNS, "if (before == 0) {", "if (taken_over) {"),
+        patch: (SLOTS, "if (before == 0) {", "if (ahead != 0) {"),
         breaks_training: false,
     },
     Mutant {
         name: "one version of each slot",
         patch: (
             AGGREGATE,
-            "pair[30:0] ++ hdr.agg.flags[7:7];",
-            "pair[30:0] ++ 1w0;",
+            "cell_of.apply(pair, hdr.agg.slot_version, cell);",
+            "cell_of.apply(pair, 0, cell);",
         ),
         breaks_training: false,
     },
@@ -61,8 +61,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of a complete cell is dropped",
         patch: (
             AGGREGATE,
-            "if (op == SLOT_READ && !complete) {",
-            "if (op == SLOT_READ) {",
+            "actions = { sum; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
+            "actions = { sum; end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
         ),
         breaks_training: true,
     },
@@ -70,23 +70,19 @@ const MUTANTS: &[Mutant] = &[
         name: "a duplicate of an incomplete cell goes on as SUM",
         patch: (
             AGGREGATE,
-            "bool complete = present",
-            "bool complete = op == SLOT_READ || present",
+            "actions = { end; }\n        const default_action = end(OUTCOME_DUPLICATE);",
+            "actions = { sum; end; }\n        const default_action = sum(OUTCOME_AGAIN, 1);",
         ),
         breaks_training: true,
     },
     Mutant {
         name: "no AGAIN",
-        patch: (AGGREGATE, "hdr.agg.flags = hdr.agg.flags | AGG_AGAIN;", ""),
+        patch: (AGGREGATE, "hdr.agg.again = again;", "hdr.agg.again = 0;"),
         breaks_training: true,
     },
     Mutant {
-        name: "all flags are ORed",
-        patch: (
-            AGGREGATE,
-            "hdr.agg.flags & AGG_NON_FINITE, op",
-            "hdr.agg.flags, op",
-        ),
+        name: "the last flag alone",
+        patch: (SLOTS, "merged | 7w0 ++ added;", "7w0 ++ added;"),
         breaks_training: false,
     },
     Mutant {
@@ -96,31 +92,33 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a block of 32 values is forgotten",
-        patch: (VALUES, "sum5.apply(hdr.values5, cell, op);", ""),
+        patch: (VALUES, "sum5.apply(hdr.values5, cell, presence);", ""),
         breaks_training: true,
     },
     Mutant {
         name: "scale-only frames touch the values",
-        patch: (AGGREGATE, "if (!scale_only) {", "if (true) {"),
+        patch: (AGGREGATE, "if (hdr.agg.scale_only == 0) {", "if (true) {"),
         breaks_training: false,
     },
     Mutant {
         name: "unsigned comparison of chunks",
         patch: (
-            EXTERNS,
-            "} else if (ahead[31:31] == 0) {",
-            "} else if (chunk > owner) {",
+            SLOTS,
+            "ahead = chunk - owners.read(cell);",
+            "chunk_t owner = owners.read(cell);
+             ahead = chunk - owner;
+             if (chunk > owner) { ahead = 1; } else if (chunk < owner) { ahead = AHEAD_NOTHING; }",
         ),
         breaks_training: true,
     },
     Mutant {
         name: "the smallest exponent",
-        patch: (EXTERNS, "scale > stored", "scale < stored"),
+        patch: (SLOTS, "scale > stored", "scale < stored"),
         breaks_training: true,
     },
     Mutant {
         name: "values are overwritten",
-        patch: (EXTERNS, "value = value + sums.read(cell);", ""),
+        patch: (SLOTS, "value = value + sums.read(cell);", ""),
         breaks_training: true,
     },
 ];

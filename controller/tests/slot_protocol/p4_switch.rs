@@ -226,7 +226,7 @@ impl P4Switch {
             aggregate::AGGREGATE_JOB,
             &[
                 (aggregate::ALL_WORKERS, all),
-                (aggregate::BASE, u128::from(BASE)),
+                (aggregate::BASE, u128::from(BASE / 2)),
                 (aggregate::WINDOW, window),
                 (aggregate::SLOT_MASK, window - 1),
             ],

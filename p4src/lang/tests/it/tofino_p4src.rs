@@ -7,7 +7,7 @@ macro_rules! p4src {
     ($($path:literal),* $(,)?) => { [$(($path, include_str!(concat!("../../../", $path)))),*] };
 }
 
-const FILES: [(&str, &str); 15] = p4src![
+const FILES: [(&str, &str); 16] = p4src![
     "common/types.p4",
     "common/headers.p4",
     "common/aggregate_types.p4",
@@ -22,6 +22,7 @@ const FILES: [(&str, &str); 15] = p4src![
     "common/aggregate.p4",
     "common/forward.p4",
     "tna/externs.p4",
+    "tna/slots.p4",
     "lang/tests/tofino/generated.p4",
 ];
 const MAIN: &str = include_str!("../../../tna/main.p4");

@@ -1,0 +1,97 @@
+// The slots of Aggregate, in PSA's registers. A cell is one version of one slot.
+
+#define NUM_CELLS (2 * NUM_SLOTS)
+
+typedef bit<32> cell_t;
+
+control CellOf(in bit<16> pair, in bit<1> version, out cell_t cell) {
+    apply {
+        cell = 15w0 ++ pair ++ version;
+    }
+}
+
+// Who owns the cell: an older chunk is taken over from.
+control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
+    Register<chunk_t, cell_t>(NUM_CELLS) owners;
+    apply {
+        @atomic {
+            ahead = chunk - owners.read(cell);
+            if (ahead[31:31] == 0) {
+                owners.write(cell, chunk);
+            }
+        }
+    }
+}
+
+// Sets the worker's bit, in an empty bitmap if the cell is taken over. An empty bitmap is taken over too: what an earlier
+// job left in the cell must not be added to.
+control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
+                     inout presence_t presence, inout bit<32> present) {
+    Register<bit<32>, cell_t>(NUM_CELLS) bitmaps;
+    apply {
+        if (ahead[31:31] == 0) {
+            @atomic {
+                bit<32> before = bitmaps.read(cell);
+                if (ahead != 0) {
+                    before = 0;
+                }
+                if (before == 0) {
+                    presence = PRESENT_NOBODY;
+                } else {
+                    presence = before & worker_bit;
+                }
+                present = before | worker_bit;
+                bitmaps.write(cell, present);
+            }
+        }
+    }
+}
+
+// ORs the flag.
+control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout bit<8> merged) {
+    Register<bit<8>, cell_t>(NUM_CELLS) flags;
+    apply {
+        @atomic {
+            merged = flags.read(cell);
+            if (presence == PRESENT_NOBODY) {
+                merged = 7w0 ++ added;
+                flags.write(cell, merged);
+            } else if (presence == PRESENT_OTHERS) {
+                merged = merged | 7w0 ++ added;
+                flags.write(cell, merged);
+            }
+        }
+    }
+}
+
+// Keeps the largest exponent.
+control SlotScale(in cell_t cell, in presence_t presence, inout bit<8> scale) {
+    Register<bit<8>, cell_t>(NUM_CELLS) scales;
+    apply {
+        @atomic {
+            bit<8> stored = scales.read(cell);
+            if (presence == PRESENT_NOBODY || (presence == PRESENT_OTHERS && scale > stored)) {
+                scales.write(cell, scale);
+            } else {
+                scale = stored;
+            }
+        }
+    }
+}
+
+// Adds, modulo 2^32; senders keep within bounds so that no sum wraps.
+control SlotSum(inout bit<32> value, in cell_t cell, in presence_t presence) {
+    Register<bit<32>, cell_t>(NUM_CELLS) sums;
+    apply {
+        @atomic {
+            if (presence == PRESENT_OTHERS) {
+                value = value + sums.read(cell);
+                sums.write(cell, value);
+            } else if (presence == PRESENT_NOBODY) {
+                sums.write(cell, value);
+            } else {
+                value = sums.read(cell);
+            }
+        }
+    }
+}
