@@ -113,6 +113,9 @@ pub struct Run {
     /// Write what passed each port of each switch into this folder, as SWITCH-PORT_in.pcap and SWITCH-PORT_out.pcap
     #[arg(long, value_name = "FOLDER")]
     pub pcap: Option<PathBuf>,
+    /// Write what the workload's commands write into this folder, as NAME.stdout and NAME.stderr, while they do
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,

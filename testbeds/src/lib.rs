@@ -9,6 +9,8 @@
 //! | [`link`] | cables in memory, for machines that refuse namespaces |
 //! | [`bed`] | a topology, brought up |
 //! | [`capture`] | recordings of a link, pcap files, and what two recordings say about the switch between them |
+//! | [`command`] | programs of the user's |
+//! | [`probes`] | questions to services, timed |
 //! | [`redis`] | a real Redis server and clients that measure |
 //!
 //! Nothing here keeps state outside the process: interfaces live in namespaces, namespaces live as long as the
@@ -16,9 +18,11 @@
 
 pub mod bed;
 pub mod capture;
+pub mod command;
 pub mod host;
 pub mod link;
 pub mod net;
+pub mod probes;
 pub mod redis;
 pub mod sandbox;
 mod starter;

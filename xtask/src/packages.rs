@@ -21,6 +21,16 @@ pub const WANTED: &[Wanted] = &[
         purpose: "faults on a real Redis",
     },
     Wanted {
+        program: "nginx",
+        package: "nginx-light",
+        purpose: "faults on nginx",
+    },
+    Wanted {
+        program: "curl",
+        package: "curl",
+        purpose: "faults on nginx",
+    },
+    Wanted {
         program: "tshark",
         package: "tshark",
         purpose: "the Lua dissector of the aggregation header",

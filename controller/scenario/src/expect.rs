@@ -20,7 +20,7 @@ pub(crate) use parse::read;
 use metric::FlowMetric;
 
 /// What a value measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// A count or a ratio.
@@ -131,6 +131,12 @@ impl Expectation {
         }
     }
 
+    /// Whether it says anything of a metric.
+    #[must_use]
+    pub fn names(&self, metric: &Metric) -> bool {
+        self.left.names(metric) || self.right.names(metric)
+    }
+
     /// Whether it is `METRIC == 0`, either way round.
     pub(crate) fn is_zero(&self, metric: &Metric) -> bool {
         let is_metric =
@@ -221,6 +227,14 @@ impl Term {
         match self {
             Self::Constant { measure, .. } | Self::Binary { measure, .. } => *measure,
             Self::Metric { metric, .. } => metric.measure(),
+        }
+    }
+
+    fn names(&self, wanted: &Metric) -> bool {
+        match self {
+            Self::Constant { .. } => false,
+            Self::Metric { metric, .. } => metric == wanted,
+            Self::Binary { left, right, .. } => left.names(wanted) || right.names(wanted),
         }
     }
 

@@ -15,6 +15,7 @@ pub mod names;
 pub mod natural;
 pub mod overlap;
 pub mod plan;
+pub mod probe;
 pub mod replay;
 mod resolve;
 mod schema;

@@ -9,7 +9,8 @@ use crate::decision;
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::effect::Effect;
 use crate::expect::Expectation;
-use crate::expect::metric::{FaultMetric, Metric};
+use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
+use crate::probe::Probe;
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -41,6 +42,8 @@ pub struct Scenario {
     pub topology: Topology,
     /// What runs.
     pub workload: Option<Workload>,
+    /// What asks services while it runs, in declared order.
+    pub probes: Vec<Probe>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
     /// In declared order.
@@ -81,6 +84,15 @@ impl Scenario {
         let mut expectations = self.expectations.iter();
         let fired = Metric::fault(fault, FaultMetric::Fired);
         expectations.any(|expectation| expectation.is_zero(&fired))
+    }
+
+    /// Whether the file says what a command's exit code is to be, or how often it may fail.
+    #[must_use]
+    pub fn expects_exit_of(&self, command: &str) -> bool {
+        let whats = [CommandMetric::Exit, CommandMetric::Failures];
+        let metrics = whats.map(|what| Metric::command(command, what));
+        let mut expectations = self.expectations.iter();
+        expectations.any(|line| metrics.iter().any(|metric| line.names(metric)))
     }
 
     /// The flows that no fault may touch.

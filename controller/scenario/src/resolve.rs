@@ -44,6 +44,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         seed,
         topology,
         workload,
+        probes,
         expect,
         limits,
         declared,
@@ -58,6 +59,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         seed,
         topology,
         workload: workload.map(|workload| workload.value.workload),
+        probes: probes.into_iter().map(|raw| raw.probe).collect(),
         flows,
         faults,
         epochs,
@@ -123,6 +125,11 @@ fn switch(sink: &mut Sink<'_>, topology: &Topology, name: &Spanned<String>) -> b
 }
 
 fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
+    for probe in &raw.probes {
+        for name in [Some(&probe.from), probe.to.as_ref()].into_iter().flatten() {
+            host(sink, &raw.topology, name);
+        }
+    }
     let Some(workload) = &raw.workload else {
         return;
     };

@@ -17,6 +17,8 @@ pub enum Dimension {
     Size,
 }
 
+const DIMENSIONS: [Dimension; 3] = [Dimension::Duration, Dimension::Rate, Dimension::Size];
+
 impl Dimension {
     /// Unit and factor.
     fn units(self) -> &'static [(&'static str, u64)] {
@@ -160,6 +162,22 @@ impl UnitError {
             Self::TooFine { .. } | Self::TooLarge { .. } => None,
         }
     }
+}
+
+/// What a unit is a unit of, and how many of the smallest one it is.
+#[must_use]
+pub fn unit(name: &str) -> Option<(Dimension, u64)> {
+    DIMENSIONS.into_iter().find_map(|dimension| {
+        let mut units = dimension.units().iter();
+        let (_, factor) = units.find(|(unit, _)| *unit == name)?;
+        Some((dimension, *factor))
+    })
+}
+
+/// The names of all units.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let all = DIMENSIONS.into_iter().flat_map(Dimension::units);
+    all.map(|(name, _)| *name).filter(|name| *name != "µs")
 }
 
 /// Reads a quantity in its dimension's smallest unit. White space may stand before the unit.

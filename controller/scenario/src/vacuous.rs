@@ -97,6 +97,10 @@ fn no_packets(scenario: &Scenario, fault: &Fault) -> Option<String> {
 }
 
 fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
+    if !scenario.probes.is_empty() {
+        // They send packets of their own.
+        return None;
+    }
     let streams = match scenario.workload.as_ref()? {
         Workload::Redis(redis) => redis_streams(scenario, redis),
         Workload::Training(training) => {
@@ -109,7 +113,8 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
                 .flatten()
                 .collect()
         }
-        Workload::Idle { .. } => return None,
+        // Who knows what they send?
+        Workload::Commands(_) | Workload::Idle { .. } => return None,
     };
     let passes = |stream: &&Stream| stream.may_pass(&flow.filter);
     if streams

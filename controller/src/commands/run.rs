@@ -34,7 +34,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     }
     sandbox::enter().map_err(fail)?;
     let report = ReportFile::open(&args.report)?;
-    if let Some(folder) = &args.pcap {
+    for folder in [&args.pcap, &args.out].into_iter().flatten() {
         // Told before the run, not after it.
         std::fs::create_dir_all(folder)
             .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
@@ -44,6 +44,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
         p4src: args.p4src.as_deref(),
         switches: &switches,
         record: Record::All,
+        out: args.out.as_deref(),
         weir: Path::new(Conditions::ITSELF),
     };
     let mut progress = Progress::new(args.json);

@@ -132,6 +132,9 @@ mod tests {
             rounds: Vec::new(),
         };
         Run {
+            commands: Vec::new(),
+            probes: Vec::new(),
+            failures: Vec::new(),
             remarks: Vec::new(),
             scenario: scenario.to_owned(),
             seed: 1,

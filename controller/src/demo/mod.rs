@@ -141,6 +141,7 @@ fn train(
         wiring: settings.wiring,
         p4src: settings.p4src,
         record: Record::Faulting,
+        out: None,
         weir: settings.weir,
     };
     carry_out(planned, conditions, observer)

@@ -10,7 +10,7 @@ use testbeds::host::{Process, ProcessError};
 use super::fleet::FleetError;
 use super::launch::LaunchError;
 use super::limits::LimitReached;
-use super::workload::{RedisError, TrainingError};
+use super::workload::{CommandError, RedisError, TrainingError};
 
 /// Why an experiment could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,12 @@ pub enum ExperimentError {
     /// The Redis workload.
     #[error(transparent)]
     Redis(#[from] RedisError),
+    /// The user's own programs.
+    #[error(transparent)]
+    Commands(CommandError),
+    /// The probes.
+    #[error("cannot probe: {0}")]
+    Probes(std::io::Error),
     /// A switch ended in mid-run.
     #[error("switch {switch} ended in mid-run: {reason}")]
     SwitchEnded {

@@ -25,6 +25,8 @@ in_a_testbed! {
     mod link;
     pub mod machine;
     mod observer;
+    mod percentile;
+    mod probing;
     pub mod proof;
     mod run;
     mod stage;
@@ -35,6 +37,7 @@ in_a_testbed! {
     pub use error::ExperimentError;
     pub use link::LinkCount;
     pub use observer::{Observer, Turn};
+    pub use probing::ProbeResult;
     pub use run::{Run, Trained, run};
     pub use stage::{Conditions, Record, Stage};
 

@@ -13,9 +13,11 @@ use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::proof::{FlowCount, Hit, Loss};
 use super::timeline::Timeline;
-use super::workload::{self, TrainingOutcome};
+use super::probing::Probing;
+use super::workload::{self, CommandResult, TrainingOutcome};
 use super::{
-    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, Stage, Turn,
+    Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
+    Stage, Turn,
 };
 
 /// What a run showed.
@@ -38,6 +40,12 @@ pub struct Run {
     pub metrics: Metrics,
     /// Of a training.
     pub training: Option<Trained>,
+    /// Of commands.
+    pub commands: Vec<CommandResult>,
+    /// In declared order.
+    pub probes: Vec<ProbeResult>,
+    /// What of the workload itself failed, and was not expected to.
+    pub failures: Vec<String>,
     /// What the workload says of its figures.
     pub remarks: Vec<String>,
     /// How busy the machine was.
@@ -77,19 +85,22 @@ pub fn run(
 ) -> Result<Run, ExperimentError> {
     let scenario = &planned.scenario;
     let (ticks, load_before) = (Ticks::now(), machine::load());
+    workload::check_installed(scenario)?;
     let mut stage = Stage::set(planned, conditions, observer)?;
-    let mut load = workload::ready(&stage.bed, planned, conditions)?;
+    let load = workload::ready(&stage.bed, planned, conditions)?;
+    let mut probing = Probing::new(&stage.bed, scenario, load)?;
     let job = planned.training();
     let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
     let before = before.transpose()?;
     let limit = TimeLimit::of(scenario);
 
-    observer.begins(&scenario.name, &load.position());
+    observer.begins(&scenario.name, &probing.load.position());
     tracing::info!(scenario = scenario.name, "workload begins");
     let (fleet, switches) = stage.parts();
     let timeline = Timeline::new(&planned.plan.timeline);
-    let wall = timeline.follow(fleet, &mut *load, |load, fleet, elapsed| {
+    let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed| {
         Stage::check(switches)?;
+        let load = &mut *probing.load;
         let position = load.position();
         if position.done < position.total {
             limit.check(elapsed, || position.to_string())?;
@@ -103,8 +114,11 @@ pub fn run(
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
 
+    let (load, probes) = probing.finish()?;
     let measured = load.finish()?;
-    let mut metrics = measured.metrics;
+    let (mut metrics, mut remarks) = (measured.metrics, measured.remarks);
+    remarks.extend(probes.iter().filter_map(ProbeResult::remark));
+    probes.iter().for_each(|probe| probe.add_metrics(&mut metrics));
     metrics.insert(Metric::Run(RunMetric::Wall), wall.as_nanos() as f64);
     let mut training = None;
     if let (Some(job), Some(before), Some(outcome)) = (job, before, measured.training) {
@@ -131,7 +145,10 @@ pub fn run(
         hits: conclusion.hits,
         metrics,
         training,
-        remarks: measured.remarks,
+        commands: measured.commands,
+        probes,
+        failures: measured.failures,
+        remarks,
         strain: Strain::since(ticks, load_before, priorities),
         recordings,
     };

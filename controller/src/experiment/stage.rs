@@ -35,6 +35,8 @@ pub struct Conditions<'a> {
     pub switches: &'a Switches,
     /// Whose links are captured.
     pub record: Record,
+    /// What each command of a workload writes goes into this folder, too.
+    pub out: Option<&'a Path>,
     /// The program that agents, clients and switches are run with: `weir`.
     pub weir: &'a Path,
 }

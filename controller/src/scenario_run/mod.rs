@@ -1,5 +1,6 @@
 //! `weir run`: a scenario carried out once, and judged by its own expectations.
 
+mod programs;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -83,8 +84,11 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     });
     let losses = run.losses.iter();
     let losses = losses.map(|loss| Check::new(false, loss.to_string()));
+    let failures = run.failures.iter();
+    let failures = failures.map(|failure| Check::new(false, failure.as_str()));
     faults
         .map(faults::check)
+        .chain(failures)
         .chain(losses)
         .chain(expected)
         .collect()

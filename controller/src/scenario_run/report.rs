@@ -7,9 +7,10 @@ use scenario::expect::{Measure, Outcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::ScenarioRun;
+use super::{ScenarioRun, programs};
 use crate::experiment::machine::Strain;
-use crate::experiment::{FaultResult, Planned, Run};
+use crate::experiment::workload::CommandResult;
+use crate::experiment::{FaultResult, Planned, ProbeResult, Run};
 use crate::report::html::Page;
 use crate::report::json::{self as common, Header};
 use crate::report::plot::{self, PlotError, Role};
@@ -120,6 +121,9 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
         faults::lateness_table(&run.faults),
         flows_table(run),
         clients_table(run),
+        programs::commands_table(&run.commands),
+        programs::series_table(&run.commands),
+        programs::probes_table(&run.probes),
         other_metrics(run),
     ];
     let title = format!("weir run {}", run.scenario);
@@ -140,6 +144,8 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         wall_s: f64,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        commands: &'a [CommandResult],
+        probes: &'a [ProbeResult],
         metrics: Map<String, Value>,
         expectations: &'a [Outcome],
     }
@@ -154,6 +160,8 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         wall_s: run.wall.as_secs_f64(),
         machine_strain: &run.strain,
         faults: &run.faults,
+        commands: &run.commands,
+        probes: &run.probes,
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
     }
@@ -208,6 +216,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             );
         }
     }
+    programs::add(&mut page, scenario, run)?;
     let others = other_metrics(run);
     if !others.rows().is_empty() {
         page.heading("Other measurements").table(&others);

@@ -30,7 +30,7 @@ use nix::unistd::{Pid, getegid, geteuid, pipe2};
 pub use refusal::{Refusal, Step};
 
 /// Set, for the program inside, by the sandbox's PID 1.
-const MARK: &str = "WEIR_SANDBOX";
+pub(crate) const MARK: &str = "WEIR_SANDBOX";
 
 /// Why the sandbox could not be entered.
 #[derive(Debug, thiserror::Error)]

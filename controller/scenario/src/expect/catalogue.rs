@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::metric::{
-    ClientMetric, FaultMetric, FlowMetric, Metric, RunMetric, SwitchMetric, TrainingMetric,
+    ClientMetric, CommandMetric, DURATION, FaultMetric, FlowMetric, Metric, ProbeMetric, RunMetric,
+    Statistic, SwitchMetric, TrainingMetric,
 };
+use crate::expect::Measure;
 use crate::model::Scenario;
 use crate::workload::Workload;
+use crate::workload::commands::Command;
 
 /// All metrics, with the names of the scenario filled in.
 pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
@@ -30,7 +33,14 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
         let whats = SwitchMetric::ALL.iter();
         all.extend(whats.map(|what| Metric::switch(switch, *what)));
     }
+    for probe in &scenario.probes {
+        let whats = ProbeMetric::ALL.iter();
+        all.extend(whats.map(|what| Metric::probe(&probe.name, *what)));
+    }
     match &scenario.workload {
+        Some(Workload::Commands(declared)) => {
+            all.extend(declared.commands.iter().flat_map(of_command));
+        }
         Some(Workload::Redis(redis)) => {
             for client in &redis.clients {
                 let commands = client.commands.iter().filter_map(|words| words.first());
@@ -52,4 +62,18 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
         Some(Workload::Idle { .. }) | None => {}
     }
     all
+}
+
+fn of_command(command: &Command) -> impl Iterator<Item = Metric> {
+    let name = command.name.as_str();
+    let whats = CommandMetric::ALL.iter();
+    let own = whats.map(move |what| Metric::command(name, *what));
+    let declared = command.series.iter();
+    let declared = declared.map(|series| (series.name.as_str(), series.measure));
+    let series = [(DURATION, Measure::Duration)].into_iter().chain(declared);
+    own.chain(series.flat_map(move |(series, measure)| {
+        let statistics = Statistic::ALL.iter().copied().map(Some);
+        let all = [None].into_iter().chain(statistics);
+        all.map(move |what| Metric::series(name, series, measure, what))
+    }))
 }

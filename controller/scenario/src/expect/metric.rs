@@ -40,6 +40,17 @@ macro_rules! group {
                 }
             }
 
+            /// The word in which its metric's name ends.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                self.line().word
+            }
+
+            /// The words of all.
+            pub fn words() -> impl Iterator<Item = &'static str> {
+                Self::ALL.iter().map(|what| what.line().word)
+            }
+
             fn of(word: &str) -> Result<$group, UnknownMetric> {
                 let found = $group::ALL.iter().find(|what| what.line().word == word);
                 found.copied().ok_or(UnknownMetric)
@@ -148,6 +159,63 @@ group! {
     }
 }
 
+group! {
+    /// Of a command.
+    CommandMetric {
+        /// Its exit code: the first that is not 0, of several runs. 128 and the signal's number, if a signal ended it.
+        Exit = "exit": Number,
+        /// How often it ran.
+        Runs = "runs": Number,
+        /// How many of those had another exit code than 0.
+        Failures = "failures": Number,
+    }
+}
+
+group! {
+    /// Of a series of numbers. All but the count measure what the numbers do.
+    Statistic {
+        /// How many there are.
+        Count = "count": Number,
+        /// The smallest.
+        Min = "min": Number,
+        /// Their mean.
+        Mean = "mean": Number,
+        /// Half are no larger.
+        P50 = "p50": Number,
+        /// 90 of 100 are no larger.
+        P90 = "p90": Number,
+        /// 99 of 100 are no larger.
+        P99 = "p99": Number,
+        /// The largest.
+        Max = "max": Number,
+    }
+}
+
+group! {
+    /// Of a probe: latencies of what was answered.
+    ProbeMetric {
+        /// How often it asked.
+        Count = "count": Number,
+        /// How often there was no answer, or a bad one.
+        Failures = "failures": Number,
+        /// The shortest latency.
+        Min = "min": Duration,
+        /// The mean latency.
+        Mean = "mean": Duration,
+        /// Half took no longer.
+        P50 = "p50": Duration,
+        /// 90 of 100 took no longer.
+        P90 = "p90": Duration,
+        /// 99 of 100 took no longer.
+        P99 = "p99": Duration,
+        /// The longest latency.
+        Max = "max": Duration,
+    }
+}
+
+/// The series of every command: how long its runs took.
+pub const DURATION: &str = "duration";
+
 /// A name; `h2` stands before `h10`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
@@ -191,6 +259,8 @@ const FLOW: &str = "flow";
 const CLIENT: &str = "client";
 const TRAINING: &str = "training";
 const SWITCH: &str = "switch";
+const COMMAND: &str = "command";
+const PROBE: &str = "probe";
 
 /// Something that a run measures.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,6 +299,31 @@ pub enum Metric {
         /// What of it.
         what: SwitchMetric,
     },
+    /// `command.web.exit`
+    Command {
+        /// Which.
+        name: Name,
+        /// What of it.
+        what: CommandMetric,
+    },
+    /// `command.load.rps`, `command.load.duration.p99`: a series of numbers
+    Series {
+        /// Of which command.
+        command: Name,
+        /// The series' name.
+        series: Name,
+        /// What of it; its last number without.
+        statistic: Option<Statistic>,
+        /// What its numbers measure: the file says it.
+        measure: Measure,
+    },
+    /// `probe.web.p99`
+    Probe {
+        /// Which.
+        name: Name,
+        /// What of it.
+        what: ProbeMetric,
+    },
 }
 
 impl Metric {
@@ -263,6 +358,36 @@ impl Metric {
         Metric::Switch { name, what }
     }
 
+    /// Of a command.
+    #[must_use]
+    pub fn command(name: &str, what: CommandMetric) -> Metric {
+        let name = name.into();
+        Metric::Command { name, what }
+    }
+
+    /// Of a series of a command.
+    #[must_use]
+    pub fn series(
+        command: &str,
+        series: &str,
+        measure: Measure,
+        statistic: Option<Statistic>,
+    ) -> Metric {
+        Metric::Series {
+            command: command.into(),
+            series: series.into(),
+            statistic,
+            measure,
+        }
+    }
+
+    /// Of a probe.
+    #[must_use]
+    pub fn probe(name: &str, what: ProbeMetric) -> Metric {
+        let name = name.into();
+        Metric::Probe { name, what }
+    }
+
     /// Its group, whose it is there, and its line in the group's table.
     fn parts(&self) -> (&'static str, [Option<&Name>; 2], Line) {
         match self {
@@ -276,6 +401,22 @@ impl Metric {
             } => (CLIENT, [Some(name), command.as_ref()], what.line()),
             Metric::Training(what) => (TRAINING, [None; 2], what.line()),
             Metric::Switch { name, what } => (SWITCH, [Some(name), None], what.line()),
+            Metric::Command { name, what } => (COMMAND, [Some(name), None], what.line()),
+            Metric::Series {
+                command,
+                series,
+                statistic,
+                measure,
+            } => {
+                let word = statistic.map_or("", |what| what.line().word);
+                let measure = match statistic {
+                    Some(Statistic::Count) => Measure::Number,
+                    _ => *measure,
+                };
+                let line = Line { word, measure };
+                (COMMAND, [Some(command), Some(series)], line)
+            }
+            Metric::Probe { name, what } => (PROBE, [Some(name), None], what.line()),
         }
     }
 
@@ -289,16 +430,25 @@ impl Metric {
     /// Whether its value may be broken; all others are whole numbers of packets, nanoseconds or bytes.
     #[must_use]
     pub fn is_ratio(&self) -> bool {
-        *self == Metric::Training(TrainingMetric::Accuracy)
+        match self {
+            Metric::Training(what) => *what == TrainingMetric::Accuracy,
+            // What a program prints is what it is.
+            Metric::Series { statistic, .. } => {
+                self.measure() == Measure::Number && *statistic != Some(Statistic::Count)
+            }
+            _ => false,
+        }
     }
 
     /// Its name where no type says the unit: `run.wall_ns`.
     #[must_use]
     pub fn with_unit(&self) -> String {
-        match self.measure() {
-            Measure::Duration => format!("{self}_ns"),
+        match (self.measure(), self) {
+            (Measure::Duration, _) => format!("{self}_ns"),
+            (Measure::Size, Metric::Series { .. }) => format!("{self}_bytes"),
+            (Measure::Rate, Metric::Series { .. }) => format!("{self}_bps"),
             // Sizes have their unit in their words.
-            Measure::Size | Measure::Number | Measure::Rate => self.to_string(),
+            (Measure::Size | Measure::Number | Measure::Rate, _) => self.to_string(),
         }
     }
 }
@@ -310,7 +460,10 @@ impl fmt::Display for Metric {
         for name in names.into_iter().flatten() {
             write!(f, ".{name}")?;
         }
-        write!(f, ".{}", line.word)
+        match line.word {
+            "" => Ok(()),
+            word => write!(f, ".{word}"),
+        }
     }
 }
 
@@ -319,6 +472,7 @@ impl fmt::Display for Metric {
 #[error("no metric has this name")]
 pub struct UnknownMetric;
 
+/// The series that a file declares are not read: what they measure is not in their names.
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
@@ -343,6 +497,21 @@ impl FromStr for Metric {
             SWITCH => {
                 let (name, word) = named()?;
                 Ok(Metric::switch(name, SwitchMetric::of(word)?))
+            }
+            PROBE => {
+                let (name, word) = named()?;
+                Ok(Metric::probe(name, ProbeMetric::of(word)?))
+            }
+            COMMAND => {
+                let duration = |name, what| Metric::series(name, DURATION, Measure::Duration, what);
+                match named()? {
+                    (name, DURATION) => Ok(duration(name, None)),
+                    (name, word) => match name.rsplit_once('.') {
+                        Some((name, DURATION)) => Ok(duration(name, Some(Statistic::of(word)?))),
+                        Some(_) => Err(UnknownMetric),
+                        None => Ok(Metric::command(name, CommandMetric::of(word)?)),
+                    },
+                }
             }
             CLIENT => {
                 let (name, word) = named()?;
@@ -390,6 +559,19 @@ mod tests {
                 Metric::Training(TrainingMetric::ServerLinkBytes),
             ),
             (
+                "command.web.exit",
+                Metric::command("web", CommandMetric::Exit),
+            ),
+            (
+                "command.web.duration",
+                Metric::series("web", DURATION, Measure::Duration, None),
+            ),
+            (
+                "command.web.duration.p99",
+                Metric::series("web", DURATION, Measure::Duration, Some(Statistic::P99)),
+            ),
+            ("probe.web.max", Metric::probe("web", ProbeMetric::Max)),
+            (
                 "switch.core.pipelined",
                 Metric::switch("core", SwitchMetric::Pipelined),
             ),
@@ -407,6 +589,10 @@ mod tests {
             "flow.x.fired",
             "client.a.get.p91",
             "host.a.sent",
+            "command.web.rps",
+            "command.web.rps.p99",
+            "command.duration",
+            "probe.p99",
         ] {
             assert_eq!(wrong.parse::<Metric>(), Err(UnknownMetric), "{wrong}");
         }
@@ -417,6 +603,17 @@ mod tests {
         let shown = |name: &str| name.parse::<Metric>().map(|metric| metric.with_unit());
         assert_eq!(shown("run.wall").as_deref(), Ok("run.wall_ns"));
         assert_eq!(shown("flow.x.lost").as_deref(), Ok("flow.x.lost"));
+        let declared = |measure, what| Metric::series("c", "x", measure, what).with_unit();
+        assert_eq!(declared(Measure::Duration, None), "command.c.x_ns");
+        assert_eq!(declared(Measure::Size, None), "command.c.x_bytes");
+        assert_eq!(
+            declared(Measure::Rate, Some(Statistic::Max)),
+            "command.c.x.max_bps"
+        );
+        assert_eq!(
+            declared(Measure::Rate, Some(Statistic::Count)),
+            "command.c.x.count"
+        );
         let bytes = "training.retransmitted_bytes";
         assert_eq!(shown(bytes).as_deref(), Ok(bytes));
     }

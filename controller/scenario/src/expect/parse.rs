@@ -28,8 +28,14 @@ pub(crate) fn read(
     declared: &Declared,
     lines: &[Node],
 ) -> Vec<Expectation> {
+    let catalogue = catalogue::metrics(scenario);
+    let is_series = |metric: &&Metric| matches!(metric, Metric::Series { .. });
+    let series = catalogue.iter().filter(is_series);
     let known = Known {
-        catalogue: catalogue::metrics(scenario),
+        series: series
+            .map(|metric| (metric.to_string(), metric.clone()))
+            .collect(),
+        catalogue,
         scenario,
         declared,
     };
@@ -46,13 +52,23 @@ pub(crate) fn read(
 /// Which metrics an expectation may name.
 struct Known<'a> {
     catalogue: BTreeSet<Metric>,
+    /// Those of the file's own, by name.
+    series: Vec<(String, Metric)>,
     scenario: &'a Scenario,
     declared: &'a Declared,
 }
 
 impl Known<'_> {
-    fn has(&self, metric: &Metric) -> bool {
-        self.catalogue.contains(metric) || self.is_refused(metric)
+    fn find(&self, name: &str) -> Option<Metric> {
+        if let Ok(metric) = name.parse::<Metric>() {
+            let is_known = self.catalogue.contains(&metric) || self.is_refused(&metric);
+            return is_known.then_some(metric);
+        }
+        // What a declared series measures is only in the file.
+        let mut series = self.series.iter();
+        series
+            .find(|(known, _)| known == name)
+            .map(|(_, metric)| metric.clone())
     }
 
     /// Whether it is of something that the file declares and that was refused: what is wrong with that has been said.
@@ -76,7 +92,11 @@ impl Known<'_> {
                     .find(of)
                     .is_some_and(|flow| !is_read(flow))
             }
-            Metric::Client { .. } | Metric::Training(_) => declared.workload_is_refused,
+            Metric::Client { .. }
+            | Metric::Training(_)
+            | Metric::Command { .. }
+            | Metric::Series { .. } => declared.workload_is_refused,
+            Metric::Probe { .. } => declared.probes_are_refused,
             Metric::Run(_) | Metric::Switch { .. } => false,
         }
     }
@@ -86,6 +106,10 @@ fn parse(sink: &mut Sink<'_>, known: &Known<'_>, node: &Node) -> Option<Expectat
     let Kind::Text { value, .. } = &node.kind else {
         return None;
     };
+    if known.declared.workload_is_refused && value.contains("command.") {
+        // What its series would measure is not known.
+        return None;
+    }
     let file = sink.source().text;
     let place = |start, end| locate(file, node, start, end);
     let mut parser = Parser {
@@ -284,8 +308,7 @@ impl<'a> Parser<'a> {
     fn metric(&mut self) -> Result<Term, Problem> {
         let start = self.at;
         let name = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
-        let metric = name.parse().ok();
-        match metric.filter(|metric| self.known.has(metric)) {
+        match self.known.find(name) {
             Some(metric) => {
                 let span = (self.place)(start, self.at);
                 Ok(Term::Metric { metric, span })

@@ -2,6 +2,7 @@
 //! reference.
 
 mod faults;
+mod probes;
 pub(crate) mod reader;
 mod topology;
 mod workload;
@@ -14,6 +15,8 @@ use crate::topology::Topology;
 use crate::units::Dimension;
 use crate::workload::Workload;
 use crate::yaml::{self, Kind, Node};
+
+pub(crate) use probes::RawProbe;
 
 /// The version of the schema that this program reads.
 const VERSION: u64 = 1;
@@ -29,6 +32,7 @@ pub(crate) struct Raw {
     pub seed: u64,
     pub topology: Topology,
     pub workload: Option<Spanned<RawWorkload>>,
+    pub probes: Vec<RawProbe>,
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
@@ -44,6 +48,7 @@ pub(crate) struct Declared {
     pub flows: Vec<String>,
     pub faults: Vec<String>,
     pub workload_is_refused: bool,
+    pub probes_are_refused: bool,
 }
 
 /// A workload and the places where it names hosts and switches.
@@ -100,6 +105,7 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
             "description",
             "seed",
             "workload",
+            "probes",
             "flows",
             "protect",
             "faults",
@@ -125,10 +131,17 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
     let workload = sections
         .get("workload")
         .and_then(|node| workload::read(sink, node));
+    let workload_is_refused = sink.errors() > errors;
+    let errors = sink.errors();
+    let probes = sections
+        .get("probes")
+        .map(|node| probes::read(sink, node))
+        .unwrap_or_default();
     let declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
-        workload_is_refused: sink.errors() > errors,
+        workload_is_refused,
+        probes_are_refused: sink.errors() > errors,
     };
     let flows = sections
         .get("flows")
@@ -159,6 +172,7 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
         seed: seed.unwrap_or(0),
         topology: topology?,
         workload,
+        probes,
         flows,
         protect: protect.unwrap_or_default(),
         faults,

@@ -1,5 +1,6 @@
 //! The workloads: what runs in a scenario's hosts while its timeline is followed. One file each.
 
+mod commands;
 mod idle;
 mod redis;
 mod training;
@@ -14,6 +15,7 @@ use testbeds::host::Process;
 use super::timeline::Activity;
 use super::{Conditions, ExperimentError, Planned};
 
+pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
 
@@ -60,6 +62,10 @@ pub struct Measured {
     pub metrics: Metrics,
     /// Of a training: what its agents reported.
     pub training: Option<TrainingOutcome>,
+    /// Of commands: what became of each.
+    pub commands: Vec<CommandResult>,
+    /// What of the workload itself failed, and was not expected to.
+    pub failures: Vec<String>,
     /// What else a reader has to know to take the figures for what they are.
     pub remarks: Vec<String>,
 }
@@ -72,6 +78,9 @@ pub fn ready(
 ) -> Result<Box<dyn Load>, ExperimentError> {
     let scenario = &planned.scenario;
     Ok(match &scenario.workload {
+        Some(Workload::Commands(commands)) => {
+            Box::new(commands::Job::start(bed, scenario, commands, conditions.out)?)
+        }
         Some(Workload::Redis(redis)) => {
             Box::new(redis::Job::start(bed, scenario, redis, conditions.weir)?)
         }

@@ -15,6 +15,7 @@ use testbeds::host::{Host, Output, Process, ProcessError};
 use testbeds::redis::{ClientReport, Server, ServerError};
 
 use super::{Load, Measured, Position};
+use crate::experiment::percentile::percentile;
 use crate::experiment::timeline::{Activity, TURN};
 use crate::experiment::{ExperimentError, how_it_ended};
 
@@ -270,15 +271,12 @@ fn add_group(metrics: &mut Metrics, client: &str, command: Option<&str>, mut lat
     let (Some(min), Some(max)) = (latencies.first(), latencies.last()) else {
         return;
     };
-    // Nearest rank: the smallest value that so many of all do not exceed.
-    let percentile =
-        |percent: usize| latencies[(latencies.len() * percent).div_ceil(100).max(1) - 1] as f64;
     insert(ClientMetric::Min, *min as f64);
     let mean = latencies.iter().sum::<u64>() as f64 / latencies.len() as f64;
     insert(ClientMetric::Mean, mean);
-    insert(ClientMetric::P50, percentile(50));
-    insert(ClientMetric::P90, percentile(90));
-    insert(ClientMetric::P99, percentile(99));
+    insert(ClientMetric::P50, percentile(&latencies, 50) as f64);
+    insert(ClientMetric::P90, percentile(&latencies, 90) as f64);
+    insert(ClientMetric::P99, percentile(&latencies, 99) as f64);
     insert(ClientMetric::Max, *max as f64);
 }
 

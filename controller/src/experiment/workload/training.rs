@@ -266,7 +266,7 @@ impl Load for Job {
                 workers,
                 rounds: self.rounds,
             }),
-            remarks: Vec::new(),
+            ..Measured::default()
         })
     }
 }

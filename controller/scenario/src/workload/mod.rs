@@ -1,11 +1,19 @@
 //! What runs while the faults act. The testbed executes it.
 
+pub mod commands;
+mod template;
+
 use serde::Serialize;
 
+pub use commands::Commands;
+pub use template::{Template, TemplateError, Variable};
+
 /// A workload and its hosts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
+    /// Programs of the user's: services, and the drivers that use them.
+    Commands(Commands),
     /// A redis-server and clients that talk to it, one request at a time each.
     Redis(Redis),
     /// Data-parallel training with a parameter server.

@@ -1,0 +1,63 @@
+//! Probes: questions of weir's own to a service, at a steady rate, whose answers are timed.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use serde::Serialize;
+
+use crate::topology::Topology;
+
+/// A question that is asked again and again, whether or not the last was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// Its name in metrics.
+    pub name: String,
+    /// The host that asks.
+    pub from: String,
+    /// Whom.
+    pub to: Endpoint,
+    /// What.
+    pub ask: Ask,
+    /// From one question to the next.
+    pub every_ns: u64,
+    /// What takes longer has failed.
+    pub timeout_ns: u64,
+}
+
+/// A port of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Endpoint {
+    /// A host of the topology, or an IPv4 address.
+    pub host: String,
+    /// TCP or UDP.
+    pub port: u16,
+}
+
+/// What a probe asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// A connection.
+    Tcp,
+    /// Any answer to this datagram.
+    Udp {
+        /// Its payload.
+        send: Vec<u8>,
+    },
+    /// A whole answer to a GET whose status is below 400, over a connection of its own.
+    Http {
+        /// Of the request's first line: from the slash on.
+        path: String,
+    },
+}
+
+impl Endpoint {
+    /// Where it is; `None` if the topology has no such host.
+    #[must_use]
+    pub fn address(&self, topology: &Topology) -> Option<SocketAddrV4> {
+        let ip = match topology.host(&self.host) {
+            Some(host) => host.ip,
+            None => self.host.parse::<Ipv4Addr>().ok()?,
+        };
+        Some(SocketAddrV4::new(ip, self.port))
+    }
+}

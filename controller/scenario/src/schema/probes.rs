@@ -1,0 +1,237 @@
+//! Section `probes`.
+
+use super::reader::{self, Fields};
+use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
+use crate::probe::{Ask, Endpoint, Probe};
+use crate::units::{Dimension, show_duration};
+use crate::yaml::{Entry, Node, locate};
+
+const MAX_PROBES: usize = 32;
+const KINDS: [&str; 3] = ["tcp", "udp", "http"];
+const EVERY_NS: u64 = 100_000_000;
+const TIMEOUT_NS: u64 = 1_000_000_000;
+/// Below, the asking itself would be what is measured.
+const SHORTEST_NS: u64 = 1_000_000;
+const LONGEST_NS: u64 = 60_000_000_000;
+/// How many questions of a probe may wait for their answers.
+const MAX_WAITING: u64 = 1_000;
+/// What a datagram of Ethernet carries.
+const MAX_DATAGRAM: usize = 1_472;
+
+/// A probe and the places where it names hosts.
+#[derive(Debug)]
+pub(crate) struct RawProbe {
+    pub probe: Probe,
+    pub from: Spanned<String>,
+    /// Absent for an address.
+    pub to: Option<Spanned<String>>,
+}
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawProbe> {
+    let entries: &[Entry] = reader::map(sink, node, "`probes`").unwrap_or_default();
+    if let Some(beyond) = entries.get(MAX_PROBES) {
+        let message = format!("{} probes; a run has at most {MAX_PROBES}", entries.len());
+        sink.error(Code::Capacity, beyond.key_span, message);
+        return Vec::new();
+    }
+    entries
+        .iter()
+        .filter_map(|entry| probe(sink, entry))
+        .collect()
+}
+
+fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
+    let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a probe");
+    let optional = ["tcp", "udp", "http", "send", "every", "timeout"];
+    let fields = reader::fields(sink, &entry.value, "a probe", &["from"], &optional)?;
+    let from = fields
+        .get("from")
+        .and_then(|node| reader::name(sink, node, "a host"));
+    let asked = question(sink, &fields);
+    let every_ns = duration(sink, &fields, "every", EVERY_NS);
+    let timeout_ns = duration(sink, &fields, "timeout", TIMEOUT_NS);
+    let (every_ns, timeout_ns) = (every_ns?, timeout_ns?);
+    if timeout_ns / every_ns > MAX_WAITING {
+        let span = fields.get("timeout").map_or(fields.span, |node| node.span);
+        let message = format!(
+            "{} questions could wait at once, {MAX_WAITING} may",
+            timeout_ns / every_ns
+        );
+        sink.error(Code::Capacity, span, message)
+            .hint("ask less often, or wait less long");
+    }
+    let (from, (to, to_span, ask)) = (from?, asked?);
+    let is_address = to.host.parse::<std::net::Ipv4Addr>().is_ok();
+    let named = (!is_address).then(|| Spanned::new(to.host.clone(), to_span));
+    is_good.then(|| RawProbe {
+        probe: Probe {
+            name: entry.key.clone(),
+            from: from.value.clone(),
+            to,
+            ask,
+            every_ns,
+            timeout_ns,
+        },
+        from,
+        to: named,
+    })
+}
+
+fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<(Endpoint, Span, Ask)> {
+    let declared: Vec<&str> = KINDS
+        .into_iter()
+        .filter(|kind| fields.get(kind).is_some())
+        .collect();
+    let [kind] = declared[..] else {
+        let message = format!(
+            "a probe is one of {}; found {}",
+            enumerate_names(KINDS),
+            declared.len()
+        );
+        sink.error(Code::WrongType, fields.span, message);
+        return None;
+    };
+    if let (Some(node), true) = (fields.get("send"), kind != "udp") {
+        let message = format!("a probe by `{kind}` sends nothing of yours");
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("`send` belongs to `udp`");
+    }
+    let node = fields.get(kind)?;
+    let text = reader::text(sink, node, &format!("`{kind}`"))?;
+    if kind == "http" {
+        return http(sink, node, &text.value);
+    }
+    let (to, span) = endpoint(sink, node, &text.value, 0, None)?;
+    let ask = match kind {
+        "tcp" => Ask::Tcp,
+        _ => Ask::Udp {
+            send: payload(sink, fields)?,
+        },
+    };
+    Some((to, span, ask))
+}
+
+fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Endpoint, Span, Ask)> {
+    const SCHEME: &str = "http://";
+    let Some(rest) = url.strip_prefix(SCHEME) else {
+        let diagnostic = sink.error(
+            Code::OutOfRange,
+            node.span,
+            format!("`{url}` is no URL of a probe"),
+        );
+        diagnostic.hint(match url.starts_with("https://") {
+            true => "a probe does not encrypt; `tcp` times the connection alone",
+            false => "for example `http://s/index.html`",
+        });
+        return None;
+    };
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, "/"),
+    };
+    if let Some(wrong) = path.find(|c: char| !c.is_ascii_graphic()) {
+        let at = url.len() - path.len() + wrong;
+        let file = sink.source().text;
+        let span = locate(file, node, at, at + 1);
+        sink.error(Code::OutOfRange, span, "a URL has no such character")
+            .hint("write it as `%` and two hexadecimal digits");
+        return None;
+    }
+    let (to, span) = endpoint(sink, node, authority, SCHEME.len(), Some(80))?;
+    let path = path.to_owned();
+    Some((to, span, Ask::Http { path }))
+}
+
+/// `HOST:PORT`, which begins at this byte of the node's text.
+fn endpoint(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    text: &str,
+    at: usize,
+    default_port: Option<u16>,
+) -> Option<(Endpoint, Span)> {
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => (host, port.parse::<u16>().ok().filter(|port| *port > 0)),
+        None => (text, default_port),
+    };
+    let (Some(port), false) = (port, host.is_empty()) else {
+        sink.error(
+            Code::OutOfRange,
+            node.span,
+            format!("`{text}` is no port of a host"),
+        )
+        .hint("for example `s:6379`");
+        return None;
+    };
+    let file = sink.source().text;
+    let span = locate(file, node, at, at + host.len());
+    let host = host.to_owned();
+    Some((Endpoint { host, port }, span))
+}
+
+/// The bytes that a datagram carries: text, or `0x` and hexadecimal digits.
+fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
+    let Some(node) = fields.get("send") else {
+        sink.error(Code::MissingKey, fields.span, "`udp` needs the key `send`")
+            .hint("what the other side answers: text, or bytes as `\"0x01ff\"`");
+        return None;
+    };
+    let text = reader::text(sink, node, "`send`")?;
+    let bytes = match text.value.strip_prefix("0x") {
+        None => text.value.into_bytes(),
+        Some(digits) => {
+            let Some(bytes) = hexadecimal(digits) else {
+                sink.error(
+                    Code::OutOfRange,
+                    node.span,
+                    "`send` has no whole bytes in hexadecimal",
+                )
+                .hint("two digits a byte, behind `0x`; spaces may stand between");
+                return None;
+            };
+            bytes
+        }
+    };
+    if bytes.is_empty() || bytes.len() > MAX_DATAGRAM {
+        let message = format!(
+            "`send` has 1 to {MAX_DATAGRAM} bytes; found {}",
+            bytes.len()
+        );
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    Some(bytes)
+}
+
+fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16).map(|digit| digit as u8))
+        .collect();
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    Some(
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect(),
+    )
+}
+
+fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str, default: u64) -> Option<u64> {
+    let Some(node) = fields.get(key) else {
+        return Some(default);
+    };
+    let length = reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)?;
+    if (SHORTEST_NS..=LONGEST_NS).contains(&length.value) {
+        return Some(length.value);
+    }
+    let message = format!(
+        "`{key}` lies between {} and {}; found {}",
+        show_duration(SHORTEST_NS),
+        show_duration(LONGEST_NS),
+        show_duration(length.value)
+    );
+    sink.error(Code::OutOfRange, node.span, message);
+    None
+}

@@ -1,0 +1,379 @@
+//! Programs of the user's: services, and the drivers that use them.
+
+mod metrics;
+
+use super::RawWorkload;
+use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
+use crate::schema::reader::{self, Fields};
+use crate::units::Dimension;
+use crate::workload::commands::{Command, Ready, Repeat, Run, Signal, Stop, When};
+use crate::workload::{Commands, Template, Variable, Workload};
+use crate::yaml::{Entry, Kind, Node, locate};
+
+/// More than anybody writes by hand; each is a process and two threads.
+const MAX_COMMANDS: usize = 64;
+/// How long a service may take to be ready, unless the file says more.
+const READY_WITHIN_NS: u64 = 10_000_000_000;
+/// The same for a preparation, which has work to do.
+const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
+
+/// What reads templates: it notes the hosts that they name, for these are looked up later.
+struct Reader<'s, 'f> {
+    sink: &'s mut Sink<'f>,
+    hosts: Vec<Spanned<String>>,
+}
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
+    let items = reader::list(sink, node, "`commands`")?;
+    if let Some(beyond) = items.get(MAX_COMMANDS) {
+        let message = format!(
+            "{} commands; a workload has at most {MAX_COMMANDS}",
+            items.len()
+        );
+        sink.error(Code::Capacity, beyond.span, message);
+        return None;
+    }
+    let errors = sink.errors();
+    let mut reader = Reader {
+        sink,
+        hosts: Vec::new(),
+    };
+    let mut commands: Vec<Command> = Vec::new();
+    for item in items {
+        let Some((name, command)) = reader.command(item) else {
+            continue;
+        };
+        if commands.iter().any(|other| other.name == name.value) {
+            let message = format!("command `{}` is declared twice", name.value);
+            reader.sink.error(Code::Duplicate, name.span, message);
+        }
+        commands.push(command);
+    }
+    let hosts = reader.hosts;
+    let has_driver = commands.iter().any(|command| !command.is_service());
+    if !has_driver && sink.errors() == errors {
+        sink.error(
+            Code::MissingKey,
+            node.span,
+            "a run ends when its drivers have ended, and there is none",
+        )
+        .hint("a command without `ready` is a driver; `run: sleep 10` does nothing for so long");
+    }
+    Some(RawWorkload {
+        workload: Workload::Commands(Commands { commands }),
+        hosts,
+        switches: Vec::new(),
+    })
+}
+
+impl Reader<'_, '_> {
+    fn command(&mut self, node: &Node) -> Option<(Spanned<String>, Command)> {
+        let optional = ["ready", "env", "dir", "root", "repeat", "stop", "metrics"];
+        let fields = reader::fields(
+            self.sink,
+            node,
+            "a command",
+            &["name", "host", "run"],
+            &optional,
+        )?;
+        let name = fields
+            .get("name")
+            .and_then(|node| reader::name(self.sink, node, "a command"));
+        let host = fields
+            .get("host")
+            .and_then(|node| reader::name(self.sink, node, "a host"));
+        self.hosts.extend(host.clone());
+        let run = fields.get("run").and_then(|node| self.run(node));
+        let ready = fields.get("ready").map(|node| self.ready(node));
+        let env = fields.get("env").map(|node| self.env(node));
+        let dir = fields.get("dir").map(|node| self.template(node, "`dir`"));
+        let root = fields.get("root").map(|node| self.flag(node, "`root`"));
+        let repeat = fields.get("repeat").map(|node| self.repeat(node));
+        let stop = fields.get("stop").map(|node| self.stop(node));
+        let series = fields
+            .get("metrics")
+            .map(|node| metrics::read(self.sink, node));
+        self.fit(&fields, ready.as_ref());
+        let name = name?;
+        let command = Command {
+            name: name.value.clone(),
+            host: host?.value,
+            run: run?,
+            // What was refused is there, so that a service does not count for a driver.
+            ready: match ready {
+                Some(ready) => Some(ready?),
+                None => None,
+            },
+            env: env.unwrap_or_default(),
+            dir: dir.flatten(),
+            root: root.flatten().unwrap_or_default(),
+            repeat: repeat.flatten().unwrap_or_default(),
+            stop: stop.flatten().unwrap_or_default(),
+            series: series.unwrap_or_default(),
+        };
+        Some((name, command))
+    }
+
+    /// Refuses what would be without effect.
+    fn fit(&mut self, fields: &Fields<'_>, ready: Option<&Option<Ready>>) {
+        let is_preparation = matches!(
+            ready,
+            Some(Some(Ready {
+                when: When::Exit(_),
+                ..
+            }))
+        );
+        if let (Some(node), Some(_)) = (fields.get("repeat"), ready) {
+            self.sink
+                .error(Code::OutOfRange, node.span, "a service runs once")
+                .hint("a command without `ready` is a driver, which may run often");
+        }
+        if let (Some(node), None) = (fields.get("stop"), ready) {
+            self.sink
+                .error(Code::OutOfRange, node.span, "a driver ends by itself")
+                .hint("with `ready` it is a service, which is stopped when the drivers have ended");
+        }
+        if let (Some(node), true) = (fields.get("stop"), is_preparation) {
+            self.sink.error(
+                Code::OutOfRange,
+                node.span,
+                "a command that is `ready` with its exit has nothing to stop",
+            );
+        }
+    }
+
+    fn run(&mut self, node: &Node) -> Option<Run> {
+        let Kind::List(items) = &node.kind else {
+            let line = self.template(node, "`run`")?;
+            if line.text().trim().is_empty() {
+                self.sink
+                    .error(Code::OutOfRange, node.span, "`run` is empty");
+                return None;
+            }
+            return Some(Run::Line(line));
+        };
+        let items = reader::list(self.sink, node, "`run`").unwrap_or(items);
+        let words: Vec<Template> = items
+            .iter()
+            .filter_map(|item| self.template(item, "a word of `run`"))
+            .collect();
+        if items.is_empty() || words.first().is_some_and(|word| word.text().is_empty()) {
+            self.sink
+                .error(Code::OutOfRange, node.span, "`run` names no program")
+                .hint("for example `[curl, -s, \"http://{host.s.ip}/\"]`, or a line for the shell");
+            return None;
+        }
+        (words.len() == items.len()).then_some(Run::Words(words))
+    }
+
+    fn ready(&mut self, node: &Node) -> Option<Ready> {
+        const KINDS: [&str; 4] = ["tcp", "log", "file", "exit"];
+        if let Kind::Text { value, .. } = &node.kind
+            && node.tag.is_none()
+        {
+            if value == "started" {
+                return Some(Ready {
+                    when: When::Started,
+                    within_ns: 0,
+                });
+            }
+            let hint = match nearest(value, KINDS.into_iter().chain(["started"])) {
+                Some("started") => "did you mean `started`?".to_owned(),
+                Some(kind) => format!("`{kind}` needs a value: `{{{kind}: …}}`"),
+                None => "it is `started`, or one of `{tcp: 80}`, `{log: REGEX}`, `{file: PATH}`, `{exit: 0}`"
+                    .to_owned(),
+            };
+            let message = format!("`ready` cannot be `{value}`");
+            self.sink
+                .error(Code::UnknownVariant, node.span, message)
+                .hint(hint);
+            return None;
+        }
+        let optional = ["tcp", "log", "file", "exit", "within"];
+        let fields = reader::fields(self.sink, node, "`ready`", &[], &optional)?;
+        let declared: Vec<&str> = KINDS
+            .into_iter()
+            .filter(|kind| fields.get(kind).is_some())
+            .collect();
+        let [kind] = declared[..] else {
+            let message = format!(
+                "`ready` is one of {}; found {}",
+                enumerate_names(KINDS),
+                declared.len()
+            );
+            self.sink.error(Code::WrongType, node.span, message);
+            return None;
+        };
+        let value = fields.get(kind)?;
+        let when = match kind {
+            "tcp" => reader::integer(self.sink, value, "`tcp`", 1..=65_535)
+                .map(|port| When::Tcp(port as u16)),
+            "log" => metrics::pattern(self.sink, value, "`log`").map(When::Log),
+            "file" => self.template(value, "`file`").map(When::File),
+            _ => reader::integer(self.sink, value, "`exit`", 0..=255)
+                .map(|code| When::Exit(code as u8)),
+        };
+        let within_ns = match fields.get("within") {
+            Some(node) => self.duration(node, "`within`", 1..=3_600_000_000_000),
+            None if kind == "exit" => Some(PREPARED_WITHIN_NS),
+            None => Some(READY_WITHIN_NS),
+        };
+        Some(Ready {
+            when: when?,
+            within_ns: within_ns?,
+        })
+    }
+
+    fn env(&mut self, node: &Node) -> Vec<(String, Template)> {
+        let entries: &[Entry] = reader::map(self.sink, node, "`env`").unwrap_or_default();
+        let mut variables = Vec::new();
+        for entry in entries {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if entry.key.is_empty()
+                || !entry.key.chars().all(is_name)
+                || entry.key.starts_with(|c: char| c.is_ascii_digit())
+            {
+                let message = format!("`{}` cannot be the name of a variable", entry.key);
+                self.sink
+                    .error(Code::OutOfRange, entry.key_span, message)
+                    .hint("letters, digits and `_`, beginning with none of the digits");
+            }
+            let value = match &entry.value.kind {
+                // What looks like a number is meant as it stands there.
+                Kind::Number { .. } | Kind::Bool(_) => {
+                    let span = entry.value.span;
+                    let text = self.sink.source().text.get(span.start..span.end);
+                    Template::parse(text.unwrap_or_default()).ok()
+                }
+                _ => self.template(&entry.value, "the value of a variable"),
+            };
+            variables.extend(value.map(|value| (entry.key.clone(), value)));
+        }
+        variables
+    }
+
+    fn flag(&mut self, node: &Node, what: &str) -> Option<bool> {
+        match node.kind {
+            Kind::Bool(value) if node.tag.is_none() => Some(value),
+            _ => reader::wrong_type(self.sink, node, &format!("{what} is true or false")),
+        }
+    }
+
+    fn repeat(&mut self, node: &Node) -> Option<Repeat> {
+        const TIMES: std::ops::RangeInclusive<u64> = 1..=1_000_000;
+        if matches!(node.kind, Kind::Number { .. }) {
+            let times = reader::integer(self.sink, node, "`repeat`", TIMES)?;
+            return Some(Repeat {
+                times: Some(times as u32),
+                ..Repeat::default()
+            });
+        }
+        let optional = ["times", "for", "pause"];
+        let fields = reader::fields(self.sink, node, "`repeat`", &[], &optional)?;
+        let times = fields
+            .get("times")
+            .map(|node| reader::integer(self.sink, node, "`times`", TIMES));
+        let for_ns = fields
+            .get("for")
+            .map(|node| self.duration(node, "`for`", 1..=u64::MAX));
+        let pause_ns = fields
+            .get("pause")
+            .map(|node| self.duration(node, "`pause`", 0..=u64::MAX));
+        if times.is_none() && for_ns.is_none() {
+            self.sink
+                .error(
+                    Code::MissingKey,
+                    fields.span,
+                    "`repeat` needs `times` or `for`",
+                )
+                .hint("for example `{times: 100, pause: 10ms}`");
+            return None;
+        }
+        Some(Repeat {
+            times: match times {
+                Some(times) => Some(times? as u32),
+                None => None,
+            },
+            for_ns: match for_ns {
+                Some(length) => Some(length?),
+                None => None,
+            },
+            pause_ns: pause_ns.unwrap_or(Some(0))?,
+        })
+    }
+
+    fn stop(&mut self, node: &Node) -> Option<Stop> {
+        if let Kind::Text { .. } = node.kind {
+            return Some(Stop {
+                signal: self.signal(node)?,
+                ..Stop::default()
+            });
+        }
+        let fields = reader::fields(self.sink, node, "`stop`", &["signal"], &["within"])?;
+        let signal = fields.get("signal").and_then(|node| self.signal(node));
+        let within_ns = match fields.get("within") {
+            Some(node) => self.duration(node, "`within`", 1..=60_000_000_000),
+            None => Some(Stop::default().within_ns),
+        };
+        Some(Stop {
+            signal: signal?,
+            within_ns: within_ns?,
+        })
+    }
+
+    fn signal(&mut self, node: &Node) -> Option<Signal> {
+        let text = reader::text(self.sink, node, "a signal")?;
+        let bare = text.value.strip_prefix("SIG").unwrap_or(&text.value);
+        let found = Signal::ALL.iter().find(|(name, _)| *name == bare);
+        if found.is_none() {
+            let names = Signal::ALL.iter().map(|(name, _)| *name);
+            let message = format!("no signal that ends a service is called `{}`", text.value);
+            self.sink
+                .error(Code::UnknownVariant, text.span, message)
+                .hint(format!("one of {}", enumerate_names(names)));
+        }
+        found.map(|(_, signal)| *signal)
+    }
+
+    fn duration(
+        &mut self,
+        node: &Node,
+        what: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let length = reader::quantity(self.sink, node, what, Dimension::Duration)?;
+        if range.contains(&length.value) {
+            return Some(length.value);
+        }
+        let shown = crate::units::show_duration;
+        let message = match *range.end() {
+            u64::MAX => format!("{what} is longer than 0s"),
+            end => format!("{what} is longer than 0s, and at most {}", shown(end)),
+        };
+        self.sink.error(Code::OutOfRange, node.span, message);
+        None
+    }
+
+    fn template(&mut self, node: &Node, what: &str) -> Option<Template> {
+        let text = reader::text(self.sink, node, what)?;
+        let file = self.sink.source().text;
+        match Template::parse(&text.value) {
+            Ok(template) => {
+                for (place, variable) in template.variables() {
+                    if let Variable::Ip(host) = variable {
+                        let span = locate(file, node, place.start, place.end);
+                        self.hosts.push(Spanned::new(host.clone(), span));
+                    }
+                }
+                Some(template)
+            }
+            Err(error) => {
+                let place = locate(file, node, error.place.start, error.place.end);
+                self.sink
+                    .error(Code::UnknownName, place, error.to_string())
+                    .hint("variables are `{host.NAME.ip}`, `{dir}`, `{here}` and `{n}`");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `metrics` of a command: numbers in its output.
+
+use regex::Regex;
+
+use crate::diagnostic::{Code, Sink, enumerate_names};
+use crate::expect::Measure;
+use crate::expect::metric::{CommandMetric, DURATION};
+use crate::schema::reader;
+use crate::units::{self, Dimension};
+use crate::workload::commands::{Series, Source};
+use crate::yaml::{Entry, Node};
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<Series> {
+    let entries: &[Entry] = reader::map(sink, node, "`metrics`").unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|entry| series(sink, entry))
+        .collect()
+}
+
+fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
+    let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a metric");
+    let mut taken = CommandMetric::words().chain([DURATION]);
+    if taken.any(|word| word == entry.key) {
+        let message = format!("every command has a metric `{}` already", entry.key);
+        sink.error(Code::Duplicate, entry.key_span, message);
+    }
+    let optional = ["regex", "json", "unit"];
+    let fields = reader::fields(sink, &entry.value, "a metric", &[], &optional)?;
+    let source = match (fields.get("regex"), fields.get("json")) {
+        (Some(node), None) => Source::Regex(with_group(sink, node)?),
+        (None, Some(node)) => Source::Json(pointer(sink, node)?),
+        (found, _) => {
+            let found = if found.is_some() { "both" } else { "neither" };
+            let message = format!("a metric is one of `regex` and `json`; found {found}");
+            sink.error(Code::WrongType, fields.span, message);
+            return None;
+        }
+    };
+    let (measure, factor) = match fields.get("unit") {
+        Some(node) => unit(sink, node)?,
+        None => (Measure::Number, 1.0),
+    };
+    is_good.then(|| Series {
+        name: entry.key.clone(),
+        source,
+        measure,
+        factor,
+    })
+}
+
+/// A regular expression that compiles.
+pub(super) fn pattern(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<String> {
+    let text = reader::text(sink, node, what)?;
+    match Regex::new(&text.value) {
+        Ok(_) => Some(text.value),
+        Err(error) => {
+            // The lines before say where in it; the place in the file says that better.
+            let error = error.to_string();
+            let why = error.lines().next_back().unwrap_or_default();
+            let why = why.strip_prefix("error: ").unwrap_or(why);
+            let message = format!("{what} is no regular expression: {why}");
+            sink.error(Code::OutOfRange, text.span, message)
+                .hint("the syntax is Rust's: https://docs.rs/regex/latest/regex/#syntax");
+            None
+        }
+    }
+}
+
+fn with_group(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
+    let text = pattern(sink, node, "`regex`")?;
+    let groups = Regex::new(&text).map_or(0, |regex| regex.captures_len());
+    if groups < 2 {
+        sink.error(
+            Code::OutOfRange,
+            node.span,
+            "`regex` has no group, and its first group is the number",
+        )
+        .hint(r"for example `'Requests per second: +([0-9.]+)'`");
+        return None;
+    }
+    Some(text)
+}
+
+/// RFC 6901: empty, or parts that each begin with a slash.
+fn pointer(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
+    let text = reader::text(sink, node, "`json`")?;
+    if !text.value.is_empty() && !text.value.starts_with('/') {
+        sink.error(
+            Code::OutOfRange,
+            text.span,
+            format!("`{}` is no JSON pointer", text.value),
+        )
+        .hint(format!("write `/{}`", text.value.replace('.', "/")));
+        return None;
+    }
+    Some(text.value)
+}
+
+fn unit(sink: &mut Sink<'_>, node: &Node) -> Option<(Measure, f64)> {
+    let text = reader::text(sink, node, "`unit`")?;
+    if text.value == "%" {
+        return Some((Measure::Number, 0.01));
+    }
+    if let Some((dimension, factor)) = units::unit(&text.value) {
+        let measure = match dimension {
+            Dimension::Duration => Measure::Duration,
+            Dimension::Rate => Measure::Rate,
+            Dimension::Size => Measure::Size,
+        };
+        return Some((measure, factor as f64));
+    }
+    let message = format!("`{}` is not a unit", text.value);
+    sink.error(Code::Unit, text.span, message).hint(format!(
+        "units are {}; a count has none",
+        enumerate_names(units::names().chain(["%"]))
+    ));
+    None
+}

@@ -1,0 +1,21 @@
+//! Nothing of ours.
+
+use super::RawWorkload;
+use crate::diagnostic::Sink;
+use crate::schema::reader;
+use crate::units::Dimension;
+use crate::workload::Workload;
+use crate::yaml::Node;
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
+    let fields = reader::fields(sink, node, "`idle`", &["for"], &[])?;
+    let length = reader::quantity(sink, fields.get("for")?, "`for`", Dimension::Duration)?;
+    let workload = Workload::Idle {
+        for_ns: length.value,
+    };
+    Some(RawWorkload {
+        workload,
+        hosts: Vec::new(),
+        switches: Vec::new(),
+    })
+}

@@ -1,0 +1,168 @@
+//! Texts with variables in braces: `nginx -p {dir}`, `curl http://{host.s.ip}/{n}`.
+//!
+//! Shells and programs have braces of their own (`${HOME}`, `%{time_total}`, `awk '{print}'`): only what has the form of a
+//! variable of ours is one, and nothing behind `$` or `%` is.
+
+use std::ops::Range;
+
+use serde::{Serialize, Serializer};
+
+/// A text with variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    text: String,
+    variables: Vec<(Range<usize>, Variable)>,
+}
+
+/// What stands in braces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Variable {
+    /// `{dir}`: a folder of the command's own, empty at first and gone with the run.
+    Dir,
+    /// `{here}`: the folder of the scenario file.
+    Here,
+    /// `{n}`: the number of the repetition, from 1.
+    Number,
+    /// `{host.NAME.ip}`: a host's IPv4 address.
+    Ip(String),
+}
+
+/// A variable that does not exist, and where it stands in the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no variable is called `{name}`")]
+pub struct TemplateError {
+    /// Without its braces.
+    pub name: String,
+    /// With them.
+    pub place: Range<usize>,
+}
+
+impl Template {
+    /// Reads a text.
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
+        let mut variables = Vec::new();
+        let mut at = 0;
+        while let Some(open) = text[at..].find('{').map(|open| at + open) {
+            at = open + 1;
+            let Some(close) = text[at..].find(['{', '}']).map(|close| at + close) else {
+                break;
+            };
+            if text[close..].starts_with('{') || text[..open].ends_with(['$', '%']) {
+                continue;
+            }
+            let (name, place) = (&text[at..close], open..close + 1);
+            let variable = match name {
+                "dir" => Variable::Dir,
+                "here" => Variable::Here,
+                "n" => Variable::Number,
+                _ => match name.strip_prefix("host.") {
+                    Some(rest) => match rest.strip_suffix(".ip") {
+                        Some(host) if !host.is_empty() => Variable::Ip(host.to_owned()),
+                        _ => {
+                            let name = name.to_owned();
+                            return Err(TemplateError { name, place });
+                        }
+                    },
+                    // Braces of somebody else's.
+                    None => continue,
+                },
+            };
+            at = place.end;
+            variables.push((place, variable));
+        }
+        Ok(Template {
+            text: text.to_owned(),
+            variables,
+        })
+    }
+
+    /// As written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its variables, with their places in the text.
+    #[must_use]
+    pub fn variables(&self) -> &[(Range<usize>, Variable)] {
+        &self.variables
+    }
+
+    /// The text with its variables' values.
+    #[must_use]
+    pub fn expand(&self, value: impl Fn(&Variable) -> String) -> String {
+        let mut expanded = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for (place, variable) in &self.variables {
+            expanded.push_str(&self.text[at..place.start]);
+            expanded.push_str(&value(variable));
+            at = place.end;
+        }
+        expanded.push_str(&self.text[at..]);
+        expanded
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> String {
+        let value = |variable: &Variable| match variable {
+            Variable::Dir => "/d".to_owned(),
+            Variable::Here => "/h".to_owned(),
+            Variable::Number => "7".to_owned(),
+            Variable::Ip(host) => format!("<{host}>"),
+        };
+        Template::parse(text).expect("a template").expand(value)
+    }
+
+    #[test]
+    fn variables_get_their_values() {
+        assert_eq!(
+            expanded("nginx -p {dir} -c {here}/a.conf; curl {host.s-1.ip}/{n}{n}"),
+            "nginx -p /d -c /h/a.conf; curl <s-1>/77"
+        );
+    }
+
+    #[test]
+    fn braces_of_others_stay() {
+        for text in [
+            "awk '{print $1}'",
+            "curl -w '%{time_total}\\n' ${dir} %{n} {}",
+            "f() { echo {a,b}; }",
+            "{ {host",
+            "{hosts}",
+        ] {
+            assert_eq!(expanded(text), text);
+        }
+        assert_eq!(expanded("{{dir}}"), "{/d}");
+    }
+
+    #[test]
+    fn a_variable_of_a_host_that_there_is_not_is_refused() {
+        let error = Template::parse("x {host.s.mac}").expect_err("it is refused");
+        assert_eq!((error.name.as_str(), error.place), ("host.s.mac", 2..14));
+        assert!(Template::parse("{host..ip}").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_text_is_read_or_refused(text in "[{}$%.a-z\u{e9} ]{0,24}|(\\{dir\\}|\\{n\\}|\\{host\\.[a-z.]{0,4}\\}|[{}$x]){0,6}") {
+            match Template::parse(&text) {
+                Ok(template) => proptest::prop_assert_eq!(
+                    template.expand(|_| String::new()).len()
+                        + template.variables().iter().map(|(place, _)| place.len()).sum::<usize>(),
+                    text.len()
+                ),
+                Err(error) => proptest::prop_assert_eq!(&text[error.place], format!("{{{}}}", error.name)),
+            }
+        }
+    }
+}

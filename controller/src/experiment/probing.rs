@@ -1,0 +1,165 @@
+//! A workload and the probes that ask while it runs.
+
+use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
+
+use scenario::Scenario;
+use scenario::expect::metric::{Metric, Metrics, ProbeMetric};
+use scenario::probe::{Ask, Probe};
+use serde::{Serialize, Serializer};
+use testbeds::bed::{Bed, BedError};
+use testbeds::host::Host;
+use testbeds::probes::{Answers, Probes, Sample};
+
+use super::ExperimentError;
+use super::percentile::percentile;
+use super::timeline::Activity;
+use super::workload::Load;
+
+/// A workload with its probes.
+pub struct Probing {
+    /// The workload.
+    pub load: Box<dyn Load>,
+    declared: Vec<(Probe, Host, SocketAddrV4)>,
+    running: Option<Probes>,
+}
+
+/// What a probe saw.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProbeResult {
+    /// Its name.
+    pub name: String,
+    /// The host that asked.
+    pub from: String,
+    /// What it asked for: `http 10.0.0.2:80/`.
+    pub question: String,
+    /// Why the first question that failed did.
+    pub first_failure: Option<String>,
+    /// Questions that are in no figure: more were asked than are kept.
+    pub beyond: u64,
+    /// `[when it was asked, how long the answer took]`, in ms; none for no answer.
+    #[serde(serialize_with = "pairs")]
+    pub samples: Vec<Sample>,
+}
+
+fn pairs<S: Serializer>(samples: &[Sample], serializer: S) -> Result<S::Ok, S::Error> {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    serializer.collect_seq(
+        samples
+            .iter()
+            .map(|sample| (ms(sample.at_ns), sample.latency_ns.map(ms))),
+    )
+}
+
+impl Probing {
+    /// Of a scenario, in its network; nobody asks yet.
+    pub fn new(
+        bed: &Bed,
+        scenario: &Scenario,
+        load: Box<dyn Load>,
+    ) -> Result<Probing, ExperimentError> {
+        let mut declared = Vec::new();
+        for probe in &scenario.probes {
+            let unknown = |host: &str| BedError::Unknown(format!("host {host}"));
+            let host = match bed.host(&probe.from) {
+                Some(host) => host.clone(),
+                None if scenario.topology.host(&probe.from).is_some() => {
+                    return Err(BedError::NoKernelIp.into());
+                }
+                None => return Err(unknown(&probe.from).into()),
+            };
+            let to = probe.to.address(&scenario.topology);
+            let to = to.ok_or_else(|| unknown(&probe.to.host))?;
+            declared.push((probe.clone(), host, to));
+        }
+        Ok(Probing {
+            load,
+            declared,
+            running: None,
+        })
+    }
+
+    /// Ends the asking; gives the workload and what the probes saw.
+    pub fn finish(self) -> Result<(Box<dyn Load>, Vec<ProbeResult>), ExperimentError> {
+        let answers = match self.running {
+            Some(probes) => probes.finish().map_err(ExperimentError::Probes)?,
+            None => Vec::new(),
+        };
+        let declared = self.declared.into_iter().zip(answers);
+        let results = declared.map(|((probe, _, to), answers)| ProbeResult::of(&probe, to, answers));
+        Ok((self.load, results.collect()))
+    }
+}
+
+impl Activity for Probing {
+    type Error = ExperimentError;
+
+    fn begin(&mut self) -> Result<(), ExperimentError> {
+        if !self.declared.is_empty() {
+            let probes = self.declared.iter();
+            let probes = Probes::start(probes.map(|(probe, host, to)| (probe, host, *to)));
+            self.running = Some(probes.map_err(ExperimentError::Probes)?);
+        }
+        self.load.begin()
+    }
+
+    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+        self.load.turn()
+    }
+}
+
+impl ProbeResult {
+    fn of(probe: &Probe, to: SocketAddrV4, answers: Answers) -> ProbeResult {
+        let question = match &probe.ask {
+            Ask::Tcp => format!("tcp {to}"),
+            Ask::Udp { send } => format!("udp {to}, {} bytes", send.len()),
+            Ask::Http { path } => format!("http {to}{path}"),
+        };
+        ProbeResult {
+            name: probe.name.clone(),
+            from: probe.from.clone(),
+            question,
+            first_failure: answers.first_failure,
+            beyond: answers.beyond,
+            samples: answers.samples,
+        }
+    }
+
+    /// How many questions had no good answer.
+    pub fn failures(&self) -> u64 {
+        let failed = |sample: &&Sample| sample.latency_ns.is_none();
+        self.samples.iter().filter(failed).count() as u64
+    }
+
+    /// What a reader of its figures has to know.
+    pub fn remark(&self) -> Option<String> {
+        let (name, kept) = (&self.name, self.samples.len());
+        (self.beyond > 0).then(|| {
+            format!(
+                "probe {name}: {} questions after the first {kept} are in none of its figures",
+                self.beyond
+            )
+        })
+    }
+
+    /// What it measured, under the names of expectations.
+    pub fn add_metrics(&self, metrics: &mut Metrics) {
+        let mut latencies: Vec<u64> = self.samples.iter().filter_map(|s| s.latency_ns).collect();
+        latencies.sort_unstable();
+        let mut insert = |what, value: f64| {
+            metrics.insert(Metric::probe(&self.name, what), value);
+        };
+        insert(ProbeMetric::Count, self.samples.len() as f64);
+        insert(ProbeMetric::Failures, self.failures() as f64);
+        let (Some(min), Some(max)) = (latencies.first(), latencies.last()) else {
+            return;
+        };
+        insert(ProbeMetric::Min, *min as f64);
+        insert(ProbeMetric::Max, *max as f64);
+        let sum: f64 = latencies.iter().map(|ns| *ns as f64).sum();
+        insert(ProbeMetric::Mean, sum / latencies.len() as f64);
+        insert(ProbeMetric::P50, percentile(&latencies, 50) as f64);
+        insert(ProbeMetric::P90, percentile(&latencies, 90) as f64);
+        insert(ProbeMetric::P99, percentile(&latencies, 99) as f64);
+    }
+}

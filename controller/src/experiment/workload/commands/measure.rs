@@ -1,0 +1,221 @@
+//! What commands leave: metrics, what failed, and the ends of their outputs.
+
+use scenario::expect::Measure;
+use scenario::expect::metric::{CommandMetric, DURATION, Metric, Statistic};
+use serde::Serialize;
+use testbeds::command::{Kept, Stream};
+
+use super::driver::Runs;
+use super::watch::MAX_NUMBERS;
+use super::{CommandError, Job, Prepared, service};
+use crate::experiment::percentile::percentile;
+use crate::experiment::workload::Measured;
+
+/// How many lines of its output say why a driver failed.
+const LAST_WORDS: usize = 2;
+
+/// What became of a command.
+#[derive(Debug, Clone, Serialize)]
+pub struct CommandResult {
+    /// Its name.
+    pub name: String,
+    /// Where it ran.
+    pub host: String,
+    /// Whether it is a service.
+    pub service: bool,
+    /// How often it ran.
+    pub runs: u64,
+    /// How many of those had another exit code than 0.
+    pub failures: u64,
+    /// Its exit code: the first that is not 0. None of a service that was stopped.
+    pub exit: Option<i32>,
+    /// Its series of numbers, durations first.
+    pub series: Vec<SeriesResult>,
+    /// What is kept of its standard output.
+    pub stdout: StreamKept,
+    /// What is kept of its standard error.
+    pub stderr: StreamKept,
+}
+
+/// A series of numbers, in ns, bytes, bits per second, or as they are.
+#[derive(Debug, Clone, Serialize)]
+pub struct SeriesResult {
+    /// Its name.
+    pub name: String,
+    /// What they measure.
+    pub measure: Measure,
+    /// The last of them.
+    pub last: Option<f64>,
+    /// Each statistic by its word; none of an empty series but the count.
+    #[serde(serialize_with = "by_word")]
+    pub statistics: Vec<(Statistic, f64)>,
+}
+
+/// The end of an output.
+#[derive(Debug, Clone, Serialize)]
+pub struct StreamKept {
+    /// Of all, the end.
+    pub tail: String,
+    /// How many bytes were written.
+    pub bytes: u64,
+}
+
+fn by_word<S: serde::Serializer>(
+    statistics: &[(Statistic, f64)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(statistics.iter().map(|(what, value)| (what.word(), value)))
+}
+
+/// Stops the services, and gathers everything.
+pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
+    let mut measured = Measured {
+        remarks: std::mem::take(&mut job.remarks),
+        ..Measured::default()
+    };
+    // The last first: what was started later may use what was started before.
+    for service in job.services.iter_mut().rev() {
+        let obeyed = service.stop();
+        if !obeyed.map_err(|error| service.prepared.failed(error))? {
+            measured.remarks.push(format!(
+                "service `{}` did not end when it was asked to, and was killed",
+                service.prepared.name()
+            ));
+        }
+    }
+    for service in &job.services {
+        let runs = Runs {
+            exit: service.exit.unwrap_or_default(),
+            failures: u64::from(service.exit.is_some_and(|exit| exit != 0)),
+            durations_ns: Vec::new(),
+        };
+        let result = result(&service.prepared, &runs, service.exit, 1)?;
+        measured.add(result);
+    }
+    for (prepared, driver) in &job.drivers {
+        let runs = driver.as_ref().map(super::Driver::runs).unwrap_or_default();
+        let count = runs.durations_ns.len() as u64;
+        if runs.failures > 0 && !prepared.end_is_expected {
+            measured.failures.push(failure(prepared, &runs, count));
+        }
+        let result = result(prepared, &runs, Some(runs.exit), count)?;
+        measured.add(result);
+    }
+    Ok(measured)
+}
+
+fn failure(prepared: &Prepared, runs: &Runs, count: u64) -> String {
+    let how = service::describe(runs.exit);
+    let how = match runs.exit {
+        127 => format!("{how}, a program that the shell did not find"),
+        _ => how,
+    };
+    let said = prepared.output.last_words(LAST_WORDS);
+    let said = said.map_or_else(String::new, |words| {
+        format!(": {}", words.replace('\n', "; "))
+    });
+    match count {
+        1 => format!("command `{}` failed: {how}{said}", prepared.name()),
+        _ => format!(
+            "command `{}` failed in {} of {count} runs, first with {how}{said}",
+            prepared.name(),
+            runs.failures
+        ),
+    }
+}
+
+fn result(
+    prepared: &Prepared,
+    runs: &Runs,
+    exit: Option<i32>,
+    count: u64,
+) -> Result<CommandResult, CommandError> {
+    let numbers = prepared.watch.numbers().map_err(|series| CommandError::TooManyNumbers {
+        name: prepared.name().to_owned(),
+        series,
+        limit: MAX_NUMBERS,
+    })?;
+    let durations = (DURATION, Measure::Duration, runs.durations_ns.as_slice());
+    let declared = numbers.iter();
+    let declared = declared.map(|(of, numbers)| (of.name.as_str(), of.measure, numbers.as_slice()));
+    let series = [durations].into_iter().chain(declared);
+    let kept = |stream| {
+        let Kept { tail, bytes } = prepared.output.kept(stream);
+        StreamKept { tail, bytes }
+    };
+    Ok(CommandResult {
+        name: prepared.name().to_owned(),
+        host: prepared.command.host.clone(),
+        service: prepared.command.is_service(),
+        runs: count,
+        failures: runs.failures,
+        exit,
+        series: series
+            .map(|(name, measure, numbers)| SeriesResult {
+                name: name.to_owned(),
+                measure,
+                last: numbers.last().copied(),
+                statistics: statistics(numbers),
+            })
+            .collect(),
+        stdout: kept(Stream::Stdout),
+        stderr: kept(Stream::Stderr),
+    })
+}
+
+impl Measured {
+    fn add(&mut self, result: CommandResult) {
+        let name = result.name.as_str();
+        let mut insert = |what, value: f64| {
+            self.metrics.insert(Metric::command(name, what), value);
+        };
+        insert(CommandMetric::Runs, result.runs as f64);
+        insert(CommandMetric::Failures, result.failures as f64);
+        if let Some(exit) = result.exit {
+            insert(CommandMetric::Exit, f64::from(exit));
+        }
+        for series in &result.series {
+            let statistics = series.statistics.iter();
+            let statistics = statistics.map(|(what, value)| (Some(*what), *value));
+            let last = series.last.map(|last| (None, last));
+            for (what, value) in statistics.chain(last) {
+                let metric = Metric::series(name, &series.name, series.measure, what);
+                self.metrics.insert(metric, value);
+            }
+        }
+        self.commands.push(result);
+    }
+}
+
+/// The statistics of a series; of an empty one, its count.
+pub(crate) fn statistics(numbers: &[f64]) -> Vec<(Statistic, f64)> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let mut all = vec![(Statistic::Count, sorted.len() as f64)];
+    let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
+        return all;
+    };
+    all.extend([
+        (Statistic::Min, *min),
+        (Statistic::Mean, sorted.iter().sum::<f64>() / sorted.len() as f64),
+        (Statistic::P50, percentile(&sorted, 50)),
+        (Statistic::P90, percentile(&sorted, 90)),
+        (Statistic::P99, percentile(&sorted, 99)),
+        (Statistic::Max, *max),
+    ]);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_of_the_numbers_themselves() {
+        let numbers: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        let values: Vec<f64> = statistics(&numbers).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(values, [200.0, 1.0, 100.5, 100.0, 180.0, 198.0, 200.0]);
+        assert_eq!(statistics(&[]), [(Statistic::Count, 0.0)]);
+        assert_eq!(statistics(&[7.0]).last(), Some(&(Statistic::Max, 7.0)));
+    }
+}

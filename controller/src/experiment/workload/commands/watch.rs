@@ -1,0 +1,198 @@
+//! Who reads what a command writes: for the line that says it is ready, and for numbers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use regex::Regex;
+use scenario::workload::commands::{Command, Series, Source, When};
+use testbeds::command::Stream;
+
+/// The most numbers of one series.
+pub(super) const MAX_NUMBERS: usize = 1_000_000;
+/// The most of a standard output that is taken for one JSON document.
+const DOCUMENT_BYTES: usize = 4 << 20;
+
+/// What was read so far.
+#[derive(Debug, Clone)]
+pub(super) struct Watch(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    ready: Option<Regex>,
+    is_ready: bool,
+    series: Vec<Watched>,
+    /// The standard output of the present run, if somebody wants it whole.
+    document: Option<String>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    declared: Series,
+    regex: Option<Regex>,
+    /// In the measure's own unit.
+    numbers: Vec<f64>,
+    beyond: bool,
+}
+
+impl Watch {
+    pub fn new(command: &Command) -> Watch {
+        // The schema has compiled them.
+        let compile = |text: &String| Regex::new(text).ok();
+        let ready = match command.ready.as_ref().map(|ready| &ready.when) {
+            Some(When::Log(text)) => compile(text),
+            _ => None,
+        };
+        let series = command.series.iter().map(|declared| Watched {
+            declared: declared.clone(),
+            regex: match &declared.source {
+                Source::Regex(text) => compile(text),
+                Source::Json(_) => None,
+            },
+            numbers: Vec::new(),
+            beyond: false,
+        });
+        let mut sources = command.series.iter().map(|series| &series.source);
+        let wants_document = sources.any(|source| matches!(source, Source::Json(_)));
+        Watch(Arc::new(Mutex::new(State {
+            ready,
+            is_ready: false,
+            series: series.collect(),
+            document: wants_document.then(String::new),
+        })))
+    }
+
+    /// Looks at a line.
+    pub fn line(&self, stream: Stream, line: &str) {
+        let mut state = self.lock();
+        if !state.is_ready && state.ready.as_ref().is_some_and(|regex| regex.is_match(line)) {
+            state.is_ready = true;
+        }
+        for watched in &mut state.series {
+            let Some(regex) = &watched.regex else {
+                continue;
+            };
+            let groups = regex.captures_iter(line).filter_map(|found| found.get(1));
+            let numbers: Vec<f64> = groups.filter_map(|group| number(group.as_str())).collect();
+            numbers.into_iter().for_each(|number| watched.add(number));
+        }
+        if let (Stream::Stdout, Some(document)) = (stream, &mut state.document)
+            && document.len() + line.len() < DOCUMENT_BYTES
+        {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+
+    /// A run is over: its standard output is whole.
+    pub fn run_is_over(&self) {
+        let mut state = self.lock();
+        let Some(document) = state.document.as_mut().map(std::mem::take) else {
+            return;
+        };
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text.trim()).ok();
+        let last = || document.lines().rfind(|line| !line.trim().is_empty());
+        let Some(json) = read(&document).or_else(|| read(last()?)) else {
+            return;
+        };
+        for watched in &mut state.series {
+            let Source::Json(pointer) = &watched.declared.source else {
+                continue;
+            };
+            let value = json.pointer(pointer).and_then(|value| match value {
+                serde_json::Value::String(text) => number(text),
+                value => value.as_f64(),
+            });
+            if let Some(value) = value {
+                watched.add(value);
+            }
+        }
+    }
+
+    /// Whether the line came that says so.
+    pub fn is_ready(&self) -> bool {
+        self.lock().is_ready
+    }
+
+    /// The numbers of each series; its name, if there were too many.
+    pub fn numbers(&self) -> Result<Vec<(Series, Vec<f64>)>, String> {
+        let state = self.lock();
+        let numbers = state.series.iter().map(|watched| match watched.beyond {
+            true => Err(watched.declared.name.clone()),
+            false => Ok((watched.declared.clone(), watched.numbers.clone())),
+        });
+        numbers.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    fn add(&mut self, number: f64) {
+        if self.numbers.len() >= MAX_NUMBERS {
+            self.beyond = true;
+            return;
+        }
+        self.numbers.push(number * self.declared.factor);
+    }
+}
+
+/// A number as programs write it: `1,234.5`.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim().replace(',', "");
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::workload::Workload;
+
+    use super::*;
+
+    fn watch(metrics: &str) -> Watch {
+        let text = format!(
+            "weir: 1\nname: x\ntopology: {{star: {{hosts: [a, b]}}}}\nworkload:\n  commands:\n    \
+             - {{name: d, host: a, run: x}}\n    \
+             - {{name: c, host: a, run: x, ready: {{log: \"^up\"}}, metrics: {metrics}}}\n"
+        );
+        let scenario = scenario::load("x.yaml", &text).expect("a scenario");
+        match scenario.workload {
+            Some(Workload::Commands(commands)) => Watch::new(&commands.commands[1]),
+            _ => panic!("other commands"),
+        }
+    }
+
+    fn numbers(watch: &Watch) -> Vec<Vec<f64>> {
+        let all = watch.numbers().expect("not too many");
+        all.into_iter().map(|(_, numbers)| numbers).collect()
+    }
+
+    #[test]
+    fn every_match_is_a_number_in_its_unit() {
+        let watch = watch("{t: {regex: 'time=([0-9.]+) ms', unit: ms}, n: {regex: 'n: ([\\d,]+|x)'}}");
+        watch.line(Stream::Stdout, "time=0.5 ms time=2 ms");
+        watch.line(Stream::Stderr, "n: 1,234 time=1 ms");
+        watch.line(Stream::Stdout, "n: x");
+        assert!(!watch.is_ready());
+        watch.line(Stream::Stderr, "up");
+        assert!(watch.is_ready());
+        assert_eq!(numbers(&watch), [vec![500_000.0, 2e6, 1e6], vec![1234.0]]);
+    }
+
+    #[test]
+    fn json_is_the_whole_output_or_its_last_line() {
+        let watch = watch("{a: {json: /a/0}, b: {json: /b, unit: kB}}");
+        for line in ["{\"a\": [", "1],", "\"b\": \"2\"}"] {
+            watch.line(Stream::Stdout, line);
+        }
+        watch.line(Stream::Stderr, "noise");
+        watch.run_is_over();
+        for line in ["starting", "{\"a\": [9]}", "{\"a\": [3], \"b\": null}", ""] {
+            watch.line(Stream::Stdout, line);
+        }
+        watch.run_is_over();
+        watch.line(Stream::Stdout, "no JSON at all");
+        watch.run_is_over();
+        assert_eq!(numbers(&watch), [vec![1.0, 3.0], vec![2000.0]]);
+    }
+}

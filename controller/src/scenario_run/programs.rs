@@ -1,0 +1,177 @@
+//! What the user's programs did, and what probes saw of them, for people.
+
+use scenario::Scenario;
+use scenario::expect::Measure;
+use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
+use scenario::units::show_rate;
+
+use crate::experiment::workload::{CommandResult, StreamKept};
+use crate::experiment::{ProbeResult, Run};
+use crate::report::html::Page;
+use crate::report::plot::{self, PlotError, Span};
+use crate::report::table::Table;
+use crate::report::{grouped, milliseconds};
+
+/// What each command did.
+pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
+    let mut table = Table::new(["command", "host", "is a", "runs", "failures", "exit"]);
+    for command in commands {
+        let role = if command.service { "service" } else { "driver" };
+        table.row([
+            command.name.clone(),
+            command.host.clone(),
+            role.to_owned(),
+            grouped(command.runs),
+            grouped(command.failures),
+            command
+                .exit
+                .map_or_else(|| "stopped".to_owned(), |exit| exit.to_string()),
+        ]);
+    }
+    table
+}
+
+/// The numbers that were taken from outputs, and how long runs took.
+pub(super) fn series_table(commands: &[CommandResult]) -> Table {
+    let wanted = [
+        Statistic::Count,
+        Statistic::Min,
+        Statistic::P50,
+        Statistic::P90,
+        Statistic::P99,
+        Statistic::Max,
+    ];
+    let head = ["command", "series"]
+        .into_iter()
+        .chain(wanted.map(Statistic::word));
+    let mut table = Table::new(head.collect::<Vec<_>>());
+    for command in commands {
+        for series in &command.series {
+            let value = |wanted: Statistic| {
+                let mut all = series.statistics.iter();
+                all.find(|(what, _)| *what == wanted)
+                    .map(|(_, value)| *value)
+            };
+            if value(Statistic::Count) == Some(0.0) && command.service {
+                // A service has no durations.
+                continue;
+            }
+            let cells = wanted.map(|what| match (value(what), what) {
+                (None, _) => String::new(),
+                (Some(count), Statistic::Count) => grouped(count as u64),
+                (Some(value), _) => shown(value, series.measure),
+            });
+            let names = [command.name.clone(), series.name.clone()];
+            table.row(names.into_iter().chain(cells).collect::<Vec<_>>());
+        }
+    }
+    table
+}
+
+fn shown(value: f64, measure: Measure) -> String {
+    match measure {
+        Measure::Duration => milliseconds(value.max(0.0) as u64),
+        Measure::Rate => show_rate(value.max(0.0) as u64),
+        Measure::Size => format!("{} B", grouped(value.max(0.0) as u64)),
+        Measure::Number => ((value * 1e3).round() / 1e3).to_string(),
+    }
+}
+
+/// What each probe saw.
+pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
+    let head = [
+        "probe", "from", "asks", "count", "failures", "p50", "p90", "p99", "max",
+    ];
+    let mut table = Table::new(head);
+    for probe in probes {
+        let mut metrics = Metrics::new();
+        probe.add_metrics(&mut metrics);
+        let value = |what| metrics.get(&Metric::probe(&probe.name, what)).copied();
+        let count = |what| value(what).map_or_else(String::new, |count| grouped(count as u64));
+        let time = |what| value(what).map_or_else(String::new, |ns| milliseconds(ns as u64));
+        table.row([
+            probe.name.clone(),
+            probe.from.clone(),
+            probe.question.clone(),
+            count(ProbeMetric::Count),
+            count(ProbeMetric::Failures),
+            time(ProbeMetric::P50),
+            time(ProbeMetric::P90),
+            time(ProbeMetric::P99),
+            time(ProbeMetric::Max),
+        ]);
+    }
+    table
+}
+
+/// Adds all of it to a page: tables, latencies over time, the ends of the outputs.
+pub(super) fn add(page: &mut Page, scenario: &Scenario, run: &Run) -> Result<(), PlotError> {
+    if !run.probes.is_empty() {
+        page.heading("What the probes saw")
+            .table(&probes_table(&run.probes));
+        let steps = steps(scenario, run.wall.as_secs_f64());
+        for probe in &run.probes {
+            let points = probe.samples.iter().map(|sample| {
+                let at_s = sample.at_ns as f64 / 1e9;
+                (at_s, sample.latency_ns.map(|ns| ns as f64 / 1e6))
+            });
+            let points: Vec<_> = points.collect();
+            if points.is_empty() {
+                continue;
+            }
+            let svg = plot::over_time("ms", &points, &steps)?;
+            let mut caption = format!(
+                "Latency of probe {} ({} from {}) over the seconds of the run; shaded: steps of the timeline.",
+                probe.name, probe.question, probe.from
+            );
+            if let Some(why) = &probe.first_failure {
+                caption += &format!(" Marked at the top: no good answer; the first: {why}.");
+            }
+            page.figure(&svg, &caption);
+        }
+    }
+    if run.commands.is_empty() {
+        return Ok(());
+    }
+    page.heading("Commands")
+        .table(&commands_table(&run.commands));
+    let series = series_table(&run.commands);
+    if !series.rows().is_empty() {
+        page.table(&series);
+    }
+    page.heading("What the commands wrote");
+    for command in &run.commands {
+        for (stream, kept) in [("output", &command.stdout), ("error", &command.stderr)] {
+            add_output(page, &command.name, stream, kept);
+        }
+    }
+    Ok(())
+}
+
+fn add_output(page: &mut Page, name: &str, stream: &str, kept: &StreamKept) {
+    if kept.bytes == 0 {
+        return;
+    }
+    let all = kept.tail.len() as u64 >= kept.bytes;
+    let part = match all {
+        true => String::new(),
+        false => format!(", the end of {} bytes", grouped(kept.bytes)),
+    };
+    page.paragraph(&format!("{name}, standard {stream}{part}:"));
+    page.preformatted(&kept.tail);
+}
+
+/// The steps of the timeline that have a name, in seconds.
+fn steps(scenario: &Scenario, end_s: f64) -> Vec<Span<'_>> {
+    let epochs = &scenario.epochs;
+    let nexts = epochs.iter().skip(1).map(|epoch| epoch.at_ns as f64 / 1e9);
+    let steps = epochs.iter().zip(nexts.chain([end_s]));
+    steps
+        .filter_map(|(epoch, to)| {
+            let from = epoch.at_ns as f64 / 1e9;
+            let name = epoch.step.as_deref()?;
+            let to = to.min(end_s);
+            (from < to).then_some(Span { name, from, to })
+        })
+        .collect()
+}

@@ -1,0 +1,244 @@
+//! What a program writes: its last part is kept in memory, the first part of it in files, and each line is shown to whom it
+//! concerns.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How much of each stream is kept in memory: its end.
+const TAIL_BYTES: usize = 16 << 10;
+/// How much of each stream goes to its file: its beginning.
+const FILE_BYTES: u64 = 64 << 20;
+/// A longer line comes in pieces.
+const LINE_BYTES: usize = 64 << 10;
+
+/// The two streams of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Its standard output.
+    Stdout,
+    /// Its standard error.
+    Stderr,
+}
+
+impl Stream {
+    /// Both.
+    pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+    /// As files and programs call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+/// What is kept of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Its end, as text.
+    pub tail: String,
+    /// How many bytes were written in all.
+    pub bytes: u64,
+}
+
+type Listener = Box<dyn FnMut(Stream, &str) + Send>;
+
+/// What a command has written so far, all its runs together.
+pub struct Output(Mutex<State>);
+
+struct State {
+    tails: [VecDeque<u8>; 2],
+    bytes: [u64; 2],
+    files: [Option<File>; 2],
+    listener: Listener,
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").finish_non_exhaustive()
+    }
+}
+
+impl Output {
+    /// Nothing yet. `listener` is shown each line, without its end. With a folder, `NAME.stdout` and `NAME.stderr` there are
+    /// written anew.
+    pub fn new(name: &str, folder: Option<&Path>, listener: Listener) -> io::Result<Output> {
+        let file = |stream: Stream| {
+            let folder = folder?;
+            Some(File::create(
+                folder.join(format!("{name}.{}", stream.word())),
+            ))
+        };
+        let [stdout, stderr] = Stream::BOTH.map(file);
+        Ok(Output(Mutex::new(State {
+            tails: Default::default(),
+            bytes: [0; 2],
+            files: [stdout.transpose()?, stderr.transpose()?],
+            listener,
+        })))
+    }
+
+    /// What is kept of a stream.
+    pub fn kept(&self, stream: Stream) -> Kept {
+        let mut state = self.lock();
+        let bytes = state.bytes[stream as usize];
+        let tail = state.tails[stream as usize].make_contiguous();
+        Kept {
+            tail: String::from_utf8_lossy(tail).into_owned(),
+            bytes,
+        }
+    }
+
+    /// The last lines that say something: of the standard error, else of the standard output.
+    pub fn last_words(&self, lines: usize) -> Option<String> {
+        let streams = [Stream::Stderr, Stream::Stdout];
+        streams.into_iter().find_map(|stream| {
+            let tail = self.kept(stream).tail;
+            let said: Vec<&str> = tail
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .collect();
+            let first = said.len().saturating_sub(lines);
+            (!said.is_empty()).then(|| said[first..].join("\n"))
+        })
+    }
+
+    /// Takes one run's stream.
+    pub(super) fn lines(&self, stream: Stream) -> Lines<'_> {
+        Lines {
+            output: self,
+            stream,
+            line: Vec::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cuts a stream into lines.
+pub(super) struct Lines<'a> {
+    output: &'a Output,
+    stream: Stream,
+    line: Vec<u8>,
+}
+
+impl Lines<'_> {
+    pub fn take(&mut self, bytes: &[u8]) {
+        let mut state = self.output.lock();
+        state.keep(self.stream, bytes);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match piece.strip_suffix(b"\n") {
+                Some(piece) => {
+                    self.line.extend(piece);
+                    state.show(self.stream, &mut self.line);
+                }
+                None => self.line.extend(piece),
+            }
+            if self.line.len() >= LINE_BYTES {
+                state.show(self.stream, &mut self.line);
+            }
+        }
+    }
+
+    /// The last line may have no end.
+    pub fn end(&mut self) {
+        if !self.line.is_empty() {
+            self.output.lock().show(self.stream, &mut self.line);
+        }
+    }
+}
+
+impl State {
+    fn keep(&mut self, stream: Stream, bytes: &[u8]) {
+        let index = stream as usize;
+        let tail = &mut self.tails[index];
+        tail.extend(bytes);
+        tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
+        if let Some(file) = &mut self.files[index] {
+            let left = FILE_BYTES.saturating_sub(self.bytes[index]);
+            let part = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if file.write_all(&bytes[..part]).is_err() {
+                // A full disk ends no run; the end of the output is still in the report.
+                self.files[index] = None;
+            }
+        }
+        self.bytes[index] += bytes.len() as u64;
+    }
+
+    fn show(&mut self, stream: Stream, line: &mut Vec<u8>) {
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        (self.listener)(stream, &String::from_utf8_lossy(line));
+        line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_shown_whole_however_they_come() -> io::Result<()> {
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let shown = Arc::clone(&seen);
+        let listener = move |stream: Stream, line: &str| {
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.push(format!("{} {line}", stream.word()));
+        };
+        let output = Output::new("x", None, Box::new(listener))?;
+        let (mut out, mut err) = (output.lines(Stream::Stdout), output.lines(Stream::Stderr));
+        out.take(b"one\ntw");
+        err.take(b"oh\r\n\n");
+        out.take(b"o\nthree");
+        out.take(&vec![b'x'; LINE_BYTES]);
+        out.end();
+        err.end();
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown: Vec<&str> = seen
+            .iter()
+            .map(|line| &line[..line.len().min(12)])
+            .collect();
+        let expected = [
+            "stdout one",
+            "stderr oh",
+            "stderr ",
+            "stdout two",
+            "stdout three",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(output.last_words(1).as_deref(), Some("oh"));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_kept_has_a_limit() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let output = Output::new("x", Some(folder.path()), Box::new(|_, _| {}))?;
+        let mut out = output.lines(Stream::Stdout);
+        for _ in 0..20 {
+            out.take(&[b'a'; 1000]);
+        }
+        out.take(b"the end\n");
+        let kept = output.kept(Stream::Stdout);
+        assert_eq!((kept.tail.len(), kept.bytes), (TAIL_BYTES, 20_008));
+        assert!(kept.tail.ends_with("the end\n"));
+        let written = std::fs::read(folder.path().join("x.stdout"))?;
+        assert_eq!(written.len(), 20_008);
+        assert_eq!(
+            output.last_words(3).map(|words| words.len()),
+            Some(TAIL_BYTES - 1)
+        );
+        Ok(())
+    }
+}

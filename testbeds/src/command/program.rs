@@ -1,0 +1,224 @@
+//! A program that runs in a host, and everything that it started there.
+#![allow(unsafe_code)]
+
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, getpid, getppid};
+
+use super::{Output, Stream, User};
+use crate::host::{Host, ProcessError};
+use crate::{sandbox, starter};
+
+/// How long the end of a program's output is waited for, once it has ended: somebody else may hold it open.
+const OUTPUT_AFTER_END: Duration = Duration::from_millis(500);
+
+/// A program that was started. Dropping it kills it, and with it what it started in its process group.
+#[derive(Debug)]
+pub struct Program {
+    host: String,
+    child: Child,
+    handle: Handle,
+    readers: Vec<JoinHandle<()>>,
+    status: Option<ExitStatus>,
+}
+
+/// Signals a program, from any thread; in vain once it has ended.
+#[derive(Debug, Clone)]
+pub struct Handle(Arc<Mutex<Option<Pid>>>);
+
+impl Program {
+    /// Starts a program in a host, as `user`; without, as the root of the sandbox.
+    pub fn start(
+        host: &Host,
+        mut command: Command,
+        user: Option<User>,
+        output: &Arc<Output>,
+    ) -> Result<Program, ProcessError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command
+            .env_remove(sandbox::MARK)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let namespace = host.namespace().clone();
+        let map = user.map(User::map);
+        let parent = getpid();
+        // SAFETY: the closure makes system calls alone, which are async-signal-safe, with texts that were made before.
+        unsafe {
+            command.pre_exec(move || {
+                setns(&namespace, CloneFlags::CLONE_NEWNET)?;
+                if let Some(map) = &map {
+                    map.enter()?;
+                }
+                prctl::set_pdeathsig(Signal::SIGKILL)?;
+                // It may have died before that was said.
+                match getppid() == parent {
+                    true => Ok(()),
+                    false => Err(Errno::ESRCH.into()),
+                }
+            });
+        }
+        let mut child = starter::spawn(command).map_err(|source| ProcessError::Spawn {
+            host: host.name().to_owned(),
+            program,
+            source,
+        })?;
+        let mut readers = Vec::new();
+        if let Some(stdout) = child.stdout.take() {
+            readers.push(reader(Stream::Stdout, stdout, output));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            readers.push(reader(Stream::Stderr, stderr, output));
+        }
+        let pid = Pid::from_raw(child.id() as libc::pid_t);
+        Ok(Program {
+            host: host.name().to_owned(),
+            child,
+            handle: Handle(Arc::new(Mutex::new(Some(pid)))),
+            readers,
+            status: None,
+        })
+    }
+
+    /// What signals it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Waits for its end, and says when that was. What it left in its process group is killed.
+    pub fn wait(&mut self) -> Result<(ExitStatus, Instant), ProcessError> {
+        let pid = Pid::from_raw(self.child.id() as libc::pid_t);
+        while self.status.is_none() {
+            match waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+                Ok(_) => break,
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(self.error(errno.into())),
+            }
+        }
+        let ended = Instant::now();
+        Ok((self.reap()?, ended))
+    }
+
+    /// Its status, if it has ended. What it left in its process group is killed.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
+        if self.status.is_some() {
+            return Ok(self.status);
+        }
+        let pid = Pid::from_raw(self.child.id() as libc::pid_t);
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+        match waitid(Id::Pid(pid), flags) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => Ok(None),
+            Ok(_) => self.reap().map(Some),
+            Err(errno) => Err(self.error(errno.into())),
+        }
+    }
+
+    /// Asks it to end; kills it when it has not within so long. The result is false if it had to be killed.
+    pub fn stop(&mut self, signal: Signal, within: Duration) -> Result<bool, ProcessError> {
+        self.handle.signal(signal);
+        let deadline = Instant::now() + within;
+        while self.try_wait()?.is_none() {
+            if Instant::now() >= deadline {
+                self.handle.signal(Signal::SIGKILL);
+                self.wait()?;
+                return Ok(signal == Signal::SIGKILL);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(true)
+    }
+
+    /// Takes it from the process table once it has ended. Until then its number is its own, and so is its group's.
+    fn reap(&mut self) -> Result<ExitStatus, ProcessError> {
+        if let Some(status) = self.status {
+            return Ok(status);
+        }
+        let status = {
+            let mut pid = self.handle.lock();
+            if let Some(pid) = pid.take() {
+                // ESRCH: nobody is left.
+                let _ = killpg(pid, Signal::SIGKILL);
+            }
+            self.child.wait()
+        };
+        let status = status.map_err(|source| self.error(source))?;
+        self.status = Some(status);
+        let deadline = Instant::now() + OUTPUT_AFTER_END;
+        for reader in self.readers.drain(..) {
+            while !reader.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_micros(200));
+            }
+        }
+        Ok(status)
+    }
+
+    fn error(&self, source: io::Error) -> ProcessError {
+        ProcessError::Io {
+            host: self.host.clone(),
+            what: "cannot wait for a process",
+            source,
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            self.handle.signal(Signal::SIGKILL);
+            let _ = self.wait();
+        }
+    }
+}
+
+impl Handle {
+    /// Signals the program and its process group.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(pid) = *self.lock() {
+            let _ = killpg(pid, signal);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn reader(
+    stream: Stream,
+    mut source: impl Read + Send + 'static,
+    output: &Arc<Output>,
+) -> JoinHandle<()> {
+    let output = Arc::clone(output);
+    thread::spawn(move || {
+        let mut lines = output.lines(stream);
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match source.read(&mut buffer) {
+                Ok(0) => return lines.end(),
+                Ok(count) => lines.take(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return lines.end(),
+            }
+        }
+    })
+}
+
+/// A status as shells tell it: the exit code, or 128 and the number of the signal that ended it.
+pub fn exit_code(status: ExitStatus) -> i32 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => -1,
+    }
+}

@@ -1,0 +1,73 @@
+//! Folders for programs, which are gone with the run.
+//!
+//! They lie in memory, mounted where only the sandbox sees it: the kernel takes them with the sandbox, however that ends.
+//! Where that is refused they are an ordinary temporary folder, which is removed when this value is dropped.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use tempfile::TempDir;
+
+/// Folders that every Linux has, and that are mostly empty: a mount there hides nothing, and needs no folder of ours, which
+/// a killed run would leave.
+const POINTS: [&str; 3] = ["/mnt", "/media", "/srv"];
+
+/// A folder of folders.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    /// None: it is mounted.
+    temporary: Option<TempDir>,
+}
+
+impl Scratch {
+    /// An empty one.
+    pub fn new() -> io::Result<Scratch> {
+        let is_empty = |point: &&&str| {
+            let entries = fs::read_dir(point);
+            entries.is_ok_and(|mut entries| entries.next().is_none())
+        };
+        if crate::sandbox::is_inside()
+            && let Some(point) = POINTS.iter().find(is_empty)
+        {
+            let none: Option<&str> = None;
+            let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+            if mount(Some("weir"), *point, Some("tmpfs"), flags, none).is_ok() {
+                return Ok(Scratch {
+                    path: point.into(),
+                    temporary: None,
+                });
+            }
+        }
+        let temporary = tempfile::Builder::new().prefix("weir-").tempdir()?;
+        Ok(Scratch {
+            path: temporary.path().to_owned(),
+            temporary: Some(temporary),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes a folder in it.
+    pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = self.path().join(name);
+        // Servers refuse to keep their data where others may read it.
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.temporary.is_none() {
+            // Whoever still has a file open keeps what he has.
+            let _ = umount2(&self.path, MntFlags::MNT_DETACH);
+        }
+    }
+}

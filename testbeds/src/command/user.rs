@@ -1,0 +1,107 @@
+//! Who a program is: the user who called us, not the root of the sandbox.
+//!
+//! Inside the sandbox the caller is root, so that networks can be made. Many servers refuse to be that (PostgreSQL,
+//! memcached) or try to become somebody else (nginx), which a namespace with a single user has not. So a program gets a user
+//! namespace of its own inside, in which the same user has another number: the caller's; root's programs are nobody. What
+//! the user may do to files is the same everywhere.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+
+use nix::fcntl::{OFlag, open};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::Mode;
+use nix::unistd::{getegid, geteuid, write};
+
+use crate::host::Host;
+
+/// The number that Linux gives to whom it does not know.
+const NOBODY: u32 = 65_534;
+
+/// As whom a program sees itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl User {
+    /// The caller of this program, which may be in a sandbox.
+    pub fn caller() -> User {
+        let outside = |path: &str, own: u32| {
+            let map = fs::read_to_string(path).unwrap_or_default();
+            let number = outer(&map, own).unwrap_or(own);
+            // Root is what it is not to be.
+            if number == 0 { NOBODY } else { number }
+        };
+        User {
+            uid: outside("/proc/self/uid_map", geteuid().as_raw()),
+            gid: outside("/proc/self/gid_map", getegid().as_raw()),
+        }
+    }
+
+    /// What a child writes to become this user.
+    pub(super) fn map(self) -> Map {
+        let line = |inside: u32, own: u32| format!("{inside} {own} 1").into_bytes();
+        Map {
+            uid: line(self.uid, geteuid().as_raw()),
+            gid: line(self.gid, getegid().as_raw()),
+        }
+    }
+}
+
+/// What a number is called outside of the namespace that this map is of.
+fn outer(map: &str, own: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut numbers = line.split_whitespace().map(|word| word.parse::<u32>().ok());
+        let (inside, outside, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        let offset = own.checked_sub(inside).filter(|offset| *offset < count)?;
+        outside.checked_add(offset)
+    })
+}
+
+/// The maps of a user namespace, made before fork(2).
+pub(super) struct Map {
+    uid: Vec<u8>,
+    gid: Vec<u8>,
+}
+
+impl Map {
+    /// Moves the calling process, which has one thread, into a user namespace with these maps. Async-signal-safe.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        unshare(CloneFlags::CLONE_NEWUSER)?;
+        let put = |path: &CStr, text: &[u8]| -> io::Result<()> {
+            let file = open(path, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+            write(file.as_fd(), text)?;
+            Ok(())
+        };
+        put(c"/proc/self/setgroups", b"deny")?;
+        put(c"/proc/self/uid_map", &self.uid)?;
+        put(c"/proc/self/gid_map", &self.gid)
+    }
+}
+
+/// Lets everybody in a host do what otherwise takes privileges there and harms nobody: bind ports below 1024, and ping.
+pub fn open_host(host: &Host) -> io::Result<()> {
+    host.namespace().run(|| {
+        // These files are those of the calling thread's network namespace.
+        fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
+        fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_says_what_a_number_is_outside() {
+        assert_eq!(outer("         0       1000          1\n", 0), Some(1000));
+        assert_eq!(outer("         0          0 4294967295\n", 0), Some(0));
+        assert_eq!(outer("0 1000 1\n1 100000 65536\n", 5), Some(100_004));
+        assert_eq!(outer("0 1000 1\n", 5), None);
+        assert_eq!(outer("", 0), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! One question.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use scenario::probe::Ask;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+
+/// The most of an answer that is read.
+const ANSWER_BYTES: usize = 16 << 20;
+/// The most header lines of an answer.
+const HEADERS: usize = 128;
+
+/// Asks, and waits for the answer. `host` is how HTTP calls the server.
+pub(super) async fn ask(what: &Ask, to: SocketAddrV4, host: &str) -> io::Result<()> {
+    match what {
+        Ask::Tcp => TcpStream::connect(to).await.map(drop),
+        Ask::Udp { send } => datagram(to, send).await,
+        Ask::Http { path } => http(to, host, path).await,
+    }
+}
+
+async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
+    // Connected: an ICMP error is an answer, too, and nobody else's datagram is.
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
+    socket.connect(to).await?;
+    socket.send(send).await?;
+    let mut answer = [0; 2048];
+    socket.recv(&mut answer).await.map(drop)
+}
+
+async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result<()> {
+    let mut stream = TcpStream::connect(to).await?;
+    stream.set_nodelay(true)?;
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: weir\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    // It closes the connection: the end is the end.
+    while stream.read_buf(&mut answer).await? > 0 {
+        if answer.len() > ANSWER_BYTES {
+            return Err(io::Error::other(format!(
+                "an answer of more than {ANSWER_BYTES} bytes"
+            )));
+        }
+    }
+    judge(&answer)
+}
+
+/// Whether an answer is whole and good.
+fn judge(answer: &[u8]) -> io::Result<()> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let head = match response.parse(answer) {
+        Ok(httparse::Status::Complete(head)) => head,
+        Ok(httparse::Status::Partial) => {
+            return Err(io::Error::other(
+                "the connection was closed before the answer was whole",
+            ));
+        }
+        Err(error) => return Err(io::Error::other(format!("no HTTP: {error}"))),
+    };
+    let status = response.code.unwrap_or_default();
+    if !(100..400).contains(&status) {
+        return Err(io::Error::other(format!("status {status}")));
+    }
+    let length = response
+        .headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case("content-length"))
+        .and_then(|header| {
+            std::str::from_utf8(header.value)
+                .ok()?
+                .trim()
+                .parse::<usize>()
+                .ok()
+        });
+    match length {
+        Some(length) if answer.len() - head < length => Err(io::Error::other(format!(
+            "{} of {length} bytes came",
+            answer.len() - head
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(answer: &str) -> String {
+        judge(answer.as_bytes()).map_or_else(|error| error.to_string(), |()| "good".to_owned())
+    }
+
+    #[test]
+    fn answers_are_judged() {
+        assert_eq!(
+            told("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            "good"
+        );
+        assert_eq!(told("HTTP/1.0 304 Not Modified\r\n\r\n"), "good");
+        assert_eq!(
+            told("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok"),
+            "2 of 9 bytes came"
+        );
+        assert_eq!(told("HTTP/1.1 502 Bad Gateway\r\n\r\n"), "status 502");
+        assert!(told("HTTP/1.1 200 OK\r\nConte").starts_with("the connection was closed"));
+        assert!(told("").starts_with("the connection was closed"));
+        assert!(told("SSH-2.0-OpenSSH\r\n").starts_with("no HTTP"));
+    }
+}
