@@ -1,14 +1,16 @@
-// Forwarding by destination MAC.
+// Forwarding by destination MAC. What the table says is a matter of main.p4: Tofino looks it up beside all else.
 
 control Forward(in headers_t hdr, inout metadata_t meta) {
     action unicast(port_t port) {
         meta.egress_port = port;
+        meta.way = WAY_PORT;
     }
     action multicast(bit<16> group) {
         meta.multicast_group = group;
+        meta.way = WAY_GROUP;
     }
     action unknown() {
-        meta.verdict = VERDICT_DROP;
+        meta.way = WAY_UNKNOWN;
     }
     table mac {
         key = { hdr.ethernet.dst: exact; }

@@ -6,8 +6,8 @@ typedef bit<32> ipv4_t;
 // Ports are 32 bits wide here; each main.p4 casts to its architecture's width.
 typedef bit<32> port_t;
 
-// Nanoseconds, modulo 2^48 (78 hours): compared by the sign of the difference.
-typedef bit<48> time_ns_t;
+// Each main.p4 says before, as wide as its architecture can reckon with: time_ns_t, nanoseconds, compared by the sign of the
+// difference (bit TIME_SIGN); draw_t, a word by which chance decides.
 
 // Bit i is set if the packet belongs to the i-th declared flow.
 typedef bit<32> flow_set_t;
@@ -19,6 +19,12 @@ typedef bit<8> verdict_t;
 const verdict_t VERDICT_FORWARD = 0;
 const verdict_t VERDICT_DROP = 1;
 const verdict_t VERDICT_HOLD = 2;
+
+// What the table of MACs says of the packet's way.
+typedef bit<2> way_t;
+const way_t WAY_UNKNOWN = 0;
+const way_t WAY_PORT = 1;
+const way_t WAY_GROUP = 2;
 
 // Multicast group whose two members are the recirculation port: how a duplicate is made.
 const bit<16> DUPLICATE_GROUP = 1;
@@ -36,9 +42,12 @@ struct metadata_t {
     verdict_t verdict;
     // Sum of the delays that fired.
     time_ns_t delay_ns;
-    bool duplicate;
+    bit<1> duplicate;
+    // It is delayed, or comes twice.
+    bit<1> detain;
 
-    // Filled by Forward: a port, or a multicast group if that is not 0.
+    // Filled by Forward.
+    way_t way;
     port_t egress_port;
     bit<16> multicast_group;
 }

@@ -1,5 +1,6 @@
 // weir on the Portable Switch Architecture: common/ between PSA's parsers, deparsers and metadata.
-// generated.p4 is written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser.
+// generated.p4 and engine.p4 are written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser;
+// FaultEngine, EgressFaultEngine, and what the program does without.
 
 #include <core.p4>
 #include <psa.p4>
@@ -12,17 +13,23 @@
 #define NS_PER_TICK 1
 #endif
 
+// Modulo 78 hours.
+typedef bit<48> time_ns_t;
+const int TIME_SIGN = 47;
+typedef bit<32> draw_t;
+
 #include "../common/types.p4"
 #include "../common/headers.p4"
 #include "../common/aggregate_types.p4"
 #include "externs.p4"
 #include "generated.p4"
-#include "../common/decide.p4"
 #include "../common/fault.p4"
-#include "../common/engine8.p4"
+#include "engine.p4"
+#ifdef AGGREGATES
 #include "../common/values256.p4"
 #include "slots.p4"
 #include "../common/aggregate.p4"
+#endif
 #include "../common/forward.p4"
 
 struct empty_t { }
@@ -63,7 +70,9 @@ control SwitchIngress(
     Classify() classify;
     FaultEngine() faults;
     Detain() detain;
+#ifdef AGGREGATES
     Aggregate() aggregate;
+#endif
     Forward() forward;
 
     apply {
@@ -72,8 +81,9 @@ control SwitchIngress(
         meta.port = (port_t)(PortIdUint_t) istd.ingress_port;
         meta.flows = 0;
         meta.delay_ns = 0;
-        meta.duplicate = false;
-        meta.multicast_group = 0;
+        meta.duplicate = 0;
+        meta.detain = 0;
+        meta.way = WAY_UNKNOWN;
 
         if (hdr.hold.isValid()) {
             meta.port = hdr.hold.port;
@@ -82,24 +92,29 @@ control SwitchIngress(
             timeline.apply(meta);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
-                faults.apply(meta);
-                detain.apply(hdr, meta, false);
+                faults.apply(hdr, meta);
+                detain.apply(hdr, meta);
             }
         }
+#ifdef AGGREGATES
         if (meta.verdict == VERDICT_FORWARD) {
             aggregate.apply(hdr, meta);
         }
+#endif
         if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
+            if (meta.way == WAY_UNKNOWN) {
+                meta.verdict = VERDICT_DROP;
+            }
         }
 
         ostd.drop = meta.verdict == VERDICT_DROP;
         if (meta.verdict == VERDICT_HOLD) {
             ostd.egress_port = PSA_PORT_RECIRCULATE;
-            if (meta.duplicate) {
+            if (meta.duplicate == 1) {
                 ostd.multicast_group = (MulticastGroup_t)(MulticastGroupUint_t)(bit<32>) DUPLICATE_GROUP;
             }
-        } else if (meta.multicast_group != 0) {
+        } else if (meta.way == WAY_GROUP) {
             ostd.multicast_group = (MulticastGroup_t)(MulticastGroupUint_t)(bit<32>) meta.multicast_group;
         } else {
             ostd.egress_port = (PortId_t)(PortIdUint_t) meta.egress_port;
@@ -133,6 +148,7 @@ parser EgressParserImpl(
     in empty_t clone_i2e_meta,
     in empty_t clone_e2e_meta)
 {
+#ifdef EGRESS_FAULTS
     FlowParserShort() flow_parser;
     state start {
         transition select((PortIdUint_t) istd.egress_port) {
@@ -144,6 +160,11 @@ parser EgressParserImpl(
         flow_parser.apply(pkt, hdr, meta);
         transition accept;
     }
+#else
+    state start {
+        transition accept;
+    }
+#endif
 }
 
 control SwitchEgress(
@@ -152,27 +173,28 @@ control SwitchEgress(
     in psa_egress_input_metadata_t istd,
     inout psa_egress_output_metadata_t ostd)
 {
+#ifdef EGRESS_FAULTS
     Timeline() timeline;
     Classify() classify;
-    FaultEngine() faults;
+    EgressFaultEngine() faults;
 
     apply {
         meta.verdict = VERDICT_FORWARD;
-        meta.now = (time_ns_t)(TimestampUint_t) istd.egress_timestamp * NS_PER_TICK;
         meta.port = (port_t)(PortIdUint_t) istd.egress_port;
         meta.flows = 0;
-        meta.delay_ns = 0;
-        meta.duplicate = false;
 
         if (istd.egress_port != PSA_PORT_RECIRCULATE) {
             timeline.apply(meta);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
-                faults.apply(meta);
+                faults.apply(hdr, meta);
             }
         }
         ostd.drop = meta.verdict == VERDICT_DROP;
     }
+#else
+    apply { }
+#endif
 }
 
 control EgressDeparserImpl(

@@ -1,5 +1,6 @@
 // weir on Tofino: common/ between TNA's parsers, deparsers and intrinsic metadata.
-// generated.p4 is written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser.
+// generated.p4 and engine.p4 are written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser;
+// FaultEngine, EgressFaultEngine, and what the program does without.
 
 #include <core.p4>
 #if __TARGET_TOFINO__ == 2
@@ -16,18 +17,20 @@
 #define NUM_VALUES 256
 #endif
 
+// Tofino reckons with 32 bits: modulo 4.3 s, so no delay is 2.1 s or longer.
+typedef bit<32> time_ns_t;
+const int TIME_SIGN = 31;
+// The upper half of a word.
+typedef bit<16> draw_t;
+
 #include "../common/types.p4"
 #include "../common/headers.p4"
 #include "../common/aggregate_types.p4"
 #include "externs.p4"
 #include "generated.p4"
-#include "../common/decide.p4"
 #include "../common/fault.p4"
-#if __TARGET_TOFINO__ == 2
-#include "../common/engine2.p4"
-#else
-#include "../common/engine1.p4"
-#endif
+#include "engine.p4"
+#ifdef AGGREGATES
 #if NUM_VALUES == 32
 #include "../common/values32.p4"
 #elif NUM_VALUES == 64
@@ -39,6 +42,7 @@
 #endif
 #include "slots.p4"
 #include "../common/aggregate.p4"
+#endif
 #include "../common/forward.p4"
 
 // The packet is for the fault engine, and in this pass for nobody else.
@@ -86,24 +90,74 @@ control SwitchIngress(
     Timeline() timeline;
     Classify() classify;
     FaultEngine() faults;
-    Detain() detain;
+#ifdef AGGREGATES
     Aggregate() aggregate;
+#endif
     Forward() forward;
+
+    action drop() {
+        ig_dprsr_md.drop_ctl = 1;
+    }
+    // Held once more: it has its hold header.
+    action again() {
+        ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
+    }
+    action detain() {
+        hdr.hold.setValid();
+        hdr.hold.deadline = meta.now + meta.delay_ns;
+        hdr.hold.port = meta.port;
+        ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
+    }
+    action detain_twice() {
+        hdr.hold.setValid();
+        hdr.hold.deadline = meta.now + meta.delay_ns;
+        hdr.hold.port = meta.port;
+        ig_tm_md.mcast_grp_a = DUPLICATE_GROUP;
+    }
+    action unicast() {
+        ig_tm_md.ucast_egress_port = (PortId_t) meta.egress_port;
+    }
+    action multicast() {
+        ig_tm_md.mcast_grp_a = meta.multicast_group;
+    }
+    // What becomes of the packet, from what the others say: one table, where nested conditions are a table each.
+    table leave {
+        key = {
+            meta.verdict: ternary;
+            meta.detain: ternary;
+            meta.duplicate: ternary;
+            meta.way: ternary;
+        }
+        actions = { drop; again; detain; detain_twice; unicast; multicast; }
+        const default_action = drop();
+        const entries = {
+            (VERDICT_HOLD, _, _, _): again();
+            (VERDICT_DROP, _, _, _): drop();
+            (_, 1, 1, _): detain_twice();
+            (_, 1, _, _): detain();
+            (_, _, _, WAY_PORT): unicast();
+            (_, _, _, WAY_GROUP): multicast();
+        }
+        size = 8;
+    }
 
     apply {
         meta.verdict = VERDICT_FORWARD;
-        meta.now = ig_prsr_md.global_tstamp;
+        meta.now = ig_prsr_md.global_tstamp[31:0];
         meta.port = (port_t) ig_intr_md.ingress_port;
         meta.flows = 0;
         meta.delay_ns = 0;
-        meta.duplicate = false;
-        meta.multicast_group = 0;
+        meta.duplicate = 0;
+        meta.detain = 0;
+        meta.way = WAY_UNKNOWN;
 
         // A packet that the parser gave up on is dropped by TNA unless somebody looks at the error.
         if (ig_prsr_md.parser_err != PARSER_ERROR_OK) {
             meta.parse_note = meta.parse_note | 0x80;
         }
 
+        forward.apply(hdr, meta);
+#ifdef AGGREGATES
         // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass has
         // the stages for a sum that waits for a fault (docs/tofino.md). Everything else takes one pass.
         if (hdr.hold.isValid()) {
@@ -121,26 +175,22 @@ control SwitchIngress(
         aggregate.apply(hdr, meta);
         if (judge) {
             meta.verdict = VERDICT_FORWARD;
-            faults.apply(meta);
-            detain.apply(hdr, meta, to_sum);
-        }
-        if (meta.verdict == VERDICT_FORWARD) {
-            forward.apply(hdr, meta);
-        }
-
-        if (meta.verdict == VERDICT_DROP) {
-            ig_dprsr_md.drop_ctl = 1;
-        } else if (meta.verdict == VERDICT_HOLD) {
-            if (meta.duplicate) {
-                ig_tm_md.mcast_grp_a = DUPLICATE_GROUP;
-            } else {
-                ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
+            faults.apply(hdr, meta);
+            if (to_sum) {
+                meta.detain = 1;
             }
-        } else if (meta.multicast_group != 0) {
-            ig_tm_md.mcast_grp_a = meta.multicast_group;
-        } else {
-            ig_tm_md.ucast_egress_port = (PortId_t) meta.egress_port;
         }
+#else
+        if (hdr.hold.isValid()) {
+            meta.port = hdr.hold.port;
+            gate.apply(hdr, meta);
+        } else {
+            timeline.apply(meta);
+            classify.apply(hdr, meta);
+            faults.apply(hdr, meta);
+        }
+#endif
+        leave.apply();
     }
 }
 
@@ -157,13 +207,14 @@ control IngressDeparserImpl(
     }
 }
 
-// What goes to the recirculation port passes egress as it is.
+// What goes to the recirculation port passes egress as it is; so does all where no fault acts.
 parser EgressParserImpl(
     packet_in pkt,
     out headers_t hdr,
     out metadata_t meta,
     out egress_intrinsic_metadata_t eg_intr_md)
 {
+#ifdef EGRESS_FAULTS
     FlowParserShort() flow_parser;
     state start {
         pkt.extract(eg_intr_md);
@@ -177,6 +228,12 @@ parser EgressParserImpl(
         flow_parser.apply(pkt, hdr, meta);
         transition accept;
     }
+#else
+    state start {
+        pkt.extract(eg_intr_md);
+        transition accept;
+    }
+#endif
 }
 
 control SwitchEgress(
@@ -187,29 +244,28 @@ control SwitchEgress(
     inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
     inout egress_intrinsic_metadata_for_output_port_t eg_oport_md)
 {
+#ifdef EGRESS_FAULTS
     Timeline() timeline;
     Classify() classify;
     EgressFaultEngine() faults;
 
     apply {
         meta.verdict = VERDICT_FORWARD;
-        meta.now = eg_prsr_md.global_tstamp;
         meta.port = (port_t) eg_intr_md.egress_port;
         meta.flows = 0;
-        meta.delay_ns = 0;
-        meta.duplicate = false;
 
         if (eg_intr_md.egress_port != RECIRCULATION_PORT) {
             timeline.apply(meta);
-            if (meta.epoch != 0) {
-                classify.apply(hdr, meta);
-                faults.apply(meta);
-            }
+            classify.apply(hdr, meta);
+            faults.apply(hdr, meta);
         }
         if (meta.verdict == VERDICT_DROP) {
             eg_dprsr_md.drop_ctl = 1;
         }
     }
+#else
+    apply { }
+#endif
 }
 
 control EgressDeparserImpl(

@@ -1,5 +1,6 @@
 // weir on v1model, for BMv2's P4Runtime build (simple_switch_grpc): common/ between its parser and controls.
-// generated.p4 is written by parser-gen: headers_t, FlowParser, Classify, FlowDeparser.
+// generated.p4 and engine.p4 are written by parser-gen: headers_t, FlowParser, Classify, FlowDeparser; FaultEngine,
+// EgressFaultEngine, and what the program does without.
 //
 // A held packet recirculates at the end of egress, with its hold header in front. simple_switch tells the time in ingress
 // only to packets that come in by a port (to one that recirculates, ingress_global_timestamp is 0), so it is egress that
@@ -12,17 +13,23 @@
 #define NUM_SLOTS 1024
 #endif
 
+// Modulo 78 hours.
+typedef bit<48> time_ns_t;
+const int TIME_SIGN = 47;
+typedef bit<32> draw_t;
+
 #include "../common/types.p4"
 #include "../common/headers.p4"
 #include "../common/aggregate_types.p4"
 #include "externs.p4"
 #include "generated.p4"
-#include "../common/decide.p4"
 #include "../common/fault.p4"
-#include "../common/engine8.p4"
+#include "engine.p4"
+#ifdef AGGREGATES
 #include "../common/values256.p4"
 #include "slots.p4"
 #include "../common/aggregate.p4"
+#endif
 #include "../common/forward.p4"
 
 // simple_switch's instance_type of a packet that came back (BMv2, simple_switch.h).
@@ -71,7 +78,9 @@ control SwitchIngress(
     Classify() classify;
     FaultEngine() faults;
     Detain() detain;
+#ifdef AGGREGATES
     Aggregate() aggregate;
+#endif
     Forward() forward;
 
     apply {
@@ -80,8 +89,9 @@ control SwitchIngress(
         meta.port = (port_t) standard_metadata.ingress_port;
         meta.flows = 0;
         meta.delay_ns = 0;
-        meta.duplicate = false;
-        meta.multicast_group = 0;
+        meta.duplicate = 0;
+        meta.detain = 0;
+        meta.way = WAY_UNKNOWN;
 
         if (hdr.hold.isValid()) {
             meta.port = hdr.hold.port;
@@ -95,25 +105,30 @@ control SwitchIngress(
             timeline.apply(meta);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
-                faults.apply(meta);
-                detain.apply(hdr, meta, false);
+                faults.apply(hdr, meta);
+                detain.apply(hdr, meta);
             }
         }
+#ifdef AGGREGATES
         if (meta.verdict == VERDICT_FORWARD) {
             aggregate.apply(hdr, meta);
         }
+#endif
         if (meta.verdict == VERDICT_FORWARD) {
             forward.apply(hdr, meta);
+            if (meta.way == WAY_UNKNOWN) {
+                meta.verdict = VERDICT_DROP;
+            }
         }
 
         if (meta.verdict == VERDICT_DROP) {
             mark_to_drop(standard_metadata);
         } else if (meta.verdict == VERDICT_HOLD) {
             standard_metadata.egress_spec = HOLD_PORT;
-            if (meta.duplicate) {
+            if (meta.duplicate == 1) {
                 standard_metadata.mcast_grp = DUPLICATE_GROUP;
             }
-        } else if (meta.multicast_group != 0) {
+        } else if (meta.way == WAY_GROUP) {
             standard_metadata.mcast_grp = meta.multicast_group;
         } else {
             standard_metadata.egress_spec = (bit<9>) meta.egress_port;
@@ -126,32 +141,33 @@ control SwitchEgress(
     inout metadata_t meta,
     inout standard_metadata_t standard_metadata)
 {
+#ifdef EGRESS_FAULTS
     Timeline() timeline;
     Classify() classify;
-    FaultEngine() faults;
+    EgressFaultEngine() faults;
+#endif
 
     apply {
         if (hdr.hold.isValid()) {
             time_ns_t late = standard_metadata.egress_global_timestamp * NS_PER_TICK - hdr.hold.deadline;
-            if (late[47:47] == 0) {
+            if (late[TIME_SIGN:TIME_SIGN] == 0) {
                 hdr.hold.deadline = HOLD_DUE;
             }
             recirculate_preserving_field_list(0);
         } else {
+#ifdef EGRESS_FAULTS
             meta.verdict = VERDICT_FORWARD;
-            meta.now = standard_metadata.egress_global_timestamp * NS_PER_TICK;
             meta.port = (port_t) standard_metadata.egress_port;
             meta.flows = 0;
-            meta.delay_ns = 0;
-            meta.duplicate = false;
             timeline.apply(meta);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
-                faults.apply(meta);
+                faults.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_DROP) {
                 mark_to_drop(standard_metadata);
             }
+#endif
         }
     }
 }

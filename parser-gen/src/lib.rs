@@ -15,6 +15,7 @@
 //! docs/filters.md is the users' view: the language, the fields, what cannot be seen.
 
 mod dissect;
+pub mod engine;
 pub mod filter;
 mod generate;
 pub mod library;
@@ -22,7 +23,8 @@ mod program;
 mod slice;
 mod terms;
 
+pub use engine::EngineSpec;
 pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
-pub use generate::{Flow, GenerateError, Generated, MAX_FLOWS, Options, generate};
+pub use generate::{Flow, GenerateError, Generated, MAX_FLOWS, Options, generate, generate_with};
 pub use library::{Library, LibraryError, Note};
 pub use program::{Arch, program};

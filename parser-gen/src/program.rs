@@ -1,5 +1,6 @@
 //! The whole P4 source of a program: p4src's files, embedded, and the generated text among them.
 
+use crate::engine;
 use crate::generate::Generated;
 
 /// An architecture that p4src has a `main.p4` for.
@@ -39,11 +40,7 @@ const COMMON: &[(&str, &str)] = p4src![
     "common/types.p4",
     "common/headers.p4",
     "common/aggregate_types.p4",
-    "common/decide.p4",
     "common/fault.p4",
-    "common/engine1.p4",
-    "common/engine2.p4",
-    "common/engine8.p4",
     "common/values32.p4",
     "common/values64.p4",
     "common/values256.p4",
@@ -57,7 +54,7 @@ const TNA: &[(&str, &str)] = p4src!["tna/externs.p4", "tna/slots.p4", "tna/main.
 
 /// Path and text of every file of the program but the architecture's own declarations (`<core.p4>`, `<psa.p4>` …).
 ///
-/// Paths are relative to p4src, and so are the `#include`s in them: `generated.p4` stands beside `main.p4`.
+/// Paths are relative to p4src, and so are the `#include`s in them: `generated.p4` and `engine.p4` stand beside `main.p4`.
 pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
     let own = match arch {
         Arch::Psa => PSA,
@@ -72,6 +69,10 @@ pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
     files.push((
         format!("{}/generated.p4", arch.name()),
         generated.p4.clone(),
+    ));
+    files.push((
+        format!("{}/engine.p4", arch.name()),
+        engine::text(arch, &generated.engine, &generated.options),
     ));
     files
 }

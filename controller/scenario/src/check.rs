@@ -4,10 +4,10 @@
 //! that is gone is not delayed, doubled or dropped again. Judged by what the file says, i.e. by ordinals of the flow:
 //!
 //! - A fault that always drops leaves nothing to any other fault on the same packets while both act.
-//! - Of two counting selections (`nth`, `every`), where every packet that one selects is selected by the other, and
-//!   one of the two drops, the packets are asked for twice.
+//! - Of two counting selections (`nth`, `every`, `burst` …), where every packet that one selects is selected by the other,
+//!   and one of the two drops, the packets are asked for twice.
 //!
-//! Selections that only meet now and then (`every: 5` and `every: 3`, or random ones) compose in declared order.
+//! Selections that only meet now and then (`every: 5` and `every: 3`, or random ones) compose: a drop stands over all.
 
 use std::ops::RangeInclusive;
 
@@ -87,7 +87,10 @@ pub(crate) fn may_meet(a: &Flow, b: &Flow) -> bool {
 }
 
 fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, later: &Fault) {
-    if !earlier.effect.ends_packet() && !later.effect.ends_packet() {
+    let hides = |fault: &Fault, other: &Fault| {
+        fault.effect.ends_packet() && (other.effect.ends_packet() || other.effect.is_overridden())
+    };
+    if !hides(earlier, later) && !hides(later, earlier) {
         return;
     }
     let flows = |fault: &Fault| {
@@ -121,7 +124,7 @@ fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, late
 
 fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String> {
     let drops = |fault: &Fault| fault.effect.ends_packet();
-    let always_drops = |fault: &Fault| drops(fault) && is_always(fault.selection);
+    let always_drops = |fault: &Fault| drops(fault) && fault.selection.is_always();
     // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
     let nothing_left = |by: (&Fault, &Flow), of: (&Fault, &Flow)| {
         within(&of.0.epochs, &by.0.epochs)
@@ -129,7 +132,7 @@ fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String
     };
     if always_drops(earlier) && nothing_left((earlier, a), (later, b)) {
         return Some(format!(
-            "`{}` drops every packet, so `{}` never sees one",
+            "`{}` drops every packet that `{}` acts on",
             earlier.id, later.id
         ));
     }
@@ -140,23 +143,15 @@ fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String
         ));
     }
     let meet = a.name == b.name && overlap_in_time(&earlier.epochs, &later.epochs);
-    let nested = selects_within(earlier.selection, later.selection)
-        || selects_within(later.selection, earlier.selection);
+    let nested = selects_within(&earlier.selection, &later.selection)
+        || selects_within(&later.selection, &earlier.selection);
     (meet && nested).then(|| "both select the same packets, and one drops them".to_owned())
 }
 
-pub(crate) fn is_always(selection: Selection) -> bool {
-    matches!(
-        selection,
-        Selection::Always | Selection::Every(1) | Selection::Probability { limit: u32::MAX }
-    )
-}
-
 /// Whether every ordinal that `inner` counts out is counted out by `outer`.
-fn selects_within(inner: Selection, outer: Selection) -> bool {
+fn selects_within(inner: &Selection, outer: &Selection) -> bool {
     match (inner, outer) {
-        (Selection::Nth(n), Selection::Nth(m)) => n == m,
-        (Selection::Nth(n) | Selection::Every(n), Selection::Every(m)) => n.is_multiple_of(m),
+        (Selection::Counted(inner), Selection::Counted(outer)) => inner.is_within(outer),
         _ => false,
     }
 }

@@ -1,71 +1,126 @@
 //! The fault engine's decision function: the same bits here, in PSA, in v1model and in TNA.
 //!
 //! A decision is a function of (seed, fault, flow, ordinal) and of nothing else, so a run can be replayed whatever the
-//! interleaving of flows. docs/fault-engine.md gives the formulas, and why a bare CRC is not enough.
+//! interleaving of flows. It is mixed tabulation (Dahlgaard, Knudsen, Rotenberg, Thorup: Hashing for Statistics over
+//! k-Partitions, 2015) with two derived characters: docs/fault-engine.md gives the formulas, docs/decisions/0010 why simple
+//! tabulation is not enough.
 
-/// Key of round 2 is `key ^ ROUND_2`, and so on. Round 1 uses the key itself.
-const ROUND_2: u32 = 0x9E37_79B9;
-const ROUND_3: u32 = 0x7F4A_7C15;
-const ROUND_4: u32 = 0xF39C_C060;
+/// Tables that are indexed by the bytes of the word to be hashed, least significant first.
+pub const INPUT_TABLES: usize = 4;
+/// Tables that are indexed by what the first ones derive.
+pub const DERIVED_TABLES: usize = 2;
+/// All of them.
+pub const TABLES: usize = INPUT_TABLES + DERIVED_TABLES;
+/// Rows of each.
+pub const ROWS: usize = 256;
 
-/// Reflected polynomial of IEEE 802.3.
-const POLYNOMIAL: u32 = 0xEDB8_8320;
+/// SplitMix64's increment.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-const CRC_TABLE: [u32; 256] = crc_table();
+/// What one packet of one (fault, flow) is decided by: three words, independent and uniform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Words {
+    /// Decides of a selection by chance, and of a channel's state.
+    pub u: u32,
+    /// Decides what a channel does in its state.
+    pub v: u32,
+    /// Decides how an effect acts: which bits, how long.
+    pub w: u32,
+}
 
-const fn crc_table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 {
-                POLYNOMIAL ^ (crc >> 1)
-            } else {
-                crc >> 1
+/// A row of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Row {
+    /// Its part of the three words.
+    pub words: Words,
+    /// Its part of the two derived bytes. Unused in the tables that those index.
+    pub derived: u16,
+}
+
+/// The tables of a seed. Every unit of every switch has the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draws {
+    tables: Box<[[Row; ROWS]; TABLES]>,
+}
+
+impl Draws {
+    /// Fills the tables: row after row, table after table, two numbers of SplitMix64 each.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Draws {
+        let start = mix(seed);
+        let number = |n: usize| mix(start.wrapping_add(GOLDEN.wrapping_mul(n as u64)));
+        let mut tables = Box::new([[Row::default(); ROWS]; TABLES]);
+        for (position, row) in tables.iter_mut().flatten().enumerate() {
+            let (first, second) = (number(2 * position), number(2 * position + 1));
+            *row = Row {
+                words: Words {
+                    u: (first >> 32) as u32,
+                    v: first as u32,
+                    w: (second >> 32) as u32,
+                },
+                derived: (second >> 16) as u16,
             };
-            bit += 1;
         }
-        table[byte] = crc;
-        byte += 1;
+        Draws { tables }
     }
-    table
+
+    /// The rows of a table, below [`TABLES`].
+    #[must_use]
+    pub fn table(&self, number: usize) -> &[Row; ROWS] {
+        &self.tables[number]
+    }
+
+    /// The words of the packet with this index (its ordinal less one) in the (fault, flow) of this key.
+    #[must_use]
+    pub fn words(&self, key: u32, index: u32) -> Words {
+        let x = index ^ key;
+        let input = x.to_le_bytes();
+        let first = input.iter().zip(self.tables.iter());
+        let first: Row = first.fold(Row::default(), |sum, (byte, table)| {
+            sum.xor(table[usize::from(*byte)])
+        });
+        let derived = first.derived.to_le_bytes();
+        let second = derived.iter().zip(&self.tables[INPUT_TABLES..]);
+        second
+            .fold(first, |sum, (byte, table)| {
+                sum.xor(table[usize::from(*byte)])
+            })
+            .words
+    }
 }
 
-/// CRC-32 (IEEE 802.3) of two words, each most significant byte first.
-#[must_use]
-pub fn crc32(first: u32, second: u32) -> u32 {
-    let bytes = first.to_be_bytes().into_iter().chain(second.to_be_bytes());
-    let register = bytes.fold(u32::MAX, |crc, byte| {
-        CRC_TABLE[((crc ^ u32::from(byte)) & 0xFF) as usize] ^ (crc >> 8)
-    });
-    !register
-}
-
-/// A uniformly distributed word for one packet: `ordinal` is its number, from 1, in its (fault, flow).
-#[must_use]
-pub fn decide(key: u32, flow_key: u32, ordinal: u32) -> u32 {
-    let (mut a, mut b) = (flow_key, ordinal);
-    a = a.wrapping_add(crc32(key, b));
-    b = b.wrapping_add(crc32(key ^ ROUND_2, a));
-    a = a.wrapping_add(crc32(key ^ ROUND_3, b));
-    b.wrapping_add(crc32(key ^ ROUND_4, a))
+impl Row {
+    fn xor(self, other: Row) -> Row {
+        Row {
+            words: Words {
+                u: self.words.u ^ other.words.u,
+                v: self.words.v ^ other.words.v,
+                w: self.words.w ^ other.words.w,
+            },
+            derived: self.derived ^ other.derived,
+        }
+    }
 }
 
 /// The key of a fault under a seed.
 #[must_use]
-pub fn fault_key(seed: u64, fault_id: &str) -> u32 {
-    (mix(seed ^ mix(fnv1a(fault_id))) >> 32) as u32
+pub fn fault_key(seed: u64, fault_id: &str) -> u64 {
+    mix(seed ^ mix(fnv1a(fault_id)))
 }
 
 /// The key of a flow. It does not depend on the seed: the fault's key does.
 #[must_use]
-pub fn flow_key(name: &str) -> u32 {
-    (mix(fnv1a(name)) >> 32) as u32
+pub fn flow_key(name: &str) -> u64 {
+    mix(fnv1a(name))
 }
 
-/// The greatest decision that fires, for a probability; `None` where it rounds to never (p < 2⁻³³).
+/// The key of a flow's packets at a fault.
+#[must_use]
+pub fn key(fault_key: u64, flow_key: u64) -> u32 {
+    (mix(fault_key ^ flow_key) >> 32) as u32
+}
+
+/// The greatest draw that fires, for a probability; `None` where it rounds to never (p < 2⁻³³).
 #[must_use]
 pub fn limit(probability: f64) -> Option<u32> {
     // f64 carries 53 bits, so the product is exact and the cast cannot lose what matters.
@@ -73,9 +128,24 @@ pub fn limit(probability: f64) -> Option<u32> {
     scaled.checked_sub(1).map(|limit| limit as u32)
 }
 
+/// The probability that a draw is at most this.
+#[must_use]
+pub fn probability(limit: u32) -> f64 {
+    (f64::from(limit) + 1.0) / 4_294_967_296.0
+}
+
+/// A limit where draws have only their upper `bits`: the nearest that such a switch can hold, `None` where that is never.
+/// A word is at most this exactly if its upper bits are at most the limit's.
+#[must_use]
+pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
+    let step = 1_u64 << (32 - bits.clamp(1, 32));
+    let steps = (u64::from(limit) + 1 + step / 2) / step;
+    (steps * step).checked_sub(1).map(|limit| limit as u32)
+}
+
 /// SplitMix64's finaliser.
 fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = value.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)

@@ -18,12 +18,9 @@ use crate::workload::Workload;
 /// The most flows that one scenario may declare: the width of `flow_set_t`.
 pub const MAX_FLOWS: usize = 32;
 /// The most flows of one fault: a unit's state cells.
-pub const MAX_FLOWS_PER_FAULT: usize = 16;
-/// The most faults of one switch and direction.
-pub const MAX_FAULTS_PER_SWITCH: usize = 8;
-
+pub const MAX_FLOWS_PER_FAULT: usize = 4096;
 /// The most entries of one unit's `select` table.
-pub const MAX_SELECT_ENTRIES: usize = 64;
+pub const MAX_SELECT_ENTRIES: usize = 4096;
 
 /// A checked scenario.
 #[derive(Debug, Clone)]
@@ -119,8 +116,8 @@ pub struct Flow {
     pub on: Option<String>,
     /// Faults must not touch it.
     pub protected: bool,
-    /// The key in decisions.
-    pub key: u32,
+    /// Its part of the key in decisions.
+    pub key: u64,
     /// Where it is declared.
     pub span: Span,
 }
@@ -170,8 +167,8 @@ pub struct Fault {
     pub place: Option<Place>,
     /// When: epochs in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// The key in decisions.
-    pub key: u32,
+    /// Its part of the key in decisions.
+    pub key: u64,
     /// Where it is declared.
     pub span: Span,
     /// Where its place is named, else the whole.

@@ -59,7 +59,7 @@ pub mod timeline {
     }
 }
 
-/// `FaultUnit` in p4src/common/fault.p4: one fault of a scenario.
+/// A unit of the generated engine.p4: one fault of a scenario.
 pub mod fault {
     use super::{Direction, control};
 
@@ -68,46 +68,53 @@ pub mod fault {
     /// Key of the select table: the step of the timeline that is in force.
     pub const KEY_EPOCH: &str = "meta.epoch";
 
-    /// The select table's actions: the ways to select.
-    pub mod select {
-        /// Every packet.
-        pub const ALWAYS: &str = "always";
-        /// The one with this ordinal.
-        pub const NTH: &str = "nth";
-        /// Those whose ordinal this number divides.
-        pub const EVERY: &str = "every";
-        /// Each by itself, by chance.
-        pub const PROBABILITY: &str = "probability";
-        /// In bursts, by chance.
-        pub const GILBERT_ELLIOTT: &str = "gilbert_elliott";
+    /// The action of the select table: the unit looks at the packet.
+    pub const PICK: &str = "pick";
+    /// The action of the outcome table: the unit fires.
+    pub const FIRES: &str = "fires";
+
+    /// Parameters of [`PICK`]: docs/fault-engine.md has what they mean.
+    pub mod param {
+        /// The unit's state cell for this flow.
+        pub const CELL: &str = "cell";
+        /// Of those that count: the index after which they start again.
+        pub const LAST: &str = "last";
+        /// Of those that draw: the key of fault and flow.
+        pub const KEY: &str = "key";
+        /// Of those that hold: for how long.
+        pub const DELAY_NS: &str = "delay_ns";
     }
 
-    /// Parameters of these actions: docs/fault-engine.md has what they mean.
-    pub mod param {
-        /// Of all: the unit's state cell for this flow.
-        pub const CELL: &str = "cell";
-        /// Of all: what happens to a packet that is selected.
-        pub const EFFECT: &str = "effect";
-        /// Of all: how long it is held.
-        pub const DELAY_NS: &str = "delay_ns";
-        /// Of `nth` and `every`.
-        pub const N: &str = "n";
-        /// Of those by chance: the fault's key.
-        pub const KEY: &str = "key";
-        /// Of those by chance: the flow's key.
-        pub const FLOW_KEY: &str = "flow_key";
-        /// Of `probability`: the largest draw that fires.
-        pub const LIMIT: &str = "limit";
-        /// Of `gilbert_elliott`: the largest draw by which the channel turns bad.
-        pub const TO_BAD: &str = "to_bad";
-        /// Of `gilbert_elliott`: the largest draw by which it turns good.
-        pub const TO_GOOD: &str = "to_good";
-        /// Of `gilbert_elliott`: the largest draw that fires in a bad channel.
-        pub const LOSS_BAD: &str = "loss_bad";
-        /// Of `gilbert_elliott`: the largest draw that fires in a good one.
-        pub const LOSS_GOOD: &str = "loss_good";
-        /// Of `gilbert_elliott`: 1 if it may fire in a good one at all.
-        pub const LOSS_IN_GOOD: &str = "loss_in_good";
+    /// Keys of the outcome table, and of the channel table.
+    pub mod key {
+        /// The packet's number in its flow, less one.
+        pub const INDEX: &str = "index";
+        /// The first word drawn.
+        pub const U: &str = "u";
+        /// The second.
+        pub const V: &str = "v";
+        /// Whether the channel is bad.
+        pub const BAD: &str = "bad";
+        /// Of the tables of the decision function.
+        pub const BYTE: &str = "byte";
+    }
+
+    /// Actions of the channel table.
+    pub mod channel {
+        /// It is bad from now on.
+        pub const TURN_BAD: &str = "turn_bad";
+        /// It is good from now on.
+        pub const TURN_GOOD: &str = "turn_good";
+        /// It is what it was not.
+        pub const TURN_OVER: &str = "turn_over";
+        /// It stays what it was.
+        pub const STAY: &str = "stay";
+    }
+
+    /// A table of the decision function, from 0: its name and its action's, behind the unit's.
+    #[must_use]
+    pub fn words(table: usize) -> (String, String) {
+        (format!("t{table}"), format!("words{table}"))
     }
 
     /// A unit's instance: the prefix of what follows.
@@ -122,22 +129,22 @@ pub mod fault {
         format!("{}.select", unit(direction, number))
     }
 
-    /// One of that table's actions.
+    /// Another table, or an action of one.
     #[must_use]
-    pub fn action(direction: Direction, number: usize, name: &str) -> String {
+    pub fn part(direction: Direction, number: usize, name: &str) -> String {
         format!("{}.{name}", unit(direction, number))
     }
 
     /// The counter of what a unit fires, by cell.
     #[must_use]
     pub fn fired(direction: Direction, number: usize) -> String {
-        format!("{}.fired.cells", unit(direction, number))
+        part(direction, number, "fired")
     }
 
-    /// The register of how many packets each cell has met.
+    /// The register of how many packets each cell has met, of a unit that counts or draws.
     #[must_use]
     pub fn ordinals(direction: Direction, number: usize) -> String {
-        format!("{}.ordinals.ordinals", unit(direction, number))
+        part(direction, number, "ordinals")
     }
 }
 
@@ -221,6 +228,8 @@ pub mod group {
 pub mod port {
     /// `PSA_PORT_RECIRCULATE`.
     pub const PSA_RECIRCULATE: u32 = 0xFFFF_FFFA;
+    /// `RECIRCULATION_PORT` in p4src/tna/main.p4: of pipe 0.
+    pub const TOFINO_RECIRCULATE: u32 = 68;
     /// `HOLD_PORT` in p4src/v1model/main.p4.
     pub const V1MODEL_HOLD: u32 = 0;
 }

@@ -1,19 +1,21 @@
-//! The fault engine of one switch as p4src/common/fault.p4 has it: which frames it must hit, and what becomes of each.
+//! The fault engine of one switch, as the generated P4 text has it: which frames it must hit, and what becomes of each.
 //!
 //! Decisions depend on seed, fault, flow and ordinal alone, so the frames that came to a switch, in the order in which they
 //! came, say which of them had to be hit. [`Engine`] is what does not change during a run, [`State`] what the units' cells
-//! hold; [`Engine::pass`] takes one frame through both pipelines.
+//! hold; [`Engine::pass`] takes one frame through both pipelines. Units stand side by side: each looks at every frame of its
+//! flows and counts it, whatever the others do; what becomes of the frame is composed behind them.
 
 use std::ops::RangeInclusive;
 
 use p4lang::runtime::Match;
 use parser_gen::Library;
 
+use crate::decision::{self, Draws};
 use crate::effect::{Effect, Fate};
 use crate::model::{Direction, Scenario};
 use crate::names::forward;
 use crate::plan::{Injection, Plan, SwitchPlan};
-use crate::selection::{Decisions, Selection};
+use crate::selection::{Cell, Selection};
 
 /// The flows that a packet belongs to, by bit: `flow_set_t`.
 pub type FlowSet = u32;
@@ -22,6 +24,7 @@ pub type FlowSet = u32;
 #[derive(Debug)]
 pub struct Engine {
     library: Library,
+    draws: Draws,
     plan: SwitchPlan,
     /// Bits of protected flows: an entry of `select` requires them to be clear.
     guard: FlowSet,
@@ -33,6 +36,7 @@ pub struct Engine {
 #[derive(Debug)]
 struct Unit {
     effect: Effect,
+    selection: Selection,
     /// In the order of the entries' priority: a packet in two flows of a fault belongs to the one declared first.
     entries: Vec<Entry>,
 }
@@ -42,13 +46,15 @@ struct Entry {
     flow: FlowSet,
     epochs: Vec<RangeInclusive<u16>>,
     injection: usize,
+    /// Of fault and flow.
+    key: u32,
     /// Index into [`State`].
     cell: usize,
 }
 
 /// What the units' cells hold: ordinals and channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State(Vec<Decisions>);
+pub struct State(Vec<Cell>);
 
 /// A frame as `Classify` sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,8 +85,23 @@ pub struct Verdict {
     pub met: Vec<usize>,
     /// Those of them that fired.
     pub hits: Vec<usize>,
+    /// Those that fired and of which nothing is to be seen, since another one dropped the packet.
+    pub overridden: Vec<usize>,
     /// What becomes of it.
     pub fate: Fate,
+}
+
+impl Verdict {
+    /// Of a packet that no unit looks at.
+    #[must_use]
+    pub fn untouched() -> Verdict {
+        Verdict {
+            met: Vec::new(),
+            hits: Vec::new(),
+            overridden: Vec::new(),
+            fate: Fate::UNTOUCHED,
+        }
+    }
 }
 
 /// What a switch does to a frame.
@@ -123,13 +144,21 @@ impl Engine {
                             && point.direction == direction
                             && point.fault == unit.fault
                     });
-                    Unit::new(scenario, planned, &unit.fault, injections, &mut start.0)
+                    Unit::new(
+                        scenario,
+                        plan,
+                        planned,
+                        &unit.fault,
+                        injections,
+                        &mut start.0,
+                    )
                 })
                 .collect()
         };
         let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
         Some(Engine {
             library: Library::builtin(),
+            draws: Draws::of_seed(plan.seed),
             plan: planned.clone(),
             guard: planned
                 .flows
@@ -227,24 +256,27 @@ impl Engine {
     }
 
     fn judge(&self, units: &[Unit], state: &mut State, flows: FlowSet, epoch: u16) -> Verdict {
-        let mut verdict = Verdict {
-            met: Vec::new(),
-            hits: Vec::new(),
-            fate: Fate::UNTOUCHED,
-        };
-        // A packet that an earlier unit dropped is not counted by the next.
+        let mut verdict = Verdict::untouched();
+        let mut fired: Vec<(&Unit, usize)> = Vec::new();
         for unit in units {
-            if verdict.fate.is_dropped() {
-                break;
-            }
             let Some(entry) = unit.entry(flows, self.guard, epoch) else {
                 continue;
             };
             verdict.met.push(entry.injection);
-            if state.0[entry.cell].next() == Some(true) {
+            let cell = &mut state.0[entry.cell];
+            let draws_words = unit.effect.draws();
+            let words = unit
+                .selection
+                .take(&self.draws, entry.key, draws_words, cell);
+            if words.is_some() {
                 verdict.hits.push(entry.injection);
-                unit.effect.compose(&mut verdict.fate);
+                fired.push((unit, entry.injection));
             }
+        }
+        verdict.fate = Fate::after(fired.iter().map(|(unit, _)| unit.effect));
+        if verdict.fate.is_dropped() {
+            let hidden = fired.iter().filter(|(unit, _)| unit.effect.is_overridden());
+            verdict.overridden = hidden.map(|(_, injection)| *injection).collect();
         }
         verdict
     }
@@ -297,14 +329,17 @@ fn acts(units: &[Unit], verdict: &Verdict) -> impl Iterator<Item = Act> {
 impl Unit {
     fn new<'p>(
         scenario: &Scenario,
+        plan: &Plan,
         planned: &SwitchPlan,
         fault: &str,
         injections: impl Iterator<Item = (usize, &'p Injection)>,
-        cells: &mut Vec<Decisions>,
+        cells: &mut Vec<Cell>,
     ) -> Option<Unit> {
         let fault = scenario.faults.iter().find(|other| other.id == fault)?;
         let mut unit = Unit {
             effect: fault.effect,
+            // What the switch can hold of it.
+            selection: fault.selection.rounded(plan.draw_bits).ok()?,
             entries: Vec::new(),
         };
         // A fault that never fires has no entries.
@@ -316,9 +351,10 @@ impl Unit {
                 flow: 1 << bit,
                 epochs: fault.epochs.clone(),
                 injection: index,
+                key: decision::key(fault.key, flow.key),
                 cell: cells.len(),
             });
-            cells.push(fault.selection.decisions(fault.key, flow.key));
+            cells.push(Cell::default());
         }
         Some(unit)
     }

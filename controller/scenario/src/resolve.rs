@@ -393,7 +393,7 @@ fn resolve_fault(
         id: fault.id.value.clone(),
         flows: indexes,
         effect: fault.effect.value,
-        selection: fault.selection.value,
+        selection: fault.selection.value.clone(),
         place,
         epochs,
         span: fault.id.span,

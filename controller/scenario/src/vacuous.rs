@@ -55,11 +55,12 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
         let expected = met as f64 * (f64::from(limit) + 1.0) / 4_294_967_296.0;
         format!("none of {packets} that it met was drawn, where {expected:.2} are to be expected")
     };
-    match fault.selection {
-        Selection::Nth(n) | Selection::Every(n) => {
-            format!("it selects packet {n} of a flow, and met {met} in all")
-        }
-        Selection::Probability { limit } => drawn(limit),
+    match &fault.selection {
+        Selection::Counted(counted) => match counted.first_ordinal() {
+            Some(n) => format!("it selects packet {n} of a flow, and met {met} in all"),
+            None => format!("it met {met}"),
+        },
+        Selection::Probability { limit } => drawn(*limit),
         Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
         Selection::Always | Selection::Never => format!("it met {met}"),
     }

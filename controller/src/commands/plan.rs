@@ -39,8 +39,7 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
 /// Writes each switch's whole program, ready for p4c.
 fn emit(plan: &Plan, folder: &Path) -> Result<(), ExitCode> {
     for switch in &plan.switches {
-        let program =
-            program::build(Arch::Psa, &switch.name, &switch.classifier(), None).map_err(fail)?;
+        let program = program::build(Arch::Psa, switch, None).map_err(fail)?;
         for (path, text) in &program.sources {
             let file = folder.join(&switch.name).join(path);
             let written = file

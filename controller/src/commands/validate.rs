@@ -66,7 +66,7 @@ fn check(path: &std::path::Path) -> Result<(Scenario, Plan), ExitCode> {
     let plan = scenario::plan_to_prove(&scenario, &TargetModel::EMBEDDED)
         .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     for switch in &plan.switches {
-        program::build(Arch::Psa, &switch.name, &switch.classifier(), None).map_err(super::fail)?;
+        program::build(Arch::Psa, switch, None).map_err(super::fail)?;
     }
     Ok((scenario, plan))
 }

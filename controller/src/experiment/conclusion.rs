@@ -45,7 +45,7 @@ impl Conclusion {
 pub struct FaultResult {
     /// Its name.
     pub id: String,
-    /// `drop`, `delay`, `duplicate`.
+    /// `drop`, `delay` …: the effect's word.
     pub kind: &'static str,
     /// Frames of its flows that reached its switches while it was armed.
     pub met: u64,
@@ -53,6 +53,8 @@ pub struct FaultResult {
     pub fired: u64,
     /// Frames that it had to hit, and did: from captures on both sides of the switches.
     pub observed: u64,
+    /// Of those, frames that another fault dropped, so that nothing of what this one did to them is to be seen.
+    pub overridden: u64,
     /// Frames that it had to hit, and did not.
     pub missed: u64,
     /// Frames that it had to spare, and hit.
@@ -98,6 +100,7 @@ impl FaultResult {
                 .map(|(index, _)| evidence.fired[*index])
                 .sum(),
             observed: seen.observed,
+            overridden: seen.overridden,
             missed: seen.missed,
             collateral: seen.collateral,
             boundary: seen.boundary,

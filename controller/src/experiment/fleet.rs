@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use p4lang::runtime::TableEntry;
 use p4rt::translate::CounterValue;
 use scenario::Plan;
-use scenario::model::Direction;
+use scenario::plan::SwitchPlan;
 use tokio::runtime::Runtime;
 
 use super::aggregation::aggregation_entries;
@@ -50,6 +50,7 @@ pub struct EpochWrite {
 struct Device {
     target: Box<dyn Target>,
     program: Arc<Program>,
+    planned: SwitchPlan,
 }
 
 /// The switches of an experiment.
@@ -98,8 +99,7 @@ impl Fleet {
         };
         for (device_id, switch) in (1..).zip(&planned.plan.switches) {
             let arch = switches.kind.arch();
-            let program = build(arch, &switch.name, &switch.classifier(), p4src)
-                .map_err(FleetError::Program)?;
+            let program = build(arch, switch, p4src).map_err(FleetError::Program)?;
             let mut target = ready(&runtime, &switch.name, device_id, &program)?;
             let groups = switch
                 .groups
@@ -118,6 +118,7 @@ impl Fleet {
             fleet.devices.push(Device {
                 target,
                 program: Arc::new(program),
+                planned: switch.clone(),
             });
         }
         if let (Some(training), Some(switch)) = (planned.training(), planned.aggregator()) {
@@ -157,21 +158,16 @@ impl Fleet {
         Ok(device.target.write(&updates)?)
     }
 
-    /// Puts an epoch in force on every switch, in both pipelines; 0 disarms.
+    /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
-        let updates: Vec<_> = [Direction::Ingress, Direction::Egress]
-            .map(|direction| {
-                let (table, action) = Plan::set_epoch(direction, epoch);
-                (
-                    UpdateType::Modify,
-                    Item::DefaultAction {
-                        table,
-                        action: Some(action),
-                    },
-                )
-            })
-            .into();
         for device in &mut self.devices {
+            let calls = device.planned.set_epoch(epoch).into_iter();
+            let updates: Vec<_> = calls
+                .map(|(table, action)| {
+                    let action = Some(action);
+                    (UpdateType::Modify, Item::DefaultAction { table, action })
+                })
+                .collect();
             let sent_ns = now_ns();
             device.target.write(&updates)?;
             self.epoch_writes.push(EpochWrite {

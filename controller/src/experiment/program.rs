@@ -7,8 +7,9 @@ use cli_io::disk::Disk;
 use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
-use parser_gen::{Arch, Flow, GenerateError, Library, Note};
+use parser_gen::{Arch, GenerateError, Library, Note};
 use scenario::names;
+use scenario::plan::SwitchPlan;
 
 /// A program, ready to be loaded.
 #[derive(Debug, Clone)]
@@ -54,22 +55,21 @@ pub enum ProgramError {
     },
 }
 
-/// Generates and checks the program of a switch that tells these flows apart. With `p4src`, files of that folder stand in
-/// for the built-in ones of the same path.
+/// Generates and checks the program of a switch as the plan has it. With `p4src`, files of that folder stand in for the
+/// built-in ones of the same path.
 pub fn build(
     arch: Arch,
-    switch: &str,
-    flows: &[Flow],
+    planned: &SwitchPlan,
     p4src: Option<&Path>,
 ) -> Result<Program, ProgramError> {
-    let library = Library::builtin();
-    let options = parser_gen::Options { aggregate: true };
-    let generated = parser_gen::generate(&library, flows, &options).map_err(|source| {
-        ProgramError::Generate {
-            switch: switch.to_owned(),
-            source,
-        }
-    })?;
+    let switch = planned.name.as_str();
+    let generated =
+        planned
+            .generate(&Library::builtin())
+            .map_err(|source| ProgramError::Generate {
+                switch: switch.to_owned(),
+                source,
+            })?;
     let mut sources: BTreeMap<String, String> =
         parser_gen::program(arch, &generated).into_iter().collect();
     if let Some(folder) = p4src {

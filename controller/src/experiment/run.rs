@@ -192,6 +192,7 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
         let values = [
             (FaultMetric::Fired, Some(fault.fired)),
             (FaultMetric::Observed, Some(fault.observed)),
+            (FaultMetric::Overridden, Some(fault.overridden)),
             (FaultMetric::Missed, Some(fault.missed)),
             (FaultMetric::Collateral, Some(fault.collateral)),
             (FaultMetric::Boundary, Some(fault.boundary)),

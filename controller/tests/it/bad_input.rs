@@ -729,13 +729,10 @@ async fn load(address: &str) -> (Client, p4rt::client::Events) {
     let scenario = scenario::load("s.yaml", GOOD).unwrap();
     let plan = scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).unwrap();
     let switch = plan.switch("sw").unwrap();
+    let library = parser_gen::Library::builtin();
     let options = parser_gen::Options { aggregate: true };
-    let generated = parser_gen::generate(
-        &parser_gen::Library::builtin(),
-        &switch.classifier(),
-        &options,
-    )
-    .unwrap();
+    let (flows, engine) = (switch.classifier(), &switch.engine);
+    let generated = parser_gen::generate_with(&library, &flows, &options, engine).unwrap();
     let mut sources = p4lang::Files::new();
     for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {
         sources.insert(&path, text);
@@ -759,19 +756,14 @@ async fn load(address: &str) -> (Client, p4rt::client::Events) {
     let mut entries = generated.entries_for(classify::INGRESS);
     entries.extend(generated.entries_for(classify::EGRESS));
     entries.extend(switch.entries.iter().cloned());
-    let (table, action) = scenario::Plan::set_epoch(scenario::model::Direction::Ingress, 1);
     let entries = entries
         .into_iter()
         .map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
-    let updates: Vec<_> = entries
-        .chain([(
-            UpdateType::Modify,
-            Item::DefaultAction {
-                table,
-                action: Some(action),
-            },
-        )])
-        .collect();
+    let epochs = switch.set_epoch(1).into_iter().map(|(table, action)| {
+        let action = Some(action);
+        (UpdateType::Modify, Item::DefaultAction { table, action })
+    });
+    let updates: Vec<_> = entries.chain(epochs).collect();
     client.apply(&updates).await.unwrap();
     (client, events)
 }

@@ -15,8 +15,6 @@ use std::sync::Arc;
 use controller::target::{Item, Kind, UpdateType};
 use p4lang::p4info::P4Info;
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
-use scenario::Plan;
-use scenario::model::Direction;
 use scenario::names::classify;
 use serde::Deserialize;
 
@@ -119,8 +117,10 @@ impl Case {
         };
         let planned = plan.switch("sw").unwrap();
         let library = parser_gen::Library::builtin();
+        // Vectors may be aggregation frames whatever the scenario's workload is.
         let options = parser_gen::Options { aggregate: true };
-        let generated = parser_gen::generate(&library, &planned.classifier(), &options).unwrap();
+        let (flows, engine) = (planned.classifier(), &planned.engine);
+        let generated = parser_gen::generate_with(&library, &flows, &options, engine).unwrap();
         let sources: BTreeMap<_, _> = parser_gen::program(kind.arch(), &generated)
             .into_iter()
             .collect();
@@ -138,7 +138,6 @@ impl Case {
             let own = softswitch::p4_run::entries(&self.entries.to_string());
             entries.extend(own.unwrap_or_else(|error| panic!("{}: {error}", self.path)));
         }
-        let directions = [Direction::Ingress, Direction::Egress];
         let topology = &scenario.topology;
         let port = |host: &str| topology.next_hop("sw", host).unwrap().number;
         Plannable::Yes(Box::new(Loaded {
@@ -148,9 +147,7 @@ impl Case {
             program: Arc::new(compiled.program),
             entries,
             groups: planned.groups.clone(),
-            defaults: directions
-                .map(|direction| Plan::set_epoch(direction, 1))
-                .into(),
+            defaults: planned.set_epoch(1),
             ports: topology
                 .hosts
                 .iter()

@@ -7,9 +7,9 @@ use crate::library::{Body, Protocol, ProtocolId};
 pub(super) const NUM_VALUE_BLOCKS: usize = 8;
 
 impl Program<'_> {
-    /// What p4src/common names is there even if nothing parses it.
+    /// What the aggregator of p4src/common names is there even if nothing parses it.
     fn declared(&self, id: ProtocolId, protocol: &Protocol) -> bool {
-        self.slice.nodes.contains(&id) || protocol.is_common()
+        self.slice.nodes.contains(&id) || (self.options.aggregate && protocol.is_common())
     }
 
     /// Options are skipped by unrolled states if a filter looks at what follows them.
@@ -40,7 +40,7 @@ impl Program<'_> {
                             format!("{}_options", protocol.name),
                         ));
                     }
-                    if protocol.has_values() {
+                    if protocol.has_values() && self.options.aggregate {
                         instances.extend(
                             (0..NUM_VALUE_BLOCKS)
                                 .map(|n| ("values32_h".to_owned(), format!("values{n}"))),

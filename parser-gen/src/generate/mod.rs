@@ -10,12 +10,13 @@ mod parsers;
 mod resp;
 mod resp_segment;
 mod tables;
-mod writer;
+pub(crate) mod writer;
 
 use std::collections::BTreeSet;
 
 use p4lang::runtime::{ActionCall, TableEntry};
 
+use crate::engine::EngineSpec;
 use crate::filter::Filter;
 use crate::library::{Library, Note};
 use crate::slice::Slice;
@@ -39,7 +40,7 @@ pub struct Flow {
 /// What the program does besides classifying.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Aggregation frames are parsed, values included, whatever the filters name.
+    /// The program sums: aggregation frames are parsed, values included, whatever the filters name.
     pub aggregate: bool,
 }
 
@@ -103,11 +104,18 @@ pub struct Generated {
     /// Values of `meta.parse_note`, which are the indexes of the counter `notes`, that this program can set.
     pub notes: Vec<Note>,
     tables: Vec<FlowTable>,
+    /// The fault engine, which each architecture spells for itself.
+    pub(crate) engine: EngineSpec,
+    pub(crate) options: Options,
 }
 
 impl Generated {
     /// The entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
     pub fn entries_for(&self, control: &str) -> Vec<TableEntry> {
+        // Without faults there, egress classifies nothing.
+        if control.starts_with("SwitchEgress.") && self.engine.egress.is_empty() {
+            return Vec::new();
+        }
         let mut entries = Vec::new();
         for table in &self.tables {
             for (key, priority) in table.entries() {
@@ -126,11 +134,21 @@ impl Generated {
     }
 }
 
-/// Makes the parser, the match tables and their entries for these flows, in this order.
+/// Makes the parser, the match tables and their entries for these flows, in this order; no fault acts on them.
 pub fn generate(
     library: &Library,
     flows: &[Flow],
     options: &Options,
+) -> Result<Generated, GenerateError> {
+    generate_with(library, flows, options, &EngineSpec::default())
+}
+
+/// The same, with faults.
+pub fn generate_with(
+    library: &Library,
+    flows: &[Flow],
+    options: &Options,
+    engine: &EngineSpec,
 ) -> Result<Generated, GenerateError> {
     let names = p4_names(flows)?;
     let mut flow_terms = Vec::new();
@@ -186,6 +204,8 @@ pub fn generate(
             .collect(),
         notes: notes::used(&program),
         tables,
+        engine: engine.clone(),
+        options: *options,
     })
 }
 

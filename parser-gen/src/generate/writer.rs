@@ -2,7 +2,7 @@
 
 /// Collects lines; `{` and `}` are written by whoever opens and closes.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     text: String,
     depth: usize,
 }
@@ -30,6 +30,12 @@ impl Writer {
     pub fn close(&mut self) {
         self.depth = self.depth.saturating_sub(1);
         self.line("}");
+    }
+
+    /// `};` and the like.
+    pub fn close_with(&mut self, end: &str) {
+        self.depth = self.depth.saturating_sub(1);
+        self.line(format!("}}{end}"));
     }
 
     /// `} else if … {` and the like.
@@ -70,7 +76,7 @@ impl Writer {
 
 /// Where a state leads.
 #[derive(Debug, Clone)]
-pub(super) enum Transition {
+pub(crate) enum Transition {
     To(String),
     Select {
         on: Vec<String>,
@@ -81,7 +87,7 @@ pub(super) enum Transition {
 
 /// One line of a select.
 #[derive(Debug, Clone)]
-pub(super) struct Case {
+pub(crate) struct Case {
     pub keys: Vec<String>,
     pub state: String,
 }

@@ -111,7 +111,7 @@ proptest! {
         }
         let aggregate = random.one_in(2);
         let generated = generate(&library, &flows, &Options { aggregate }).expect("each alone is generated");
-        let entries = generated.entries_for("SwitchEgress.classify");
+        let entries = generated.entries_for("SwitchIngress.classify");
         for parser in ["FlowParser", "FlowParserShort"] {
             let program = Program::new(&generated.p4, parser);
             prop_assert_eq!(program.unreachable(), Vec::<&str>::new());

@@ -6,7 +6,8 @@ use crate::common::Random;
 use crate::common::packets::{Frame, Network, Transport, random_frame, resp};
 use p4lang::Files;
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
-use parser_gen::{Arch, Filter, Flow, Library, Options, generate, program};
+use parser_gen::engine::{Action, EngineSpec, Select, UnitSpec};
+use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 use pipeline::{Config, Switch};
 
 const PORT: u32 = 3;
@@ -32,9 +33,20 @@ impl Bench {
                     .unwrap_or_else(|error| panic!("{text}: {error}")),
             })
             .collect();
-        assert!(flows.len() <= 8, "one fault unit each");
-        let generated =
-            generate(&library, &flows, &Options { aggregate: true }).expect("generates");
+        let unit = |flow: &Flow| UnitSpec {
+            about: format!("Sees {}.", flow.name),
+            select: Select::Always,
+            action: Action::Observe,
+            cells: 1,
+            entries: 1,
+            outcomes: 0,
+        };
+        let engine = EngineSpec {
+            ingress: flows.iter().map(unit).collect(),
+            egress: Vec::new(),
+        };
+        let options = Options { aggregate: true };
+        let generated = generate_with(&library, &flows, &options, &engine).expect("generates");
         let mut files = Files::new();
         for (path, text) in program(Arch::Psa, &generated) {
             files.insert(&path, text);
@@ -69,8 +81,8 @@ impl Bench {
                 }],
                 priority: 1,
                 action: call(
-                    &format!("SwitchIngress.faults.u{unit}.always"),
-                    &[("cell", 0), ("effect", 0), ("delay_ns", 0)],
+                    &format!("SwitchIngress.faults.u{unit}.pick"),
+                    &[("cell", 0)],
                 ),
             };
             switch.insert_entry(&entry).expect("a fault without effect");
@@ -112,7 +124,7 @@ impl Bench {
     fn send(&mut self, frame: &[u8]) -> (Vec<bool>, Option<String>, Option<Vec<u8>>) {
         let flow_counts = |bench: &Bench| -> Vec<u64> {
             (0..bench.flows.len())
-                .map(|k| bench.count(&format!("SwitchIngress.faults.u{k}.fired.cells"), 0))
+                .map(|k| bench.count(&format!("SwitchIngress.faults.u{k}.fired"), 0))
                 .collect()
         };
         let note_counts = |bench: &Bench| -> Vec<u64> {

@@ -117,17 +117,19 @@ fn flow_bits_follow_declared_order() {
         [("z".to_owned(), 0), ("a".to_owned(), 1)]
     );
     let tables: Vec<String> = generated
-        .entries_for("SwitchEgress.classify")
+        .entries_for("SwitchIngress.classify")
         .into_iter()
         .map(|entry| entry.table)
         .collect();
     assert_eq!(
         tables,
         [
-            "SwitchEgress.classify.flow_z",
-            "SwitchEgress.classify.flow_a"
+            "SwitchIngress.classify.flow_z",
+            "SwitchIngress.classify.flow_a"
         ]
     );
+    // No fault acts there, so nothing is classified.
+    assert_eq!(generated.entries_for("SwitchEgress.classify"), []);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 mod differential;
+mod engine;
 mod executed;
 mod filters;
 mod generated;

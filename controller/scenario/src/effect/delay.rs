@@ -1,5 +1,7 @@
 //! `{delay: 20ms}`: the packet goes round over the recirculation port until its deadline; several delays add up.
 
+use parser_gen::engine::Action;
+
 use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::Code;
 use crate::schema::reader;
@@ -41,8 +43,8 @@ impl Behaviour for Delay {
         "delays"
     }
 
-    fn code(&self) -> (u8, &'static str) {
-        (2, "EFFECT_DELAY")
+    fn action(&self) -> Action {
+        Action::Delay
     }
 
     fn compose(&self, fate: &mut Fate) {

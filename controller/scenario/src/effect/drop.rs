@@ -1,4 +1,6 @@
-//! `drop`: the packet ends here, and no later fault sees it.
+//! `drop`: the packet ends here, whatever else fires on it.
+
+use parser_gen::engine::Action;
 
 use super::{Behaviour, Effect, Fate, Kind};
 
@@ -23,8 +25,12 @@ impl Behaviour for Drop {
         "drops"
     }
 
-    fn code(&self) -> (u8, &'static str) {
-        (1, "EFFECT_DROP")
+    fn action(&self) -> Action {
+        Action::Drop
+    }
+
+    fn is_overridden(&self) -> bool {
+        false
     }
 
     fn compose(&self, fate: &mut Fate) {

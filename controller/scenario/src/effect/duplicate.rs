@@ -1,6 +1,8 @@
 //! `duplicate`: the packet goes over the recirculation port by a multicast group that has it twice, and both copies are
 //! forwarded as the original would have been. A packet is doubled once, however many faults ask for it.
 
+use parser_gen::engine::Action;
+
 use super::{Behaviour, Effect, Fate, Kind};
 
 /// The packet comes twice.
@@ -24,8 +26,8 @@ impl Behaviour for Duplicate {
         "duplicates"
     }
 
-    fn code(&self) -> (u8, &'static str) {
-        (3, "EFFECT_DUPLICATE")
+    fn action(&self) -> Action {
+        Action::Duplicate
     }
 
     fn compose(&self, fate: &mut Fate) {

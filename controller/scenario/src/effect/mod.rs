@@ -7,6 +7,7 @@
 mod delay;
 mod drop;
 mod duplicate;
+mod observe;
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,6 +15,8 @@ use std::ops::Deref;
 pub use delay::Delay;
 pub use drop::Drop;
 pub use duplicate::Duplicate;
+pub use observe::Observe;
+use parser_gen::engine::Action;
 
 use crate::diagnostic::Sink;
 use crate::schema::reader::Variant;
@@ -28,10 +31,12 @@ pub enum Effect {
     Delay(Delay),
     /// The packet comes twice.
     Duplicate(Duplicate),
+    /// The packet is counted.
+    Observe(Observe),
 }
 
 /// All effects, in the order in which messages list them.
-pub(crate) const KINDS: &[Kind] = &[drop::KIND, delay::KIND, duplicate::KIND];
+pub(crate) const KINDS: &[Kind] = &[drop::KIND, delay::KIND, duplicate::KIND, observe::KIND];
 
 impl Effect {
     /// One of each, in the order of their kinds.
@@ -39,6 +44,7 @@ impl Effect {
         Effect::Drop(Drop),
         Effect::Delay(Delay { ns: 1 }),
         Effect::Duplicate(Duplicate),
+        Effect::Observe(Observe),
     ];
 }
 
@@ -58,6 +64,7 @@ impl Deref for Effect {
             Effect::Drop(drop) => drop,
             Effect::Delay(delay) => delay,
             Effect::Duplicate(duplicate) => duplicate,
+            Effect::Observe(observe) => observe,
         }
     }
 }
@@ -81,10 +88,11 @@ pub trait Behaviour: fmt::Debug {
     /// What a fault of this effect is said to do to packets, as in `x drops packets`.
     fn verb(&self) -> &'static str;
 
-    /// The value of `effect_t` in p4src/common/fault.p4, and the name of its constant.
-    fn code(&self) -> (u8, &'static str);
+    /// What its unit does in the switch.
+    fn action(&self) -> Action;
 
-    /// What it does to the fate that earlier faults have left a packet. Called in declared order, until the packet is dropped.
+    /// What it does to the fate that the faults declared before it have left a packet. Not called of a packet that one of all
+    /// its faults drops, wherever that one is declared.
     fn compose(&self, fate: &mut Fate);
 
     /// How long it holds a packet on purpose: the parameter `delay_ns` of the P4 action. What it takes beyond that is its
@@ -98,9 +106,19 @@ pub trait Behaviour: fmt::Debug {
         false
     }
 
+    /// Whether how it acts is decided by a word that is drawn for each packet.
+    fn draws(&self) -> bool {
+        false
+    }
+
     /// Whether it needs a multicast group that reaches the recirculation port (docs/decisions/0003).
     fn needs_recirculating_multicast(&self) -> bool {
         false
+    }
+
+    /// Whether a drop of the same packet leaves nothing of it to be seen.
+    fn is_overridden(&self) -> bool {
+        true
     }
 
     /// Whether nothing is left of the packet.
@@ -127,21 +145,27 @@ impl Fate {
         delay_ns: 0,
     };
 
-    /// Whether nothing leaves, so that no later fault sees the packet.
+    /// Whether nothing leaves.
     #[must_use]
     pub fn is_dropped(self) -> bool {
         self.copies == 0
     }
 
-    /// After these effects, in declared order.
+    /// Of a packet that is dropped.
+    pub const DROPPED: Fate = Fate {
+        copies: 0,
+        delay_ns: 0,
+    };
+
+    /// After these effects, in declared order: a drop stands over all.
     #[must_use]
     pub fn after(effects: impl IntoIterator<Item = Effect>) -> Fate {
         let mut fate = Fate::UNTOUCHED;
         for effect in effects {
-            effect.compose(&mut fate);
-            if fate.is_dropped() {
-                break;
+            if effect.ends_packet() {
+                return Fate::DROPPED;
             }
+            effect.compose(&mut fate);
         }
         fate
     }
@@ -159,24 +183,24 @@ mod tests {
     }
 
     #[test]
-    fn delays_add_duplicates_do_not_and_a_drop_ends_it() {
+    fn delays_add_duplicates_do_not_and_a_drop_stands_over_all() {
         let fate = |copies, delay_ns| Fate { copies, delay_ns };
         assert_eq!(Fate::after([]), Fate::UNTOUCHED);
         assert_eq!(Fate::after([delay(3), TWICE, delay(4)]), fate(2, 7));
         assert_eq!(Fate::after([TWICE, TWICE]), fate(2, 0));
-        assert!(Fate::after([delay(3), DROP, TWICE]).is_dropped());
+        for all in [[delay(3), DROP, TWICE], [DROP, TWICE, delay(3)]] {
+            assert_eq!(Fate::after(all), Fate::DROPPED);
+        }
     }
 
     #[test]
-    fn words_and_codes_are_unique() {
+    fn words_are_unique() {
         let all = Effect::SAMPLES;
         assert_eq!(all.len(), KINDS.len());
         for (i, a) in all.iter().enumerate() {
             assert_eq!(a.word(), KINDS[i].word);
             for b in &all[..i] {
-                assert!(
-                    a.word() != b.word() && a.code().0 != b.code().0 && a.code().1 != b.code().1
-                );
+                assert_ne!(a.word(), b.word());
             }
         }
     }

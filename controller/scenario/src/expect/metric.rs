@@ -74,6 +74,8 @@ group! {
         Fired = "fired": Number,
         /// Had to be hit, and was: by captures on both sides of them.
         Observed = "observed": Number,
+        /// Of those, dropped by another fault.
+        Overridden = "overridden": Number,
         /// Had to be hit, and was not.
         Missed = "missed": Number,
         /// Had not to be hit, and was.

@@ -1,4 +1,4 @@
-//! What is written into a switch, under the names of p4src/common (docs/fault-engine.md).
+//! What is written into a switch, under the names of its program (docs/fault-engine.md).
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -6,8 +6,9 @@ use serde::{Serialize, Serializer};
 
 use super::place::Placement;
 use super::{PlannedFlow, TargetModel, Unit};
+use crate::decision::{self, Draws, Words};
 use crate::model::{Direction, Scenario};
-use crate::names::fault::{self, param, select};
+use crate::names::fault::{self, channel, key, param};
 use crate::names::{JOB, forward, group, timeline};
 use crate::selection::Selection;
 use crate::topology::Mac;
@@ -28,31 +29,64 @@ pub(super) fn of_switch(
     switch: &str,
     units: &[Unit],
     flows: &[PlannedFlow],
+    target: &TargetModel,
 ) -> Vec<TableEntry> {
-    let mut entries: Vec<TableEntry> = units
-        .iter()
-        .flat_map(|unit| of_unit(scenario, placement, switch, unit, flows))
-        .collect();
+    let mut entries: Vec<TableEntry> = Vec::new();
+    for unit in units {
+        entries.extend(of_unit(scenario, placement, switch, unit, flows, target));
+    }
     entries.extend(forwarding(scenario, switch));
     entries
 }
 
-/// One entry per flow and range of epochs. A packet in two flows of a fault belongs to the one declared first.
+/// What a unit is told: which packets it looks at, then which of them it selects, then the words that it draws.
 fn of_unit(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
     unit: &Unit,
     flows: &[PlannedFlow],
+    target: &TargetModel,
 ) -> Vec<TableEntry> {
-    let call = |action: Action| ActionCall {
-        name: fault::action(unit.direction, unit.unit, action.name),
-        params: action.params,
+    let mut faults = scenario.faults.iter();
+    let Some(declared) = faults.find(|fault| fault.id == unit.fault) else {
+        return Vec::new();
     };
-    let guard = flows
-        .iter()
-        .filter(|flow| flow.protected)
-        .fold(0, |mask, flow| mask | 1 << flow.bit);
+    // What a target cannot hold has been refused.
+    let Ok(selection) = declared.selection.rounded(target.draw_bits) else {
+        return Vec::new();
+    };
+    if selection == Selection::Never {
+        return Vec::new();
+    }
+    let mut entries = select(scenario, placement, switch, unit, flows, &selection);
+    let part = |name: &str| fault::part(unit.direction, unit.unit, name);
+    let writer = UnitWriter {
+        part: &part,
+        draw_bits: target.draw_bits,
+    };
+    entries.extend(writer.outcomes(&selection));
+    if selection.is_by_chance() || declared.effect.draws() {
+        let has_second = matches!(selection, Selection::GilbertElliott(_));
+        let drawn = Drawn {
+            u: selection.is_by_chance(),
+            v: has_second,
+            w: declared.effect.draws(),
+        };
+        entries.extend(writer.words(&Draws::of_seed(scenario.seed), drawn));
+    }
+    entries
+}
+
+/// One entry per flow and range of epochs. A packet in two flows of a fault belongs to the one declared first.
+fn select(
+    scenario: &Scenario,
+    placement: &Placement,
+    switch: &str,
+    unit: &Unit,
+    flows: &[PlannedFlow],
+    selection: &Selection,
+) -> Vec<TableEntry> {
     let mut entries = Vec::new();
     for point in &placement.points {
         let declared = &scenario.faults[point.fault];
@@ -60,36 +94,64 @@ fn of_unit(
             && point.direction == unit.direction
             && declared.id == unit.fault;
         let flow = &scenario.flows[point.flow];
-        let bit = flows
-            .iter()
-            .find(|planned| planned.name == flow.name)
-            .map(|planned| planned.bit);
-        let (true, Some(bit), Some(action)) = (
-            here,
-            bit,
-            action(scenario, point.fault, point.flow, point.cell).map(call),
-        ) else {
+        let (true, Some(flows)) = (here, flow_key(flows, &flow.name)) else {
             continue;
         };
-        let value = 1_u128 << bit;
+        let mut params: Vec<(&str, u128)> = vec![(param::CELL, point.cell as u128)];
+        if let Selection::Counted(counted) = selection {
+            params.push((param::LAST, counted.last().into()));
+        }
+        if selection.is_by_chance() || declared.effect.draws() {
+            params.push((param::KEY, decision::key(declared.key, flow.key).into()));
+        }
+        if declared.effect.hold_ns() > 0 {
+            params.push((param::DELAY_NS, declared.effect.hold_ns().into()));
+        }
         for epochs in &declared.epochs {
+            let (first, last) = (u128::from(*epochs.start()), u128::from(*epochs.end()));
             entries.push(TableEntry {
                 table: fault::select_table(unit.direction, unit.unit),
                 key: vec![
-                    FieldMatch {
-                        field: fault::KEY_FLOWS.to_owned(),
-                        value: Match::ternary(value, value | guard),
-                    },
+                    flows.clone(),
                     FieldMatch {
                         field: fault::KEY_EPOCH.to_owned(),
-                        value: Match::range(u128::from(*epochs.start()), u128::from(*epochs.end())),
+                        value: Match::range(first, last),
                     },
                 ],
                 priority: 0,
-                action: action.clone(),
+                action: call(fault::part(unit.direction, unit.unit, fault::PICK), &params),
             });
         }
     }
+    prioritized(entries)
+}
+
+/// The packets of a flow, and of no protected one: as `meta.flows` has them.
+fn flow_key(flows: &[PlannedFlow], name: &str) -> Option<FieldMatch> {
+    let guard = flows
+        .iter()
+        .filter(|flow| flow.protected)
+        .fold(0, |mask, flow| mask | 1 << flow.bit);
+    let planned = flows.iter().find(|planned| planned.name == name)?;
+    let value = 1_u128 << planned.bit;
+    Some(FieldMatch {
+        field: fault::KEY_FLOWS.to_owned(),
+        value: Match::ternary(value, value | guard),
+    })
+}
+
+fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
+    ActionCall {
+        name,
+        params: params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).into()))
+            .collect(),
+    }
+}
+
+/// The first of some entries is the one that counts.
+fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     let count = entries.len() as i32;
     for (entry, priority) in entries.iter_mut().zip((1..=count).rev()) {
         entry.priority = priority;
@@ -97,58 +159,133 @@ fn of_unit(
     entries
 }
 
-/// A way to select, by the name of its action, with its parameters.
-struct Action {
-    name: &'static str,
-    params: Vec<(String, Value)>,
+/// Which words a unit draws.
+#[derive(Clone, Copy)]
+struct Drawn {
+    u: bool,
+    v: bool,
+    w: bool,
 }
 
-/// `None` for a fault that never fires.
-fn action(scenario: &Scenario, fault: usize, flow: usize, cell: usize) -> Option<Action> {
-    let (fault, flow) = (&scenario.faults[fault], &scenario.flows[flow]);
-    let (code, _) = fault.effect.code();
-    let mut params: Vec<(&str, u128)> = vec![
-        (param::CELL, cell as u128),
-        (param::EFFECT, code.into()),
-        (param::DELAY_NS, fault.effect.hold_ns().into()),
-    ];
-    let keys = [
-        (param::KEY, u128::from(fault.key)),
-        (param::FLOW_KEY, u128::from(flow.key)),
-    ];
-    let name = match fault.selection {
-        Selection::Never => return None,
-        Selection::Always => select::ALWAYS,
-        Selection::Nth(n) => {
-            params.push((param::N, n.into()));
-            select::NTH
+struct UnitWriter<'a> {
+    /// The full name of a part of the unit.
+    part: &'a dyn Fn(&str) -> String,
+    draw_bits: u32,
+}
+
+impl UnitWriter<'_> {
+    /// Of the tables `channel` and `outcome`.
+    fn outcomes(&self, selection: &Selection) -> Vec<TableEntry> {
+        let fires = |key: Vec<FieldMatch>| self.entry("outcome", key, fault::FIRES, &[]);
+        let mut entries = Vec::new();
+        match selection {
+            Selection::Never | Selection::Always => {}
+            Selection::Counted(counted) => {
+                entries.extend(counted.keys().into_iter().map(|(value, mask)| {
+                    let any = FieldMatch {
+                        field: key::INDEX.to_owned(),
+                        value: Match::ternary(u128::from(value), u128::from(mask)),
+                    };
+                    // What matches everything is left out (P4Runtime 9.1.1).
+                    fires(Some(any).filter(|_| mask != 0).into_iter().collect())
+                }));
+            }
+            Selection::Probability { limit } => {
+                entries.push(fires(self.draws(key::U, 0, *limit)));
+            }
+            Selection::GilbertElliott(chain) => {
+                let mut turns = Vec::new();
+                let (both, one) = (
+                    chain.to_bad.min(chain.to_good),
+                    chain.to_bad.max(chain.to_good),
+                );
+                turns.push((0, both, channel::TURN_OVER));
+                let turn = if chain.to_bad > chain.to_good {
+                    channel::TURN_BAD
+                } else {
+                    channel::TURN_GOOD
+                };
+                if both < one {
+                    turns.push((both + 1, one, turn));
+                }
+                if one < u32::MAX {
+                    turns.push((one + 1, u32::MAX, channel::STAY));
+                }
+                let turns = turns.into_iter().map(|(low, high, action)| {
+                    self.entry("channel", self.draws(key::U, low, high), action, &[])
+                });
+                entries.extend(prioritized(turns.collect()));
+                let losses = [(0, chain.loss_good), (1, Some(chain.loss_bad))];
+                let losses = losses.into_iter().filter_map(|(bad, limit)| {
+                    let state = FieldMatch {
+                        field: key::BAD.to_owned(),
+                        value: Match::exact(bad),
+                    };
+                    let mut key = vec![state];
+                    key.extend(self.draws(key::V, 0, limit?));
+                    Some(fires(key))
+                });
+                entries.extend(prioritized(losses.collect()));
+                return entries;
+            }
         }
-        Selection::Every(n) => {
-            params.push((param::N, n.into()));
-            select::EVERY
+        prioritized(entries)
+    }
+
+    /// Of the tables `t0` to `t5`: what the seed makes of them.
+    fn words(&self, draws: &Draws, drawn: Drawn) -> Vec<TableEntry> {
+        let mut entries = Vec::new();
+        for number in 0..decision::TABLES {
+            let (table, action) = fault::words(number);
+            for (byte, row) in draws.table(number).iter().enumerate() {
+                let mut params: Vec<(&str, u128)> = Vec::new();
+                let Words { u, v, w } = row.words;
+                for (is_drawn, name, word) in
+                    [(drawn.u, "u_", u), (drawn.v, "v_", v), (drawn.w, "w_", w)]
+                {
+                    if is_drawn {
+                        params.push((name, u128::from(word >> (32 - self.draw_bits))));
+                    }
+                }
+                if number < decision::INPUT_TABLES {
+                    params.push(("d_", row.derived.into()));
+                }
+                let byte = FieldMatch {
+                    field: key::BYTE.to_owned(),
+                    value: Match::exact(byte as u128),
+                };
+                entries.push(self.entry(&table, vec![byte], &action, &params));
+            }
         }
-        Selection::Probability { limit } => {
-            params.extend(keys);
-            params.push((param::LIMIT, limit.into()));
-            select::PROBABILITY
+        entries
+    }
+
+    fn entry(
+        &self,
+        table: &str,
+        key: Vec<FieldMatch>,
+        action: &str,
+        params: &[(&str, u128)],
+    ) -> TableEntry {
+        TableEntry {
+            table: (self.part)(table),
+            key,
+            priority: 0,
+            action: call((self.part)(action), params),
         }
-        Selection::GilbertElliott(chain) => {
-            params.extend(keys);
-            params.extend([
-                (param::TO_BAD, chain.to_bad.into()),
-                (param::TO_GOOD, chain.to_good.into()),
-                (param::LOSS_BAD, chain.loss_bad.into()),
-                (param::LOSS_GOOD, chain.loss_good.unwrap_or(0).into()),
-                (param::LOSS_IN_GOOD, u128::from(chain.loss_good.is_some())),
-            ]);
-            select::GILBERT_ELLIOTT
+    }
+
+    /// A range of draws; none if that is all of them.
+    fn draws(&self, field: &str, low: u32, high: u32) -> Vec<FieldMatch> {
+        if (low, high) == (0, u32::MAX) {
+            return Vec::new();
         }
-    };
-    let params = params
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
-    Some(Action { name, params })
+        let shift = 32 - self.draw_bits;
+        vec![FieldMatch {
+            field: field.to_owned(),
+            value: Match::range(u128::from(low >> shift), u128::from(high >> shift)),
+        }]
+    }
 }
 
 /// Every host by its MAC address, broadcasts, and the job's group.

@@ -2,6 +2,7 @@
 //!
 //! Every packet of a flow meets each of its faults at exactly one injection point, on every path it can take.
 
+mod engine;
 mod entries;
 mod latency;
 mod place;
@@ -10,13 +11,12 @@ mod text;
 mod together;
 
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
-use parser_gen::Filter;
+use parser_gen::{EngineSpec, Filter, GenerateError, Generated, Library, Options};
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
-use crate::model::{
-    Direction, Epoch, Fault, MAX_FAULTS_PER_SWITCH, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario,
-};
+use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
+use crate::workload::Workload;
 use crate::{names, units};
 
 pub use latency::{PortLatency, port_latencies};
@@ -38,6 +38,12 @@ pub struct TargetModel {
     pub multicast_recirculates: bool,
     /// Whether its ports hold frames for as long as their links take.
     pub delays_links: bool,
+    /// How many faults have room in a direction.
+    pub units: usize,
+    /// Bits of a draw: a probability is a multiple of 2 to minus this.
+    pub draw_bits: u32,
+    /// Bits in which it reckons with time.
+    pub time_bits: u32,
 }
 
 impl TargetModel {
@@ -49,6 +55,9 @@ impl TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: true,
         delays_links: true,
+        units: 64,
+        draw_bits: 32,
+        time_bits: 48,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -60,6 +69,9 @@ impl TargetModel {
         recirculation_port: names::port::V1MODEL_HOLD,
         multicast_recirculates: true,
         delays_links: false,
+        units: 64,
+        draw_bits: 32,
+        time_bits: 48,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -68,10 +80,30 @@ impl TargetModel {
         multicast_recirculates: false,
         ..TargetModel::SIMPLE_SWITCH_GRPC
     };
+
+    /// Tofino: its recirculation port carries 100 Gbit/s, and a pass through both pipelines takes under a microsecond
+    /// (assumed; no chip was measured).
+    pub const TOFINO: TargetModel = TargetModel {
+        loop_ns: 1_000,
+        loop_rate_bps: 100_000_000_000,
+        wakeup_ns: 0,
+        recirculation_port: names::port::TOFINO_RECIRCULATE,
+        multicast_recirculates: true,
+        delays_links: false,
+        units: 1,
+        draw_bits: 16,
+        time_bits: 32,
+    };
+
+    /// Tofino 2: more stages.
+    pub const TOFINO2: TargetModel = TargetModel {
+        units: 8,
+        ..TargetModel::TOFINO
+    };
 }
 
 /// What every switch is told, and what may be expected of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     /// The scenario's name.
     pub scenario: String,
@@ -83,6 +115,21 @@ pub struct Plan {
     pub injections: Vec<Injection>,
     /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
     pub timeline: Vec<Epoch>,
+    /// Bits of a draw on these switches.
+    pub draw_bits: u32,
+    /// Probabilities that these switches can only hold with an error of more than 1 %.
+    pub rounded: Vec<Rounded>,
+}
+
+/// A probability that is not the one that was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rounded {
+    /// The fault's name.
+    pub fault: String,
+    /// As written.
+    pub asked: f64,
+    /// As the switch has it.
+    pub held: f64,
 }
 
 /// What one switch is told.
@@ -94,6 +141,11 @@ pub struct SwitchPlan {
     pub flows: Vec<PlannedFlow>,
     /// Which fault sits in which unit.
     pub units: Vec<Unit>,
+    /// What its program has of each unit.
+    #[serde(skip)]
+    pub engine: EngineSpec,
+    /// Whether something is summed here.
+    pub aggregates: bool,
     /// Written while the epoch is 0: fault units and forwarding. parser-gen adds the classifier's.
     #[serde(serialize_with = "entries::serialize_entries")]
     pub entries: Vec<TableEntry>,
@@ -125,7 +177,7 @@ pub struct PlannedFlow {
 pub struct Unit {
     /// Ingress or egress.
     pub direction: Direction,
-    /// 0 to 7.
+    /// Its number in declared order, from 0.
     pub unit: usize,
     /// The fault's name.
     pub fault: String,
@@ -142,7 +194,7 @@ pub struct Injection {
     pub switch: String,
     /// Ingress or egress.
     pub direction: Direction,
-    /// 0 to 7.
+    /// Its number in declared order, from 0.
     pub unit: usize,
     /// The unit's state cell, and the index of its counter.
     pub cell: usize,
@@ -156,13 +208,13 @@ pub struct Injection {
 /// What a plan takes of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Resources {
-    /// Of 8.
+    /// How many of them stand side by side there.
     pub ingress_units: usize,
-    /// Of 8.
+    /// The same of egress.
     pub egress_units: usize,
     /// Of 32.
     pub flow_bits: usize,
-    /// Of 128 each way.
+    /// One per fault and flow.
     pub state_cells: usize,
     /// In `select` tables.
     pub select_entries: usize,
@@ -192,6 +244,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         }
     }
     latency::check(&mut sink, scenario, target);
+    let rounded = engine::round(&mut sink, scenario, target);
     let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
         return Err(sink.into_diagnostics());
     };
@@ -214,6 +267,8 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         switches,
         injections,
         timeline: scenario.epochs.clone(),
+        draw_bits: target.draw_bits,
+        rounded,
     })
 }
 
@@ -222,12 +277,6 @@ impl Plan {
     #[must_use]
     pub fn switch(&self, name: &str) -> Option<&SwitchPlan> {
         self.switches.iter().find(|switch| switch.name == name)
-    }
-
-    /// The default action that puts an epoch in force: table and call.
-    #[must_use]
-    pub fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
-        entries::set_epoch(direction, epoch)
     }
 }
 
@@ -240,6 +289,27 @@ impl SwitchPlan {
             filter: flow.filter.clone(),
         };
         self.flows.iter().map(flow).collect()
+    }
+
+    /// The switch's program, as parser-gen writes it.
+    pub fn generate(&self, library: &Library) -> Result<Generated, GenerateError> {
+        let options = Options {
+            aggregate: self.aggregates,
+        };
+        parser_gen::generate_with(library, &self.classifier(), &options, &self.engine)
+    }
+
+    /// The default actions that put an epoch in force.
+    #[must_use]
+    pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
+        let mut directions = vec![Direction::Ingress];
+        if !self.engine.egress.is_empty() {
+            directions.push(Direction::Egress);
+        }
+        let calls = directions.into_iter();
+        calls
+            .map(|direction| entries::set_epoch(direction, epoch))
+            .collect()
     }
 
     /// The bit of a flow.
@@ -262,15 +332,16 @@ fn switch_plan(
     let mut units = Vec::new();
     for direction in [Direction::Ingress, Direction::Egress] {
         let here: Vec<&Fault> = placement.faults_at(scenario, name, direction).collect();
-        if let Some(first_beyond) = here.get(MAX_FAULTS_PER_SWITCH) {
+        if let Some(first_beyond) = here.get(target.units) {
             let side = if direction == Direction::Ingress {
                 "ingress"
             } else {
                 "egress"
             };
             let message = format!(
-                "{} faults in {side} of switch `{name}`, which has {MAX_FAULTS_PER_SWITCH} units",
-                here.len()
+                "{} faults in {side} of switch `{name}`, which has room for {}",
+                here.len(),
+                target.units
             );
             sink.error(Code::Capacity, first_beyond.span, message)
                 .hint("move some to another switch with `where`");
@@ -283,7 +354,7 @@ fn switch_plan(
         }));
     }
     let flows = planned_flows(sink, scenario, placement, name);
-    let entries = entries::of_switch(scenario, placement, name, &units, &flows);
+    let entries = entries::of_switch(scenario, placement, name, &units, &flows, target);
     for unit in &units {
         let table = names::fault::select_table(unit.direction, unit.unit);
         let count = entries.iter().filter(|entry| entry.table == table).count();
@@ -298,13 +369,23 @@ fn switch_plan(
         }
     }
     let groups = entries::groups(scenario, name, target);
+    let engine = engine::spec(scenario, placement, name, &units, &entries);
     SwitchPlan {
         name: name.to_owned(),
         flows,
         units,
+        engine,
+        aggregates: aggregates(scenario, name),
         entries,
         groups,
         resources: Resources::default(),
+    }
+}
+
+fn aggregates(scenario: &Scenario, switch: &str) -> bool {
+    match &scenario.workload {
+        Some(Workload::Training(training)) => training.aggregate_on.as_deref() == Some(switch),
+        _ => false,
     }
 }
 

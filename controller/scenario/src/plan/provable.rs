@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{Injection, Plan, TargetModel, plan};
-use crate::check::{is_always, may_meet};
+use crate::check::may_meet;
 use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
 use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::selection::Selection;
@@ -84,7 +84,10 @@ impl<'a> Point<'a> {
     }
 
     fn is_counted_over_ports(&self, sink: &mut Sink<'_>) -> bool {
-        let counts = !is_always(self.fault.selection) && self.fault.selection != Selection::Never;
+        // Words are drawn by ordinal, too.
+        let draws = self.fault.effect.draws();
+        let counts = draws || !self.fault.selection.is_always();
+        let counts = counts && self.fault.selection != Selection::Never;
         let entries = entries(self.flow, self.switch);
         if !counts || entries.len() < 2 {
             return false;

@@ -5,13 +5,25 @@ use std::fmt;
 use p4lang::runtime::TableEntry;
 
 use super::entries::show_match;
-use super::{Plan, Resources, SwitchPlan, show_bound};
+use super::{Plan, Resources, SwitchPlan, engine, show_bound};
+use crate::decision;
 use crate::model::Direction;
+use crate::names;
 use crate::units::{show_duration, show_rate};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "scenario {}, seed {}", self.scenario, self.seed)?;
+        if self.draw_bits < 32 {
+            writeln!(
+                f,
+                "a probability is a multiple of 2^-{} here",
+                self.draw_bits
+            )?;
+        }
+        for rounded in &self.rounded {
+            writeln!(f, "  {}", engine::show(rounded))?;
+        }
         writeln!(f, "\ntimeline")?;
         for epoch in &self.timeline {
             let step = epoch.step.as_deref().unwrap_or("–");
@@ -79,19 +91,27 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
     } = switch.resources;
     writeln!(
         f,
-        "  takes {ingress_units}/8 ingress and {egress_units}/8 egress units, {flow_bits}/32 flow bits, {select_entries} select and {forward_entries} forwarding entries, {replicas} replicas",
+        "  takes {ingress_units} ingress and {egress_units} egress units, {flow_bits}/32 flow bits, {select_entries} select and {forward_entries} forwarding entries, {replicas} replicas",
     )?;
     if switch.resources.held_bits > 0 {
         let rate = show_rate(switch.resources.recirculation_bps);
         writeln!(f, "  recirculates up to {rate} for held packets")?;
     }
     let mut table = None;
-    for entry in &switch.entries {
+    let shown = switch.entries.iter().filter(|entry| !is_word(entry));
+    for entry in shown {
         if table != Some(&entry.table) {
             writeln!(f, "  entries of {}", entry.table)?;
             table = Some(&entry.table);
         }
         show_entry(f, entry)?;
+    }
+    let words = switch.entries.iter().filter(|entry| is_word(entry)).count();
+    if words > 0 {
+        writeln!(
+            f,
+            "  {words} entries of the tables that units draw from, as the seed fills them"
+        )?;
     }
     for group in &switch.groups {
         let ports: Vec<String> = group.replicas.iter().map(|r| r.port.to_string()).collect();
@@ -113,11 +133,21 @@ fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
     let params = params.map(|(name, value)| format!("{name} {value}"));
     // An action's name begins with its table's control.
     let action = entry.action.name.rsplit('.').next().unwrap_or_default();
-    write!(f, "    {}", key.collect::<Vec<_>>().join(", "))?;
+    let key = match key.collect::<Vec<_>>() {
+        all if all.is_empty() => "anything".to_owned(),
+        key => key.join(", "),
+    };
+    write!(f, "    {key}")?;
     if entry.priority > 0 {
         write!(f, ", priority {}", entry.priority)?;
     }
     writeln!(f, ": {action}({})", params.collect::<Vec<_>>().join(", "))
+}
+
+/// Whether an entry is a row of the decision function, which says nothing to people.
+fn is_word(entry: &TableEntry) -> bool {
+    let action = entry.action.name.rsplit('.').next();
+    (0..decision::TABLES).any(|table| action == Some(names::fault::words(table).1.as_str()))
 }
 
 fn side(direction: Direction) -> &'static str {

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::selection::selection;
 use super::{RawFault, RawFlow, RawPlace, reader};
-use crate::decision;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::effect::{self, Effect};
 use crate::model::Direction;
-use crate::selection::{GilbertElliott, Selection};
+use crate::selection::Selection;
 use crate::yaml::{Kind, Node};
-
-const SELECTIONS: [&str; 5] = ["always", "nth", "every", "probability", "gilbert_elliott"];
 
 /// Faults of one scenario: bounds what a file can make the checks and the planner do.
 const MAX_FAULTS: usize = 64;
@@ -170,114 +168,6 @@ fn effect(sink: &mut Sink<'_>, node: &Node) -> Option<Effect> {
         .iter()
         .find(|kind| kind.word == written.name)?;
     (kind.read)(sink, &written)
-}
-
-fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
-    let variant = reader::variant(sink, node, "a selection", &SELECTIONS)?;
-    let count = 1..=u64::from(u32::MAX);
-    match variant.name {
-        "always" => {
-            variant.nothing(sink);
-            Some(Selection::Always)
-        }
-        "nth" => {
-            let node = variant.needed(sink, "3")?;
-            Some(Selection::Nth(
-                reader::integer(sink, node, "`nth`", count)? as u32
-            ))
-        }
-        "every" => {
-            let node = variant.needed(sink, "5")?;
-            Some(Selection::Every(
-                reader::integer(sink, node, "`every`", count)? as u32,
-            ))
-        }
-        "probability" => {
-            let node = variant.needed(sink, "0.01")?;
-            let p = reader::probability(sink, node, "a probability")?;
-            if p.value == 0.0 {
-                sink.warning(
-                    Code::Suspicious,
-                    p.span,
-                    "probability 0: the fault never fires",
-                );
-                return Some(Selection::Never);
-            }
-            Some(Selection::Probability {
-                limit: limit(sink, p)?,
-            })
-        }
-        _ => {
-            let node = variant.needed(sink, "{to_bad: 0.01, to_good: 0.3}")?;
-            gilbert_elliott(sink, node)
-        }
-    }
-}
-
-fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
-    let what = "`gilbert_elliott`";
-    let fields = reader::fields(
-        sink,
-        node,
-        what,
-        &["to_bad", "to_good"],
-        &["loss_bad", "loss_good"],
-    )?;
-    // Of those without a default, the missing one has been reported.
-    let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
-        Some(node) => reader::probability(sink, node, &format!("`{key}`")),
-        None => default.map(|value| Spanned::new(value, fields.span)),
-    };
-    let (to_bad, to_good) = (read(sink, "to_bad", None), read(sink, "to_good", None));
-    let loss_bad = read(sink, "loss_bad", Some(1.0));
-    let loss_good = read(sink, "loss_good", Some(0.0));
-    let positive = |sink: &mut Sink<'_>, p: Option<Spanned<f64>>, why: &str| {
-        let p = p?;
-        if p.value == 0.0 {
-            sink.error(Code::OutOfRange, p.span, why);
-            return None;
-        }
-        limit(sink, p)
-    };
-    let to_bad = positive(
-        sink,
-        to_bad,
-        "with `to_bad` 0 the channel never turns bad; use `probability`",
-    );
-    let to_good = positive(
-        sink,
-        to_good,
-        "with `to_good` 0 the channel never recovers; use `probability`",
-    );
-    let loss_bad = positive(
-        sink,
-        loss_bad,
-        "with `loss_bad` 0 nothing happens in the bad state; use `probability`",
-    );
-    let loss_good = match loss_good? {
-        Spanned { value: 0.0, .. } => None,
-        p => Some(limit(sink, p)?),
-    };
-    let (to_bad, to_good, loss_bad) = (to_bad?, to_good?, loss_bad?);
-    Some(Selection::GilbertElliott(GilbertElliott {
-        to_bad,
-        to_good,
-        loss_bad,
-        loss_good,
-    }))
-}
-
-/// A probability greater than 0 as the switch takes it.
-fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
-    let limit = decision::limit(p.value);
-    if limit.is_none() {
-        sink.error(
-            Code::OutOfRange,
-            p.span,
-            format!("{} is finer than a switch's step, 2^-32", p.value),
-        );
-    }
-    limit
 }
 
 /// `edge`, `{ingress: edge}` or `{egress: core}`.

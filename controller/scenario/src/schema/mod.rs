@@ -4,6 +4,7 @@
 mod faults;
 mod probes;
 pub(crate) mod reader;
+mod selection;
 mod topology;
 mod workload;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use p4lang::runtime::{Match, Value};
+use scenario::decision::{self, Draws};
 use scenario::expect::{Metric, Metrics, evaluate};
 use scenario::model::Direction;
 use scenario::topology::Topology;
@@ -189,6 +190,7 @@ proptest::proptest! {
 #[test]
 fn the_training_faults_fire_at_least_twenty_times() {
     let (scenario, _) = made("training-faults.yaml", TRAINING);
+    let draws = Draws::of_seed(scenario.seed);
     for fault in &scenario.faults {
         let fired: usize = fault
             .flows
@@ -196,7 +198,7 @@ fn the_training_faults_fire_at_least_twenty_times() {
             .map(|flow| {
                 fault
                     .selection
-                    .decisions(fault.key, scenario.flows[*flow].key)
+                    .decisions(&draws, decision::key(fault.key, scenario.flows[*flow].key))
                     .take(30 * 260)
                     .filter(|f| *f)
                     .count()

@@ -78,6 +78,8 @@ pub struct Observation {
     pub met: u64,
     /// It had to hit them, and did.
     pub observed: u64,
+    /// Of those, frames that another fault dropped: nothing of what this one did to them is to be seen.
+    pub overridden: u64,
     /// It had to hit them, and did not.
     pub missed: u64,
     /// It had to spare them, and hit them.
@@ -107,6 +109,7 @@ impl Observation {
         Observation {
             met: self.met + other.met,
             observed: self.observed + other.observed,
+            overridden: self.overridden + other.overridden,
             missed: self.missed + other.missed,
             collateral: self.collateral + other.collateral,
             boundary: self.boundary + other.boundary,

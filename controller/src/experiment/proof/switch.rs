@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scenario::effect::Fate;
 use scenario::model::Scenario;
 use scenario::plan::{Plan, port_latencies};
 use scenario::replay::{Classified, Engine, Passage, Verdict};
@@ -336,6 +335,9 @@ fn tally(frame: &Judged, seen: Seen<'_>, observations: &mut [Observation]) {
         for injection in &verdict.hits {
             observations[*injection].observed += 1;
         }
+        for injection in &verdict.overridden {
+            observations[*injection].overridden += 1;
+        }
     }
     let mut miss = |injection: usize| {
         let observed = &mut observations[injection];
@@ -354,14 +356,11 @@ fn tally(frame: &Judged, seen: Seen<'_>, observations: &mut [Observation]) {
 
 /// What becomes of a frame that no unit looks at.
 fn untouched(frame: &Classified) -> Passage {
-    let verdict = || Verdict {
-        met: Vec::new(),
-        hits: Vec::new(),
-        fate: Fate::UNTOUCHED,
-    };
     let exits = frame.exits.iter();
     Passage {
-        ingress: verdict(),
-        exits: exits.map(|(port, _)| (*port, vec![verdict()])).collect(),
+        ingress: Verdict::untouched(),
+        exits: exits
+            .map(|(port, _)| (*port, vec![Verdict::untouched()]))
+            .collect(),
     }
 }

@@ -7,15 +7,11 @@ macro_rules! p4src {
     ($($path:literal),* $(,)?) => { [$(($path, include_str!(concat!("../../../", $path)))),*] };
 }
 
-const FILES: [(&str, &str); 16] = p4src![
+const FILES: [(&str, &str); 13] = p4src![
     "common/types.p4",
     "common/headers.p4",
     "common/aggregate_types.p4",
-    "common/decide.p4",
     "common/fault.p4",
-    "common/engine1.p4",
-    "common/engine2.p4",
-    "common/engine8.p4",
     "common/values32.p4",
     "common/values64.p4",
     "common/values256.p4",
@@ -24,6 +20,7 @@ const FILES: [(&str, &str); 16] = p4src![
     "tna/externs.p4",
     "tna/slots.p4",
     "lang/tests/tofino/generated.p4",
+    "lang/tests/tofino/engine.p4",
 ];
 const MAIN: &str = include_str!("../../../tna/main.p4");
 

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{Match, TableEntry, Value};
 
-const COMMON: [&str; 2] = [
+const COMMON: [&str; 3] = [
+    // As the main.p4 of PSA and v1model has it.
+    "typedef bit<48> time_ns_t;\n",
     include_str!("../../../../p4src/common/types.p4"),
     include_str!("../../../../p4src/common/headers.p4"),
 ];

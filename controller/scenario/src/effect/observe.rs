@@ -1,0 +1,37 @@
+//! `observe`: the packet is counted and listed, and nothing happens to it.
+
+use parser_gen::engine::Action;
+
+use super::{Behaviour, Effect, Fate, Kind};
+
+/// The packet goes on as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observe;
+
+pub(super) const KIND: Kind = Kind {
+    word: "observe",
+    read: |sink, written| {
+        written.nothing(sink);
+        Some(Effect::Observe(Observe))
+    },
+};
+
+impl Behaviour for Observe {
+    fn word(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn verb(&self) -> &'static str {
+        "observes"
+    }
+
+    fn action(&self) -> Action {
+        Action::Observe
+    }
+
+    fn compose(&self, _fate: &mut Fate) {}
+
+    fn is_overridden(&self) -> bool {
+        false
+    }
+}

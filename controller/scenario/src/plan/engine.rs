@@ -1,0 +1,125 @@
+//! What the program of a switch has of each fault: the units that parser-gen writes, and what its numbers can hold.
+
+use p4lang::runtime::TableEntry;
+use parser_gen::engine::{EngineSpec, Select, UnitSpec};
+
+use super::place::Placement;
+use super::{Rounded, TargetModel, Unit};
+use crate::decision::probability;
+use crate::diagnostic::{Code, Sink};
+use crate::model::{Direction, Fault, Scenario};
+use crate::names::fault;
+use crate::selection::{Selection, percent};
+use crate::units::show_duration;
+
+/// A probability that is off by more than this is told.
+const TOLERANCE: f64 = 0.01;
+
+/// The units of a switch, each with room for what is written into it.
+pub(super) fn spec(
+    scenario: &Scenario,
+    placement: &Placement,
+    switch: &str,
+    units: &[Unit],
+    entries: &[TableEntry],
+) -> EngineSpec {
+    let written = |table: String| entries.iter().filter(|e| e.table == table).count();
+    let of = |direction: Direction| {
+        let here = units.iter().filter(|unit| unit.direction == direction);
+        let specs = here.filter_map(|unit| {
+            let mut faults = scenario.faults.iter();
+            let declared = faults.find(|fault| fault.id == unit.fault)?;
+            let points = placement.points.iter().filter(|point| {
+                point.switch == switch
+                    && point.direction == direction
+                    && scenario.faults[point.fault].id == unit.fault
+            });
+            Some(UnitSpec {
+                about: about(declared),
+                select: select(&declared.selection),
+                action: declared.effect.action(),
+                cells: points.map(|point| point.cell + 1).max().unwrap_or(1),
+                entries: written(fault::select_table(direction, unit.unit)),
+                outcomes: written(fault::part(direction, unit.unit, "outcome")),
+            })
+        });
+        specs.collect()
+    };
+    EngineSpec {
+        ingress: of(Direction::Ingress),
+        egress: of(Direction::Egress),
+    }
+}
+
+fn about(declared: &Fault) -> String {
+    format!(
+        "Fault {}: {}, {}.",
+        declared.id, declared.effect, declared.selection
+    )
+}
+
+fn select(selection: &Selection) -> Select {
+    match selection {
+        Selection::Never | Selection::Always => Select::Always,
+        Selection::Counted(_) => Select::Counted,
+        Selection::Probability { .. } => Select::Probability,
+        Selection::GilbertElliott(_) => Select::GilbertElliott,
+    }
+}
+
+/// Refuses what a target's numbers cannot hold, and tells what they hold with an error.
+pub(super) fn round(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    target: &TargetModel,
+) -> Vec<Rounded> {
+    let mut rounded = Vec::new();
+    for fault in &scenario.faults {
+        if fault.effect.hold_ns() >> (target.time_bits - 1) != 0 {
+            let message = format!(
+                "this target cannot hold packets for {}: it reckons with {} bits of nanoseconds",
+                show_duration(fault.effect.hold_ns()),
+                target.time_bits
+            );
+            sink.error(Code::Effect, fault.span, message).hint(format!(
+                "a delay is shorter than {} there",
+                show_duration(1 << (target.time_bits - 1))
+            ));
+        }
+        match fault.selection.rounded(target.draw_bits) {
+            Err(never) => {
+                let message = format!(
+                    "fault `{}` has a probability of {never:e}, which is never on this target: its draws have {} bits",
+                    fault.id, target.draw_bits
+                );
+                sink.error(Code::OutOfRange, fault.span, message)
+                    .hint(format!(
+                        "the least there is {:e}",
+                        probability(0) * 2_f64.powi(32 - target.draw_bits as i32)
+                    ));
+            }
+            Ok(held) => {
+                let pairs = fault.selection.limits().into_iter().zip(held.limits());
+                let pairs = pairs.map(|(asked, held)| (probability(asked), probability(held)));
+                let off = pairs.filter(|(asked, held)| (held / asked - 1.0).abs() > TOLERANCE);
+                rounded.extend(off.map(|(asked, held)| Rounded {
+                    fault: fault.id.clone(),
+                    asked,
+                    held,
+                }));
+            }
+        }
+    }
+    rounded
+}
+
+/// For people: `fault x: 0.002 % is held as 0.003052 %`.
+pub(super) fn show(rounded: &Rounded) -> String {
+    let limit = |p: f64| crate::decision::limit(p).unwrap_or(0);
+    format!(
+        "fault {}: {} is held as {}",
+        rounded.fault,
+        percent(limit(rounded.asked)),
+        percent(limit(rounded.held))
+    )
+}

@@ -1,0 +1,280 @@
+//! `select`: which of a flow's packets a fault selects.
+
+use std::ops::RangeInclusive;
+
+use super::reader;
+use crate::decision;
+use crate::diagnostic::{Code, Sink, Span, Spanned};
+use crate::selection::{Counted, GilbertElliott, Selection};
+use crate::yaml::{Kind, Node};
+
+const SELECTIONS: [&str; 10] = [
+    "always",
+    "nth",
+    "every",
+    "first",
+    "after",
+    "ordinals",
+    "burst",
+    "pattern",
+    "probability",
+    "gilbert_elliott",
+];
+
+/// The longest pattern.
+const MAX_PATTERN: usize = 1024;
+/// The most entries of a unit's `outcome` table: a range of ordinals takes up to 62.
+const MAX_KEYS: usize = 4096;
+
+/// Reads a selection.
+pub(super) fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
+    let variant = reader::variant(sink, node, "a selection", &SELECTIONS)?;
+    let mut count = |what: &str, example: &str| {
+        let node = variant.needed(sink, example)?;
+        ordinal(sink, node, what)
+    };
+    let counted = match variant.name {
+        "always" => {
+            variant.nothing(sink);
+            return Some(Selection::Always);
+        }
+        "nth" => Counted::nth(count("`nth`", "3")?),
+        "every" => Counted::every(count("`every`", "5")?),
+        "first" => Counted::first(count("`first`", "2")?),
+        "after" => Counted::after(count("`after`", "100")?),
+        "ordinals" => {
+            let node = variant.needed(sink, "[3, 10..20]")?;
+            ordinals(sink, node)?
+        }
+        "burst" => {
+            let node = variant.needed(sink, "{start: 10, length: 3, every: 100}")?;
+            burst(sink, node)?
+        }
+        "pattern" => {
+            let node = variant.needed(sink, "\"0110\"")?;
+            pattern(sink, node)?
+        }
+        "probability" => {
+            let node = variant.needed(sink, "0.01")?;
+            let p = reader::probability(sink, node, "a probability")?;
+            if p.value == 0.0 {
+                sink.warning(
+                    Code::Suspicious,
+                    p.span,
+                    "probability 0: the fault never fires",
+                );
+                return Some(Selection::Never);
+            }
+            return Some(Selection::Probability {
+                limit: limit(sink, p)?,
+            });
+        }
+        _ => {
+            let node = variant.needed(sink, "{to_bad: 0.01, to_good: 0.3}")?;
+            return gilbert_elliott(sink, node);
+        }
+    };
+    bounded(sink, node.span, counted)
+}
+
+fn ordinal(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u32> {
+    let found = reader::integer(sink, node, what, 1..=u64::from(u32::MAX))?;
+    u32::try_from(found).ok()
+}
+
+fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selection> {
+    let keys = counted.keys().len();
+    if keys > MAX_KEYS {
+        let message =
+            format!("this selection takes {keys} entries of a switch's table, of {MAX_KEYS}");
+        sink.error(Code::Capacity, span, message)
+            .hint("one per ordinal, and up to 62 per range: name fewer");
+        return None;
+    }
+    Some(Selection::Counted(counted))
+}
+
+/// `[3, 10..20, 40..]`, or one of them alone.
+fn ordinals(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
+    let items = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    if items.is_empty() {
+        sink.error(
+            Code::OutOfRange,
+            node.span,
+            "`ordinals` names at least one packet",
+        );
+        return None;
+    }
+    let mut ranges: Vec<RangeInclusive<u32>> = Vec::new();
+    for item in items {
+        let range = range(sink, item)?;
+        if let Some(other) = ranges
+            .iter()
+            .find(|other| range.start() <= other.end() && other.start() <= range.end())
+        {
+            let both = range.start().max(other.start());
+            let message = format!("packet {both} is named twice");
+            sink.error(Code::Duplicate, item.span, message);
+            return None;
+        }
+        ranges.push(range);
+    }
+    Some(Counted::once(ranges))
+}
+
+fn range(sink: &mut Sink<'_>, node: &Node) -> Option<RangeInclusive<u32>> {
+    let Kind::Text { value, .. } = &node.kind else {
+        let one = ordinal(sink, node, "an ordinal")?;
+        return Some(one..=one);
+    };
+    let number = |text: &str| match text.trim().parse::<u32>() {
+        Ok(0) | Err(_) => None,
+        Ok(number) => Some(number),
+    };
+    let bounds = value.split_once("..").and_then(|(low, high)| {
+        let low = number(low)?;
+        let high = match high.trim() {
+            "" => u32::MAX,
+            high => number(high)?,
+        };
+        Some((low, high))
+    });
+    match bounds {
+        Some((low, high)) if low <= high => Some(low..=high),
+        Some((low, high)) => {
+            let message = format!("the range {low}..{high} is empty");
+            sink.error(Code::OutOfRange, node.span, message);
+            None
+        }
+        None => {
+            let message = format!("`{value}` is neither an ordinal nor a range of them");
+            sink.error(Code::WrongType, node.span, message)
+                .hint("packets are numbered from 1: 3, 10..20 (both included), 40..");
+            None
+        }
+    }
+}
+
+fn burst(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
+    let fields = reader::fields(sink, node, "`burst`", &["length"], &["start", "every"])?;
+    let mut read = |key: &str| {
+        let what = format!("`{key}`");
+        fields.get(key).map(|node| ordinal(sink, node, &what))
+    };
+    let (start, length, every) = (read("start"), read("length"), read("every"));
+    // Of those that are written, the wrong one has been reported.
+    let start = match start {
+        Some(start) => start?,
+        None => 1,
+    };
+    let (length, every) = (length??, every.unwrap_or(Some(0))?);
+    let end = u64::from(start) + u64::from(length) - 1;
+    if end > u64::from(u32::MAX) || (every != 0 && end > u64::from(every)) {
+        let message = format!(
+            "{length} packets from the {start}. on end with the {end}., and the next burst would have begun"
+        );
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("`start` + `length` - 1 is at most `every`");
+        return None;
+    }
+    Some(Counted::burst(start, length, every))
+}
+
+fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
+    let Kind::Text { value, .. } = &node.kind else {
+        reader::wrong_type::<()>(sink, node, "`pattern` is text of 0 and 1, in quotes");
+        return None;
+    };
+    if let Some(stray) = value.chars().find(|c| !matches!(c, '0' | '1')) {
+        let message = format!("`pattern` is made of 0 and 1; found `{stray}`");
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    if value.is_empty() || value.len() > MAX_PATTERN {
+        let message = format!(
+            "a pattern has 1 to {MAX_PATTERN} digits; found {}",
+            value.len()
+        );
+        sink.error(Code::Capacity, node.span, message);
+        return None;
+    }
+    if !value.contains('1') {
+        sink.error(
+            Code::OutOfRange,
+            node.span,
+            "a pattern without a 1 selects nothing",
+        );
+        return None;
+    }
+    let pattern: Vec<bool> = value.chars().map(|digit| digit == '1').collect();
+    Some(Counted::pattern(&pattern))
+}
+
+fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
+    let what = "`gilbert_elliott`";
+    let fields = reader::fields(
+        sink,
+        node,
+        what,
+        &["to_bad", "to_good"],
+        &["loss_bad", "loss_good"],
+    )?;
+    // Of those without a default, the missing one has been reported.
+    let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
+        Some(node) => reader::probability(sink, node, &format!("`{key}`")),
+        None => default.map(|value| Spanned::new(value, fields.span)),
+    };
+    let (to_bad, to_good) = (read(sink, "to_bad", None), read(sink, "to_good", None));
+    let loss_bad = read(sink, "loss_bad", Some(1.0));
+    let loss_good = read(sink, "loss_good", Some(0.0));
+    let positive = |sink: &mut Sink<'_>, p: Option<Spanned<f64>>, why: &str| {
+        let p = p?;
+        if p.value == 0.0 {
+            sink.error(Code::OutOfRange, p.span, why);
+            return None;
+        }
+        limit(sink, p)
+    };
+    let to_bad = positive(
+        sink,
+        to_bad,
+        "with `to_bad` 0 the channel never turns bad; use `probability`",
+    );
+    let to_good = positive(
+        sink,
+        to_good,
+        "with `to_good` 0 the channel never recovers; use `probability`",
+    );
+    let loss_bad = positive(
+        sink,
+        loss_bad,
+        "with `loss_bad` 0 nothing happens in the bad state; use `probability`",
+    );
+    let loss_good = match loss_good? {
+        Spanned { value: 0.0, .. } => None,
+        p => Some(limit(sink, p)?),
+    };
+    let (to_bad, to_good, loss_bad) = (to_bad?, to_good?, loss_bad?);
+    Some(Selection::GilbertElliott(GilbertElliott {
+        to_bad,
+        to_good,
+        loss_bad,
+        loss_good,
+    }))
+}
+
+/// A probability greater than 0 as the switch takes it.
+fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
+    let limit = decision::limit(p.value);
+    if limit.is_none() {
+        sink.error(
+            Code::OutOfRange,
+            p.span,
+            format!("{} is finer than a switch's step, 2^-32", p.value),
+        );
+    }
+    limit
+}

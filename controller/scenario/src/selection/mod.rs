@@ -1,0 +1,223 @@
+//! Which packets of a flow a fault fires on: the model that the switch is held against.
+
+mod counted;
+
+use std::fmt;
+
+pub use counted::Counted;
+
+use crate::decision::{Draws, Words, coarse, probability};
+
+/// A way to select packets, with its parameters as the switch takes them.
+///
+/// Limits are inclusive: `limit` is p·2³² − 1 ([`crate::decision::limit`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// No packet (probability 0). The switch gets no entry.
+    Never,
+    /// Every packet.
+    Always,
+    /// By number in the flow.
+    Counted(Counted),
+    /// Each packet with the same probability, independently.
+    Probability {
+        /// Greatest draw that fires.
+        limit: u32,
+    },
+    /// Two states with a loss rate each (Gilbert 1960, Elliott 1963).
+    GilbertElliott(GilbertElliott),
+}
+
+/// The two-state chain's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GilbertElliott {
+    /// Good → bad.
+    pub to_bad: u32,
+    /// Bad → good.
+    pub to_good: u32,
+    /// Fires in the bad state.
+    pub loss_bad: u32,
+    /// Fires in the good state; `None` = never.
+    pub loss_good: Option<u32>,
+}
+
+/// What a switch holds for one flow of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cell {
+    /// Packets so far, within the cycle of a list.
+    pub index: u32,
+    /// Packets so far, where words are drawn.
+    pub turn: u32,
+    /// The channel's state.
+    pub bad: bool,
+}
+
+impl Selection {
+    /// Whether it draws.
+    #[must_use]
+    pub fn is_by_chance(&self) -> bool {
+        matches!(
+            self,
+            Selection::Probability { .. } | Selection::GilbertElliott(_)
+        )
+    }
+
+    /// Whether it selects every packet.
+    #[must_use]
+    pub fn is_always(&self) -> bool {
+        match self {
+            Selection::Always | Selection::Probability { limit: u32::MAX } => true,
+            Selection::Counted(counted) => counted.is_all(),
+            _ => false,
+        }
+    }
+
+    /// Takes the next packet of a flow: the words drawn for it if the fault fires. `draws_words`: whether the effect needs any.
+    /// What does not count stays as it is: states are compared.
+    pub fn take(
+        &self,
+        draws: &Draws,
+        key: u32,
+        draws_words: bool,
+        cell: &mut Cell,
+    ) -> Option<Words> {
+        let mut words = Words::default();
+        if *self == Selection::Never {
+            return None;
+        }
+        if self.is_by_chance() || draws_words {
+            words = draws.words(key, cell.turn);
+            cell.turn = cell.turn.wrapping_add(1);
+        }
+        let fires = match self {
+            Selection::Never => false,
+            Selection::Always => true,
+            Selection::Counted(counted) => {
+                let fires = counted.fires_at(cell.index);
+                cell.index = match cell.index {
+                    index if index == counted.last() => 0,
+                    index => index + 1,
+                };
+                fires
+            }
+            Selection::Probability { limit } => words.u <= *limit,
+            Selection::GilbertElliott(chain) => chain.step(words, &mut cell.bad),
+        };
+        fires.then_some(words)
+    }
+
+    /// Whether the fault fires, packet by packet from the first one; never ends.
+    pub fn decisions<'a>(&'a self, draws: &'a Draws, key: u32) -> impl Iterator<Item = bool> + 'a {
+        let mut cell = Cell::default();
+        std::iter::from_fn(move || Some(self.take(draws, key, false, &mut cell).is_some()))
+    }
+
+    /// Where draws have only their upper `bits`: with the nearest probabilities that are left. `Err` is one that would be 0.
+    pub fn rounded(&self, bits: u32) -> Result<Selection, f64> {
+        let round = |limit: u32| coarse(limit, bits).ok_or_else(|| probability(limit));
+        Ok(match self {
+            Selection::Probability { limit } => Selection::Probability {
+                limit: round(*limit)?,
+            },
+            Selection::GilbertElliott(chain) => Selection::GilbertElliott(GilbertElliott {
+                to_bad: round(chain.to_bad)?,
+                to_good: round(chain.to_good)?,
+                loss_bad: round(chain.loss_bad)?,
+                loss_good: chain.loss_good.map(round).transpose()?,
+            }),
+            other => other.clone(),
+        })
+    }
+
+    /// The limits that it draws against.
+    pub fn limits(&self) -> Vec<u32> {
+        match self {
+            Selection::Probability { limit } => vec![*limit],
+            Selection::GilbertElliott(chain) => [chain.to_bad, chain.to_good, chain.loss_bad]
+                .into_iter()
+                .chain(chain.loss_good)
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl GilbertElliott {
+    fn step(&self, words: Words, bad: &mut bool) -> bool {
+        *bad = if *bad {
+            words.u > self.to_good
+        } else {
+            words.u <= self.to_bad
+        };
+        if *bad {
+            words.v <= self.loss_bad
+        } else {
+            self.loss_good.is_some_and(|limit| words.v <= limit)
+        }
+    }
+}
+
+/// For people: `every 5th`, `1 %`, `bursts, 1 % in, 33 % out`.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selection::Never => f.write_str("none"),
+            Selection::Always => f.write_str("all"),
+            Selection::Counted(counted) => counted.fmt(f),
+            Selection::Probability { limit } => f.write_str(&percent(*limit)),
+            Selection::GilbertElliott(chain) => {
+                let (to_bad, to_good) = (percent(chain.to_bad), percent(chain.to_good));
+                write!(f, "bursts, {to_bad} in, {to_good} out")
+            }
+        }
+    }
+}
+
+/// The probability that a draw is at most `limit`, to four digits.
+pub(crate) fn percent(limit: u32) -> String {
+    let percent = probability(limit) * 100.0;
+    let digits = (3 - percent.log10().floor() as i32).max(0) as usize;
+    let text = format!("{percent:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    format!("{text} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::limit;
+
+    #[test]
+    fn selections_are_told_in_few_words() {
+        assert_eq!(Selection::Always.to_string(), "all");
+        for (probability, told) in [
+            (0.01, "1 %"),
+            (0.33, "33 %"),
+            (0.000_012_34, "0.001234 %"),
+            (1.0, "100 %"),
+        ] {
+            let Some(limit) = limit(probability) else {
+                panic!("{probability} selects nothing")
+            };
+            assert_eq!(Selection::Probability { limit }.to_string(), told);
+        }
+    }
+
+    #[test]
+    fn a_selection_that_counts_draws_words_by_a_count_of_its_own() {
+        let (draws, key) = (Draws::of_seed(1), 7);
+        let every = Selection::Counted(Counted::every(3));
+        let mut cell = Cell::default();
+        let taken: Vec<Option<Words>> = (0..9)
+            .map(|_| every.take(&draws, key, true, &mut cell))
+            .collect();
+        let words = |turn| Some(draws.words(key, turn));
+        let expected = [2, 5, 8].map(words);
+        assert_eq!([taken[2], taken[5], taken[8]], expected);
+        assert_eq!(taken.iter().flatten().count(), 3);
+        assert_ne!(expected[0], expected[1]);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the architectures spell differently: registers, counters, and how parts of a draw are put together.
+
+use crate::generate::writer::Writer;
+use crate::program::Arch;
+
+/// An architecture, as a writer of P4 text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dialect(pub Arch);
+
+impl Dialect {
+    /// Tofino runs a register within an action of a table; elsewhere it is read and written in statements.
+    pub fn is_tna(self) -> bool {
+        self.0 == Arch::Tna
+    }
+
+    /// Packets by cell.
+    pub fn counter(self, w: &mut Writer, name: &str, index: &str, cells: usize) {
+        w.line(match self.0 {
+            Arch::Psa => {
+                format!("Counter<bit<64>, {index}>({cells}, PSA_CounterType_t.PACKETS) {name};")
+            }
+            Arch::V1model => format!("counter({cells}, CounterType.packets) {name};"),
+            Arch::Tna => {
+                format!("Counter<bit<64>, {index}>({cells}, CounterType_t.PACKETS) {name};")
+            }
+        });
+    }
+
+    /// Counts a packet.
+    pub fn count(self, name: &str) -> String {
+        match self.0 {
+            Arch::V1model => format!("{name}.count((bit<32>) cell_);"),
+            Arch::Psa | Arch::Tna => format!("{name}.count(cell_);"),
+        }
+    }
+
+    /// A register of words of this type, all 0.
+    pub fn register(self, w: &mut Writer, name: &str, word: &str, index: &str, cells: usize) {
+        w.line(match self.0 {
+            Arch::Psa => format!("Register<{word}, {index}>({cells}) {name};"),
+            Arch::V1model => format!("register<{word}>({cells}) {name};"),
+            Arch::Tna => format!("Register<{word}, {index}>({cells}, 0) {name};"),
+        });
+    }
+
+    /// Statement that reads a cell into a variable.
+    pub fn read(self, register: &str, into: &str) -> String {
+        match self.0 {
+            Arch::V1model => format!("{register}.read({into}, (bit<32>) cell_);"),
+            Arch::Psa | Arch::Tna => format!("{into} = {register}.read(cell_);"),
+        }
+    }
+
+    /// Statement that writes a cell.
+    pub fn write(self, register: &str, value: &str) -> String {
+        match self.0 {
+            Arch::V1model => format!("{register}.write((bit<32>) cell_, {value});"),
+            Arch::Psa | Arch::Tna => format!("{register}.write(cell_, {value});"),
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! One unit: which packets it looks at, which of them it selects, and what it says of those.
+//!
+//! The parts stand in the order in which a packet meets them, and a unit has only those that it needs: `select` (flows and
+//! steps), the count, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
+
+use super::dialect::Dialect;
+use super::{Action, Select, Side, UnitSpec};
+use crate::generate::writer::Writer;
+
+/// The key of `select` that says which flows a packet belongs to.
+const FLOWS: &str = "meta.flows: ternary;";
+
+/// Room for this many entries at least, so that a flow more needs no other program.
+const MIN_ENTRIES: usize = 64;
+
+/// What a unit needs.
+struct Needs<'a> {
+    dialect: Dialect,
+    unit: &'a UnitSpec,
+    /// The type of a cell's number.
+    cell: &'static str,
+    /// The words that are drawn, by name.
+    words: Vec<char>,
+}
+
+impl Needs<'_> {
+    fn counts(&self) -> bool {
+        self.unit.select == Select::Counted
+    }
+
+    fn draws(&self) -> bool {
+        !self.words.is_empty()
+    }
+
+    /// Whether `outcome` decides; else every packet that is looked at is selected.
+    fn decides(&self) -> bool {
+        self.unit.select != Select::Always
+    }
+
+    fn holds(&self) -> bool {
+        holds(self.unit)
+    }
+
+    /// The register of how many packets have drawn: a count by itself only if the other one starts again after a cycle.
+    fn turns(&self) -> &'static str {
+        if self.counts() { "turns" } else { "ordinals" }
+    }
+
+    fn cells(&self) -> usize {
+        self.unit.cells.max(1).next_power_of_two()
+    }
+
+    /// `bit<32> u0 = 0;` and the like.
+    fn variable(&self, w: &mut Writer, ty: &str, name: &str) {
+        w.line(format!("{ty} {name} = 0;"));
+    }
+}
+
+/// Whether a unit says for how long a packet is held.
+pub(super) fn holds(unit: &UnitSpec) -> bool {
+    unit.action == Action::Delay
+}
+
+pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec, w: &mut Writer) {
+    let mut words = Vec::new();
+    if unit.select.draws() {
+        words.push('u');
+    }
+    if unit.select == Select::GilbertElliott {
+        words.push('v');
+    }
+    let needs = Needs {
+        dialect,
+        unit,
+        cell: if unit.cells <= 256 {
+            "bit<8>"
+        } else {
+            "bit<16>"
+        },
+        words,
+    };
+    w.line(format!("// {}", unit.about));
+    let mut parameters = vec!["inout metadata_t meta", "out bit<8> fire"];
+    if needs.holds() {
+        parameters.push("out time_ns_t hold");
+    }
+    w.open(format!(
+        "control {}({})",
+        side.unit(number),
+        parameters.join(", ")
+    ));
+    state(&needs, w);
+    variables(&needs, w);
+    w.blank();
+    select(&needs, w);
+    if needs.draws() {
+        w.blank();
+        tables(&needs, w);
+    }
+    if unit.select == Select::GilbertElliott {
+        w.blank();
+        channel(&needs, w);
+    }
+    if needs.decides() {
+        w.blank();
+        outcome(&needs, w);
+    }
+    w.blank();
+    apply(&needs, w);
+    w.close();
+}
+
+/// Counters and registers.
+fn state(needs: &Needs<'_>, w: &mut Writer) {
+    let (dialect, cell, cells) = (needs.dialect, needs.cell, needs.cells());
+    dialect.counter(w, "fired", cell, cells);
+    if dialect.is_tna() {
+        return;
+    }
+    if needs.counts() {
+        dialect.register(w, "ordinals", "bit<32>", cell, cells);
+    }
+    if needs.draws() {
+        dialect.register(w, needs.turns(), "bit<32>", cell, cells);
+    }
+    if needs.unit.select == Select::GilbertElliott {
+        dialect.register(w, "states", "bit<8>", cell, cells);
+    }
+}
+
+fn variables(needs: &Needs<'_>, w: &mut Writer) {
+    needs.variable(w, needs.cell, "cell_");
+    if needs.holds() && needs.decides() {
+        needs.variable(w, "time_ns_t", "hold_");
+    }
+    if needs.counts() {
+        needs.variable(w, "bit<32>", "last_");
+        needs.variable(w, "bit<32>", "index");
+    }
+    if needs.draws() {
+        needs.variable(w, "bit<32>", "key_");
+        needs.variable(w, "bit<32>", "mixed");
+        for word in &needs.words {
+            needs.variable(w, "draw_t", &word.to_string());
+        }
+        needs.variable(w, "bit<16>", "d");
+        if needs.dialect.is_tna() {
+            for word in &needs.words {
+                for table in 0..6 {
+                    needs.variable(w, "draw_t", &format!("{word}{table}"));
+                }
+            }
+            for table in 0..4 {
+                needs.variable(w, "bit<16>", &format!("d{table}"));
+            }
+        }
+    }
+    if needs.unit.select == Select::GilbertElliott {
+        needs.variable(w, "bit<8>", "bad");
+        if !needs.dialect.is_tna() {
+            needs.variable(w, "bit<8>", "change");
+        }
+    }
+}
+
+/// `select`: which packets the unit looks at, and how.
+fn select(needs: &Needs<'_>, w: &mut Writer) {
+    let mut parameters = vec![format!("{} cell", needs.cell)];
+    let mut body = vec!["cell_ = cell;".to_owned()];
+    let mut take = |ty: &str, name: &str, variable: &str| {
+        parameters.push(format!("{ty} {name}"));
+        body.push(format!("{variable} = {name};"));
+    };
+    if needs.counts() {
+        take("bit<32>", "last", "last_");
+    }
+    if needs.draws() {
+        take("bit<32>", "key", "key_");
+    }
+    if needs.holds() {
+        take(
+            "time_ns_t",
+            "delay_ns",
+            if needs.decides() { "hold_" } else { "hold" },
+        );
+    }
+    if !needs.decides() {
+        body.push("fire = 1;".to_owned());
+        if needs.dialect.is_tna() {
+            // The index is the entry's own: it takes no hash.
+            body.push(needs.dialect.count("fired").replace("cell_", "cell"));
+        }
+    }
+    w.open(format!("action pick({})", parameters.join(", ")));
+    body.iter().for_each(|line| w.line(line));
+    w.close();
+    w.line("@name(\"select\")");
+    w.open("table select_fault");
+    w.open("key =");
+    w.line(FLOWS);
+    w.line("meta.epoch: range;");
+    w.close();
+    w.line("actions = { pick; NoAction; }");
+    w.line("const default_action = NoAction();");
+    let size = needs.unit.entries.max(MIN_ENTRIES).next_power_of_two();
+    w.line(format!("size = {size};"));
+    w.close();
+}
+
+/// The tables of the decision function, and what counts its turns.
+fn tables(needs: &Needs<'_>, w: &mut Writer) {
+    for table in 0..6 {
+        let (key, derives) = match table {
+            0..4 => (format!("mixed[{}:{}]", 8 * table + 7, 8 * table), true),
+            _ => (
+                format!("d[{}:{}]", 8 * (table - 4) + 7, 8 * (table - 4)),
+                false,
+            ),
+        };
+        let mut parameters: Vec<String> = needs
+            .words
+            .iter()
+            .map(|word| format!("draw_t {word}_"))
+            .collect();
+        let mut names: Vec<String> = needs.words.iter().map(char::to_string).collect();
+        if derives {
+            parameters.push("bit<16> d_".to_owned());
+            names.push("d".to_owned());
+        }
+        w.open(format!("action words{table}({})", parameters.join(", ")));
+        for name in names {
+            w.line(match needs.dialect.is_tna() {
+                true => format!("{name}{table} = {name}_;"),
+                false => format!("{name} = {name} ^ {name}_;"),
+            });
+        }
+        w.close();
+        w.open(format!("table t{table}"));
+        w.open("key =");
+        w.line(format!("{key}: exact @name(\"byte\");"));
+        w.close();
+        w.line(format!("actions = {{ words{table}; NoAction; }}"));
+        w.line("const default_action = NoAction();");
+        w.line("size = 256;");
+        w.close();
+    }
+    if needs.dialect.is_tna() {
+        folds(needs, w);
+    }
+}
+
+/// XOR in the hash units: what a table's six results come to takes one stage.
+fn folds(needs: &Needs<'_>, w: &mut Writer) {
+    let mut fold = |name: &str, parts: usize| {
+        let list: Vec<String> = (0..parts).map(|part| format!("{name}{part}")).collect();
+        w.line(format!("Hash<bit<16>>(HashAlgorithm_t.XOR16) xor_{name};"));
+        w.open(format!("action fold_{name}()"));
+        w.line(format!(
+            "{name} = xor_{name}.get({{ {} }});",
+            list.join(", ")
+        ));
+        w.close();
+    };
+    fold("d", 4);
+    for word in &needs.words {
+        fold(&word.to_string(), 6);
+    }
+}
+
+/// What becomes of the channel's state.
+fn channel(needs: &Needs<'_>, w: &mut Writer) {
+    // Names of the actions, and how the state changes.
+    let changes = [
+        ("turn_bad", "state = 1;", 1),
+        ("turn_good", "state = 0;", 2),
+        ("turn_over", "state = state ^ 1;", 3),
+        ("stay", "", 0),
+    ];
+    if needs.dialect.is_tna() {
+        let (cell, cells) = (needs.cell, needs.cells());
+        w.line(format!("Register<bit<8>, {cell}>({cells}, 0) states;"));
+        for (name, change, _) in changes {
+            w.open(format!(
+                "RegisterAction<bit<8>, {cell}, bit<8>>(states) {name}_ ="
+            ));
+            w.open("void apply(inout bit<8> state, out bit<8> now)");
+            if !change.is_empty() {
+                w.line(change);
+            }
+            w.line("now = state;");
+            w.close();
+            w.close_with(";");
+        }
+    }
+    for (name, _, code) in changes {
+        w.line(match needs.dialect.is_tna() {
+            true => format!("action {name}() {{ bad = {name}_.execute(cell_); }}"),
+            false => format!("action {name}() {{ change = {code}; }}"),
+        });
+    }
+    w.open("table channel");
+    w.open("key =");
+    w.line("u: range @name(\"u\");");
+    w.close();
+    let names: Vec<&str> = changes.iter().map(|(name, ..)| *name).collect();
+    w.line(format!("actions = {{ {}; NoAction; }}", names.join("; ")));
+    w.line("const default_action = NoAction();");
+    w.line("size = 8;");
+    w.close();
+}
+
+/// Whether the unit fires.
+fn outcome(needs: &Needs<'_>, w: &mut Writer) {
+    w.open("action fires()");
+    w.line("fire = 1;");
+    if needs.holds() {
+        w.line("hold = hold_;");
+    }
+    if needs.dialect.is_tna() {
+        w.line(needs.dialect.count("fired"));
+    }
+    w.close();
+    w.open("table outcome");
+    w.open("key =");
+    match needs.unit.select {
+        Select::Always | Select::Counted => w.line("index: ternary @name(\"index\");"),
+        Select::Probability => w.line("u: range @name(\"u\");"),
+        Select::GilbertElliott => {
+            w.line("bad: exact @name(\"bad\");");
+            w.line("v: range @name(\"v\");");
+        }
+    }
+    w.close();
+    w.line("actions = { fires; NoAction; }");
+    w.line("const default_action = NoAction();");
+    w.line(format!(
+        "size = {};",
+        needs.unit.outcomes.max(8).next_power_of_two()
+    ));
+    w.close();
+}
+
+fn apply(needs: &Needs<'_>, w: &mut Writer) {
+    if needs.dialect.is_tna() {
+        register_actions(needs, w);
+        w.blank();
+    }
+    w.open("apply");
+    w.line("fire = 0;");
+    if needs.holds() {
+        w.line("hold = 0;");
+    }
+    let only_looks = !needs.decides() && !needs.draws() && needs.dialect.is_tna();
+    if only_looks {
+        w.line("select_fault.apply();");
+        w.close();
+        return;
+    }
+    w.open("if (select_fault.apply().hit)");
+    if needs.counts() {
+        count(needs, w);
+    }
+    if needs.draws() {
+        draw(needs, w);
+    }
+    if needs.unit.select == Select::GilbertElliott {
+        w.line("channel.apply();");
+        if !needs.dialect.is_tna() {
+            change(needs, w);
+        }
+    }
+    if needs.decides() {
+        w.line("outcome.apply();");
+    }
+    if !needs.dialect.is_tna() {
+        if needs.decides() {
+            w.open("if (fire == 1)");
+            w.line(needs.dialect.count("fired"));
+            w.close();
+        } else {
+            w.line(needs.dialect.count("fired"));
+        }
+    }
+    w.close();
+    w.close();
+}
+
+/// Tofino's registers: one execution a packet.
+fn register_actions(needs: &Needs<'_>, w: &mut Writer) {
+    let (cell, cells) = (needs.cell, needs.cells());
+    if needs.counts() {
+        w.line(format!("Register<bit<32>, {cell}>({cells}, 0) ordinals;"));
+        w.open(format!(
+            "RegisterAction<bit<32>, {cell}, bit<32>>(ordinals) next ="
+        ));
+        w.open("void apply(inout bit<32> count, out bit<32> now)");
+        w.line("now = count;");
+        w.line("if (count == last_) { count = 0; } else { count = count + 1; }");
+        w.close();
+        w.close_with(";");
+        w.line("action number() { index = next.execute(cell_); }");
+    }
+    if needs.draws() {
+        let turns = needs.turns();
+        w.line(format!(
+            "Register<turn_t, {cell}>({cells}, {{ 0, 0 }}) {turns};"
+        ));
+        w.open(format!(
+            "RegisterAction<turn_t, {cell}, bit<32>>({turns}) turn ="
+        ));
+        w.open("void apply(inout turn_t turn, out bit<32> now)");
+        w.line("turn.mixed = turn.count ^ key_;");
+        w.line("turn.count = turn.count + 1;");
+        w.line("now = turn.mixed;");
+        w.close();
+        w.close_with(";");
+        w.line("action mix() { mixed = turn.execute(cell_); }");
+    }
+}
+
+/// The packet's number, and the next one's.
+fn count(needs: &Needs<'_>, w: &mut Writer) {
+    if needs.dialect.is_tna() {
+        w.line("number();");
+        return;
+    }
+    w.open("@atomic");
+    w.line(needs.dialect.read("ordinals", "index"));
+    w.open("if (index == last_)");
+    w.line(needs.dialect.write("ordinals", "0"));
+    w.close_open("else");
+    w.line(needs.dialect.write("ordinals", "index + 1"));
+    w.close();
+    w.close();
+}
+
+/// The words of the packet.
+fn draw(needs: &Needs<'_>, w: &mut Writer) {
+    if needs.dialect.is_tna() {
+        w.line("mix();");
+    } else {
+        let turns = needs.turns();
+        w.open("@atomic");
+        w.line(needs.dialect.read(turns, "mixed"));
+        w.line(needs.dialect.write(turns, "mixed + 1"));
+        w.close();
+        w.line("mixed = mixed ^ key_;");
+    }
+    w.line("t0.apply();");
+    w.line("t1.apply();");
+    w.line("t2.apply();");
+    w.line("t3.apply();");
+    if needs.dialect.is_tna() {
+        w.line("fold_d();");
+    }
+    w.line("t4.apply();");
+    w.line("t5.apply();");
+    if needs.dialect.is_tna() {
+        for word in &needs.words {
+            w.line(format!("fold_{word}();"));
+        }
+    }
+}
+
+/// The channel's state after `channel` has said what becomes of it.
+fn change(needs: &Needs<'_>, w: &mut Writer) {
+    w.open("@atomic");
+    w.line(needs.dialect.read("states", "bad"));
+    w.open("if (change == 1)");
+    w.line("bad = 1;");
+    w.close_open("else if (change == 2)");
+    w.line("bad = 0;");
+    w.close_open("else if (change == 3)");
+    w.line("bad = bad ^ 1;");
+    w.close();
+    w.line(needs.dialect.write("states", "bad"));
+    w.close();
+}

@@ -1,0 +1,155 @@
+//! `engine.p4`: every way to select and to act, for every architecture; and only what is used.
+
+use p4lang::Files;
+use parser_gen::engine::{Action, EngineSpec, Select, UnitSpec};
+use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
+
+const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
+const SELECTS: [Select; 4] = [
+    Select::Always,
+    Select::Counted,
+    Select::Probability,
+    Select::GilbertElliott,
+];
+
+fn actions() -> Vec<Action> {
+    vec![
+        Action::Observe,
+        Action::Drop,
+        Action::Delay,
+        Action::Duplicate,
+    ]
+}
+
+fn unit(select: Select, action: Action) -> UnitSpec {
+    UnitSpec {
+        about: format!("{select:?}, {action:?}."),
+        select,
+        action,
+        cells: 3,
+        entries: 3,
+        outcomes: 2,
+    }
+}
+
+/// The text of `engine.p4`, after the whole program has been compiled.
+fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
+    let library = Library::builtin();
+    let filter = Filter::parse(&library, "udp.dport == 7").unwrap();
+    let flows = [Flow {
+        name: "f".to_owned(),
+        filter,
+    }];
+    let generated = generate_with(&library, &flows, &Options { aggregate }, spec).unwrap();
+    let mut files = Files::new();
+    let mut engine = String::new();
+    for (path, text) in program(arch, &generated) {
+        if path.ends_with("/engine.p4") {
+            engine.clone_from(&text);
+        }
+        files.insert(&path, text);
+    }
+    let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default());
+    if let Err(errors) = compiled {
+        panic!("{arch:?} {spec:?}\n{errors}\n{engine}");
+    }
+    engine
+}
+
+#[test]
+fn every_unit_compiles_for_every_architecture() {
+    for arch in ARCHS {
+        let mut all = EngineSpec::default();
+        for select in SELECTS {
+            for action in actions() {
+                all.ingress.push(unit(select, action.clone()));
+                let alone = EngineSpec {
+                    ingress: vec![unit(select, action)],
+                    egress: Vec::new(),
+                };
+                engine(arch, &alone, false);
+            }
+            all.egress.push(unit(select, Action::Drop));
+        }
+        engine(arch, &all, true);
+    }
+}
+
+#[test]
+fn a_program_has_only_what_its_faults_use() {
+    for arch in ARCHS {
+        let none = engine(arch, &EngineSpec::default(), false);
+        for absent in ["egister", "ounter", "table ", "#define", "FaultUnit"] {
+            assert!(!none.contains(absent), "{arch:?} {absent}: {none}");
+        }
+        assert!(engine(arch, &EngineSpec::default(), true).contains("#define AGGREGATES"));
+        let counted = EngineSpec {
+            ingress: vec![unit(Select::Counted, Action::Drop)],
+            egress: Vec::new(),
+        };
+        let counted = engine(arch, &counted, false);
+        for absent in ["table t0", "states", "key_", "hold", "EGRESS"] {
+            assert!(!counted.contains(absent), "{arch:?} {absent}: {counted}");
+        }
+    }
+}
+
+/// Of a thousand flows each has its own cells.
+#[test]
+fn registers_have_room_for_every_flow() {
+    for arch in ARCHS {
+        let spec = |cells: usize| EngineSpec {
+            ingress: vec![UnitSpec {
+                cells,
+                entries: cells,
+                ..unit(Select::Counted, Action::Drop)
+            }],
+            egress: Vec::new(),
+        };
+        let text = engine(arch, &spec(1000), false);
+        assert!(
+            text.contains("1024") && text.contains("bit<16> cell_"),
+            "{text}"
+        );
+        let text = engine(arch, &spec(256), false);
+        assert!(
+            text.contains("256") && text.contains("bit<8> cell_"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn texts() {
+    let spec = EngineSpec {
+        ingress: vec![
+            unit(Select::GilbertElliott, Action::Delay),
+            unit(Select::Counted, Action::Drop),
+            unit(Select::Always, Action::Delay),
+            unit(Select::Probability, Action::Duplicate),
+            unit(Select::Always, Action::Observe),
+        ],
+        egress: vec![unit(Select::Counted, Action::Drop)],
+    };
+    for arch in ARCHS {
+        insta::assert_snapshot!(
+            format!("engine_{}", arch.name()),
+            engine(arch, &spec, false)
+        );
+    }
+}
+
+/// What p4lang's tests hold against a Tofino is what is written here.
+#[test]
+fn the_text_that_is_measured_is_this_one() {
+    let spec = EngineSpec {
+        ingress: vec![UnitSpec {
+            about: "Fault loss: drop, bursts, 1 % in, 33 % out.".to_owned(),
+            ..unit(Select::GilbertElliott, Action::Drop)
+        }],
+        egress: Vec::new(),
+    };
+    let measured = include_str!("../../../p4src/lang/tests/tofino/engine.p4");
+    let written = engine(Arch::Tna, &spec, true);
+    assert_eq!(written, measured, "{written}");
+}
