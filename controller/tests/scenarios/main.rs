@@ -14,7 +14,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use leftovers::{Watched, files};
-use scenario::model::{Fault, Scenario};
+use scenario::decision::{self, Draws};
+use scenario::model::Scenario;
 use serde_json::Value;
 use support::*;
 
@@ -102,27 +103,23 @@ fn assert_passed(finished: &Finished, text: &str) -> Value {
 
 /// How often each fault has fired after 0, 1, 2 … packets of a flow.
 fn model(declared: &Scenario, flow: usize, packets: u64) -> Vec<Vec<u64>> {
-    let decisions = |fault: &Fault| {
-        fault.flows.contains(&flow).then(|| {
-            fault
-                .selection
-                .decisions(fault.key, declared.flows[flow].key)
-        })
-    };
+    let draws = Draws::of_seed(declared.seed);
     let mut units: Vec<_> = declared
         .faults
         .iter()
-        .map(|fault| (fault.effect, decisions(fault)))
+        .map(|fault| {
+            let key = decision::key(fault.key, declared.flows[flow].key);
+            let acts = fault.flows.contains(&flow);
+            acts.then(|| fault.selection.decisions(&draws, key))
+        })
         .collect();
     let mut fired = vec![0; units.len()];
     let mut after = vec![fired.clone()];
     for _ in 0..packets {
-        for (unit, (effect, decisions)) in units.iter_mut().enumerate() {
+        // Each counts what the others drop.
+        for (unit, decisions) in units.iter_mut().enumerate() {
             if decisions.as_mut().and_then(Iterator::next) == Some(true) {
                 fired[unit] += 1;
-                if effect.ends_packet() {
-                    break;
-                }
             }
         }
         after.push(fired.clone());

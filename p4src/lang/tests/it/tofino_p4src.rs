@@ -29,8 +29,7 @@ const FAULTS: &[&str] = &[
     " gate.apply(hdr, meta);",
     "timeline.apply(meta);",
     "classify.apply(hdr, meta);",
-    "faults.apply(meta);",
-    "detain.apply(hdr, meta, to_sum);",
+    "faults.apply(hdr, meta);",
 ];
 const AGGREGATE: &[&str] = &["aggregate.apply(hdr, meta);"];
 const FORWARD: &[&str] = &["forward.apply(hdr, meta);"];
@@ -43,12 +42,8 @@ fn report(chip: Chip, values: &str, without: &[&[&str]]) -> Report {
     }
     let mut files = Files::new().with("tna/main.p4", main);
     for (path, text) in FILES {
-        let path = if path.ends_with("generated.p4") {
-            "tna/generated.p4"
-        } else {
-            path
-        };
-        files.insert(path, text);
+        let path = path.replace("lang/tests/tofino", "tna");
+        files.insert(&path, text);
     }
     let generation = match chip {
         Chip::Tofino => "1",
