@@ -222,6 +222,25 @@ pub struct Plan {
     /// Write the generated P4 program into this folder
     #[arg(long, value_name = "FOLDER")]
     pub emit_p4: Option<PathBuf>,
+    /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least
+    #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
+    pub target: PlanFor,
+}
+
+/// What a plan can be made for: more than what can be started here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum PlanFor {
+    /// The software switch in this program
+    Embedded,
+    /// BMv2 with v1model
+    SimpleSwitchGrpc,
+    /// BMv2 with PSA
+    PsaSwitch,
+    /// Tofino, with TNA
+    Tofino,
+    /// Tofino 2, with T2NA
+    Tofino2,
 }
 
 /// `weir p4`

@@ -5,6 +5,7 @@ mod conformance;
 mod fuzz;
 mod packages;
 mod test;
+mod tofino;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ enum Command {
     Conformance(conformance::Args),
     /// Run the fuzz targets, which want cargo-fuzz and a nightly toolchain
     Fuzz(fuzz::Args),
+    /// Ask Tofino's own compiler whether the shipped scenarios' programs fit
+    Tofino(tofino::Args),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Tofino(args) => tofino::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,15 +1,18 @@
 //! `weir plan FILE`
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use parser_gen::Arch;
+use controller::experiment::program;
+use controller::target::Kind;
+use p4lang::tofino::{self, Chip};
+use scenario::plan::SwitchPlan;
 use scenario::{Plan, TargetModel};
 
 use super::topology::Network;
 use super::{fail, load, print, print_json, show};
-use crate::cli;
-use controller::experiment::program;
+use crate::cli::{self, PlanFor};
 
 /// Shows what a scenario would do.
 pub fn main(args: &cli::Plan) -> ExitCode {
@@ -21,26 +24,79 @@ pub fn main(args: &cli::Plan) -> ExitCode {
 
 fn run(args: &cli::Plan) -> Result<(), ExitCode> {
     let scenario = load(&args.file)?;
-    let plan = scenario::plan_to_prove(&scenario, &TargetModel::EMBEDDED)
-        .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
+    let target = Target::of(args.target);
+    // Nothing captures what passes a chip.
+    let plan = match target {
+        Target::Here(kind) => scenario::plan_to_prove(&scenario, &kind.model()),
+        Target::Chip(_, model) => scenario::plan(&scenario, &model),
+    };
+    let plan = plan.map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     if args.topology {
         print_json(&Network::of(&scenario))?;
     } else if args.json {
         print_json(&plan)?;
     } else {
         print(&plan)?;
+        if let Target::Chip(chip, _) = target {
+            costs(&plan, chip)?;
+        }
     }
     match &args.emit_p4 {
-        Some(folder) => emit(&plan, folder),
+        Some(folder) => emit(&plan, target, folder),
         None => Ok(()),
     }
 }
 
-/// Writes each switch's whole program, ready for p4c.
-fn emit(plan: &Plan, folder: &Path) -> Result<(), ExitCode> {
+/// What a plan is made for.
+#[derive(Clone, Copy)]
+enum Target {
+    Here(Kind),
+    Chip(Chip, TargetModel),
+}
+
+impl Target {
+    fn of(wanted: PlanFor) -> Target {
+        match wanted {
+            PlanFor::Embedded => Target::Here(Kind::Embedded),
+            PlanFor::SimpleSwitchGrpc => Target::Here(Kind::SimpleSwitchGrpc),
+            PlanFor::PsaSwitch => Target::Here(Kind::PsaSwitch),
+            PlanFor::Tofino => Target::Chip(Chip::Tofino, TargetModel::TOFINO),
+            PlanFor::Tofino2 => Target::Chip(Chip::Tofino2, TargetModel::TOFINO2),
+        }
+    }
+
+    /// Path and text of each file of a switch's program.
+    fn sources(self, switch: &SwitchPlan) -> Result<BTreeMap<String, String>, ExitCode> {
+        match self {
+            Target::Here(kind) => {
+                let program = program::build(kind.arch(), switch, None).map_err(fail)?;
+                Ok(program.sources)
+            }
+            Target::Chip(chip, _) => {
+                let (_, sources) = program::for_chip(chip, switch).map_err(fail)?;
+                Ok(sources)
+            }
+        }
+    }
+}
+
+/// What each switch's program takes of the chip, at least.
+fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
     for switch in &plan.switches {
-        let program = program::build(Arch::Psa, switch, None).map_err(fail)?;
-        for (path, text) in &program.sources {
+        let (compiled, _) = program::for_chip(chip, switch).map_err(fail)?;
+        let report = tofino::analyse(&compiled.program, chip).map_err(fail)?;
+        print(&format_args!(
+            "\nswitch {}, what its program takes at least (docs/tofino.md)\n{report}",
+            switch.name
+        ))?;
+    }
+    Ok(())
+}
+
+/// Writes each switch's whole program, ready for p4c.
+fn emit(plan: &Plan, target: Target, folder: &Path) -> Result<(), ExitCode> {
+    for switch in &plan.switches {
+        for (path, text) in &target.sources(switch)? {
             let file = folder.join(&switch.name).join(path);
             let written = file
                 .parent()

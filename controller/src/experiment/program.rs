@@ -7,7 +7,8 @@ use cli_io::disk::Disk;
 use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
-use parser_gen::{Arch, GenerateError, Library, Note};
+use p4lang::tofino::Chip;
+use parser_gen::{Arch, GenerateError, Generated, Library, Note};
 use scenario::names;
 use scenario::plan::SwitchPlan;
 
@@ -63,27 +64,13 @@ pub fn build(
     p4src: Option<&Path>,
 ) -> Result<Program, ProgramError> {
     let switch = planned.name.as_str();
-    let generated =
-        planned
-            .generate(&Library::builtin())
-            .map_err(|source| ProgramError::Generate {
-                switch: switch.to_owned(),
-                source,
-            })?;
+    let generated = generate(planned)?;
     let mut sources: BTreeMap<String, String> =
         parser_gen::program(arch, &generated).into_iter().collect();
     if let Some(folder) = p4src {
         override_sources(&mut sources, folder)?;
     }
-    let mut files = p4lang::Files::new();
-    for (path, text) in &sources {
-        files.insert(path, text.clone());
-    }
-    let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default())
-        .map_err(|diagnostics: Diagnostics| ProgramError::Compile {
-            switch: switch.to_owned(),
-            rendered: diagnostics.render(false),
-        })?;
+    let compiled = compile(arch, switch, &sources, &p4lang::Options::default())?;
     // The built-in text is the same every time; what a folder changes in it is the user's.
     if p4src.is_some() && !compiled.warnings.is_empty() {
         cli_io::stderr::tell(format_args!(
@@ -99,6 +86,53 @@ pub fn build(
         classify,
         notes: generated.notes,
         sources,
+    })
+}
+
+/// The same for a chip: the checked program, of which `p4lang::tofino` can say what it takes, and its sources.
+pub fn for_chip(
+    chip: Chip,
+    planned: &SwitchPlan,
+) -> Result<(p4lang::Compiled, BTreeMap<String, String>), ProgramError> {
+    let generated = generate(planned)?;
+    let sources: BTreeMap<String, String> = parser_gen::program(Arch::Tna, &generated)
+        .into_iter()
+        .collect();
+    let generation = match chip {
+        Chip::Tofino => "1",
+        Chip::Tofino2 => "2",
+    };
+    let options = p4lang::Options {
+        defines: vec![("__TARGET_TOFINO__".to_owned(), generation.to_owned())],
+        ..p4lang::Options::default()
+    };
+    let compiled = compile(Arch::Tna, &planned.name, &sources, &options)?;
+    Ok((compiled, sources))
+}
+
+fn generate(planned: &SwitchPlan) -> Result<Generated, ProgramError> {
+    let generated = planned.generate(&Library::builtin());
+    generated.map_err(|source| ProgramError::Generate {
+        switch: planned.name.clone(),
+        source,
+    })
+}
+
+fn compile(
+    arch: Arch,
+    switch: &str,
+    sources: &BTreeMap<String, String>,
+    options: &p4lang::Options,
+) -> Result<p4lang::Compiled, ProgramError> {
+    let mut files = p4lang::Files::new();
+    for (path, text) in sources {
+        files.insert(path, text.clone());
+    }
+    p4lang::compile(&files, &arch.main_path(), options).map_err(|diagnostics: Diagnostics| {
+        ProgramError::Compile {
+            switch: switch.to_owned(),
+            rendered: diagnostics.render(false),
+        }
     })
 }
 

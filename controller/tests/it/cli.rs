@@ -177,6 +177,28 @@ fn a_plan_is_the_same_each_time() {
 }
 
 #[test]
+fn a_plan_for_a_chip_writes_its_program_and_says_what_it_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let planned = run(
+        folder.path(),
+        &["plan", &redis(), "--target", "tofino2", "--emit-p4", "."],
+    );
+    planned.expect_code(PASSED);
+    assert!(
+        planned
+            .stdout
+            .contains("a probability is a multiple of 2^-16"),
+        "{planned:?}"
+    );
+    assert!(planned.stdout.contains("stateful ALUs"), "{planned:?}");
+    let checked = run(folder.path(), &["p4", "check", "sw/tna/main.p4"]);
+    checked.expect_code(PASSED);
+    // Two faults are one more than the other chip has room for.
+    let refused = run(folder.path(), &["plan", &redis(), "--target", "tofino"]);
+    refused.expect_code(ERROR);
+}
+
+#[test]
 fn an_emitted_program_is_the_same_each_time_and_stands_alone() {
     let folder = tempfile::tempdir().unwrap();
     let text = |path: &str| std::fs::read_to_string(folder.path().join(path)).unwrap();

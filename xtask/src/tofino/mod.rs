@@ -1,0 +1,252 @@
+//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios. The table stands in
+//! docs/tofino.md.
+//!
+//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). It is nowhere to be installed from, so the user names
+//! it; without it there is nothing to say, and that is said.
+
+mod verdict;
+
+use anyhow::{Context, Result, bail};
+use parser_gen::{Arch, Library};
+use scenario::TargetModel;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use verdict::Verdict;
+
+/// Options of `cargo xtask tofino`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Scenarios; all shipped ones if none is named
+    scenarios: Vec<PathBuf>,
+    /// The compiler: p4c-barefoot or bf-p4c. Without it it is looked for on the PATH
+    #[arg(long, value_name = "PATH")]
+    bf_p4c: Option<PathBuf>,
+    /// A folder of the compiler's core.p4, tna.p4 or t2na.p4, may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    include: Vec<PathBuf>,
+    /// Keep programs and the compiler's logs in this folder
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Print the figures as one last line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The programs that a compiler may be called, on the PATH.
+const NAMES: [&str; 2] = ["p4c-barefoot", "bf-p4c"];
+
+/// A chip, as the compiler and a plan name it.
+struct Chip {
+    target: &'static str,
+    arch: &'static str,
+    /// What `__TARGET_TOFINO__` is.
+    generation: u32,
+    model: TargetModel,
+}
+
+const CHIPS: [Chip; 2] = [
+    Chip {
+        target: "tofino",
+        arch: "tna",
+        generation: 1,
+        model: TargetModel::TOFINO,
+    },
+    Chip {
+        target: "tofino2",
+        arch: "t2na",
+        generation: 2,
+        model: TargetModel::TOFINO2,
+    },
+];
+
+/// What came of one switch's program on one chip.
+struct Row {
+    name: String,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// The plan itself says no.
+    Refused(String),
+    /// The compiler's first error.
+    Error(String),
+    /// It was placed, if the chip has as much.
+    Placed(Verdict),
+}
+
+impl Row {
+    fn fits(&self) -> bool {
+        matches!(&self.outcome, Outcome::Placed(verdict) if verdict.fits())
+    }
+}
+
+/// Compiles everything; `Ok(false)` if a program does not fit.
+pub fn run(args: &Args) -> Result<bool> {
+    let Some(compiler) = args.bf_p4c.clone().or_else(on_the_path) else {
+        println!("skipped bf-p4c: not on the PATH; name it with --bf-p4c");
+        return Ok(true);
+    };
+    let scratch = tempfile::tempdir()?;
+    let folder = args.keep.as_deref().unwrap_or(scratch.path());
+    let mut rows = Vec::new();
+    for file in scenarios(args)? {
+        let text = std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        let name = file.display().to_string();
+        let scenario =
+            scenario::load(&name, &text).map_err(|errors| anyhow::anyhow!("{errors}"))?;
+        for chip in &CHIPS {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            match scenario::plan(&scenario, &chip.model) {
+                Err(errors) => rows.push(Row {
+                    name: format!("{stem}, {}", chip.target),
+                    outcome: Outcome::Refused(first_line(&errors.to_string())),
+                }),
+                Ok(plan) => {
+                    for switch in &plan.switches {
+                        let name = format!("{stem}/{}, {}", switch.name, chip.target);
+                        eprintln!("compiling {name} …");
+                        let here = folder.join(name.replace(['/', ','], "-").replace(' ', ""));
+                        let generated = switch.generate(&Library::builtin())?;
+                        write(&here, &parser_gen::program(Arch::Tna, &generated))?;
+                        let outcome = place(&compiler, &args.include, chip, &here)?;
+                        rows.push(Row { name, outcome });
+                    }
+                }
+            }
+        }
+    }
+    print!("{}", report(&rows));
+    if args.json {
+        println!("{}", as_json(&rows));
+    }
+    Ok(rows.iter().all(Row::fits))
+}
+
+fn on_the_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut folders = std::env::split_paths(&path);
+    folders.find_map(|folder| {
+        let mut files = NAMES.iter().map(|name| folder.join(name));
+        files.find(|file| file.is_file())
+    })
+}
+
+fn scenarios(args: &Args) -> Result<Vec<PathBuf>> {
+    if !args.scenarios.is_empty() {
+        return Ok(args.scenarios.clone());
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testbeds/scenarios");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "yaml")
+        })
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        bail!("no scenarios in {}", folder.display());
+    }
+    Ok(files)
+}
+
+fn write(folder: &Path, files: &[(String, String)]) -> Result<()> {
+    for (path, text) in files {
+        let file = folder.join(path);
+        if let Some(parent) = file.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+fn place(compiler: &Path, includes: &[PathBuf], chip: &Chip, folder: &Path) -> Result<Outcome> {
+    let out = folder.join("out");
+    std::fs::create_dir_all(&out)?;
+    let mut command = Command::new(compiler);
+    command.args(["-g", "--target", chip.target, "--arch", chip.arch]);
+    command.arg(format!("-D__TARGET_TOFINO__={}", chip.generation));
+    for include in includes {
+        command.arg("-I").arg(include);
+    }
+    command.arg("-o").arg(&out);
+    let output = command
+        .arg(folder.join(Arch::Tna.main_path()))
+        .output()
+        .with_context(|| format!("cannot start {}", compiler.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let mut errors = said.lines().filter(|line| line.contains("error"));
+        let error = errors
+            .next()
+            .unwrap_or("it ended with an error and said none");
+        return Ok(Outcome::Error(first_line(error)));
+    }
+    Ok(Outcome::Placed(Verdict::read(&out)?))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// A line a program, as in docs/tofino.md.
+fn report(rows: &[Row]) -> String {
+    let mut out = String::from(
+        "| program, chip | stages, in / out | tables | SRAM | TCAM | map RAM | ALUs | hash dist. | \
+         crossbar ex. / tern. | PHV bits | parser rows, in / out | fits |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        let cells = match &row.outcome {
+            Outcome::Refused(why) => format!("refused by the plan: {why} | | | | | | | | | | no"),
+            Outcome::Error(why) => format!("refused: {why} | | | | | | | | | | no"),
+            Outcome::Placed(v) => format!(
+                "{} / {} of {} | {} | {} | {} | {} | {} | {} | {} / {} | {} | {} / {} | {}",
+                v.ingress_stages,
+                v.egress_stages,
+                v.chip_stages,
+                v.tables,
+                v.sram,
+                v.tcam,
+                v.map_rams,
+                v.alus,
+                v.hash_units,
+                v.exact_bytes,
+                v.ternary_bytes,
+                v.phv_bits,
+                v.ingress_rows,
+                v.egress_rows,
+                if v.fits() { "yes" } else { "no" },
+            ),
+        };
+        out.push_str(&format!("| {} | {cells} |\n", row.name));
+    }
+    out
+}
+
+/// As the benches: name, value, reach, ok.
+fn as_json(rows: &[Row]) -> String {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| match &row.outcome {
+            Outcome::Placed(verdict) => json!({
+                "name": row.name,
+                "value": verdict.ingress_stages.max(verdict.egress_stages),
+                "reach": verdict.chip_stages,
+                "parser_rows": verdict.ingress_rows.max(verdict.egress_rows),
+                "phv_bits": verdict.phv_bits,
+                "ok": row.fits(),
+            }),
+            Outcome::Refused(why) | Outcome::Error(why) => json!({
+                "name": row.name,
+                "value": null,
+                "why": why,
+                "ok": false,
+            }),
+        })
+        .collect();
+    json!(rows).to_string()
+}

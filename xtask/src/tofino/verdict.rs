@@ -1,0 +1,195 @@
+//! What bf-p4c placed, read from what it wrote. Its exit status 0 does not mean that a program fits: it writes more stages
+//! than a chip has, and parsers of more rows. So they are counted.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::Path;
+
+/// Rows of one parser.
+pub const PARSER_ROWS: u64 = 256;
+
+/// The resources of one program on one chip.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Stages that ingress takes.
+    pub ingress_stages: u64,
+    /// Stages that egress takes.
+    pub egress_stages: u64,
+    /// Stages of the chip.
+    pub chip_stages: u64,
+    /// Rows of the largest parser of ingress.
+    pub ingress_rows: u64,
+    /// Rows of the largest parser of egress.
+    pub egress_rows: u64,
+    /// Logical tables.
+    pub tables: u64,
+    /// SRAM blocks.
+    pub sram: u64,
+    /// TCAM blocks.
+    pub tcam: u64,
+    /// Map RAMs.
+    pub map_rams: u64,
+    /// Meter and stateful ALUs.
+    pub alus: u64,
+    /// Hash distribution units.
+    pub hash_units: u64,
+    /// Bytes of the exact crossbars.
+    pub exact_bytes: u64,
+    /// Bytes of the ternary crossbars.
+    pub ternary_bytes: u64,
+    /// Bits of the containers that hold something.
+    pub phv_bits: u64,
+}
+
+impl Verdict {
+    /// Whether the chip can hold what was placed.
+    pub fn fits(&self) -> bool {
+        self.ingress_stages.max(self.egress_stages) <= self.chip_stages
+            && self.ingress_rows.max(self.egress_rows) <= PARSER_ROWS
+    }
+
+    /// Reads the folder that the compiler wrote to.
+    pub fn read(folder: &Path) -> Result<Verdict> {
+        let logs = folder.join("pipe/logs");
+        let resources = json(&logs.join("resources.json"))?;
+        let containers = json(&logs.join("phv.json"))?;
+        let assembly = std::fs::read_dir(folder.join("pipe"))
+            .with_context(|| format!("nothing in {}", folder.display()))?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.extension().is_some_and(|extension| extension == "bfa"))
+            .with_context(|| format!("no assembly in {}", folder.display()))?;
+        let assembly = std::fs::read_to_string(&assembly)
+            .with_context(|| format!("cannot read {}", assembly.display()))?;
+        Verdict::of(&resources["resources"], &containers, &assembly)
+            .with_context(|| format!("{} is not what bf-p4c writes", logs.display()))
+    }
+
+    /// `None` where a part is missing.
+    fn of(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
+        let mau = &resources["mau"];
+        let mut verdict = Verdict {
+            ingress_stages: stages(assembly, "ingress"),
+            egress_stages: stages(assembly, "egress"),
+            chip_stages: mau["nStages"].as_u64()?,
+            ..Verdict::default()
+        };
+        for parser in resources["parser"]["parsers"].as_array()? {
+            let rows = parser["states"].as_array()?.len() as u64;
+            let most = match parser["gress"].as_str()? {
+                "ingress" => &mut verdict.ingress_rows,
+                _ => &mut verdict.egress_rows,
+            };
+            *most = rows.max(*most);
+        }
+        for stage in mau["mau_stages"].as_array()? {
+            let count = |path: [&str; 2]| {
+                let items = stage[path[0]][path[1]].as_array();
+                items.map(|items| items.len() as u64)
+            };
+            verdict.tables += count(["logical_tables", "ids"])?;
+            verdict.sram += count(["rams", "srams"])?;
+            verdict.tcam += count(["tcams", "tcams"])?;
+            verdict.map_rams += count(["map_rams", "maprams"])?;
+            verdict.alus += count(["meter_alus", "meters"])?;
+            verdict.hash_units += count(["hash_distribution_units", "units"])?;
+            for byte in stage["xbar_bytes"]["bytes"].as_array()? {
+                match byte["byte_type"].as_str()? {
+                    "exact" => verdict.exact_bytes += 1,
+                    _ => verdict.ternary_bytes += 1,
+                }
+            }
+        }
+        for container in containers["containers"].as_array()? {
+            let is_used = container["slices"]
+                .as_array()
+                .is_some_and(|slices| !slices.is_empty());
+            if is_used {
+                verdict.phv_bits += container["bit_width"].as_u64()?;
+            }
+        }
+        Some(verdict)
+    }
+}
+
+/// How many stages of the assembly are of this half of the pipeline.
+fn stages(assembly: &str, gress: &str) -> u64 {
+    let is_stage = |line: &&str| {
+        let mut words = line.split([' ', ':']).filter(|word| !word.is_empty());
+        words.next() == Some("stage") && words.nth(1) == Some(gress)
+    };
+    assembly.lines().filter(is_stage).count() as u64
+}
+
+fn json(path: &Path) -> Result<Value> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn resources(rows: usize) -> Value {
+        json!({
+            "parser": {"parsers": [
+                {"gress": "ingress", "states": vec![0; rows]},
+                {"gress": "egress", "states": vec![0; 7]},
+            ]},
+            "mau": {"nStages": 2, "mau_stages": [{
+                "logical_tables": {"ids": [1, 2, 3]},
+                "rams": {"srams": [1]},
+                "tcams": {"tcams": [1, 2]},
+                "map_rams": {"maprams": []},
+                "meter_alus": {"meters": [1]},
+                "hash_distribution_units": {"units": []},
+                "xbar_bytes": {"bytes": [{"byte_type": "exact"}, {"byte_type": "ternary"}]},
+            }]},
+        })
+    }
+
+    #[test]
+    fn what_was_placed_is_counted() {
+        let containers = json!({"containers": [
+            {"bit_width": 32, "slices": [1]},
+            {"bit_width": 16, "slices": []},
+            {"bit_width": 8},
+        ]});
+        let assembly = "stage 0 ingress:\n  x\nstage 1 ingress:\nstage 0 egress:\n stage\n";
+        let verdict = Verdict::of(&resources(256), &containers, assembly).unwrap();
+        assert_eq!(
+            verdict,
+            Verdict {
+                ingress_stages: 2,
+                egress_stages: 1,
+                chip_stages: 2,
+                ingress_rows: 256,
+                egress_rows: 7,
+                tables: 3,
+                sram: 1,
+                tcam: 2,
+                map_rams: 0,
+                alus: 1,
+                hash_units: 0,
+                exact_bytes: 1,
+                ternary_bytes: 1,
+                phv_bits: 32,
+            }
+        );
+        assert!(verdict.fits());
+        let rows = Verdict::of(&resources(257), &containers, assembly).unwrap();
+        assert!(!rows.fits());
+        let deeper = format!("{assembly}stage 2 ingress:\n");
+        assert!(
+            !Verdict::of(&resources(9), &containers, &deeper)
+                .unwrap()
+                .fits()
+        );
+    }
+
+    #[test]
+    fn other_files_are_not_taken_for_a_verdict() {
+        assert_eq!(Verdict::of(&json!({}), &json!({}), ""), None);
+    }
+}
