@@ -318,12 +318,11 @@ impl fmt::Display for Term {
 }
 
 fn show(value: f64, measure: Measure) -> String {
-    let whole = value >= 0.0 && value.fract() == 0.0 && value < 1e18;
     match measure {
         Measure::Duration if (0.0..1e18).contains(&value) => {
             units::show_duration(value.round() as u64)
         }
-        Measure::Rate if whole => units::show_rate(value as u64),
+        Measure::Rate if (0.0..1e18).contains(&value) => units::show_rate(value.round() as u64),
         Measure::Size => format!("{value}B"),
         _ => format!("{value}"),
     }

@@ -71,10 +71,16 @@ pub(super) fn series_table(commands: &[CommandResult]) -> Table {
 fn shown(value: f64, measure: Measure) -> String {
     match measure {
         Measure::Duration => milliseconds(value.max(0.0) as u64),
-        Measure::Rate => show_rate(value.max(0.0) as u64),
+        Measure::Rate => show_rate(three_digits(value.max(0.0) as u64)),
         Measure::Size => format!("{} B", grouped(value.max(0.0) as u64)),
         Measure::Number => ((value * 1e3).round() / 1e3).to_string(),
     }
+}
+
+/// 184912403 → 185000000: what a program measured has no more digits that mean anything.
+fn three_digits(value: u64) -> u64 {
+    let unit = 10_u64.pow(value.max(1).ilog10().saturating_sub(2));
+    (value + unit / 2) / unit * unit
 }
 
 /// What each probe saw.
@@ -174,4 +180,19 @@ fn steps(scenario: &Scenario, end_s: f64) -> Vec<Span<'_>> {
             (from < to).then_some(Span { name, from, to })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_three_digits() {
+        assert_eq!(
+            [0, 7, 999, 1_235, 184_912_403].map(three_digits),
+            [0, 7, 999, 1_240, 185_000_000]
+        );
+        assert_eq!(shown(1.5e6, Measure::Rate), "1.5Mbit/s");
+        assert_eq!(shown(0.12345, Measure::Number), "0.123");
+    }
 }

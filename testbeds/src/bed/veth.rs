@@ -81,6 +81,8 @@ impl Links {
                 let port = port
                     .ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
                 self.bring_up(&self.ours, name, switch_mac(number), link, None)?;
+                // A capture and its switch are two listeners.
+                self.ours.one_order(name)?;
                 let number = port.number;
                 self.ports.insert((end.clone(), number), name.to_owned());
             } else {

@@ -52,6 +52,22 @@ pub(super) fn offloads_off(name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets the kernel take what comes to a virtual Ethernet interface from one queue, one frame after the other: with GRO it has
+/// one, without each processor hands up what it was given, and two that come at once come to two listeners in any order.
+pub(super) fn one_queue(name: &str) -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut value = EthtoolValue {
+        command: ETHTOOL_SGRO,
+        data: 1,
+    };
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: as in `offloads_off`.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    Errno::result(result).map(drop).map_err(io::Error::from)
+}
+
 /// Brings the loopback interface of the current namespace up.
 pub fn loopback_up() -> io::Result<()> {
     let socket = control_socket()?;

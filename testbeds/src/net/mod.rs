@@ -200,6 +200,24 @@ impl Netlink {
         })
     }
 
+    /// Hands frames that come to a virtual Ethernet interface to all its listeners in one order, whichever processors they
+    /// came from, and none of them merged. Where the kernel (before 5.19) cannot, they are handed as they come.
+    pub fn one_order(&self, name: &str) -> Result<(), NetError> {
+        let index = self.index(name)?;
+        let message = LinkUnspec::new_with_index(index)
+            // GRO may make frames of one byte at most: it makes none.
+            .append_extra_attribute(LinkAttribute::GroMaxSize(1))
+            .build();
+        let limited = self.request("cannot configure", name, |handle| async move {
+            handle.link().set(message).execute().await
+        });
+        if limited.is_err() {
+            return Ok(());
+        }
+        let set = self.namespace.run(|| ethtool::one_queue(name));
+        set.map_err(|source| failure("cannot order", name, source))
+    }
+
     /// Says, for ever, which Ethernet address an IP address has: no ARP is sent for it.
     pub fn add_neighbour(&self, name: &str, address: Ipv4Addr, mac: Mac) -> Result<(), NetError> {
         let index = self.index(name)?;

@@ -75,8 +75,7 @@ pub(super) fn finish(mut job: Job) -> Result<Measured, CommandError> {
     };
     // The last first: what was started later may use what was started before.
     for service in job.services.iter_mut().rev() {
-        let obeyed = service.stop();
-        if !obeyed.map_err(|error| service.prepared.failed(error))? {
+        if !service.stop()? {
             measured.remarks.push(format!(
                 "service `{}` did not end when it was asked to, and was killed",
                 service.prepared.name()

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use scenario::workload::commands::{self, Ready, When};
 use testbeds::command::{Program, exit_code};
-use testbeds::host::ProcessError;
 
 use super::{CommandError, Prepared};
 
 /// How often is looked whether a service is ready.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long the drivers may go on after a service has ended: one that serves one client ends a little before it.
+const AFTERMATH: Duration = Duration::from_millis(200);
 /// How many lines of its output say why a service ended.
 const LAST_WORDS: usize = 3;
 
@@ -22,9 +23,10 @@ const LAST_WORDS: usize = 3;
 pub(super) struct Service {
     pub prepared: Arc<Prepared>,
     program: Program,
-    /// Of a preparation, which has ended as it should; or of a service whose end was expected.
+    /// Of a preparation, which has ended as it should; or of a service that ended by itself, as it may.
     pub exit: Option<i32>,
-    stopped: bool,
+    /// When it was found that it has.
+    ended: Option<Instant>,
 }
 
 impl Service {
@@ -35,7 +37,7 @@ impl Service {
             prepared,
             program,
             exit: None,
-            stopped: false,
+            ended: None,
         };
         service.await_ready(ready)?;
         tracing::info!(service = service.prepared.name(), "service is ready");
@@ -126,7 +128,7 @@ impl Service {
         }
     }
 
-    /// An error if it has ended and nobody expects that.
+    /// An error if it has ended while it was still needed, and nobody expects that.
     pub fn check(&mut self) -> Result<(), CommandError> {
         if self.exit.is_some() {
             return Ok(());
@@ -136,6 +138,9 @@ impl Service {
         };
         if self.prepared.end_is_expected {
             self.exit = Some(code);
+            return Ok(());
+        }
+        if self.ended.get_or_insert_with(Instant::now).elapsed() < AFTERMATH {
             return Ok(());
         }
         Err(CommandError::EndedInMidRun {
@@ -159,15 +164,24 @@ impl Service {
         }
     }
 
-    /// Asks it to end; the result is false if it had to be killed.
-    pub fn stop(&mut self) -> Result<bool, ProcessError> {
-        if self.stopped || self.exit.is_some() {
+    /// Asks it to end, unless it has; the result is false if it had to be killed.
+    pub fn stop(&mut self) -> Result<bool, CommandError> {
+        if self.exit.is_some() {
             return Ok(true);
         }
-        self.stopped = true;
-        let stop = self.prepared.command.stop;
-        let within = Duration::from_nanos(stop.within_ns);
-        let obeyed = self.program.stop(signal(stop.signal), within)?;
+        let ended = self.try_wait()?;
+        let obeyed = match ended {
+            Some(code) => {
+                self.exit = Some(code);
+                true
+            }
+            None => {
+                let stop = self.prepared.command.stop;
+                let within = Duration::from_nanos(stop.within_ns);
+                let stopped = self.program.stop(signal(stop.signal), within);
+                stopped.map_err(|error| self.prepared.failed(error))?
+            }
+        };
         self.prepared.watch.run_is_over();
         Ok(obeyed)
     }
