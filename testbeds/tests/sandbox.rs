@@ -63,6 +63,15 @@ fn two_hosts_exchange_frames_and_nothing_else_is_on_the_wire() {
     );
 }
 
+/// A capture and the switch beside it have to see the same ordinals.
+#[test]
+fn frames_of_several_processors_come_in_one_order_to_all() {
+    let Some(output) = probe(&["order"]) else {
+        return;
+    };
+    assert_eq!(lines(&output), ["frames true in one order true"]);
+}
+
 #[test]
 fn a_rate_is_kept() {
     let Some(output) = probe(&["rate"]) else {

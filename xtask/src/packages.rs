@@ -31,6 +31,56 @@ pub const WANTED: &[Wanted] = &[
         purpose: "faults on nginx",
     },
     Wanted {
+        program: "ab",
+        package: "apache2-utils",
+        purpose: "faults on nginx under load",
+    },
+    Wanted {
+        program: "dig",
+        package: "bind9-dnsutils",
+        purpose: "faults on a name server",
+    },
+    Wanted {
+        program: "dnsmasq",
+        package: "dnsmasq-base",
+        purpose: "faults on a name server",
+    },
+    Wanted {
+        program: "haproxy",
+        package: "haproxy",
+        purpose: "faults on a load balancer",
+    },
+    Wanted {
+        program: "iperf3",
+        package: "iperf3",
+        purpose: "faults on bulk TCP",
+    },
+    Wanted {
+        program: "memcached",
+        package: "memcached",
+        purpose: "faults on memcached",
+    },
+    Wanted {
+        program: "memcslap",
+        package: "libmemcached-tools",
+        purpose: "faults on memcached",
+    },
+    Wanted {
+        program: "pgbench",
+        package: "postgresql",
+        purpose: "faults on PostgreSQL",
+    },
+    Wanted {
+        program: "ping",
+        package: "iputils-ping",
+        purpose: "faults on ping",
+    },
+    Wanted {
+        program: "redis-sentinel",
+        package: "redis-sentinel",
+        purpose: "Redis that fails over",
+    },
+    Wanted {
         program: "tshark",
         package: "tshark",
         purpose: "the Lua dissector of the aggregation header",

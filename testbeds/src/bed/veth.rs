@@ -81,8 +81,11 @@ impl Links {
                 let port = port
                     .ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
                 self.bring_up(&self.ours, name, switch_mac(number), link, None)?;
-                // A capture and its switch are two listeners.
-                self.ours.one_order(name)?;
+                // A capture and its switch are two listeners, and a host's kernel sends from every processor. An agent
+                // has one thread that sends, and its bytes are counted: in one order they are without their headers.
+                if options.kernel_ip {
+                    self.ours.one_order(name)?;
+                }
                 let number = port.number;
                 self.ports.insert((end.clone(), number), name.to_owned());
             } else {

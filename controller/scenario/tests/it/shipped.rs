@@ -19,6 +19,31 @@ fn made(name: &str, text: &str) -> (Scenario, Plan) {
     (scenario, plan)
 }
 
+/// Every file, those of programs that are not ours included.
+#[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the scenarios are a folder of files"
+)]
+fn every_shipped_scenario_is_planned_without_a_warning() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbeds/scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let (scenario, _) = made(
+            path.to_str().unwrap(),
+            &std::fs::read_to_string(&path).unwrap(),
+        );
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(scenario.name, stem, "a scenario is called as its file");
+        count += 1;
+    }
+    assert!(count >= 15, "{count}");
+}
+
 #[test]
 fn redis_plan() {
     let (_, plan) = made("redis-get-loss.yaml", REDIS);

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let outcome = match which.as_str() {
         "exchange" => wire::exchange(),
         "rate" => wire::rate(),
+        "order" => wire::order(),
         "processes" => processes::processes(),
         "stay" => processes::stay(),
         "stay-without-sandbox" => processes::stay_without_sandbox(),

@@ -1,9 +1,9 @@
 //! Frames, counters, captures and rates of one wire.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use testbeds::capture::{Capture, Direction, Filter, Limits, match_frames};
+use testbeds::capture::{Capture, CaptureError, Direction, Filter, Limits, match_frames};
 use testbeds::host::Host;
 use testbeds::net::Rate;
 
@@ -52,6 +52,55 @@ pub fn exchange() -> Outcome {
         at_a.going(Direction::In).count(),
     );
     println!("interfaces {}", a_net.interfaces()?.join(","));
+    Ok(())
+}
+
+/// What several processors send at once comes to two captures of the other end in one order: how many frames, and whether both
+/// saw the same.
+pub fn order() -> Outcome {
+    const SENDERS: usize = 4;
+    const EACH: u32 = 3000;
+    let [(a, _a_net), (b, b_net)] = two_hosts(false)?;
+    b_net.one_order("vb")?;
+    let capture = || {
+        Capture::start(
+            b.namespace(),
+            "vb",
+            Filter::Everything,
+            Limits::WHOLE_FRAMES,
+        )
+    };
+    let captures = [capture()?, capture()?];
+    let _to = socket(b.namespace(), 2)?;
+    let sockets: Vec<UdpSocket> = (0..SENDERS)
+        .map(|_| {
+            a.namespace()
+                .run(|| UdpSocket::bind((Ipv4Addr::new(10, 0, 0, 1), 0)))
+        })
+        .collect::<Result<_, _>>()?;
+    std::thread::scope(|scope| {
+        for (sender, socket) in (0_u32..).zip(&sockets) {
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let text = [sender.to_be_bytes(), number.to_be_bytes()].concat();
+                    // What the socket refuses is not sent.
+                    let _ = socket.send_to(&text, (Ipv4Addr::new(10, 0, 0, 2), 9));
+                }
+            });
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let [first, second] = captures.map(|capture| -> Result<Vec<Box<[u8]>>, CaptureError> {
+        let recording = capture.stop()?;
+        let frames = recording.going(Direction::In);
+        Ok(frames.map(|frame| frame.bytes.clone()).collect())
+    });
+    let (first, second) = (first?, second?);
+    println!(
+        "frames {} in one order {}",
+        first.len() > SENDERS * 1000,
+        first == second
+    );
     Ok(())
 }
 
