@@ -9,8 +9,8 @@ typedef bit<32> port_t;
 // Each main.p4 says before, as wide as its architecture can reckon with: time_ns_t, nanoseconds, compared by the sign of the
 // difference (bit TIME_SIGN); draw_t, a word by which chance decides.
 
-// Bit i is set if the packet belongs to the i-th declared flow.
-typedef bit<32> flow_set_t;
+// A set of declared flows, numbered: those that a packet belongs to. 0 is the empty set.
+typedef bit<16> class_t;
 
 typedef bit<32> chunk_t;
 
@@ -36,7 +36,7 @@ struct metadata_t {
     time_ns_t now;
     // Written by FlowParser: why a packet could not be parsed as deep as the filters ask, 0 = it could.
     bit<8> parse_note;
-    flow_set_t flows;
+    class_t class;
     bit<16> epoch;
 
     verdict_t verdict;

@@ -79,7 +79,7 @@ control SwitchIngress(
         meta.verdict = VERDICT_FORWARD;
         meta.now = (time_ns_t)(TimestampUint_t) istd.ingress_timestamp * NS_PER_TICK;
         meta.port = (port_t)(PortIdUint_t) istd.ingress_port;
-        meta.flows = 0;
+        meta.class = 0;
         meta.delay_ns = 0;
         meta.duplicate = 0;
         meta.detain = 0;
@@ -181,7 +181,7 @@ control SwitchEgress(
     apply {
         meta.verdict = VERDICT_FORWARD;
         meta.port = (port_t)(PortIdUint_t) istd.egress_port;
-        meta.flows = 0;
+        meta.class = 0;
 
         if (istd.egress_port != PSA_PORT_RECIRCULATE) {
             timeline.apply(meta);

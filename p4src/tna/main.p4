@@ -145,7 +145,7 @@ control SwitchIngress(
         meta.verdict = VERDICT_FORWARD;
         meta.now = ig_prsr_md.global_tstamp[31:0];
         meta.port = (port_t) ig_intr_md.ingress_port;
-        meta.flows = 0;
+        meta.class = 0;
         meta.delay_ns = 0;
         meta.duplicate = 0;
         meta.detain = 0;
@@ -166,7 +166,7 @@ control SwitchIngress(
         } else {
             timeline.apply(meta);
             classify.apply(hdr, meta);
-            if (meta.epoch != 0 && meta.flows != 0) {
+            if (meta.epoch != 0 && meta.class != 0) {
                 meta.verdict = VERDICT_JUDGE;
             }
         }
@@ -252,7 +252,7 @@ control SwitchEgress(
     apply {
         meta.verdict = VERDICT_FORWARD;
         meta.port = (port_t) eg_intr_md.egress_port;
-        meta.flows = 0;
+        meta.class = 0;
 
         if (eg_intr_md.egress_port != RECIRCULATION_PORT) {
             timeline.apply(meta);

@@ -87,7 +87,7 @@ control SwitchIngress(
         meta.verdict = VERDICT_FORWARD;
         meta.now = standard_metadata.ingress_global_timestamp * NS_PER_TICK;
         meta.port = (port_t) standard_metadata.ingress_port;
-        meta.flows = 0;
+        meta.class = 0;
         meta.delay_ns = 0;
         meta.duplicate = 0;
         meta.detain = 0;
@@ -158,7 +158,7 @@ control SwitchEgress(
 #ifdef EGRESS_FAULTS
             meta.verdict = VERDICT_FORWARD;
             meta.port = (port_t) standard_metadata.egress_port;
-            meta.flows = 0;
+            meta.class = 0;
             timeline.apply(meta);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);

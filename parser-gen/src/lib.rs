@@ -7,13 +7,17 @@
 //! let filter = Filter::parse(&library, r#"ip.src == 10.0.0.1 && redis.command == "GET""#)?;
 //! let flows = [Flow { name: "gets".to_owned(), filter }];
 //! let generated = generate(&library, &flows, &Options { aggregate: true })?;
-//! assert!(generated.p4.contains("table flow_gets"));
+//! assert!(generated.p4.contains("table flows"));
 //! assert_eq!(generated.entries_for("SwitchIngress.classify").len(), 1);
+//! // A packet is in no flow, or in that one.
+//! assert_eq!(generated.classes().sets(), [vec![], vec![0]]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! docs/filters.md is the users' view: the language, the fields, what cannot be seen.
 
+mod classes;
+mod diagram;
 mod dissect;
 pub mod engine;
 pub mod filter;
@@ -23,6 +27,7 @@ mod program;
 mod slice;
 mod terms;
 
+pub use classes::Classes;
 pub use engine::EngineSpec;
 pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
 pub use generate::{Flow, GenerateError, Generated, MAX_FLOWS, Options, generate, generate_with};

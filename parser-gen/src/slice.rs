@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::library::{Body, Library, ProtocolId, Target};
-use crate::terms::{Constraint, MatchKey, Term};
+use crate::terms::{MatchKey, Term};
 
 /// The headers and edges to parse.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,14 +74,14 @@ impl Slice {
         let required: BTreeSet<ProtocolId> = term
             .iter()
             .filter_map(|(key, constraint)| match (key, constraint) {
-                (MatchKey::Present(id), Constraint::Ternary { value: 1, .. }) => Some(*id),
+                (MatchKey::Present(id), values) if values.is(1) => Some(*id),
                 _ => None,
             })
             .collect();
         let absent: BTreeSet<ProtocolId> = term
             .iter()
             .filter_map(|(key, constraint)| match (key, constraint) {
-                (MatchKey::Present(id), Constraint::Ternary { value: 0, mask: 1 }) => Some(*id),
+                (MatchKey::Present(id), values) if values.is(0) => Some(*id),
                 _ => None,
             })
             .collect();

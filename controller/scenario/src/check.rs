@@ -9,11 +9,11 @@
 //!
 //! Selections that only meet now and then (`every: 5` and `every: 3`, or random ones) compose: a drop stands over all.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::diagnostic::{Code, Sink};
-use crate::model::{Direction, Fault, Flow, Scenario};
-use crate::overlap;
+use crate::model::{Direction, Fault, Scenario};
 use crate::selection::Selection;
 
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
@@ -47,7 +47,8 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
 fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
     let source = sink.source();
     for fault in &scenario.faults {
-        for flow in fault.flows.iter().map(|i| &scenario.flows[*i]) {
+        for index in &fault.flows {
+            let flow = &scenario.flows[*index];
             if flow.protected {
                 let message = format!(
                     "fault `{}` acts on flow `{}`, which is protected",
@@ -56,10 +57,11 @@ fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
                 sink.error(Code::Protected, fault.span, message);
                 continue;
             }
-            for (_, guarded) in scenario
-                .protected()
-                .filter(|(_, guarded)| may_meet(flow, guarded))
-            {
+            let met = scenario.meeting(*index);
+            for guarded in met.iter().map(|i| &scenario.flows[*i]) {
+                if !guarded.protected {
+                    continue;
+                }
                 let message = format!(
                     "fault `{}` may hit protected flow `{}`: flow `{}` can match the same packet",
                     fault.id, guarded.name, flow.name
@@ -81,11 +83,6 @@ fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Whether a packet can belong to both flows.
-pub(crate) fn may_meet(a: &Flow, b: &Flow) -> bool {
-    overlap::overlap(&a.filter, &b.filter)
-}
-
 fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, later: &Fault) {
     let hides = |fault: &Fault, other: &Fault| {
         fault.effect.ends_packet() && (other.effect.ends_packet() || other.effect.is_overridden())
@@ -93,22 +90,16 @@ fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, late
     if !hides(earlier, later) && !hides(later, earlier) {
         return;
     }
-    let flows = |fault: &Fault| {
-        fault
-            .flows
-            .iter()
-            .map(|i| &scenario.flows[*i])
-            .collect::<Vec<_>>()
-    };
-    for a in flows(earlier) {
-        for b in flows(later) {
-            let Some(why) = excludes(earlier, a, later, b) else {
+    let first: BTreeSet<usize> = earlier.flows.iter().copied().collect();
+    for b in &later.flows {
+        for a in scenario.meeting(*b).intersection(&first) {
+            let Some(why) = excludes(scenario, (earlier, *a), (later, *b)) else {
                 continue;
             };
             let source = sink.source();
             let message = format!(
                 "faults `{}` and `{}` contradict each other on flow `{}`: {why}",
-                earlier.id, later.id, b.name
+                earlier.id, later.id, scenario.flows[*b].name
             );
             sink.error(Code::Contradiction, later.span, message)
                 .related(
@@ -122,13 +113,16 @@ fn contradiction(sink: &mut Sink<'_>, scenario: &Scenario, earlier: &Fault, late
     }
 }
 
-fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String> {
+fn excludes(
+    scenario: &Scenario,
+    (earlier, a): (&Fault, usize),
+    (later, b): (&Fault, usize),
+) -> Option<String> {
     let drops = |fault: &Fault| fault.effect.ends_packet();
     let always_drops = |fault: &Fault| drops(fault) && fault.selection.is_always();
     // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
-    let nothing_left = |by: (&Fault, &Flow), of: (&Fault, &Flow)| {
-        within(&of.0.epochs, &by.0.epochs)
-            && (by.1.name == of.1.name || overlap::implies(&of.1.filter, &by.1.filter))
+    let nothing_left = |by: (&Fault, usize), of: (&Fault, usize)| {
+        within(&of.0.epochs, &by.0.epochs) && scenario.classes.implies(of.1, by.1)
     };
     if always_drops(earlier) && nothing_left((earlier, a), (later, b)) {
         return Some(format!(
@@ -142,7 +136,7 @@ fn excludes(earlier: &Fault, a: &Flow, later: &Fault, b: &Flow) -> Option<String
             later.id, earlier.id
         ));
     }
-    let meet = a.name == b.name && overlap_in_time(&earlier.epochs, &later.epochs);
+    let meet = a == b && overlap_in_time(&earlier.epochs, &later.epochs);
     let nested = selects_within(&earlier.selection, &later.selection)
         || selects_within(&later.selection, &earlier.selection);
     (meet && nested).then(|| "both select the same packets, and one drops them".to_owned())

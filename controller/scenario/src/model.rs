@@ -1,8 +1,9 @@
 //! A scenario with every name looked up: what the planner and the runner work on.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use parser_gen::Filter;
+use parser_gen::{Classes, Filter};
 use serde::Serialize;
 
 use crate::decision;
@@ -15,8 +16,8 @@ use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::workload::Workload;
 
-/// The most flows that one scenario may declare: the width of `flow_set_t`.
-pub const MAX_FLOWS: usize = 32;
+/// The most flows that one scenario may declare.
+pub const MAX_FLOWS: usize = parser_gen::MAX_FLOWS;
 /// The most flows of one fault: a unit's state cells.
 pub const MAX_FLOWS_PER_FAULT: usize = 4096;
 /// The most entries of one unit's `select` table.
@@ -43,6 +44,8 @@ pub struct Scenario {
     pub probes: Vec<Probe>,
     /// Declared flows, expanded: one per pair of hosts.
     pub flows: Vec<Flow>,
+    /// Which sets of the flows a packet can be in.
+    pub classes: Classes,
     /// In declared order.
     pub faults: Vec<Fault>,
     /// The timeline as epochs, from time 0 on, without gaps.
@@ -90,6 +93,20 @@ impl Scenario {
         let metrics = whats.map(|what| Metric::command(command, what));
         let mut expectations = self.expectations.iter();
         expectations.any(|line| metrics.iter().any(|metric| line.names(metric)))
+    }
+
+    /// Whether a packet can belong to both flows, by index.
+    #[must_use]
+    pub fn may_meet(&self, a: usize, b: usize) -> bool {
+        self.classes.meet(a, b)
+    }
+
+    /// The flows that some packet of this one belongs to as well, itself included.
+    #[must_use]
+    pub fn meeting(&self, flow: usize) -> BTreeSet<usize> {
+        let classes = self.classes.containing(flow).iter();
+        let sets = classes.map(|class| &self.classes.sets()[*class as usize]);
+        sets.flatten().copied().collect()
     }
 
     /// The flows that no fault may touch.

@@ -63,8 +63,8 @@ pub mod timeline {
 pub mod fault {
     use super::{Direction, control};
 
-    /// Key of the select table: the flows that a packet belongs to.
-    pub const KEY_FLOWS: &str = "meta.flows";
+    /// Key of the select table: the set of flows that a packet belongs to, as a number.
+    pub const KEY_CLASS: &str = "meta.class";
     /// Key of the select table: the step of the timeline that is in force.
     pub const KEY_EPOCH: &str = "meta.epoch";
 

@@ -1,9 +1,8 @@
-//! Whether two filters can match the same packet.
+//! Whether a filter can match a packet of which some fields are known: those that go from one host to another.
 //!
-//! A filter is brought into disjunctive normal form; each conjunction is, per field, the set of values it lets pass.
-//! Two filters are disjoint when every pair of their conjunctions has a field with no common value, or protocols that
-//! exclude each other. The answer errs to one side only: "disjoint" is proven, "overlap" may be the limit of the method
-//! (`MAX_CONJUNCTIONS`, negated texts).
+//! A filter is brought into disjunctive normal form; each conjunction is, per field, the set of values it lets pass. The
+//! answer errs to one side only: "no" is proven, "yes" may be the limit of the method (`MAX_CONJUNCTIONS`, negated texts).
+//! What two filters have in common is asked of [`parser_gen::Classes`].
 
 mod values;
 
@@ -14,7 +13,7 @@ use parser_gen::Library;
 use parser_gen::filter::{Expr, Filter, Node};
 use values::Values;
 
-/// Beyond this many conjunctions filters count as overlapping.
+/// Beyond this many conjunctions a filter counts as one that anything may pass.
 const MAX_CONJUNCTIONS: usize = 4096;
 
 /// Which protocols stand in one packet, as the protocol library has it.
@@ -46,62 +45,58 @@ static CARRIAGE: LazyLock<Carriage> = LazyLock::new(|| {
     carriage
 });
 
-/// Whether a packet may match both.
-#[must_use]
-pub fn overlap(a: &Filter, b: &Filter) -> bool {
-    satisfiable(&[(a, true), (b, true)])
-}
-
-/// Whether every packet that matches `a` also matches `b`. `false` may be the limit of the method.
-#[must_use]
-pub fn implies(a: &Filter, b: &Filter) -> bool {
-    !satisfiable(&[(a, true), (b, false)])
-}
-
 /// Whether some packet may match.
 #[must_use]
 pub fn possible(filter: &Filter) -> bool {
-    satisfiable(&[(filter, true)])
+    normal_form(&filter.root().expr, true).is_none_or(|conjunctions| !conjunctions.is_empty())
 }
 
 /// Whether a packet with these numbers in these fields may match.
 #[must_use]
 pub fn allows(filter: &Filter, fields: &[(&str, u128)]) -> bool {
-    allows_without(filter, fields, &[])
+    Allowed::of(filter).allows(fields, &[])
 }
 
-/// The same of a packet that does not have some protocols.
-#[must_use]
-pub fn allows_without(filter: &Filter, fields: &[(&str, u128)], absent: &[&str]) -> bool {
-    let Some(conjunctions) = normal_form(&filter.root().expr, true) else {
-        return true;
-    };
-    conjunctions.into_iter().any(|conjunction| {
-        let mut conjunction = conjunction;
-        conjunction
-            .absent
-            .extend(absent.iter().map(|protocol| (*protocol).to_owned()));
-        let fixed = fields
-            .iter()
-            .try_fold(conjunction, |conjunction, (field, value)| {
-                let test = Constraint {
-                    present: true,
-                    values: Values::Numbers(vec![*value..=*value]),
-                };
-                conjunction.with_field(field, test)
-            });
-        fixed.is_some()
-    })
-}
+/// A filter that is asked about many packets.
+pub struct Allowed(Option<Vec<Conjunction>>);
 
-fn satisfiable(parts: &[(&Filter, bool)]) -> bool {
-    let forms = parts
-        .iter()
-        .map(|(filter, positive)| normal_form(&filter.root().expr, *positive));
-    forms
-        .reduce(|a, b| product(a?, b?))
-        .flatten()
-        .is_none_or(|conjunctions| !conjunctions.is_empty())
+impl Allowed {
+    /// The packets of a filter.
+    #[must_use]
+    pub fn of(filter: &Filter) -> Allowed {
+        Allowed(normal_form(&filter.root().expr, true))
+    }
+
+    /// Whether a packet with these numbers in these fields, and without some protocols, may match.
+    #[must_use]
+    pub fn allows(&self, fields: &[(&str, u128)], absent: &[&str]) -> bool {
+        let Some(conjunctions) = &self.0 else {
+            return true;
+        };
+        conjunctions.iter().any(|conjunction| {
+            // Most are ruled out by one number.
+            let excluded = |(field, value): &(&str, u128)| {
+                let constraint = conjunction.fields.get(*field);
+                constraint.is_some_and(|constraint| !constraint.values.may_be(*value))
+            };
+            if fields.iter().any(excluded) {
+                return false;
+            }
+            let mut conjunction = conjunction.clone();
+            let absent = absent.iter().map(|protocol| (*protocol).to_owned());
+            conjunction.absent.extend(absent);
+            let fixed = fields
+                .iter()
+                .try_fold(conjunction, |conjunction, (field, value)| {
+                    let test = Constraint {
+                        present: true,
+                        values: Values::Numbers(vec![*value..=*value]),
+                    };
+                    conjunction.with_field(field, test)
+                });
+            fixed.is_some()
+        })
+    }
 }
 
 /// What must hold at once.
@@ -232,6 +227,23 @@ mod tests {
 
     fn filter(text: &str) -> Filter {
         Filter::parse(&Library::builtin(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// The classes of two filters.
+    fn classes(a: &Filter, b: &Filter) -> parser_gen::Classes {
+        let flows = [("a", a), ("b", b)].map(|(name, filter)| parser_gen::Flow {
+            name: name.to_owned(),
+            filter: filter.clone(),
+        });
+        parser_gen::Classes::new(&Library::builtin(), &flows).unwrap()
+    }
+
+    fn overlap(a: &Filter, b: &Filter) -> bool {
+        classes(a, b).meet(0, 1)
+    }
+
+    fn implies(a: &Filter, b: &Filter) -> bool {
+        classes(a, b).implies(0, 1)
     }
 
     #[test]

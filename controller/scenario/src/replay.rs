@@ -5,10 +5,12 @@
 //! hold; [`Engine::pass`] takes one frame through both pipelines. Units stand side by side: each looks at every frame of its
 //! flows and counts it, whatever the others do; what becomes of the frame is composed behind them.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use p4lang::runtime::Match;
-use parser_gen::Library;
+use parser_gen::{FieldValues, Library, Value};
 
 use crate::decision::{self, Draws};
 use crate::effect::{Effect, Fate};
@@ -17,8 +19,8 @@ use crate::names::forward;
 use crate::plan::{Injection, Plan, SwitchPlan};
 use crate::selection::{Cell, Selection};
 
-/// The flows that a packet belongs to, by bit: `flow_set_t`.
-pub type FlowSet = u32;
+/// The flows that a packet belongs to: positions among the switch's flows, ascending.
+pub type FlowSet = Arc<[usize]>;
 
 /// What a switch's faults are, and where it forwards to.
 #[derive(Debug)]
@@ -26,24 +28,37 @@ pub struct Engine {
     library: Library,
     draws: Draws,
     plan: SwitchPlan,
-    /// Bits of protected flows: an entry of `select` requires them to be clear.
-    guard: FlowSet,
+    /// What has been classified, by all that the filters look at: filters are many, and packets alike.
+    seen: Mutex<HashMap<Asked, FlowSet>>,
+    /// Fields that the filters name.
+    fields: Vec<String>,
     ingress: Vec<Unit>,
     egress: Vec<Unit>,
     start: State,
+}
+
+/// How many different packets are remembered.
+const MAX_SEEN: usize = 1 << 16;
+
+/// What filters look at in a packet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Asked {
+    fields: Vec<Option<Value>>,
+    protocols: Vec<bool>,
 }
 
 #[derive(Debug)]
 struct Unit {
     effect: Effect,
     selection: Selection,
-    /// In the order of the entries' priority: a packet in two flows of a fault belongs to the one declared first.
+    /// In declared order: a packet in two flows of a fault belongs to the one declared first.
     entries: Vec<Entry>,
+    /// The entry of each flow.
+    of_flow: BTreeMap<usize, usize>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    flow: FlowSet,
     epochs: Vec<RangeInclusive<u16>>,
     injection: usize,
     /// Of fault and flow.
@@ -160,11 +175,15 @@ impl Engine {
             library: Library::builtin(),
             draws: Draws::of_seed(plan.seed),
             plan: planned.clone(),
-            guard: planned
+            seen: Mutex::default(),
+            fields: planned
                 .flows
                 .iter()
-                .filter(|flow| flow.protected)
-                .fold(0, |mask, flow| mask | 1 << flow.bit),
+                .flat_map(|flow| flow.filter.fields())
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
             ingress,
             egress,
             start,
@@ -180,24 +199,18 @@ impl Engine {
     /// What `Classify` and `Forward` say of a frame that comes in by a port. An empty list of exits: it goes nowhere.
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
-        let flows = |port| {
-            let values = self.library.dissect(frame, port);
-            let flows = self.plan.flows.iter();
-            flows
-                .filter(|flow| flow.filter.matches(&values))
-                .fold(0, |set, flow| set | 1 << flow.bit)
-        };
+        let flows = |port| self.flows(&self.library.dissect(frame, port));
         let exits = self.exits(frame).into_iter();
         Classified {
             ingress: if self.ingress.is_empty() {
-                0
+                FlowSet::default()
             } else {
                 flows(port)
             },
             exits: exits
                 .map(|exit| {
                     let set = if self.egress.is_empty() {
-                        0
+                        FlowSet::default()
                     } else {
                         flows(exit)
                     };
@@ -207,24 +220,52 @@ impl Engine {
         }
     }
 
+    /// The flows whose filters a packet with these values passes: their plain meaning.
+    fn flows(&self, values: &FieldValues) -> FlowSet {
+        let asked = Asked {
+            fields: self
+                .fields
+                .iter()
+                .map(|field| values.value(field).cloned())
+                .collect(),
+            protocols: self
+                .library
+                .protocols()
+                .iter()
+                .map(|protocol| values.has_protocol(&protocol.filter))
+                .collect(),
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(flows) = seen.get(&asked) {
+            return flows.clone();
+        }
+        let flows = self.plan.flows.iter();
+        let flows = flows.filter(|flow| flow.filter.matches(values));
+        let flows: FlowSet = flows.map(|flow| flow.index).collect();
+        if seen.len() == MAX_SEEN {
+            seen.clear();
+        }
+        seen.insert(asked, flows.clone());
+        flows
+    }
+
     /// Whether no unit would ever look at such a frame.
     #[must_use]
     pub fn ignores(&self, frame: &Classified) -> bool {
-        let idle = |units: &[Unit], flows: FlowSet| {
-            units
-                .iter()
-                .all(|unit| unit.entries.iter().all(|entry| entry.flow & flows == 0))
+        let idle = |units: &[Unit], flows: &FlowSet| {
+            let met = |unit: &Unit| flows.iter().any(|flow| unit.of_flow.contains_key(flow));
+            !units.iter().any(met)
         };
-        idle(&self.ingress, frame.ingress)
+        idle(&self.ingress, &frame.ingress)
             && frame
                 .exits
                 .iter()
-                .all(|(_, flows)| idle(&self.egress, *flows))
+                .all(|(_, flows)| idle(&self.egress, flows))
     }
 
     /// Takes a frame through both pipelines while an epoch is in force.
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
-        let ingress = self.judge(&self.ingress, state, frame.ingress, epoch);
+        let ingress = self.judge(&self.ingress, state, &frame.ingress, epoch);
         let mut exits: Vec<(u32, Vec<Verdict>)> = frame
             .exits
             .iter()
@@ -232,7 +273,7 @@ impl Engine {
             .collect();
         for _ in 0..ingress.fate.copies {
             for ((_, copies), (_, flows)) in exits.iter_mut().zip(&frame.exits) {
-                copies.push(self.judge(&self.egress, state, *flows, epoch));
+                copies.push(self.judge(&self.egress, state, flows, epoch));
             }
         }
         Passage { ingress, exits }
@@ -255,11 +296,12 @@ impl Engine {
         holds.filter(|hold_ns| *hold_ns > 0).min()
     }
 
-    fn judge(&self, units: &[Unit], state: &mut State, flows: FlowSet, epoch: u16) -> Verdict {
+    fn judge(&self, units: &[Unit], state: &mut State, flows: &FlowSet, epoch: u16) -> Verdict {
         let mut verdict = Verdict::untouched();
         let mut fired: Vec<(&Unit, usize)> = Vec::new();
+        let is_guarded = flows.iter().any(|flow| self.plan.flows[*flow].protected);
         for unit in units {
-            let Some(entry) = unit.entry(flows, self.guard, epoch) else {
+            let Some(entry) = unit.entry(flows, epoch).filter(|_| !is_guarded) else {
                 continue;
             };
             verdict.met.push(entry.injection);
@@ -312,11 +354,21 @@ impl Engine {
 
 fn acts(units: &[Unit], verdict: &Verdict) -> impl Iterator<Item = Act> {
     units.iter().filter_map(|unit| {
-        let mut entries = unit.entries.iter().map(|entry| entry.injection);
-        let met = entries
-            .clone()
-            .find(|injection| verdict.met.contains(injection));
-        let injection = met.or_else(|| entries.next())?;
+        let (first, last) = (unit.entries.first()?, unit.entries.last()?);
+        // A unit's injections stand in the plan's order.
+        let own = first.injection..=last.injection;
+        let mut met = verdict
+            .met
+            .iter()
+            .copied()
+            .filter(|injection| own.contains(injection));
+        let met = met.find(|injection| {
+            let entries = &unit.entries;
+            entries
+                .binary_search_by_key(injection, |entry| entry.injection)
+                .is_ok()
+        });
+        let injection = met.unwrap_or(first.injection);
         Some(Act {
             injection,
             effect: unit.effect,
@@ -341,14 +393,16 @@ impl Unit {
             // What the switch can hold of it.
             selection: fault.selection.rounded(plan.draw_bits).ok()?,
             entries: Vec::new(),
+            of_flow: BTreeMap::new(),
         };
+        let positions = planned.positions();
         // A fault that never fires has no entries.
         let injections = injections.filter(|_| fault.selection != Selection::Never);
         for (index, injection) in injections {
             let flow = &scenario.flows[*fault.flows.get(injection.cell)?];
-            let bit = planned.flow_bit(&injection.flow)?;
+            let position = *positions.get(injection.flow.as_str())?;
+            unit.of_flow.entry(position).or_insert(unit.entries.len());
             unit.entries.push(Entry {
-                flow: 1 << bit,
                 epochs: fault.epochs.clone(),
                 injection: index,
                 key: decision::key(fault.key, flow.key),
@@ -359,11 +413,10 @@ impl Unit {
         Some(unit)
     }
 
-    fn entry(&self, flows: FlowSet, guard: FlowSet, epoch: u16) -> Option<&Entry> {
-        self.entries.iter().find(|entry| {
-            entry.flow & flows != 0
-                && flows & guard == 0
-                && entry.epochs.iter().any(|range| range.contains(&epoch))
-        })
+    fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {
+        let entries = flows.iter().filter_map(|flow| self.of_flow.get(flow));
+        let entry = &self.entries[*entries.min()?];
+        let is_armed = entry.epochs.iter().any(|range| range.contains(&epoch));
+        is_armed.then_some(entry)
     }
 }

@@ -1,8 +1,9 @@
 //! Names to what they name: a file as written becomes a [`Scenario`].
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use parser_gen::Library;
+use parser_gen::{Classes, GenerateError, Library};
 
 use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest};
 use crate::expect;
@@ -31,11 +32,13 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     }
     check_workload(sink, &raw);
     let flows = flows(sink, &raw);
+    let classes = classes(sink, &flows);
+    let by_name = by_name(&flows);
     let epochs = epochs(&raw.steps);
     let faults = raw
         .faults
         .iter()
-        .filter_map(|fault| resolve_fault(sink, &raw, fault, &flows, &epochs))
+        .filter_map(|fault| resolve_fault(sink, &raw, fault, &by_name, &epochs))
         .collect();
     check_duplicate_ids(sink, &raw.faults);
     let Raw {
@@ -61,6 +64,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         workload: workload.map(|workload| workload.value.workload),
         probes: probes.into_iter().map(|raw| raw.probe).collect(),
         flows,
+        classes,
         faults,
         epochs,
         expectations: Vec::new(),
@@ -143,8 +147,9 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
 
 fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
     let library = Library::builtin();
+    let declared: BTreeSet<&str> = raw.declared.flows.iter().map(String::as_str).collect();
     for name in &raw.protect {
-        if !raw.declared.flows.contains(&name.value) {
+        if !declared.contains(name.value.as_str()) {
             unknown(
                 sink,
                 "flow",
@@ -153,10 +158,15 @@ fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
             );
         }
     }
+    let protected: BTreeSet<&str> = raw.protect.iter().map(|name| name.value.as_str()).collect();
+    let mut routes = AllRoutes::new(&raw.topology);
     let flows: Vec<Flow> = raw
         .flows
         .iter()
-        .flat_map(|flow| expand(sink, raw, &library, flow))
+        .flat_map(|flow| {
+            let is_protected = protected.contains(flow.name.value.as_str());
+            expand(sink, raw, &library, &mut routes, flow, is_protected)
+        })
         .collect();
     if let Some(flow) = flows.get(MAX_FLOWS) {
         let message = format!(
@@ -171,7 +181,14 @@ fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
 
 /// One flow for each pair of the hosts in `from` and `to`, so that each has its own ordinals: a sequence over several
 /// senders would depend on how their packets interleave.
-fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> Vec<Flow> {
+fn expand(
+    sink: &mut Sink<'_>,
+    raw: &Raw,
+    library: &Library,
+    routes: &mut AllRoutes<'_>,
+    flow: &RawFlow,
+    is_protected: bool,
+) -> Vec<Flow> {
     let mut hosts = |names: &[Spanned<String>]| -> Option<Vec<Option<Host>>> {
         let found: Vec<_> = names
             .iter()
@@ -225,7 +242,7 @@ fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> 
         {
             name = format!("{name}.{}", host.name);
         }
-        let mut paths = paths(&raw.topology, &filter, source.as_ref(), target.as_ref());
+        let mut paths = routes.paths(&filter, source.as_ref(), target.as_ref());
         if let Some(on) = &flow.on {
             paths.retain(|path| path.switches.contains(&on.value));
         }
@@ -239,47 +256,126 @@ fn expand(sink: &mut Sink<'_>, raw: &Raw, library: &Library, flow: &RawFlow) -> 
             filter,
             paths,
             on: flow.on.as_ref().map(|on| on.value.clone()),
-            protected: raw.protect.iter().any(|name| name.value == flow.name.value),
+            protected: is_protected,
             span: flow.name.span,
         });
     }
     flows
 }
 
-/// The ways that packets of a flow can take: between all hosts whose addresses its filter lets pass.
-fn paths(
-    topology: &Topology,
-    filter: &parser_gen::Filter,
-    from: Option<&Host>,
-    to: Option<&Host>,
-) -> Vec<Path> {
-    let chosen = |chosen: Option<&Host>| -> Vec<&Host> {
-        topology
-            .hosts
-            .iter()
-            .filter(|host| chosen.is_none_or(|chosen| chosen.name == host.name))
-            .collect()
-    };
-    let address = |host: &Host| u128::from(host.ip.to_bits());
-    let mut paths = Vec::new();
-    for receiver in chosen(to) {
-        let routes = topology.routes_to(&receiver.name);
-        for sender in chosen(from) {
-            let fixed = [("ip.src", address(sender)), ("ip.dst", address(receiver))];
-            if sender.name == receiver.name || !overlap::allows(filter, &fixed) {
-                continue;
-            }
-            if let Some(switches) = routes.path_from(&sender.name) {
-                let switches = switches.into_iter().map(str::to_owned).collect();
-                paths.push(Path {
-                    from: sender.name.clone(),
-                    to: receiver.name.clone(),
-                    switches,
-                });
-            }
+/// The flows that a name in a fault stands for: a declared name for all it was expanded to, `name.host` for one.
+fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
+    let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, flow) in flows.iter().enumerate() {
+        by_name
+            .entry(flow.declared.clone())
+            .or_default()
+            .push(index);
+        if flow.name != flow.declared {
+            by_name.entry(flow.name.clone()).or_default().push(index);
         }
     }
-    paths
+    by_name
+}
+
+/// Which sets of flows a packet can be in; none, and an error, if the filters ask for too much.
+fn classes(sink: &mut Sink<'_>, flows: &[Flow]) -> Classes {
+    if sink.has_errors() {
+        return Classes::default();
+    }
+    let named: Vec<parser_gen::Flow> = flows
+        .iter()
+        .map(|flow| parser_gen::Flow {
+            name: flow.name.clone(),
+            filter: flow.filter.clone(),
+        })
+        .collect();
+    let error = match Classes::new(&Library::builtin(), &named) {
+        Ok(classes) => return classes,
+        Err(error) => error,
+    };
+    let worst = match &error {
+        GenerateError::TooManyTerms { flow } => Some(flow),
+        GenerateError::TooManyClasses { flows } => flows.first().map(|(flow, _)| flow),
+        _ => None,
+    };
+    let flow = flows.iter().find(|flow| Some(&flow.name) == worst);
+    let span = flow.map(|flow| flow.span).unwrap_or_default();
+    let hint = match &error {
+        GenerateError::TooManyClasses { .. } => Some(
+            "each way to overlap takes a number: make filters exclude each other, by ports or hosts",
+        ),
+        _ => None,
+    };
+    let diagnostic = sink.error(Code::Capacity, span, error.to_string());
+    if let Some(hint) = hint {
+        diagnostic.hint(hint);
+    }
+    Classes::default()
+}
+
+/// The ways between all pairs of hosts: found once, asked for by every flow.
+struct AllRoutes<'t> {
+    topology: &'t Topology,
+    /// By position of the receiver, then of the sender.
+    ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
+}
+
+impl<'t> AllRoutes<'t> {
+    fn new(topology: &'t Topology) -> AllRoutes<'t> {
+        AllRoutes {
+            topology,
+            ways: BTreeMap::new(),
+        }
+    }
+
+    /// The ways that packets of a flow can take: between all hosts whose addresses its filter lets pass.
+    fn paths(
+        &mut self,
+        filter: &parser_gen::Filter,
+        from: Option<&Host>,
+        to: Option<&Host>,
+    ) -> Vec<Path> {
+        let topology = self.topology;
+        let chosen = |chosen: Option<&Host>| -> Vec<(usize, &Host)> {
+            let hosts = topology.hosts.iter().enumerate();
+            hosts
+                .filter(|(_, host)| chosen.is_none_or(|chosen| chosen.name == host.name))
+                .collect()
+        };
+        let address = |host: &Host| u128::from(host.ip.to_bits());
+        let allowed = overlap::Allowed::of(filter);
+        let mut paths = Vec::new();
+        for (to_at, receiver) in chosen(to) {
+            for (from_at, sender) in chosen(from) {
+                let fixed = [("ip.src", address(sender)), ("ip.dst", address(receiver))];
+                if sender.name == receiver.name || !allowed.allows(&fixed, &[]) {
+                    continue;
+                }
+                if let Some(switches) = self.way((to_at, receiver), (from_at, sender)) {
+                    paths.push(Path {
+                        from: sender.name.clone(),
+                        to: receiver.name.clone(),
+                        switches,
+                    });
+                }
+            }
+        }
+        paths
+    }
+
+    fn way(&mut self, to: (usize, &Host), from: (usize, &Host)) -> Option<Vec<String>> {
+        if let Some(way) = self.ways.get(&(to.0, from.0)) {
+            return way.clone();
+        }
+        let routes = self.topology.routes_to(&to.1.name);
+        for (at, sender) in self.topology.hosts.iter().enumerate() {
+            let way = routes.path_from(&sender.name);
+            let way = way.map(|switches| switches.into_iter().map(str::to_owned).collect());
+            self.ways.insert((to.0, at), way);
+        }
+        self.ways.get(&(to.0, from.0)).cloned().flatten()
+    }
 }
 
 fn report_unreachable(
@@ -341,26 +437,21 @@ fn resolve_fault(
     sink: &mut Sink<'_>,
     raw: &Raw,
     fault: &RawFault,
-    flows: &[Flow],
+    by_name: &BTreeMap<String, Vec<usize>>,
     epochs: &[Epoch],
 ) -> Option<Fault> {
     let mut indexes: Vec<usize> = Vec::new();
-    for (i, name) in fault.flows.iter().enumerate() {
-        if fault.flows[..i]
-            .iter()
-            .any(|other| other.value == name.value)
-        {
+    let mut named = BTreeSet::new();
+    for name in &fault.flows {
+        if !named.insert(&name.value) {
             sink.error(
                 Code::Duplicate,
                 name.span,
                 format!("flow `{}` is named twice", name.value),
             );
         }
-        // A declared name stands for all it was expanded to; `name.host` for one.
-        let found: Vec<usize> = (0..flows.len())
-            .filter(|i| flows[*i].declared == name.value || flows[*i].name == name.value)
-            .collect();
-        if found.is_empty() && !raw.declared.flows.contains(&name.value) {
+        let found = by_name.get(&name.value);
+        if found.is_none() && !raw.declared.flows.contains(&name.value) {
             unknown(
                 sink,
                 "flow",
@@ -368,7 +459,7 @@ fn resolve_fault(
                 raw.flows.iter().map(|flow| flow.name.value.as_str()),
             );
         }
-        indexes.extend(found);
+        indexes.extend(found.into_iter().flatten());
     }
     if indexes.len() > MAX_FLOWS_PER_FAULT {
         let message = format!(

@@ -190,7 +190,7 @@ impl Stream {
 
     fn may_pass(&self, filter: &Filter) -> bool {
         let absent: Vec<&str> = self.absent.iter().map(String::as_str).collect();
-        overlap::allows_without(filter, &self.fields, &absent)
+        overlap::Allowed::of(filter).allows(&self.fields, &absent)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Action, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
 
 /// The key of `select` that says which flows a packet belongs to.
-const FLOWS: &str = "meta.flows: ternary;";
+const FLOWS: &str = "meta.class: exact;";
 
 /// Room for this many entries at least, so that a flow more needs no other program.
 const MIN_ENTRIES: usize = 64;

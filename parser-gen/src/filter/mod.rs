@@ -194,7 +194,7 @@ pub struct FieldValues {
 }
 
 /// A field's value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Value {
     /// Of any type but text.
     Number(u128),

@@ -1,34 +1,35 @@
 //! Named filters to one P4 text, `generated.p4`, and the entries of its tables.
 //!
 //! [`generate`] in four steps: filters to terms (`crate::terms`), terms to a slice of the protocol library
-//! (`crate::slice`), the slice to headers, parsers and deparser (`headers`, `parsers`, `resp`), the terms to
-//! tables and entries (`tables`).
+//! (`crate::slice`), the slice to headers, parsers and deparser (`headers`, `parsers`, `resp`); and the terms to a
+//! diagram of decisions (`crate::diagram`), which becomes tables and entries (`classify`).
 
+mod classify;
 mod headers;
 mod notes;
 mod parsers;
 mod resp;
 mod resp_segment;
-mod tables;
 pub(crate) mod writer;
 
 use std::collections::BTreeSet;
 
-use p4lang::runtime::{ActionCall, TableEntry};
+use p4lang::runtime::TableEntry;
 
+use crate::classes::{self, Classes, LIMIT};
 use crate::engine::EngineSpec;
 use crate::filter::Filter;
 use crate::library::{Library, Note};
 use crate::slice::Slice;
-use crate::terms::{MAX_TERMS, TermError, terms};
+use crate::terms::MAX_TERMS;
+use classify::Table;
 use resp::KeyReads;
-use tables::FlowTable;
 use writer::Writer;
 
-/// Bits of `flow_set_t`.
-pub const MAX_FLOWS: usize = 32;
+/// The most flows that one program tells apart.
+pub const MAX_FLOWS: usize = 16_384;
 
-/// A declared flow. Its index among the flows is its bit in `meta.flows`.
+/// A declared flow. Its index among the flows is its number in [`Classes`].
 #[derive(Debug, Clone)]
 pub struct Flow {
     /// Letters, digits, `_` and `-` (which P4 names write as `_`), not beginning with a digit.
@@ -48,7 +49,7 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// More flows than `meta.flows` has bits.
+    /// More than [`MAX_FLOWS`].
     #[error("{count} flows are declared, but a switch tells at most {MAX_FLOWS} apart")]
     TooManyFlows {
         /// How many there are.
@@ -68,13 +69,19 @@ pub enum GenerateError {
         /// The second one.
         flow: String,
     },
-    /// The filter unfolds into too many entries.
+    /// The filter unfolds into too many alternatives.
     #[error(
-        "flow `{flow}`: the filter needs more than {MAX_TERMS} table entries; split it into several flows"
+        "flow `{flow}`: the filter unfolds into more than {MAX_TERMS} alternatives; split it into several flows"
     )]
     TooManyTerms {
         /// The flow.
         flow: String,
+    },
+    /// Packets can be in too many sets of flows.
+    #[error("the filters overlap in more than {LIMIT} ways, above all {}", overlapping(.flows))]
+    TooManyClasses {
+        /// Names and filters of the flows that are in most of these sets, at most six.
+        flows: Vec<(String, String)>,
     },
     /// Nothing passes the filter.
     #[error("flow `{flow}`: no packet can pass the filter `{filter}`")]
@@ -99,14 +106,20 @@ pub enum GenerateError {
 pub struct Generated {
     /// The text of `generated.p4`.
     pub p4: String,
-    /// Name and bit in `meta.flows` of every flow, in declared order.
-    pub flow_bits: Vec<(String, u32)>,
     /// Values of `meta.parse_note`, which are the indexes of the counter `notes`, that this program can set.
     pub notes: Vec<Note>,
-    tables: Vec<FlowTable>,
+    classes: Classes,
+    tables: Vec<Table>,
     /// The fault engine, which each architecture spells for itself.
     pub(crate) engine: EngineSpec,
     pub(crate) options: Options,
+}
+
+fn overlapping(flows: &[(String, String)]) -> String {
+    let shown = flows
+        .iter()
+        .map(|(name, filter)| format!("`{name}` (`{filter}`)"));
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 impl Generated {
@@ -116,21 +129,12 @@ impl Generated {
         if control.starts_with("SwitchEgress.") && self.engine.egress.is_empty() {
             return Vec::new();
         }
-        let mut entries = Vec::new();
-        for table in &self.tables {
-            for (key, priority) in table.entries() {
-                entries.push(TableEntry {
-                    table: format!("{control}.{}", table.name()),
-                    key,
-                    priority,
-                    action: ActionCall {
-                        name: format!("{control}.{}", table.action()),
-                        params: Vec::new(),
-                    },
-                });
-            }
-        }
-        entries
+        classify::entries(&self.tables, control)
+    }
+
+    /// The values of `meta.class`: which flows each stands for.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
     }
 }
 
@@ -150,59 +154,37 @@ pub fn generate_with(
     options: &Options,
     engine: &EngineSpec,
 ) -> Result<Generated, GenerateError> {
-    let names = p4_names(flows)?;
-    let mut flow_terms = Vec::new();
-    for flow in flows {
-        flow_terms.push(
-            terms(library, flow.filter.root()).map_err(|error| match error {
-                TermError::TooMany => GenerateError::TooManyTerms {
-                    flow: flow.name.clone(),
-                },
-                TermError::Unknown(name) => GenerateError::ForeignFilter {
-                    flow: flow.name.clone(),
-                    name,
-                },
-            })?,
-        );
-    }
-    let slice = Slice::new(library, flow_terms.iter_mut(), options.aggregate);
-    for (flow, terms) in flows.iter().zip(&flow_terms) {
-        if terms.is_empty() {
+    check_names(flows)?;
+    let (terms, slice) = classes::flow_terms(library, flows, options.aggregate)?;
+    let diagram = classes::diagram(library, flows, &terms)?;
+    let classes = Classes::of(&diagram, flows.len());
+    for (index, flow) in flows.iter().enumerate() {
+        if classes.containing(index).is_empty() {
             return Err(GenerateError::NeverMatches {
                 flow: flow.name.clone(),
                 filter: flow.filter.text().to_owned(),
             });
         }
     }
-
     let program = Program {
         library,
         slice,
-        reads: KeyReads::of(&flow_terms),
+        reads: KeyReads::of(&terms),
         options: *options,
     };
-    let tables: Vec<FlowTable> = names
-        .into_iter()
-        .zip(&flow_terms)
-        .enumerate()
-        .map(|(bit, (name, terms))| FlowTable::new(&program, name, bit, terms))
-        .collect();
+    let tables = classify::tables(&program, &diagram);
 
     let mut w = Writer::default();
-    program.preamble(&mut w, flows);
+    program.preamble(&mut w);
     headers::write(&program, &mut w);
     parsers::write(&program, &mut w);
     headers::write_deparser(&program, &mut w);
     resp_segment::write(&program, &mut w);
-    tables::write_classify(&program, &tables, &mut w);
+    classify::write(&program, &tables, &mut w);
     Ok(Generated {
         p4: w.finish(),
-        flow_bits: flows
-            .iter()
-            .zip(0..)
-            .map(|(flow, bit)| (flow.name.clone(), bit))
-            .collect(),
         notes: notes::used(&program),
+        classes,
         tables,
         engine: engine.clone(),
         options: *options,
@@ -218,24 +200,8 @@ struct Program<'a> {
 }
 
 impl Program<'_> {
-    fn preamble(&self, w: &mut Writer, flows: &[Flow]) {
+    fn preamble(&self, w: &mut Writer) {
         w.line("// Generated by parser-gen: do not edit. docs/filters.md describes filters, fields and limits.");
-        w.line("//");
-        if flows.is_empty() {
-            w.line("// No flows are declared.");
-        } else {
-            w.line("// Flows, by their bit in meta.flows:");
-        }
-        for (bit, flow) in flows.iter().enumerate() {
-            // A filter may span lines; a comment may not.
-            let text = flow
-                .filter
-                .text()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ");
-            w.line(format!("//   {bit:2}  {}: {text}", flow.name));
-        }
         if self.options.aggregate {
             w.line("// Aggregation frames are parsed with their values.");
         }
@@ -244,11 +210,10 @@ impl Program<'_> {
     }
 }
 
-fn p4_names(flows: &[Flow]) -> Result<Vec<String>, GenerateError> {
+fn check_names(flows: &[Flow]) -> Result<(), GenerateError> {
     if flows.len() > MAX_FLOWS {
         return Err(GenerateError::TooManyFlows { count: flows.len() });
     }
-    let mut names = Vec::new();
     let mut seen = BTreeSet::new();
     for flow in flows {
         let begins = flow
@@ -264,13 +229,11 @@ fn p4_names(flows: &[Flow]) -> Result<Vec<String>, GenerateError> {
                 flow: flow.name.clone(),
             });
         }
-        let name = flow.name.replace('-', "_");
-        if !seen.insert(name.clone()) {
+        if !seen.insert(flow.name.replace('-', "_")) {
             return Err(GenerateError::DuplicateName {
                 flow: flow.name.clone(),
             });
         }
-        names.push(name);
     }
-    Ok(names)
+    Ok(())
 }

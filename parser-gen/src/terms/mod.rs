@@ -4,23 +4,23 @@
 //! `and` multiplies lists, `or` joins them. All entries of a flow do the same, so no term depends on another's
 //! priority.
 
+mod implied;
+mod ranges;
 mod text;
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
-use crate::filter::typing::{max_value, merged};
+use crate::filter::typing::max_value;
 use crate::filter::{Expr, Node, Test, TextPattern, ValueSet};
 use crate::library::{Library, ProtocolId, RESP_COMMAND};
+pub(crate) use implied::Implications;
+pub(crate) use ranges::Ranges;
 use text::{Command, RespKey, TextKeys};
 
 /// Most terms that a filter may have, in the end and on the way.
 pub(crate) const MAX_TERMS: usize = 512;
 
-/// Fields up to this width are matched by ranges (Tofino's limit is 20 bits); wider ones by prefixes.
-const MAX_RANGE_BITS: u32 = 16;
-
-/// What a term may constrain. The order is the order of a table's key.
+/// What a term may constrain. The order is that of a diagram's levels, and of a table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchKey {
     /// The protocol is there. One bit.
@@ -29,8 +29,8 @@ pub(crate) enum MatchKey {
     Field(ProtocolId, usize),
     /// The command name has this many bytes. One bit.
     CommandLength(usize),
-    /// The command name, if it has this many bytes.
-    Command(usize),
+    /// A byte of the command name, if it has so many bytes: length and index.
+    CommandByte(usize, usize),
     /// The command has a key. One bit.
     KeyPresent,
     /// The key has at least this many bytes. One bit.
@@ -39,24 +39,21 @@ pub(crate) enum MatchKey {
     KeyLengthByte(usize),
     /// A byte of the key.
     KeyByte(usize),
-    /// Bytes of the key that are extracted together: begin and end.
-    KeySegment(usize, usize),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Constraint {
-    /// Bits outside the mask are 0 in the value.
-    Ternary {
-        value: u128,
-        mask: u128,
-    },
-    Range {
-        low: u128,
-        high: u128,
-    },
+impl MatchKey {
+    /// The largest value that it has.
+    pub fn max(&self, library: &Library) -> u128 {
+        match self {
+            MatchKey::Field(id, index) => max_value(library.protocols[*id].fields[*index].bits),
+            MatchKey::CommandByte(..) | MatchKey::KeyLengthByte(_) | MatchKey::KeyByte(_) => 0xff,
+            _ => 1,
+        }
+    }
 }
 
-pub(crate) type Term = BTreeMap<MatchKey, Constraint>;
+/// One constraint per key. A key that is not named may have any value.
+pub(crate) type Term = BTreeMap<MatchKey, Ranges>;
 
 /// Why a filter has no terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,18 +112,16 @@ impl Lowering<'_> {
         let within = holds != test.negated;
         let mut terms = match &test.set {
             ValueSet::Numbers(ranges) => {
-                let ranges = if within {
-                    ranges.clone()
-                } else {
-                    complement(ranges, field.bits)
+                let inside = Ranges::of(ranges.clone());
+                let values = match inside {
+                    Some(inside) if !within => inside.complement(field.bits),
+                    inside => inside,
                 };
                 let key = MatchKey::Field(field.protocol, field.index);
                 let present = self.present(field.protocol);
-                let constraints = ranges
-                    .iter()
-                    .flat_map(|range| constraints(range, field.bits));
-                constraints
-                    .map(|constraint| present.iter().copied().chain([(key, constraint)]).collect())
+                values
+                    .map(|values| present.into_iter().chain([(key, values)]).collect())
+                    .into_iter()
                     .collect()
             }
             ValueSet::Texts(patterns) if field.index == RESP_COMMAND => self.texts(
@@ -160,7 +155,7 @@ impl Lowering<'_> {
     }
 
     /// The constraint that a header is there; metadata always is.
-    fn present(&self, protocol: ProtocolId) -> Option<(MatchKey, Constraint)> {
+    fn present(&self, protocol: ProtocolId) -> Option<(MatchKey, Ranges)> {
         let filter = &self.library.protocols[protocol].filter;
         self.library
             .protocol_by_filter(filter)
@@ -189,116 +184,16 @@ impl Lowering<'_> {
     }
 }
 
-fn bit(key: MatchKey, set: bool) -> (MatchKey, Constraint) {
-    (
-        key,
-        Constraint::Ternary {
-            value: u128::from(set),
-            mask: 1,
-        },
-    )
-}
-
-fn single(value: u128) -> Constraint {
-    Constraint::Range {
-        low: value,
-        high: value,
-    }
-}
-
-/// The values outside sorted, disjoint ranges.
-fn complement(ranges: &[RangeInclusive<u128>], bits: u32) -> Vec<RangeInclusive<u128>> {
-    let mut outside = Vec::new();
-    let mut from = Some(0);
-    for range in merged(ranges.to_vec()) {
-        if let Some(from) = from.filter(|from| from < range.start()) {
-            outside.push(from..=range.start() - 1);
-        }
-        from = range
-            .end()
-            .checked_add(1)
-            .filter(|next| *next <= max_value(bits));
-    }
-    outside.extend(from.map(|from| from..=max_value(bits)));
-    outside
-}
-
-/// A range as one constraint, or as the prefixes that cover it: at most 2·bits − 2.
-fn constraints(range: &RangeInclusive<u128>, bits: u32) -> Vec<Constraint> {
-    if bits <= MAX_RANGE_BITS {
-        return vec![Constraint::Range {
-            low: *range.start(),
-            high: *range.end(),
-        }];
-    }
-    let mut prefixes = Vec::new();
-    let mut low = *range.start();
-    loop {
-        // The largest block that begins at `low` and ends within the range.
-        let mut free = low.trailing_zeros().min(bits);
-        while free > 0 && max_value(free) > range.end() - low {
-            free -= 1;
-        }
-        let hosts = if free == 0 { 0 } else { max_value(free) };
-        prefixes.push(Constraint::Ternary {
-            value: low,
-            mask: max_value(bits) & !hosts,
-        });
-        match low.checked_add(hosts).and_then(|last| last.checked_add(1)) {
-            Some(next) if next <= *range.end() => low = next,
-            _ => return prefixes,
-        }
-    }
-}
-
-/// Everything outside one ternary value: for each masked bit, equal above it and different at it.
-fn ternary_complement(value: u128, mask: u128) -> Vec<Constraint> {
-    (0..128u32)
-        .rev()
-        .map(|position| 1u128 << position)
-        .filter(|bit| mask & bit != 0)
-        .map(|bit| {
-            let above = mask & !(bit | (bit - 1));
-            Constraint::Ternary {
-                value: (value & above) | (!value & bit),
-                mask: above | bit,
-            }
-        })
-        .collect()
-}
-
-impl Constraint {
-    /// Both, or `None` if nothing passes both.
-    fn and(self, other: Constraint) -> Option<Constraint> {
-        match (self, other) {
-            (
-                Constraint::Ternary { value: a, mask: m },
-                Constraint::Ternary { value: b, mask: n },
-            ) => ((a ^ b) & m & n == 0).then_some(Constraint::Ternary {
-                value: a | b,
-                mask: m | n,
-            }),
-            (Constraint::Range { low: a, high: b }, Constraint::Range { low: c, high: d }) => {
-                let (low, high) = (a.max(c), b.min(d));
-                (low <= high).then_some(Constraint::Range { low, high })
-            }
-            // A key is constrained in one way only: by its width.
-            _ => None,
-        }
-    }
-
-    /// Everything that passes `self` passes `other`.
-    fn implies(self, other: Constraint) -> bool {
-        self.and(other) == Some(self)
-    }
+fn bit(key: MatchKey, set: bool) -> (MatchKey, Ranges) {
+    (key, Ranges::single(u128::from(set)))
 }
 
 fn intersect(a: &Term, b: &Term) -> Option<Term> {
     let mut both = a.clone();
     for (key, constraint) in b {
         let merged = match both.get(key) {
-            None => *constraint,
-            Some(other) => other.and(*constraint)?,
+            None => constraint.clone(),
+            Some(other) => other.and(constraint)?,
         };
         both.insert(*key, merged);
     }
@@ -308,7 +203,9 @@ fn intersect(a: &Term, b: &Term) -> Option<Term> {
 /// What keys say of one another: a command name has one length, a long key is also long enough for less. Without this,
 /// `redis.command != "GET" && redis.command != "PING"` would pair every bit of one with every bit of the other.
 fn normalised(mut term: Term) -> Option<Term> {
-    let says = |term: &Term, key: &MatchKey, value: u128| matches!(term.get(key), Some(Constraint::Ternary { value: v, mask: 1 }) if *v == value);
+    let says = |term: &Term, key: &MatchKey, value: u128| {
+        term.get(key).is_some_and(|values| values.is(value))
+    };
     let mut lengths = term
         .keys()
         .copied()
@@ -371,5 +268,5 @@ fn without_subsumed(terms: Vec<Term>) -> Result<Vec<Term>, TermError> {
 
 fn implies(a: &Term, b: &Term) -> bool {
     b.iter()
-        .all(|(key, wide)| a.get(key).is_some_and(|narrow| narrow.implies(*wide)))
+        .all(|(key, wide)| a.get(key).is_some_and(|narrow| narrow.is_within(wide)))
 }

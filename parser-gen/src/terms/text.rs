@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Constraint, MatchKey, Term, bit, complement, single, ternary_complement};
+use super::{MatchKey, Ranges, Term, bit};
 use crate::filter::{Test, TextPattern};
 use crate::library::ProtocolId;
 
@@ -31,23 +31,29 @@ impl Command<'_> {
         length.max(1)..=if pattern.prefix { self.max } else { length }
     }
 
-    /// Value and mask of the pattern in a text of `length` bytes.
-    fn bits(&self, pattern: &TextPattern, length: usize) -> (u128, u128) {
-        let (mut value, mut mask) = (0, 0);
-        for index in 0..length {
-            let (byte, bits) = match pattern.bytes.get(index) {
-                None => (0, 0u8),
-                // The bit that tells ASCII letters' cases apart.
-                Some(byte) if self.test.ignore_case && byte.is_ascii_alphabetic() => {
-                    (byte & 0xdf, 0xdf)
-                }
-                Some(byte) => (*byte, 0xff),
-            };
-            value = value << 8 | u128::from(byte);
-            mask = mask << 8 | u128::from(bits);
-        }
-        (value, mask)
+    /// What the first `count` bytes of a name of `length` bytes have to be.
+    fn bytes(
+        &self,
+        pattern: &TextPattern,
+        length: usize,
+        count: usize,
+    ) -> impl Iterator<Item = (MatchKey, Ranges)> {
+        let bytes = pattern.bytes.iter().take(count.min(length)).enumerate();
+        bytes.map(move |(index, byte)| {
+            let values = either_case(*byte, self.test.ignore_case);
+            (MatchKey::CommandByte(length, index), values)
+        })
     }
+}
+
+/// The byte; or, if letters' cases do not count, both of a letter.
+fn either_case(byte: u8, ignore_case: bool) -> Ranges {
+    let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
+    let (lower, upper) = (u128::from(lower), u128::from(upper));
+    ignore_case
+        .then(|| Ranges::of(vec![upper..=upper, lower..=lower]))
+        .flatten()
+        .unwrap_or_else(|| Ranges::single(u128::from(byte)))
 }
 
 impl TextKeys for Command<'_> {
@@ -58,14 +64,8 @@ impl TextKeys for Command<'_> {
     fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
         self.lengths(pattern)
             .map(|length| {
-                let (value, mask) = self.bits(pattern, length);
                 let mut term = Term::from([bit(MatchKey::CommandLength(length), true)]);
-                if mask != 0 {
-                    term.insert(
-                        MatchKey::Command(length),
-                        Constraint::Ternary { value, mask },
-                    );
-                }
+                term.extend(self.bytes(pattern, length, pattern.bytes.len()));
                 term
             })
             .collect()
@@ -77,12 +77,13 @@ impl TextKeys for Command<'_> {
         for length in self.lengths(pattern) {
             let (key, absent) = bit(MatchKey::CommandLength(length), false);
             other_length.insert(key, absent);
-            let (value, mask) = self.bits(pattern, length);
-            for constraint in ternary_complement(value, mask) {
-                terms.push(Term::from([
-                    bit(MatchKey::CommandLength(length), true),
-                    (MatchKey::Command(length), constraint),
-                ]));
+            // Equal up to a byte, and different there.
+            let equal: Vec<_> = self.bytes(pattern, length, pattern.bytes.len()).collect();
+            for (index, (key, values)) in equal.iter().enumerate() {
+                let mut term = Term::from([bit(MatchKey::CommandLength(length), true)]);
+                term.extend(equal[..index].iter().cloned());
+                term.extend(values.complement(8).map(|values| (*key, values)));
+                terms.push(term);
             }
         }
         terms.insert(0, other_length);
@@ -142,47 +143,31 @@ impl TextKeys for RespKey {
         if !pattern.prefix {
             let digits = length_bytes(length);
             for (index, byte) in digits.iter().enumerate() {
-                let value = u128::from(*byte);
-                for range in complement(&[value..=value], 8) {
-                    let (low, high) = (*range.start(), *range.end());
-                    let mut term: Term = key_length_bytes(&digits[..index]).collect();
-                    term.insert(
-                        MatchKey::KeyLengthByte(index),
-                        Constraint::Range { low, high },
-                    );
-                    term.extend([bit(MatchKey::KeyPresent, true)]);
-                    terms.push(term);
-                }
+                let mut term: Term = key_length_bytes(&digits[..index]).collect();
+                let other = Ranges::single(u128::from(*byte)).complement(8);
+                term.extend(other.map(|values| (MatchKey::KeyLengthByte(index), values)));
+                term.extend([bit(MatchKey::KeyPresent, true)]);
+                terms.push(term);
             }
         }
         // Of a text of the pattern's own length, so that the terms of patterns of several lengths exclude each other.
         for (index, byte) in pattern.bytes.iter().enumerate() {
-            for constraint in ternary_complement(u128::from(*byte), 0xff) {
-                let mut term = Self::length(pattern);
-                term.extend(key_bytes(&pattern.bytes[..index]));
-                term.insert(MatchKey::KeyByte(index), constraint);
-                terms.push(term);
-            }
+            let mut term = Self::length(pattern);
+            term.extend(key_bytes(&pattern.bytes[..index]));
+            let other = Ranges::single(u128::from(*byte)).complement(8);
+            term.extend(other.map(|values| (MatchKey::KeyByte(index), values)));
+            terms.push(term);
         }
         terms
     }
 }
 
-fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (MatchKey, Constraint)> {
-    bytes.iter().enumerate().map(|(index, byte)| {
-        (
-            MatchKey::KeyByte(index),
-            Constraint::Ternary {
-                value: u128::from(*byte),
-                mask: 0xff,
-            },
-        )
-    })
+fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (MatchKey, Ranges)> {
+    let keys = (0..).map(MatchKey::KeyByte);
+    keys.zip(bytes.iter().map(|byte| Ranges::single(u128::from(*byte))))
 }
 
-fn key_length_bytes(digits: &[u8]) -> impl Iterator<Item = (MatchKey, Constraint)> {
-    digits
-        .iter()
-        .enumerate()
-        .map(|(index, byte)| (MatchKey::KeyLengthByte(index), single(u128::from(*byte))))
+fn key_length_bytes(digits: &[u8]) -> impl Iterator<Item = (MatchKey, Ranges)> {
+    let keys = (0..).map(MatchKey::KeyLengthByte);
+    keys.zip(digits.iter().map(|byte| Ranges::single(u128::from(*byte))))
 }

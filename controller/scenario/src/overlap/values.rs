@@ -61,6 +61,14 @@ impl Values {
         }
     }
 
+    /// Whether this number is one of them; texts are not numbers.
+    pub(super) fn may_be(&self, number: u128) -> bool {
+        match self {
+            Self::Numbers(ranges) => ranges.iter().any(|range| range.contains(&number)),
+            Self::Texts { .. } => true,
+        }
+    }
+
     /// Values of both.
     pub(super) fn and(self, other: Values) -> Values {
         match (self, other) {

@@ -1,10 +1,12 @@
 //! What is written into a switch, under the names of its program (docs/fault-engine.md).
 
+use std::collections::BTreeMap;
+
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use super::place::Placement;
+use super::place::{Placement, Point};
 use super::{PlannedFlow, TargetModel, Unit};
 use crate::decision::{self, Draws, Words};
 use crate::model::{Direction, Scenario};
@@ -29,11 +31,14 @@ pub(super) fn of_switch(
     switch: &str,
     units: &[Unit],
     flows: &[PlannedFlow],
+    classes: &[Vec<usize>],
     target: &TargetModel,
 ) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = Vec::new();
     for unit in units {
-        entries.extend(of_unit(scenario, placement, switch, unit, flows, target));
+        entries.extend(of_unit(
+            scenario, placement, switch, unit, flows, classes, target,
+        ));
     }
     entries.extend(forwarding(scenario, switch));
     entries
@@ -46,6 +51,7 @@ fn of_unit(
     switch: &str,
     unit: &Unit,
     flows: &[PlannedFlow],
+    classes: &[Vec<usize>],
     target: &TargetModel,
 ) -> Vec<TableEntry> {
     let mut faults = scenario.faults.iter();
@@ -59,7 +65,9 @@ fn of_unit(
     if selection == Selection::Never {
         return Vec::new();
     }
-    let mut entries = select(scenario, placement, switch, unit, flows, &selection);
+    let mut entries = select(
+        scenario, placement, switch, unit, flows, classes, &selection,
+    );
     let part = |name: &str| fault::part(unit.direction, unit.unit, name);
     let writer = UnitWriter {
         part: &part,
@@ -78,25 +86,41 @@ fn of_unit(
     entries
 }
 
-/// One entry per flow and range of epochs. A packet in two flows of a fault belongs to the one declared first.
+/// One entry per class and range of epochs: of the class's flows, the one that the fault declares first is acted on. A class
+/// that has a protected flow gets none.
 fn select(
     scenario: &Scenario,
     placement: &Placement,
     switch: &str,
     unit: &Unit,
     flows: &[PlannedFlow],
+    classes: &[Vec<usize>],
     selection: &Selection,
 ) -> Vec<TableEntry> {
-    let mut entries = Vec::new();
-    for point in &placement.points {
-        let declared = &scenario.faults[point.fault];
-        let here = point.switch == switch
+    let positions: BTreeMap<&str, usize> = flows
+        .iter()
+        .map(|flow| (flow.name.as_str(), flow.index))
+        .collect();
+    let points = placement.points.iter().filter(|point| {
+        point.switch == switch
             && point.direction == unit.direction
-            && declared.id == unit.fault;
-        let flow = &scenario.flows[point.flow];
-        let (true, Some(flows)) = (here, flow_key(flows, &flow.name)) else {
+            && scenario.faults[point.fault].id == unit.fault
+    });
+    let of_flow: BTreeMap<usize, (usize, &Point)> = points
+        .enumerate()
+        .filter_map(|(order, point)| {
+            let name = scenario.flows[point.flow].name.as_str();
+            Some((*positions.get(name)?, (order, point)))
+        })
+        .collect();
+    let mut entries = Vec::new();
+    for (class, members) in classes.iter().enumerate() {
+        let met = members.iter().filter_map(|flow| of_flow.get(flow));
+        let is_protected = members.iter().any(|flow| flows[*flow].protected);
+        let Some((_, point)) = met.min_by_key(|(order, _)| order).filter(|_| !is_protected) else {
             continue;
         };
+        let (declared, flow) = (&scenario.faults[point.fault], &scenario.flows[point.flow]);
         let mut params: Vec<(&str, u128)> = vec![(param::CELL, point.cell as u128)];
         if let Selection::Counted(counted) = selection {
             params.push((param::LAST, counted.last().into()));
@@ -112,7 +136,10 @@ fn select(
             entries.push(TableEntry {
                 table: fault::select_table(unit.direction, unit.unit),
                 key: vec![
-                    flows.clone(),
+                    FieldMatch {
+                        field: fault::KEY_CLASS.to_owned(),
+                        value: Match::exact(class as u128),
+                    },
                     FieldMatch {
                         field: fault::KEY_EPOCH.to_owned(),
                         value: Match::range(first, last),
@@ -124,20 +151,6 @@ fn select(
         }
     }
     prioritized(entries)
-}
-
-/// The packets of a flow, and of no protected one: as `meta.flows` has them.
-fn flow_key(flows: &[PlannedFlow], name: &str) -> Option<FieldMatch> {
-    let guard = flows
-        .iter()
-        .filter(|flow| flow.protected)
-        .fold(0, |mask, flow| mask | 1 << flow.bit);
-    let planned = flows.iter().find(|planned| planned.name == name)?;
-    let value = 1_u128 << planned.bit;
-    Some(FieldMatch {
-        field: fault::KEY_FLOWS.to_owned(),
-        value: Match::ternary(value, value | guard),
-    })
 }
 
 fn call(name: String, params: &[(&str, u128)]) -> ActionCall {

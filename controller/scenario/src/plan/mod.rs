@@ -10,6 +10,8 @@ mod provable;
 mod text;
 mod together;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
 use parser_gen::{EngineSpec, Filter, GenerateError, Generated, Library, Options};
 use serde::{Serialize, Serializer};
@@ -137,8 +139,10 @@ pub struct Rounded {
 pub struct SwitchPlan {
     /// The switch.
     pub name: String,
-    /// Flows that it tells apart; the position is the bit in `meta.flows`.
+    /// Flows that it tells apart.
     pub flows: Vec<PlannedFlow>,
+    /// What `meta.class` stands for: for each number, positions in `flows`. 0 is "of no flow".
+    pub classes: Vec<Vec<usize>>,
     /// Which fault sits in which unit.
     pub units: Vec<Unit>,
     /// What its program has of each unit.
@@ -159,8 +163,8 @@ pub struct SwitchPlan {
 /// A flow that a switch classifies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFlow {
-    /// Its bit in `meta.flows`.
-    pub bit: u32,
+    /// Its position among the switch's flows.
+    pub index: usize,
     /// Its name.
     pub name: String,
     /// A name that is unique on the switch and legal in P4.
@@ -170,6 +174,15 @@ pub struct PlannedFlow {
     pub filter: Filter,
     /// Classified so that no fault's entry can match its packets.
     pub protected: bool,
+}
+
+impl PlannedFlow {
+    fn as_declared(&self) -> parser_gen::Flow {
+        parser_gen::Flow {
+            name: self.p4_name.clone(),
+            filter: self.filter.clone(),
+        }
+    }
 }
 
 /// A fault in a unit of a switch.
@@ -212,8 +225,8 @@ pub struct Resources {
     pub ingress_units: usize,
     /// The same of egress.
     pub egress_units: usize,
-    /// Of 32.
-    pub flow_bits: usize,
+    /// Of 65,535: sets of flows that packets can be in.
+    pub classes: usize,
     /// One per fault and flow.
     pub state_cells: usize,
     /// In `select` tables.
@@ -281,14 +294,10 @@ impl Plan {
 }
 
 impl SwitchPlan {
-    /// The flows as parser-gen takes them: position is bit.
+    /// The flows as parser-gen takes them, in the same order.
     #[must_use]
     pub fn classifier(&self) -> Vec<parser_gen::Flow> {
-        let flow = |flow: &PlannedFlow| parser_gen::Flow {
-            name: flow.p4_name.clone(),
-            filter: flow.filter.clone(),
-        };
-        self.flows.iter().map(flow).collect()
+        self.flows.iter().map(PlannedFlow::as_declared).collect()
     }
 
     /// The switch's program, as parser-gen writes it.
@@ -312,13 +321,11 @@ impl SwitchPlan {
             .collect()
     }
 
-    /// The bit of a flow.
+    /// The position of each flow, by its name.
     #[must_use]
-    pub fn flow_bit(&self, flow: &str) -> Option<u32> {
-        self.flows
-            .iter()
-            .find(|planned| planned.name == flow)
-            .map(|planned| planned.bit)
+    pub fn positions(&self) -> BTreeMap<&str, usize> {
+        let flows = self.flows.iter();
+        flows.map(|flow| (flow.name.as_str(), flow.index)).collect()
     }
 }
 
@@ -354,7 +361,8 @@ fn switch_plan(
         }));
     }
     let flows = planned_flows(sink, scenario, placement, name);
-    let entries = entries::of_switch(scenario, placement, name, &units, &flows, target);
+    let classes = classes(sink, &flows);
+    let entries = entries::of_switch(scenario, placement, name, &units, &flows, &classes, target);
     for unit in &units {
         let table = names::fault::select_table(unit.direction, unit.unit);
         let count = entries.iter().filter(|entry| entry.table == table).count();
@@ -365,7 +373,7 @@ fn switch_plan(
                 fault.id
             );
             sink.error(Code::Capacity, fault.span, message)
-                .hint("one per flow and unbroken run of steps: name fewer flows, or steps that follow each other");
+                .hint("one per set of flows that packets can be in, and unbroken run of steps: name fewer flows, or steps that follow each other");
         }
     }
     let groups = entries::groups(scenario, name, target);
@@ -373,6 +381,7 @@ fn switch_plan(
     SwitchPlan {
         name: name.to_owned(),
         flows,
+        classes,
         units,
         engine,
         aggregates: aggregates(scenario, name),
@@ -396,26 +405,20 @@ fn planned_flows(
     placement: &place::Placement,
     name: &str,
 ) -> Vec<PlannedFlow> {
-    let acted_on = |flow: usize| {
-        placement
-            .points
-            .iter()
-            .any(|point| point.flow == flow && point.switch == name)
-    };
-    let any = (0..scenario.flows.len()).any(acted_on);
+    let points = placement.points.iter();
+    let here = points.filter(|point| point.switch == name);
+    let acted_on: BTreeSet<usize> = here.map(|point| point.flow).collect();
     let passes = |flow: &crate::model::Flow| {
         flow.paths
             .iter()
             .any(|path| path.switches.iter().any(|s| s == name))
     };
-    let mut wanted: Vec<usize> = (0..scenario.flows.len())
-        .filter(|flow| acted_on(*flow))
-        .collect();
-    if any {
+    let mut wanted: Vec<usize> = acted_on.iter().copied().collect();
+    if !acted_on.is_empty() {
         wanted.extend(
             scenario
                 .protected()
-                .filter(|(_, flow)| passes(flow))
+                .filter(|(index, flow)| passes(flow) && !acted_on.contains(index))
                 .map(|(index, _)| index),
         );
     }
@@ -430,15 +433,15 @@ fn planned_flows(
             message,
         );
     }
-    let planned = wanted.into_iter().zip(0..).map(|(index, bit)| {
-        let flow = &scenario.flows[index];
+    let planned = wanted.into_iter().enumerate().map(|(index, wanted)| {
+        let flow = &scenario.flows[wanted];
         let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let p4_name = format!(
-            "f{bit}_{}",
+            "f{index}_{}",
             flow.name.chars().map(legal).collect::<String>()
         );
         PlannedFlow {
-            bit,
+            index,
             name: flow.name.clone(),
             p4_name,
             filter: flow.filter.clone(),
@@ -446,6 +449,18 @@ fn planned_flows(
         }
     });
     planned.collect()
+}
+
+/// What `meta.class` stands for. The scenario's flows have been told apart all together, so fewer can be.
+fn classes(sink: &mut Sink<'_>, flows: &[PlannedFlow]) -> Vec<Vec<usize>> {
+    let flows: Vec<parser_gen::Flow> = flows.iter().map(PlannedFlow::as_declared).collect();
+    match parser_gen::Classes::new(&Library::builtin(), &flows) {
+        Ok(classes) => classes.sets().to_vec(),
+        Err(error) => {
+            sink.error(Code::Capacity, Default::default(), error.to_string());
+            Vec::new()
+        }
+    }
 }
 
 /// Fills in what the switch's plan costs.
@@ -475,7 +490,7 @@ fn measure(
     switch.resources = Resources {
         ingress_units: at(Direction::Ingress),
         egress_units: at(Direction::Egress),
-        flow_bits: switch.flows.len(),
+        classes: switch.classes.len().saturating_sub(1),
         state_cells: placement
             .points
             .iter()

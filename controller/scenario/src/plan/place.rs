@@ -4,9 +4,10 @@
 //! names (`where`, or the flow's `on`): there each packet is met exactly once, and its ordinals are counted in one place. A fault that keeps no
 //! state (`always`) may also be spread over several switches of which each path crosses exactly one. Among the
 //! candidates: the least used busiest switch, then the fewest switches, then nearest to the sender; and never an order
-//! in which a packet meets a later fault before an earlier one.
+//! in which a packet meets a later fault before an earlier one. Flows of a fault with the same paths are placed together.
 
-use crate::check::may_meet;
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Direction, Fault, Flow, Path, Scenario};
 use crate::selection::Selection;
@@ -57,19 +58,24 @@ impl Placement {
     }
 }
 
-/// One decision: a fault on a flow, and the sets of switches that can take it.
+/// One decision: a fault on flows that take the same paths, and the sets of switches that can take it.
 struct Choice<'s> {
     fault: usize,
-    flow: usize,
-    cell: usize,
+    /// Flow and cell of each.
+    flows: Vec<(usize, usize)>,
+    paths: &'s [Path],
     direction: Direction,
     sets: Vec<Vec<&'s str>>,
 }
 
+/// What makes two flows of a fault alike: their ends, and where they can be met.
+type Alike<'s> = (Vec<(&'s str, &'s str)>, Vec<Vec<&'s str>>);
+
 pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placement> {
-    let mut choices = Vec::new();
+    let mut choices: Vec<Choice<'_>> = Vec::new();
     let mut complete = true;
     for (index, fault) in scenario.faults.iter().enumerate() {
+        let mut alike: BTreeMap<Alike<'_>, usize> = BTreeMap::new();
         for (cell, &flow) in fault.flows.iter().enumerate() {
             let Some(sets) = candidates(sink, fault, &scenario.flows[flow]) else {
                 complete = false;
@@ -79,47 +85,54 @@ pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placemen
                 .place
                 .as_ref()
                 .map_or(Direction::Ingress, |place| place.direction);
-            choices.push(Choice {
-                fault: index,
-                flow,
-                cell,
-                direction,
-                sets,
-            });
+            let paths = &scenario.flows[flow].paths;
+            let ends = paths
+                .iter()
+                .map(|path| (path.from.as_str(), path.to.as_str()));
+            let choice = *alike
+                .entry((ends.collect(), sets.clone()))
+                .or_insert(choices.len());
+            if choice == choices.len() {
+                choices.push(Choice {
+                    fault: index,
+                    flows: Vec::new(),
+                    paths,
+                    direction,
+                    sets,
+                });
+            }
+            choices[choice].flows.push((flow, cell));
         }
     }
     if !complete {
         return None;
     }
+    let meetings = meetings(scenario, &choices);
     let mut search = Search {
-        scenario,
         choices: &choices,
+        meetings: &meetings,
         chosen: Vec::new(),
         best: None,
         steps: 0,
     };
     search.descend();
     let Some((_, chosen)) = search.best else {
-        report_order(sink, scenario, &choices);
+        report_order(sink, scenario, &choices, &meetings);
         return None;
     };
     let mut points = Vec::new();
     for (choice, set) in choices.iter().zip(chosen) {
-        let Choice {
-            fault,
-            flow,
-            cell,
-            direction,
-            ..
-        } = *choice;
-        points.extend(choice.sets[set].iter().map(|switch| Point {
-            fault,
-            flow,
-            cell,
-            switch: (*switch).to_owned(),
-            direction,
-        }));
+        for &(flow, cell) in &choice.flows {
+            points.extend(choice.sets[set].iter().map(|switch| Point {
+                fault: choice.fault,
+                flow,
+                cell,
+                switch: (*switch).to_owned(),
+                direction: choice.direction,
+            }));
+        }
     }
+    points.sort_by_key(|point| (point.fault, point.cell));
     Some(Placement { points })
 }
 
@@ -253,8 +266,41 @@ fn apart(paths: &[Path]) -> (String, String) {
 /// Busiest switch's faults, switches touched, hops from the senders.
 type Cost = (usize, usize, usize);
 
+/// Pairs of choices, the earlier one first, of whose flows a packet can be in both.
+type Meetings = BTreeSet<(usize, usize)>;
+
+fn meetings(scenario: &Scenario, choices: &[Choice<'_>]) -> Meetings {
+    let mut of_flow: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, choice) in choices.iter().enumerate() {
+        for (flow, _) in &choice.flows {
+            of_flow.entry(*flow).or_default().push(index);
+        }
+    }
+    let sets = scenario
+        .classes
+        .sets()
+        .iter()
+        .map(|flows| -> BTreeSet<usize> {
+            flows
+                .iter()
+                .filter_map(|flow| of_flow.get(flow))
+                .flatten()
+                .copied()
+                .collect()
+        });
+    // Most classes meet the same choices.
+    let sets: BTreeSet<BTreeSet<usize>> = sets.collect();
+    let mut meetings = Meetings::new();
+    for set in sets {
+        for a in &set {
+            meetings.extend(set.range(a + 1..).map(|b| (*a, *b)));
+        }
+    }
+    meetings
+}
+
 struct Search<'s> {
-    scenario: &'s Scenario,
+    meetings: &'s Meetings,
     choices: &'s [Choice<'s>],
     chosen: Vec<usize>,
     best: Option<(Cost, Vec<usize>)>,
@@ -289,11 +335,12 @@ impl Search<'_> {
         for (choice, set) in self.choices.iter().zip(&self.chosen) {
             for &switch in &choice.sets[*set] {
                 used.push((switch, choice.direction, choice.fault));
-                let paths = self.scenario.flows[choice.flow].paths.iter();
-                hops += paths
+                let paths = choice.paths.iter();
+                let nearest = paths
                     .filter_map(|path| path.switches.iter().position(|other| other == switch))
                     .min()
                     .unwrap_or(0);
+                hops += nearest * choice.flows.len();
             }
         }
         used.sort_unstable();
@@ -309,21 +356,13 @@ impl Search<'_> {
 
     fn in_order(&self, earlier: usize, next: usize, set: usize) -> bool {
         let before = (&self.choices[earlier], self.chosen[earlier]);
-        in_order(self.scenario, before, (&self.choices[next], set))
+        !self.meetings.contains(&(earlier, next)) || in_order(before, (&self.choices[next], set))
     }
 }
 
 /// Whether no packet meets the later of two faults first.
-fn in_order(
-    scenario: &Scenario,
-    before: (&Choice<'_>, usize),
-    after: (&Choice<'_>, usize),
-) -> bool {
-    let (a, b) = (
-        &scenario.flows[before.0.flow],
-        &scenario.flows[after.0.flow],
-    );
-    if before.0.fault == after.0.fault || !may_meet(a, b) {
+fn in_order(before: (&Choice<'_>, usize), after: (&Choice<'_>, usize)) -> bool {
+    if before.0.fault == after.0.fault {
         return true;
     }
     let position = |path: &Path, (choice, set): (&Choice<'_>, usize)| {
@@ -333,7 +372,11 @@ fn in_order(
             .position(|switch| choice.sets[set].contains(&switch.as_str()));
         at.map(|hop| (hop, choice.direction))
     };
-    let shared = a.paths.iter().filter(|path| b.paths.contains(path));
+    let shared = before
+        .0
+        .paths
+        .iter()
+        .filter(|path| after.0.paths.contains(path));
     shared.into_iter().all(
         |path| match (position(path, before), position(path, after)) {
             (Some(first), Some(second)) => first <= second,
@@ -343,13 +386,18 @@ fn in_order(
 }
 
 /// Only places named in the file can force the wrong order; name two faults that do.
-fn report_order(sink: &mut Sink<'_>, scenario: &Scenario, choices: &[Choice<'_>]) {
+fn report_order(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    choices: &[Choice<'_>],
+    meetings: &Meetings,
+) {
     let source = sink.source();
     for (i, after) in choices.iter().enumerate() {
-        for before in &choices[..i] {
-            let possible = (0..before.sets.len()).any(|a| {
-                (0..after.sets.len()).any(|b| in_order(scenario, (before, a), (after, b)))
-            });
+        for (j, before) in choices[..i].iter().enumerate() {
+            let possible = !meetings.contains(&(j, i))
+                || (0..before.sets.len())
+                    .any(|a| (0..after.sets.len()).any(|b| in_order((before, a), (after, b))));
             if !possible {
                 let (first, second) = (
                     &scenario.faults[before.fault],

@@ -4,10 +4,9 @@
 //! a port's capture has it, captures of several ports do not, and a packet that is held comes to egress later than those
 //! that came in after it. And what goes into a sum does not come out again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Injection, Plan, TargetModel, plan};
-use crate::check::may_meet;
 use crate::diagnostic::{Code, Diagnostics, Sink, enumerate_names};
 use crate::model::{Direction, Fault, Flow, Scenario};
 use crate::selection::Selection;
@@ -17,15 +16,29 @@ use crate::workload::Workload;
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let plan = plan(scenario, target)?;
     let mut sink = Sink::new(scenario.source());
+    let flows: BTreeMap<&str, usize> = scenario
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(index, flow)| (flow.name.as_str(), index))
+        .collect();
     let points: Vec<_> = plan
         .injections
         .iter()
-        .filter_map(|injection| Point::of(scenario, injection))
+        .filter_map(|injection| Point::of(scenario, &flows, injection))
         .collect();
+    let mut held: Held<'_> = BTreeMap::new();
+    for point in points
+        .iter()
+        .filter(|point| point.fault.effect.recirculates())
+    {
+        held.entry((point.switch, point.index))
+            .or_insert(point.fault);
+    }
     let mut told = BTreeSet::new();
     for point in &points {
         // Once per fault: its flows mostly fail for the same reason.
-        if !told.contains(&point.fault.id) && point.is_unprovable(&mut sink, scenario, &points) {
+        if !told.contains(&point.fault.id) && point.is_unprovable(&mut sink, scenario, &held) {
             told.insert(&point.fault.id);
         }
     }
@@ -35,34 +48,40 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     Ok(plan)
 }
 
+/// By switch and flow, a fault that holds packets there.
+type Held<'a> = BTreeMap<(&'a str, usize), &'a Fault>;
+
 /// An injection with what it refers to.
 struct Point<'a> {
     fault: &'a Fault,
     flow: &'a Flow,
+    /// Of the flow.
+    index: usize,
     switch: &'a str,
     direction: Direction,
 }
 
 impl<'a> Point<'a> {
-    fn of(scenario: &'a Scenario, injection: &'a Injection) -> Option<Point<'a>> {
-        let (mut faults, mut flows) = (scenario.faults.iter(), scenario.flows.iter());
+    fn of(
+        scenario: &'a Scenario,
+        flows: &BTreeMap<&str, usize>,
+        injection: &'a Injection,
+    ) -> Option<Point<'a>> {
+        let mut faults = scenario.faults.iter();
+        let index = *flows.get(injection.flow.as_str())?;
         Some(Point {
             fault: faults.find(|fault| fault.id == injection.fault)?,
-            flow: flows.find(|flow| flow.name == injection.flow)?,
+            flow: &scenario.flows[index],
+            index,
             switch: &injection.switch,
             direction: injection.direction,
         })
     }
 
-    fn is_unprovable(
-        &self,
-        sink: &mut Sink<'_>,
-        scenario: &Scenario,
-        points: &[Point<'_>],
-    ) -> bool {
+    fn is_unprovable(&self, sink: &mut Sink<'_>, scenario: &Scenario, held: &Held<'_>) -> bool {
         self.is_at_aggregator(sink, scenario)
             || self.is_counted_over_ports(sink)
-            || self.is_behind_a_hold(sink, scenario, points)
+            || self.is_behind_a_hold(sink, scenario, held)
     }
 
     /// An aggregating switch takes frames in and sends others out.
@@ -104,32 +123,24 @@ impl<'a> Point<'a> {
         true
     }
 
-    fn is_behind_a_hold(
-        &self,
-        sink: &mut Sink<'_>,
-        scenario: &Scenario,
-        points: &[Point<'_>],
-    ) -> bool {
+    fn is_behind_a_hold(&self, sink: &mut Sink<'_>, scenario: &Scenario, held: &Held<'_>) -> bool {
         if self.direction == Direction::Ingress {
             return false;
         }
-        let Some(held) = points.iter().find(|other| {
-            other.switch == self.switch
-                && other.fault.effect.recirculates()
-                && (other.flow.name == self.flow.name || may_meet(other.flow, self.flow))
-        }) else {
+        let met = scenario.meeting(self.index);
+        let Some(held) = met.iter().find_map(|flow| held.get(&(self.switch, *flow))) else {
             return false;
         };
         let message = format!(
             "captures cannot tell when packets of flow `{}` come to egress of switch `{}`, where fault `{}` acts: `{}` holds some of them in ingress",
-            self.flow.name, self.switch, self.fault.id, held.fault.id
+            self.flow.name, self.switch, self.fault.id, held.id
         );
         let source = scenario.source();
         sink.error(Code::Unprovable, self.fault.place_span, message)
             .related(
                 &source,
-                held.fault.span,
-                format!("`{}` is declared here", held.fault.id),
+                held.span,
+                format!("`{}` is declared here", held.id),
             )
             .hint("place one of the two on another switch with `where`");
         true

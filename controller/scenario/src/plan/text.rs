@@ -65,11 +65,18 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
         let protected = if flow.protected { " (protected)" } else { "" };
         writeln!(
             f,
-            "  flow bit {}: {}{protected}: {}",
-            flow.bit,
+            "  flow {}: {}{protected}: {}",
+            flow.index,
             flow.name,
             flow.filter.text()
         )?;
+    }
+    for (class, flows) in switch.classes.iter().enumerate().skip(1) {
+        let names: Vec<&str> = flows
+            .iter()
+            .map(|flow| switch.flows[*flow].name.as_str())
+            .collect();
+        writeln!(f, "  class {class}: {}", names.join(" and "))?;
     }
     for unit in &switch.units {
         writeln!(
@@ -83,7 +90,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
     let Resources {
         ingress_units,
         egress_units,
-        flow_bits,
+        classes,
         select_entries,
         forward_entries,
         replicas,
@@ -91,7 +98,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
     } = switch.resources;
     writeln!(
         f,
-        "  takes {ingress_units} ingress and {egress_units} egress units, {flow_bits}/32 flow bits, {select_entries} select and {forward_entries} forwarding entries, {replicas} replicas",
+        "  takes {ingress_units} ingress and {egress_units} egress units, {classes} classes, {select_entries} select and {forward_entries} forwarding entries, {replicas} replicas",
     )?;
     if switch.resources.held_bits > 0 {
         let rate = show_rate(switch.resources.recirculation_bps);

@@ -1,7 +1,10 @@
 //! Scenarios that would run on the same network at the same time.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use parser_gen::{Classes, Library};
+
 use super::Plan;
-use crate::check::may_meet;
 use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::model::{Fault, Scenario};
 
@@ -11,123 +14,174 @@ use crate::model::{Fault, Scenario};
 #[must_use]
 pub fn check_together(scenarios: &[(&Scenario, &Plan)]) -> Diagnostics {
     let mut found = Vec::new();
-    for (i, (later, later_plan)) in scenarios.iter().enumerate() {
-        let mut sink = Sink::new(later.source());
-        for (earlier, earlier_plan) in &scenarios[..i] {
-            faults(&mut sink, (earlier, earlier_plan), (later, later_plan));
-            protected(&mut sink, (earlier, earlier_plan), (later, later_plan));
+    for (i, later) in scenarios.iter().enumerate() {
+        let mut sink = Sink::new(later.0.source());
+        for earlier in &scenarios[..i] {
+            match Pair::new(*earlier, *later) {
+                Ok(pair) => {
+                    pair.faults(&mut sink);
+                    pair.protected(&mut sink);
+                }
+                Err(error) => {
+                    let message = format!("together with {}: {error}", earlier.0.file);
+                    sink.error(Code::Capacity, Default::default(), message);
+                }
+            }
         }
         found.extend(sink.into_diagnostics().0);
     }
     Diagnostics(found)
 }
 
-fn faults(
-    sink: &mut Sink<'_>,
-    (earlier, earlier_plan): (&Scenario, &Plan),
-    (later, later_plan): (&Scenario, &Plan),
-) {
-    for first in &earlier.faults {
-        for second in &later.faults {
-            if !overlap_in_time(earlier, first, later, second) {
-                continue;
-            }
-            let Some((switch, a, b)) =
-                meet(earlier, earlier_plan, first, later, later_plan, second)
-            else {
-                continue;
-            };
-            let message = format!(
-                "fault `{}` and fault `{}` of {} may hit the same packet on switch `{switch}` at the same time",
-                second.id, first.id, earlier.file
-            );
-            sink.error(Code::Contradiction, second.span, message)
-                .related(&later.source(), second.span, rule(second, &later.flows[b].name, later.flows[b].filter.text()))
-                .related(&earlier.source(), first.span, rule(first, &earlier.flows[a].name, earlier.flows[a].filter.text()))
-                .hint("give them disjoint flows or steps; or check the files one at a time if they never run together");
-        }
-    }
+/// Two scenarios, and which sets of both one's flows a packet can be in.
+struct Pair<'a> {
+    earlier: (&'a Scenario, &'a Plan),
+    later: (&'a Scenario, &'a Plan),
+    /// The later scenario's flows have the numbers behind the earlier one's.
+    classes: Classes,
 }
 
-fn protected(sink: &mut Sink<'_>, first: (&Scenario, &Plan), second: (&Scenario, &Plan)) {
-    for ((guarding, _), (acting, plan), acting_is_later) in
-        [(first, second, true), (second, first, false)]
-    {
-        for fault in &acting.faults {
-            for flow in fault.flows.iter().map(|i| &acting.flows[*i]) {
-                for (_, guarded) in guarding.protected() {
-                    let shared = plan
-                        .injections
-                        .iter()
-                        .filter(|i| i.fault == fault.id && i.flow == flow.name);
-                    let passes = |switch: &str| {
-                        guarded
-                            .paths
-                            .iter()
-                            .any(|path| path.switches.iter().any(|s| s == switch))
-                    };
-                    let Some(point) = shared.into_iter().find(|point| passes(&point.switch)) else {
-                        continue;
-                    };
-                    if !may_meet(flow, guarded) {
-                        continue;
-                    }
-                    let span = if acting_is_later {
-                        fault.span
-                    } else {
-                        guarded.span
-                    };
-                    let message = format!(
-                        "fault `{}` of {} may hit flow `{}`, which {} protects, on switch `{}`",
-                        fault.id, acting.file, guarded.name, guarding.file, point.switch
-                    );
-                    sink.error(Code::Protected, span, message)
-                        .related(
-                            &acting.source(),
-                            fault.span,
-                            rule(fault, &flow.name, flow.filter.text()),
-                        )
-                        .related(
-                            &guarding.source(),
-                            guarded.span,
-                            format!("protected: `{}`", guarded.filter.text()),
+impl<'a> Pair<'a> {
+    fn new(
+        earlier: (&'a Scenario, &'a Plan),
+        later: (&'a Scenario, &'a Plan),
+    ) -> Result<Pair<'a>, parser_gen::GenerateError> {
+        let flows = earlier.0.flows.iter().chain(&later.0.flows);
+        let flows: Vec<parser_gen::Flow> = flows
+            .map(|flow| parser_gen::Flow {
+                name: flow.name.clone(),
+                filter: flow.filter.clone(),
+            })
+            .collect();
+        Ok(Pair {
+            earlier,
+            later,
+            classes: Classes::new(&Library::builtin(), &flows)?,
+        })
+    }
+
+    /// The flows of one scenario that packets of a flow of the other can belong to.
+    fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
+        let border = self.earlier.0.flows.len();
+        let number = if of_later { border + flow } else { flow };
+        let classes = self.classes.containing(number).iter();
+        let flows = classes.flat_map(|class| &self.classes.sets()[*class as usize]);
+        let others = flows.filter(|other| (**other >= border) != of_later);
+        let own = |other: &usize| if of_later { *other } else { other - border };
+        others.map(own).collect()
+    }
+
+    fn faults(&self, sink: &mut Sink<'_>) {
+        let ((earlier, earlier_plan), (later, later_plan)) = (self.earlier, self.later);
+        let acting: Vec<Points<'_>> = points(earlier, earlier_plan);
+        for (second, of_second) in later.faults.iter().zip(points(later, later_plan)) {
+            for (first, of_first) in earlier.faults.iter().zip(&acting) {
+                if !overlap_in_time(earlier, first, later, second) {
+                    continue;
+                }
+                let Some((switch, a, b)) = self.meet(of_first, &of_second) else {
+                    continue;
+                };
+                let message = format!(
+                    "fault `{}` and fault `{}` of {} may hit the same packet on switch `{switch}` at the same time",
+                    second.id, first.id, earlier.file
+                );
+                sink.error(Code::Contradiction, second.span, message)
+                    .related(&later.source(), second.span, rule(second, &later.flows[b].name, later.flows[b].filter.text()))
+                    .related(&earlier.source(), first.span, rule(first, &earlier.flows[a].name, earlier.flows[a].filter.text()))
+                    .hint("give them disjoint flows or steps; or check the files one at a time if they never run together");
+            }
+        }
+    }
+
+    /// A switch where both faults act, and two of their flows that a packet may belong to at once.
+    fn meet<'p>(&self, first: &Points<'p>, second: &Points<'_>) -> Option<(&'p str, usize, usize)> {
+        first.iter().find_map(|(a, switches)| {
+            let met = self.meeting(*a, false);
+            met.into_iter().find_map(|b| {
+                let others = second.get(&b)?;
+                let shared = switches.iter().find(|switch| others.contains(*switch))?;
+                Some((*shared, *a, b))
+            })
+        })
+    }
+
+    fn protected(&self, sink: &mut Sink<'_>) {
+        let directions = [
+            (self.earlier, self.later, true),
+            (self.later, self.earlier, false),
+        ];
+        for ((guarding, _), (acting, plan), acting_is_later) in directions {
+            for (fault, points) in acting.faults.iter().zip(points(acting, plan)) {
+                for (flow, switches) in points {
+                    for guarded in self.meeting(flow, acting_is_later) {
+                        let guarded = &guarding.flows[guarded];
+                        let passes = |switch: &&&str| {
+                            let mut all = guarded.paths.iter().flat_map(|path| &path.switches);
+                            all.any(|other| other == **switch)
+                        };
+                        let Some(switch) =
+                            switches.iter().find(passes).filter(|_| guarded.protected)
+                        else {
+                            continue;
+                        };
+                        let span = if acting_is_later {
+                            fault.span
+                        } else {
+                            guarded.span
+                        };
+                        let flow = &acting.flows[flow];
+                        let message = format!(
+                            "fault `{}` of {} may hit flow `{}`, which {} protects, on switch `{switch}`",
+                            fault.id, acting.file, guarded.name, guarding.file
                         );
+                        sink.error(Code::Protected, span, message)
+                            .related(
+                                &acting.source(),
+                                fault.span,
+                                rule(fault, &flow.name, flow.filter.text()),
+                            )
+                            .related(
+                                &guarding.source(),
+                                guarded.span,
+                                format!("protected: `{}`", guarded.filter.text()),
+                            );
+                    }
                 }
             }
         }
     }
 }
 
-/// A switch where both faults act, and two of their flows that a packet may belong to at once.
-fn meet<'p>(
-    earlier: &Scenario,
-    earlier_plan: &'p Plan,
-    first: &Fault,
-    later: &Scenario,
-    later_plan: &Plan,
-    second: &Fault,
-) -> Option<(&'p str, usize, usize)> {
-    for a in earlier_plan
-        .injections
+/// Where a fault meets its flows: switches, by flow.
+type Points<'p> = BTreeMap<usize, BTreeSet<&'p str>>;
+
+/// Of each fault.
+fn points<'p>(scenario: &Scenario, plan: &'p Plan) -> Vec<Points<'p>> {
+    let flows: BTreeMap<&str, usize> = scenario
+        .flows
         .iter()
-        .filter(|injection| injection.fault == first.id)
-    {
-        for b in later_plan
-            .injections
-            .iter()
-            .filter(|injection| injection.fault == second.id)
-        {
-            if a.switch != b.switch {
-                continue;
-            }
-            let flow_a = earlier.flows.iter().position(|flow| flow.name == a.flow)?;
-            let flow_b = later.flows.iter().position(|flow| flow.name == b.flow)?;
-            if may_meet(&earlier.flows[flow_a], &later.flows[flow_b]) {
-                return Some((&a.switch, flow_a, flow_b));
-            }
+        .enumerate()
+        .map(|(index, flow)| (flow.name.as_str(), index))
+        .collect();
+    let faults: BTreeMap<&str, usize> = scenario
+        .faults
+        .iter()
+        .enumerate()
+        .map(|(index, fault)| (fault.id.as_str(), index))
+        .collect();
+    let mut points = vec![Points::new(); scenario.faults.len()];
+    for injection in &plan.injections {
+        let fault = faults.get(injection.fault.as_str());
+        let flow = flows.get(injection.flow.as_str());
+        if let (Some(fault), Some(flow)) = (fault, flow) {
+            points[*fault]
+                .entry(*flow)
+                .or_default()
+                .insert(&injection.switch);
         }
     }
-    None
+    points
 }
 
 /// Stretches of time in which a fault acts; the last one has no end.

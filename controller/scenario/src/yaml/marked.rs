@@ -1,6 +1,6 @@
 //! saphyr's events to a tree with spans. All scalars are text here; the types come later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
@@ -58,6 +58,8 @@ enum Items {
     Map {
         entries: Vec<Entry>,
         key: Option<(String, Span)>,
+        /// Where each key stands.
+        keys: HashMap<String, usize>,
     },
 }
 
@@ -110,6 +112,7 @@ impl Builder<'_> {
                 let items = Items::Map {
                     entries: Vec::new(),
                     key: None,
+                    keys: HashMap::new(),
                 };
                 self.open(sink, span, anchor, tag.as_deref(), items)
             }
@@ -200,7 +203,7 @@ impl Builder<'_> {
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.root = Some(node),
             Some(Items::List(items)) => items.push(node),
-            Some(Items::Map { entries, key }) => match key.take() {
+            Some(Items::Map { entries, key, keys }) => match key.take() {
                 Some((key, key_span)) => entries.push(Entry {
                     key,
                     key_span,
@@ -215,8 +218,8 @@ impl Builder<'_> {
                         );
                         return None;
                     };
-                    if let Some(first) = entries.iter().find(|entry| entry.key == value) {
-                        let (line, _) = sink.source().position(first.key_span.start);
+                    if let Some(first) = keys.insert(value.clone(), node.span.start) {
+                        let (line, _) = sink.source().position(first);
                         sink.error(
                             Code::Duplicate,
                             node.span,

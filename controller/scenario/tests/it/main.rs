@@ -3,5 +3,6 @@
 mod bounds;
 mod corpus;
 mod decision;
+mod many;
 mod p4_names;
 mod shipped;

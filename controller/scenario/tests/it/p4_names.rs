@@ -156,7 +156,7 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
                     continue;
                 }
                 let pick = fault::part(direction, unit, fault::PICK);
-                let keys = [fault::KEY_FLOWS, fault::KEY_EPOCH];
+                let keys = [fault::KEY_CLASS, fault::KEY_EPOCH];
                 assert_table(&fault::select_table(direction, unit), &keys, &[&pick]);
                 assert!(
                     counters.contains(&*fault::fired(direction, unit)),

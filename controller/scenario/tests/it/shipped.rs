@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use p4lang::runtime::{Match, Value};
+use p4lang::runtime::Match;
 use scenario::decision::{self, Draws};
 use scenario::expect::{Metric, Metrics, evaluate};
 use scenario::model::Direction;
@@ -110,26 +110,33 @@ fn each_packet_meets_each_fault_once() {
     }
 }
 
-/// The entry of a fault needs its flow's bit set and every protected bit clear.
+/// A class that has a protected flow gets no entry, also if a fault acts on another flow of it.
 #[test]
 fn entries_exclude_protected_packets() {
     let (_, plan) = made("redis-get-loss.yaml", REDIS);
     let switch = plan.switch("sw").unwrap();
-    let selects: Vec<_> = switch
+    let selects = switch
         .entries
         .iter()
-        .filter(|entry| entry.table.ends_with(".select"))
+        .filter(|entry| entry.table.ends_with(".select"));
+    let acted_on: Vec<usize> = selects
+        .map(|entry| match &entry.key[0].value {
+            Match::Exact(class) => class.to().unwrap(),
+            other => panic!("{other:?}"),
+        })
         .collect();
-    assert_eq!(selects.len(), 2);
-    for flow in switch.flows.iter().filter(|flow| flow.protected) {
-        for entry in &selects {
-            let Match::Ternary { value, mask } = &entry.key[0].value else {
-                panic!()
-            };
-            let bit = Value::from(1 << flow.bit);
-            assert_eq!((&bit & mask, &bit & value), (bit, Value::ZERO));
-        }
-    }
+    assert!(!acted_on.is_empty());
+    let is_protected = |class: &usize| {
+        switch.classes[*class]
+            .iter()
+            .any(|flow| switch.flows[*flow].protected)
+    };
+    assert!((0..switch.classes.len()).any(|class| is_protected(&class)));
+    assert!(
+        !acted_on.iter().any(is_protected),
+        "{acted_on:?} {:?}",
+        switch.classes
+    );
 }
 
 fn metric(name: &str) -> Metric {
@@ -238,20 +245,16 @@ fn the_training_faults_fire_at_least_twenty_times() {
     }
 }
 
-/// parser-gen accepts every switch's flows, and gives them the bits that the plan's entries test.
+/// parser-gen accepts every switch's flows, and gives them the classes that the plan's entries test.
 #[test]
-fn the_classifier_uses_the_planned_bits() {
+fn the_classifier_uses_the_planned_classes() {
     for (name, text) in [("r", REDIS), ("t", TRAINING)] {
         for switch in made(name, text).1.switches {
             let library = parser_gen::Library::builtin();
             let options = parser_gen::Options::default();
             let generated = parser_gen::generate(&library, &switch.classifier(), &options)
                 .unwrap_or_else(|error| panic!("{error}"));
-            let bits: Vec<u32> = generated.flow_bits.iter().map(|(_, bit)| *bit).collect();
-            assert_eq!(
-                bits,
-                switch.flows.iter().map(|flow| flow.bit).collect::<Vec<_>>()
-            );
+            assert_eq!(generated.classes().sets(), switch.classes);
         }
     }
 }

@@ -37,7 +37,7 @@ control FaultUnit0(inout metadata_t meta, out bit<8> fire) {
     @name("select")
     table select_fault {
         key = {
-            meta.flows: ternary;
+            meta.class: exact;
             meta.epoch: range;
         }
         actions = { pick; NoAction; }

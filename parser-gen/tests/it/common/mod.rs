@@ -1,5 +1,7 @@
 //! What the tests of generated text share.
 
+pub mod bench;
+pub mod filters;
 pub mod packets;
 pub mod text;
 

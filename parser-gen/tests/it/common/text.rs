@@ -22,8 +22,8 @@ pub struct Program {
     instances: BTreeMap<String, String>,
     stacks: BTreeSet<String>,
     states: BTreeMap<String, State>,
-    /// Table to (key name, expression).
-    tables: BTreeMap<String, Vec<(String, String)>>,
+    /// Name and keys (name, expression) of each table, in the order in which they are applied.
+    tables: Vec<(String, Vec<(String, String)>)>,
     emits: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Program {
             instances: BTreeMap::new(),
             stacks: BTreeSet::new(),
             states: BTreeMap::new(),
-            tables: BTreeMap::new(),
+            tables: Vec::new(),
             emits: Vec::new(),
         };
         let source: String = COMMON
@@ -74,7 +74,6 @@ impl Program {
         let mut widths: BTreeMap<String, usize> = BTreeMap::new();
         let mut at = 0;
         let mut within = String::new();
-        let mut table = String::new();
         while at < tokens.len() {
             let t = |n: usize| tokens.get(at + n).map_or("", String::as_str);
             match t(0) {
@@ -134,10 +133,7 @@ impl Program {
                 "pkt.emit" => program
                     .emits
                     .push(t(2).trim_start_matches("hdr.").to_owned()),
-                "table" => {
-                    table = t(1).to_owned();
-                    program.tables.insert(table.clone(), Vec::new());
-                }
+                "table" => program.tables.push((t(1).to_owned(), Vec::new())),
                 "key" => {
                     at += 3;
                     while tokens[at] != "}" {
@@ -148,11 +144,8 @@ impl Program {
                         }
                         // `: kind @ name ( "…" ) ;`
                         let name = tokens[at + 5].trim_matches('"').to_owned();
-                        program
-                            .tables
-                            .get_mut(&table)
-                            .expect("a table")
-                            .push((name, expression));
+                        let (_, keys) = program.tables.last_mut().expect("a table");
+                        keys.push((name, expression));
                         at += 8;
                     }
                 }
@@ -320,34 +313,57 @@ impl Parsed<'_> {
         network.wrapping_sub(4 * self.value("hdr.tcp.data_offset")) & 0xffff == 0
     }
 
-    /// Whether some entry of the table matches.
-    pub fn hits(&self, table: &str, entries: &[TableEntry]) -> bool {
-        let keys = &self.program.tables[table];
-        entries
-            .iter()
-            .filter(|entry| entry.table.ends_with(&format!(".{table}")))
-            .any(|entry| {
-                entry.key.iter().all(|field| {
-                    let (_, expression) = keys
-                        .iter()
-                        .find(|(name, _)| *name == field.field)
-                        .unwrap_or_else(|| panic!("{table} has no key {}", field.field));
-                    let found = self.value(expression);
-                    match &field.value {
-                        Match::Exact(value) | Match::Optional(value) => *value == found,
-                        Match::Ternary { value, mask } => {
-                            assert!(
-                                value.is_within(mask),
-                                "{}: bits outside the mask",
-                                field.field
-                            );
-                            &Value::from(found) & mask == *value
-                        }
-                        Match::Range { low, high } => (low..=high).contains(&&found.into()),
-                        Match::Lpm { .. } => panic!("no LPM is generated"),
-                    }
-                })
-            })
+    /// The class that the tables find with these entries.
+    pub fn class(&self, entries: &[TableEntry]) -> usize {
+        let (mut state, mut class) = (0, 0);
+        for (table, keys) in &self.program.tables {
+            let own = entries
+                .iter()
+                .filter(|entry| entry.table.ends_with(&format!(".{table}")));
+            let hits: Vec<_> = own.filter(|entry| self.fits(keys, entry, state)).collect();
+            let Some(hit) = hits.iter().max_by_key(|entry| entry.priority) else {
+                continue;
+            };
+            let best = hits
+                .iter()
+                .filter(|entry| entry.priority == hit.priority)
+                .count();
+            assert_eq!(best, 1, "{table}: several entries of one priority match");
+            let (_, value) = &hit.action.params[0];
+            let value: u32 = value.to().expect("a small number");
+            if hit.action.name.ends_with(".step") {
+                state = value;
+            } else {
+                (class, state) = (value as usize, 0);
+            }
+        }
+        class
+    }
+
+    fn fits(&self, keys: &[(String, String)], entry: &TableEntry, state: u32) -> bool {
+        entry.key.iter().all(|field| {
+            let (_, expression) = keys
+                .iter()
+                .find(|(name, _)| *name == field.field)
+                .unwrap_or_else(|| panic!("{} has no key {}", entry.table, field.field));
+            let found = match expression.as_str() {
+                "state" => u128::from(state),
+                expression => self.value(expression),
+            };
+            match &field.value {
+                Match::Exact(value) | Match::Optional(value) => *value == found,
+                Match::Ternary { value, mask } => {
+                    assert!(
+                        value.is_within(mask),
+                        "{}: bits outside the mask",
+                        field.field
+                    );
+                    &Value::from(found) & mask == *value
+                }
+                Match::Range { low, high } => (low..=high).contains(&&found.into()),
+                Match::Lpm { .. } => panic!("no LPM is generated"),
+            }
+        })
     }
 
     /// The packet as the deparser writes it.

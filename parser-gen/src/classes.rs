@@ -1,0 +1,152 @@
+//! Classes: the sets of flows that a packet can be in, numbered.
+//!
+//! A switch keeps one number per packet instead of a bit per flow. All that is asked of pairs of flows (can one packet
+//! be in both? is every packet of one in the other?) is asked of the classes.
+
+use crate::diagram::{Diagram, MAX_CLASSES};
+use crate::generate::{Flow, GenerateError};
+use crate::library::Library;
+use crate::slice::Slice;
+use crate::terms::{Implications, Term, TermError, terms};
+
+/// The sets of flows that packets can be in. Class 0 is the empty one: "of no flow".
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Classes {
+    flows_of: Vec<Vec<usize>>,
+    classes_of: Vec<Vec<u32>>,
+}
+
+impl Classes {
+    /// The classes of flows, in this order. A flow whose filter no packet passes is in none.
+    ///
+    /// # Errors
+    ///
+    /// A filter that is too large, or filters that overlap too much, are named.
+    pub fn new(library: &Library, flows: &[Flow]) -> Result<Classes, GenerateError> {
+        let (terms, _) = flow_terms(library, flows, false)?;
+        Ok(Classes::of(&diagram(library, flows, &terms)?, flows.len()))
+    }
+
+    pub(crate) fn of(diagram: &Diagram, num_flows: usize) -> Classes {
+        let mut classes_of = vec![Vec::new(); num_flows];
+        for (class, flows) in (0..).zip(&diagram.classes) {
+            for flow in flows {
+                classes_of[*flow].push(class);
+            }
+        }
+        Classes {
+            flows_of: diagram.classes.clone(),
+            classes_of,
+        }
+    }
+
+    /// Class to flows, ascending indexes. Sorted by their number, then by the flows, so that it is the same every time.
+    #[must_use]
+    pub fn sets(&self) -> &[Vec<usize>] {
+        &self.flows_of
+    }
+
+    /// The classes whose packets are in a flow, ascending.
+    #[must_use]
+    pub fn containing(&self, flow: usize) -> &[u32] {
+        self.classes_of.get(flow).map_or(&[], Vec::as_slice)
+    }
+
+    /// The number of a set of flows, ascending; `None` if no packet is in just these.
+    #[must_use]
+    pub fn number(&self, flows: &[usize]) -> Option<u32> {
+        let key = |set: &Vec<usize>| (set.len(), set.as_slice().cmp(flows));
+        let found = self.flows_of.binary_search_by(|set| {
+            let (len, order) = key(set);
+            len.cmp(&flows.len()).then(order)
+        });
+        found.ok().map(|class| class as u32)
+    }
+
+    /// Whether a packet can be in both flows.
+    #[must_use]
+    pub fn meet(&self, a: usize, b: usize) -> bool {
+        let (mut a, mut b) = (self.containing(a), self.containing(b));
+        while let ([first, rest @ ..], [other, others @ ..]) = (a, b) {
+            match first.cmp(other) {
+                std::cmp::Ordering::Less => a = rest,
+                std::cmp::Ordering::Greater => b = others,
+                std::cmp::Ordering::Equal => return true,
+            }
+        }
+        false
+    }
+
+    /// Whether every packet of `a` is in `b` too.
+    #[must_use]
+    pub fn implies(&self, a: usize, b: usize) -> bool {
+        let b = self.containing(b);
+        self.containing(a)
+            .iter()
+            .all(|class| b.binary_search(class).is_ok())
+    }
+}
+
+/// The terms of each flow, without those that no packet meets, and the part of the library that they need.
+pub(crate) fn flow_terms(
+    library: &Library,
+    flows: &[Flow],
+    aggregate: bool,
+) -> Result<(Vec<Vec<Term>>, Slice), GenerateError> {
+    let mut all = Vec::new();
+    for flow in flows {
+        let of_flow = terms(library, flow.filter.root()).map_err(|error| match error {
+            TermError::TooMany => GenerateError::TooManyTerms {
+                flow: flow.name.clone(),
+            },
+            TermError::Unknown(name) => GenerateError::ForeignFilter {
+                flow: flow.name.clone(),
+                name,
+            },
+        })?;
+        all.push(of_flow);
+    }
+    let slice = Slice::new(library, all.iter_mut(), aggregate);
+    Ok((all, slice))
+}
+
+/// The diagram of these flows' terms.
+pub(crate) fn diagram(
+    library: &Library,
+    flows: &[Flow],
+    terms: &[Vec<Term>],
+) -> Result<Diagram, GenerateError> {
+    let keys = terms
+        .iter()
+        .flatten()
+        .flat_map(Term::keys)
+        .copied()
+        .collect();
+    let implications = Implications::new(library, keys);
+    let closed: Vec<Vec<Term>> = terms
+        .iter()
+        .map(|terms| {
+            terms
+                .iter()
+                .filter_map(|term| implications.close(term))
+                .collect()
+        })
+        .collect();
+    Diagram::new(&closed, |key| key.max(library)).map_err(|overflow| {
+        GenerateError::TooManyClasses {
+            flows: overflow
+                .flows
+                .into_iter()
+                .map(|flow| {
+                    (
+                        flows[flow].name.clone(),
+                        flows[flow].filter.text().to_owned(),
+                    )
+                })
+                .collect(),
+        }
+    })
+}
+
+/// For messages.
+pub(crate) const LIMIT: usize = MAX_CLASSES;

@@ -1,0 +1,275 @@
+//! `Classify`: which class a packet is in, by one table or a chain of them, and their entries.
+
+mod columns;
+mod pieces;
+mod rows;
+
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+
+use super::Program;
+use super::writer::Writer;
+use crate::diagram::Diagram;
+use columns::{Cell, Column};
+use rows::{Path, Run, Step};
+
+/// The action that says a packet's class, and its parameter.
+const SET_CLASS: (&str, &str) = ("set_class", "class");
+/// The action that hands a state to the next table, and its parameter.
+const STEP: (&str, &str) = ("step", "next_state");
+/// The key that asks for it.
+const STATE: &str = "state";
+
+/// One table of `Classify`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Table {
+    name: String,
+    columns: Vec<TableColumn>,
+    has_state: bool,
+    rows: Vec<Path>,
+}
+
+/// A key field, and which of a row's cells it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TableColumn {
+    column: Column,
+    cell: usize,
+    kind: MatchKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MatchKind {
+    Exact,
+    Ternary,
+    Range,
+}
+
+impl MatchKind {
+    fn text(self) -> &'static str {
+        match self {
+            MatchKind::Exact => "exact",
+            MatchKind::Ternary => "ternary",
+            MatchKind::Range => "range",
+        }
+    }
+}
+
+/// The tables that find a packet's class.
+pub(super) fn tables(program: &Program<'_>, diagram: &Diagram) -> Vec<Table> {
+    let (columns, places) = columns::of(program, &diagram.levels);
+    let runs = rows::of(diagram, &places, columns.len());
+    let is_chain = runs.len() > 1;
+    let named = runs.into_iter().enumerate().map(|(number, run)| {
+        let name = if is_chain {
+            format!("flows{number}")
+        } else {
+            "flows".to_owned()
+        };
+        Table::new(name, run, &columns, program)
+    });
+    named.collect()
+}
+
+impl Table {
+    fn new(name: String, run: Run, columns: &[Column], program: &Program<'_>) -> Table {
+        let used = columns.iter().enumerate().filter_map(|(cell, column)| {
+            let kind = kind(column, run.rows.iter().map(|row| row.cells[cell]))?;
+            Some(TableColumn {
+                column: column.clone(),
+                cell,
+                kind,
+            })
+        });
+        let mut used: Vec<TableColumn> = used.collect();
+        let mut rows = run.rows;
+        if used.is_empty() && !run.has_state {
+            // Every packet passes; a table wants a key all the same.
+            used.push(TableColumn {
+                column: columns::presence(program, program.library.root),
+                cell: columns.len(),
+                kind: MatchKind::Ternary,
+            });
+            rows.iter_mut().for_each(|row| row.cells.push(Cell::Any));
+        }
+        Table {
+            name,
+            columns: used,
+            has_state: run.has_state,
+            rows,
+        }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.columns
+            .iter()
+            .all(|column| column.kind == MatchKind::Exact)
+    }
+
+    /// The first row has the highest priority.
+    fn entries(&self, control: &str) -> impl Iterator<Item = TableEntry> {
+        let exact = self.is_exact();
+        let priorities = (1..=self.rows.len() as i32).rev();
+        self.rows
+            .iter()
+            .zip(priorities)
+            .map(move |(row, priority)| {
+                let state = self.has_state.then(|| FieldMatch {
+                    field: STATE.to_owned(),
+                    value: Match::exact(u128::from(row.from)),
+                });
+                let fields = self.columns.iter().filter_map(|column| {
+                    Some(FieldMatch {
+                        field: column.column.name.clone(),
+                        value: column.match_of(row.cells[column.cell])?,
+                    })
+                });
+                let ((action, param), value) = match row.to {
+                    Step::Class(class) => (SET_CLASS, class),
+                    Step::State(state) => (STEP, state),
+                };
+                TableEntry {
+                    table: format!("{control}.{}", self.name),
+                    key: state.into_iter().chain(fields).collect(),
+                    priority: if exact { 0 } else { priority },
+                    action: ActionCall {
+                        name: format!("{control}.{action}"),
+                        params: vec![(param.to_owned(), u128::from(value).into())],
+                    },
+                }
+            })
+    }
+
+    fn hands_on(&self) -> bool {
+        self.rows.iter().any(|row| matches!(row.to, Step::State(_)))
+    }
+
+    fn write(&self, w: &mut Writer) {
+        w.open(format!("table {}", self.name));
+        w.open("key =");
+        if self.has_state {
+            w.line(format!("state: exact @name(\"{STATE}\");"));
+        }
+        for TableColumn { column, kind, .. } in &self.columns {
+            w.line(format!(
+                "{}: {} @name(\"{}\");",
+                column.expression,
+                kind.text(),
+                column.name
+            ));
+        }
+        w.close();
+        let step = if self.hands_on() { "step; " } else { "" };
+        w.line(format!("actions = {{ set_class; {step}NoAction; }}"));
+        w.line("const default_action = NoAction();");
+        w.line(format!("size = {};", self.rows.len().next_power_of_two()));
+        w.close();
+    }
+}
+
+impl TableColumn {
+    /// `None` for a don't-care, which an entry leaves out.
+    fn match_of(&self, cell: Cell) -> Option<Match> {
+        let bits = self.column.bits;
+        match (self.kind, cell) {
+            (_, Cell::Any) => None,
+            (MatchKind::Exact, Cell::Mask(value, _) | Cell::Range(value, _)) => {
+                Some(Match::exact(value))
+            }
+            (MatchKind::Range, Cell::Range(low, high)) => Some(Match::range(low, high)),
+            (MatchKind::Range, Cell::Mask(value, _)) => Some(Match::range(value, value)),
+            (_, Cell::Mask(value, mask)) => Some(Match::ternary(value, mask)),
+            (_, Cell::Range(value, _)) => Some(Match::ternary(value, columns::all_ones(bits))),
+        }
+    }
+}
+
+/// How a column is matched; `None` if no row asks for it.
+fn kind(column: &Column, cells: impl Iterator<Item = Cell>) -> Option<MatchKind> {
+    let (mut all_single, mut any) = (true, false);
+    for cell in cells {
+        let single = cell.is_single(column.bits);
+        if matches!(cell, Cell::Range(..)) && !single {
+            return Some(MatchKind::Range);
+        }
+        all_single &= single;
+        any |= cell != Cell::Any;
+    }
+    match (any, all_single) {
+        (false, _) => None,
+        (true, true) => Some(MatchKind::Exact),
+        (true, false) => Some(MatchKind::Ternary),
+    }
+}
+
+/// The entries of one instance of `Classify`.
+pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
+    tables
+        .iter()
+        .flat_map(|table| table.entries(control))
+        .collect()
+}
+
+pub(super) fn write(program: &Program<'_>, tables: &[Table], w: &mut Writer) {
+    w.line("// Which of the declared flows the packet belongs to: the number of that set, 0 if it is empty.");
+    w.open("control Classify(in headers_t hdr, inout metadata_t meta)");
+    w.line("// Packets by parse note.");
+    w.line("Tally() notes;");
+    let resp = program.reads_resp();
+    if resp {
+        w.line("RedisSegment() redis_segment;");
+        w.line("// A command is there, and its key; not if the segment turned out to be something else.");
+        w.line("bool redis = false;");
+        w.line("bool redis_key = false;");
+    }
+    w.blank();
+    write_actions(tables, w);
+    for table in tables {
+        table.write(w);
+        w.blank();
+    }
+    w.open("apply");
+    w.line("// The counter has 64 cells; an architecture may mark parser errors above them.");
+    w.line("bit<8> note = meta.parse_note & 0x3f;");
+    if resp {
+        w.open("if (hdr.redis_elements.isValid() || note == NOTE_REDIS_TRUNCATED)");
+        w.line("bool empty;");
+        w.line("redis_segment.apply(hdr, note, empty);");
+        w.line(
+            "redis = !empty && hdr.redis_command_end.isValid() && note != NOTE_REDIS_UNPARSEABLE;",
+        );
+        w.line("redis_key = redis && hdr.redis_key_length.isValid() && note != NOTE_REDIS_UNREAD;");
+        w.close();
+    }
+    w.open("if (note != NOTE_NONE)");
+    w.line("notes.apply(note);");
+    w.close();
+    w.line("meta.parse_note = note;");
+    for table in tables {
+        w.line(format!("{}.apply();", table.name));
+    }
+    w.close();
+    w.close();
+}
+
+fn write_actions(tables: &[Table], w: &mut Writer) {
+    let is_chain = tables.len() > 1;
+    if is_chain {
+        w.line("// How far the tables have come; 0 once the class is known.");
+        w.line("bit<32> state = 0;");
+        w.blank();
+    }
+    if !tables.is_empty() {
+        let (action, param) = SET_CLASS;
+        w.open(format!("action {action}(class_t {param})"));
+        w.line(format!("meta.class = {param};"));
+        if is_chain {
+            w.line("state = 0;");
+        }
+        w.close();
+    }
+    if is_chain {
+        let (action, param) = STEP;
+        w.open(format!("action {action}(bit<32> {param})"));
+        w.line(format!("state = {param};"));
+        w.close();
+    }
+}

@@ -1,0 +1,188 @@
+//! What is to become of a level's values, as rows of a table: in order, of which the first that matches is taken.
+
+mod cubes;
+mod prefixes;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::filter::typing::max_value;
+
+/// How a level's values are matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// By ranges: at most 16 bits (Tofino's limit is 20).
+    Range,
+    /// By prefixes.
+    Prefix,
+    /// A byte of a longer text, by masks.
+    Byte,
+}
+
+/// What a row asks of one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Piece {
+    /// Nothing.
+    Any,
+    /// Both ends included.
+    Range(u128, u128),
+    /// Value and mask.
+    Mask(u128, u128),
+}
+
+/// What becomes of some values; [`SKIP`] if that is what happens without a row.
+pub(super) type Code = u32;
+
+/// No row is needed.
+pub(super) const SKIP: Code = 0;
+
+/// Values from the first to the second, both included, and what becomes of them.
+pub(super) type Span = (u128, u128, Code);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub piece: Piece,
+    pub code: Code,
+    /// The code of the next row that matches all values of this one; [`SKIP`] if there is none.
+    pub around: Code,
+}
+
+/// The rows of spans that cover all values of so many bits. `may_nest`: a row may match values that an earlier one is for.
+pub(super) fn of(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec<Row> {
+    let max = max_value(bits);
+    match style {
+        Style::Range => by_ranges(spans, may_nest),
+        Style::Byte => by_masks(spans, may_nest),
+        Style::Prefix => {
+            by_values(spans, max, may_nest).unwrap_or_else(|| prefixes::of(spans, bits, may_nest))
+        }
+    }
+}
+
+/// Rows that exclude each other, and behind them one for all other values.
+fn with_rest(rows: impl Iterator<Item = (Piece, Code)>, rest: Code) -> Vec<Row> {
+    let row = |piece, code, around| Row {
+        piece,
+        code,
+        around,
+    };
+    let mut rows: Vec<Row> = rows.map(|(piece, code)| row(piece, code, rest)).collect();
+    rows.extend((rest != SKIP).then(|| row(Piece::Any, rest, SKIP)));
+    rows
+}
+
+/// Ranges cost a row each, so a rest is worth its row if that saves some.
+fn by_ranges(spans: &[Span], may_nest: bool) -> Vec<Row> {
+    let mut counts: BTreeMap<Code, usize> = BTreeMap::new();
+    for (.., code) in spans {
+        *counts.entry(*code).or_default() += 1;
+    }
+    let skipped = counts.remove(&SKIP).unwrap_or(0);
+    let most = counts
+        .iter()
+        .max_by_key(|(code, count)| (**count, Reverse(**code)));
+    let rest = most.filter(|(_, count)| may_nest && **count > 1 + skipped);
+    let rest = rest.map_or(SKIP, |(code, _)| *code);
+    let others = spans.iter().filter(|(.., code)| *code != rest);
+    with_rest(
+        others.map(|(low, high, code)| (Piece::Range(*low, *high), *code)),
+        rest,
+    )
+}
+
+/// The most frequent code is the rest; the others' values become masks.
+fn by_masks(spans: &[Span], may_nest: bool) -> Vec<Row> {
+    let mut values: BTreeMap<Code, Vec<u8>> = BTreeMap::new();
+    for (low, high, code) in spans {
+        // A level of bytes has bytes.
+        values
+            .entry(*code)
+            .or_default()
+            .extend(*low as u8..=*high as u8);
+    }
+    let most = values
+        .iter()
+        .max_by_key(|(code, values)| (values.len(), Reverse(**code)));
+    let rest = most.filter(|_| may_nest).map_or(SKIP, |(code, _)| *code);
+    values.remove(&rest);
+    let rows = values.into_iter().flat_map(|(code, values)| {
+        let cubes = cubes::cover(&values).into_iter();
+        cubes.map(move |(value, mask)| (Piece::Mask(value.into(), mask.into()), code))
+    });
+    with_rest(rows, rest)
+}
+
+/// Single values and a rest; `None` if there is more to it.
+fn by_values(spans: &[Span], max: u128, may_nest: bool) -> Option<Vec<Row>> {
+    let mut wide = spans.iter().filter(|(low, high, _)| low != high);
+    let (.., rest) = wide.next()?;
+    if (*rest != SKIP && !may_nest) || wide.any(|(.., code)| code != rest) {
+        return None;
+    }
+    let others = spans.iter().filter(|(.., code)| code != rest);
+    Some(with_rest(
+        others.map(|(low, _, code)| (Piece::Mask(*low, max), *code)),
+        *rest,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every style, on random spans, says of each value what the spans say, and of each row what comes behind it.
+    #[test]
+    fn rows_mean_what_spans_mean() {
+        let mut seed = 1_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for round in 0..2000 {
+            let mut lows: Vec<u128> = (0..random(12)).map(|_| u128::from(random(256))).collect();
+            lows.push(0);
+            lows.sort_unstable();
+            lows.dedup();
+            let mut spans: Vec<Span> = Vec::new();
+            for (index, low) in lows.iter().enumerate() {
+                let high = lows.get(index + 1).map_or(255, |next| next - 1);
+                spans.push((*low, high, random(4) as Code));
+            }
+            for (style, may_nest) in [
+                (Style::Range, true),
+                (Style::Range, false),
+                (Style::Prefix, true),
+                (Style::Prefix, false),
+                (Style::Byte, true),
+                (Style::Byte, false),
+            ] {
+                let rows = of(&spans, 8, style, may_nest);
+                let shown = format!("round {round}, {style:?}, {may_nest}: {spans:?} {rows:?}");
+                assert!(
+                    may_nest || rows.iter().all(|row| row.around == SKIP),
+                    "{shown}"
+                );
+                for value in 0..256_u128 {
+                    let fits = |row: &&Row| match row.piece {
+                        Piece::Any => true,
+                        Piece::Range(low, high) => (low..=high).contains(&value),
+                        Piece::Mask(bits, mask) => value & mask == bits,
+                    };
+                    let expected = spans.iter().find(|span| (span.0..=span.1).contains(&value));
+                    let mut matching = rows.iter().filter(fits);
+                    let first = matching.next();
+                    assert_eq!(
+                        first.map_or(SKIP, |row| row.code),
+                        expected.unwrap().2,
+                        "{value} {shown}"
+                    );
+                    if let Some(first) = first {
+                        let next = matching.find(|row| row.code != first.code);
+                        let next = next.map_or(SKIP, |row| row.code);
+                        assert!(next == SKIP || next == first.around, "{value} {shown}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The fewest prefixes of which the longest that matches says what to do (Draves et al., INFOCOM 1999: "optimal routing
+//! table constructor").
+
+use super::{Code, Piece, Row, SKIP, Span};
+use crate::filter::typing::max_value;
+
+/// The rows of spans that cover all values of so many bits.
+pub(super) fn of(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
+    let mut prefixes = Vec::new();
+    if may_nest {
+        let trie = Trie::of(spans, 0, bits);
+        let rest = if trie.candidates.contains(&SKIP) {
+            SKIP
+        } else {
+            trie.candidates[0]
+        };
+        if rest != SKIP {
+            prefixes.push(Prefix {
+                value: 0,
+                free: bits,
+                code: rest,
+                around: SKIP,
+            });
+        }
+        trie.choose(rest, (0, bits), &mut prefixes);
+    } else {
+        apart(spans, (0, bits), &mut prefixes);
+    }
+    // Longer ones first; those of one length exclude each other.
+    prefixes.sort_unstable_by_key(|prefix| (prefix.free, prefix.value));
+    let rows = prefixes.iter().map(|prefix| Row {
+        piece: if prefix.free == bits {
+            Piece::Any
+        } else {
+            Piece::Mask(prefix.value, max_value(bits) & !low_bits(prefix.free))
+        },
+        code: prefix.code,
+        around: prefix.around,
+    });
+    rows.collect()
+}
+
+fn low_bits(count: u32) -> u128 {
+    if count == 0 { 0 } else { max_value(count) }
+}
+
+struct Prefix {
+    value: u128,
+    /// How many low bits are open.
+    free: u32,
+    code: Code,
+    /// The code of the next wider prefix.
+    around: Code,
+}
+
+/// The spans that meet the lower and the upper half of a prefix, and where the upper one begins.
+fn halves(spans: &[Span], base: u128, free: u32) -> (&[Span], &[Span], u128) {
+    let middle = base + (1_u128 << (free - 1));
+    let upper = spans.partition_point(|(_, high, _)| *high < middle);
+    let lower = spans.partition_point(|(low, ..)| *low < middle);
+    (&spans[..lower], &spans[upper..], middle)
+}
+
+fn is_one(spans: &[Span]) -> bool {
+    spans.windows(2).all(|pair| pair[0].2 == pair[1].2)
+}
+
+/// Prefixes that exclude each other.
+fn apart(spans: &[Span], (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
+    if free == 0 || is_one(spans) {
+        let code = spans.first().map_or(SKIP, |(.., code)| *code);
+        if code != SKIP {
+            chosen.push(Prefix {
+                value: base,
+                free,
+                code,
+                around: SKIP,
+            });
+        }
+        return;
+    }
+    let (low, high, middle) = halves(spans, base, free);
+    apart(low, (base, free - 1), chosen);
+    apart(high, (middle, free - 1), chosen);
+}
+
+/// A prefix: the codes that it may have at the least cost, and its two halves if they differ.
+struct Trie {
+    candidates: Vec<Code>,
+    halves: Option<Box<(Trie, Trie)>>,
+}
+
+impl Trie {
+    /// The prefix that begins at `base` and leaves `free` bits open; `spans` are those that meet it.
+    fn of(spans: &[Span], base: u128, free: u32) -> Trie {
+        if free == 0 || is_one(spans) {
+            return Trie {
+                candidates: spans.iter().take(1).map(|(.., code)| *code).collect(),
+                halves: None,
+            };
+        }
+        let (low, high, middle) = halves(spans, base, free);
+        let (low, high) = (
+            Trie::of(low, base, free - 1),
+            Trie::of(high, middle, free - 1),
+        );
+        let common: Vec<Code> = low
+            .candidates
+            .iter()
+            .filter(|code| high.candidates.binary_search(code).is_ok())
+            .copied()
+            .collect();
+        let candidates = if common.is_empty() {
+            let mut all = [low.candidates.as_slice(), &high.candidates].concat();
+            all.sort_unstable();
+            all
+        } else {
+            common
+        };
+        Trie {
+            candidates,
+            halves: Some(Box::new((low, high))),
+        }
+    }
+
+    /// Writes the prefixes that are needed below one that has a code.
+    fn choose(&self, around: Code, (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
+        let mut code = around;
+        if self.candidates.binary_search(&around).is_err() {
+            code = self.candidates[0];
+            chosen.push(Prefix {
+                value: base,
+                free,
+                code,
+                around,
+            });
+        }
+        if let Some(halves) = &self.halves {
+            halves.0.choose(code, (base, free - 1), chosen);
+            halves
+                .1
+                .choose(code, (base + (1_u128 << (free - 1)), free - 1), chosen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_networks_take_a_row_each() {
+        let ten = 0x0a00_0000_u128;
+        let spans = [
+            (0, ten - 1, SKIP),
+            (ten, ten + 0xff_ffff, 1),
+            (ten + 0x100_0000, 0xffff_ffff, SKIP),
+        ];
+        assert_eq!(of(&spans, 32, true).len(), 1);
+        let inner = ten + 0x01_0000;
+        let spans = [
+            (0, ten - 1, SKIP),
+            (ten, inner - 1, 1),
+            (inner, inner + 0xffff, 2),
+            (inner + 0x1_0000, ten + 0xff_ffff, 1),
+            (ten + 0x100_0000, 0xffff_ffff, SKIP),
+        ];
+        let rows = of(&spans, 32, true);
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert_eq!((rows[0].code, rows[0].around), (2, 1));
+        assert_eq!(of(&spans, 32, false).len(), 9);
+    }
+}

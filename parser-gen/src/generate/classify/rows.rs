@@ -1,0 +1,344 @@
+//! A diagram as tables: runs of levels, each a table whose rows are the paths through it.
+//!
+//! One table, if the paths are few: on Tofino that is one stage. Where many branches meet again, the paths are more than
+//! the edges; then the diagram is cut, and a table hands the node that it has come to (its state) to the next.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::columns::{Cell, Place};
+use super::pieces::{self, Code, Piece, SKIP, Span};
+use crate::diagram::{Diagram, To};
+use crate::filter::typing::max_value;
+
+/// Rows that a table may have whatever its levels are: some blocks of TCAM.
+const MAX_ROWS: u64 = 4096;
+
+/// Rows that a table may have for each edge of its levels.
+const ROWS_PER_EDGE: u64 = 2;
+
+/// Steps of counting for each row that a table may have.
+const STEPS_PER_ROW: u64 = 4;
+
+/// One table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Its rows, in order: the first that matches is taken.
+    pub rows: Vec<Path>,
+    /// Whether its rows ask for the state that an earlier table left.
+    pub has_state: bool,
+}
+
+/// A path through a run of levels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path {
+    /// The state that it begins in; 0 in the first run.
+    pub from: u32,
+    /// What it asks of each column.
+    pub cells: Vec<Cell>,
+    pub to: Step,
+}
+
+/// Where a path ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The packet's class is known; 0 is one, too.
+    Class(u32),
+    /// A later table has to look: the state.
+    State(u32),
+}
+
+pub(super) fn of(diagram: &Diagram, places: &[Place], num_columns: usize) -> Vec<Run> {
+    if diagram.root == To::NONE {
+        return Vec::new();
+    }
+    let mut cutter = Cutter {
+        diagram,
+        places,
+        branches: HashMap::new(),
+        steps: 0,
+    };
+    let mut runs = Vec::new();
+    let mut from = vec![(0, diagram.root)];
+    let (mut begin, mut states) = (0, 0);
+    while !from.is_empty() {
+        let end = cutter.end(&from, begin);
+        let mut walk = Walk {
+            cutter: &mut cutter,
+            end,
+            cells: vec![Cell::Any; num_columns],
+            rows: Vec::new(),
+            left: BTreeSet::new(),
+        };
+        for (state, to) in &from {
+            walk.paths(*state, *to, Some(To::NONE));
+        }
+        let left: BTreeMap<u32, u32> = walk.left.into_iter().zip(states + 1..).collect();
+        states += left.len() as u32;
+        for row in &mut walk.rows {
+            if let Step::State(node) = &mut row.to {
+                *node = left[node];
+            }
+        }
+        runs.push(Run {
+            rows: walk.rows,
+            has_state: begin > 0,
+        });
+        from = left
+            .into_iter()
+            .map(|(node, state)| (state, To::Node(node)))
+            .collect();
+        begin = end;
+    }
+    runs
+}
+
+/// What the rows at one level have to tell apart.
+type Branches = Rc<[Branch]>;
+
+#[derive(Debug, Clone, Copy)]
+struct Branch {
+    piece: Piece,
+    /// Where the row leads.
+    to: To,
+    /// Where packets come to that no row below this one matches.
+    otherwise: Otherwise,
+}
+
+/// Where a packet comes to by the rows behind; `None`: to several places, so that rows are needed for all of them.
+type Otherwise = Option<To>;
+
+struct Cutter<'a> {
+    diagram: &'a Diagram,
+    places: &'a [Place],
+    /// By where they begin and where packets come to without them.
+    branches: HashMap<(To, Otherwise), Branches>,
+    /// How much longer rows are counted, before they are too many.
+    steps: u64,
+}
+
+impl Cutter<'_> {
+    fn level(&self, to: To) -> usize {
+        match to {
+            To::Node(node) => self.diagram.nodes[node as usize].level,
+            To::Class(_) => usize::MAX,
+        }
+    }
+
+    /// What rows are needed for: nothing, if packets come there anyway. What the rows behind ask of levels that this node
+    /// does not is too much to tell apart.
+    fn need(&self, to: To, otherwise: Otherwise) -> Option<Otherwise> {
+        match otherwise {
+            Some(other) if other == to => None,
+            Some(other) if self.level(other) < self.level(to) => Some(None),
+            otherwise => Some(otherwise),
+        }
+    }
+
+    /// The branches of a node. A row is needed only where the way parts from that of the rows behind.
+    fn branches(&mut self, node: u32, otherwise: Otherwise) -> Branches {
+        let key = (To::Node(node), otherwise);
+        if let Some(known) = self.branches.get(&key) {
+            return known.clone();
+        }
+        let diagram = self.diagram;
+        let node = &diagram.nodes[node as usize];
+        let beside = match otherwise {
+            Some(To::Node(other)) => Some(&diagram.nodes[other as usize]),
+            _ => None,
+        };
+        let place = self.places[node.level];
+        let branches = beside
+            .filter(|other| other.level == node.level)
+            .and_then(|other| apart(&node.edges, &other.edges, place))
+            .unwrap_or_else(|| {
+                // Where the rows behind part at this level too, they lead to several places.
+                let is_one = beside.is_none_or(|other| other.level > node.level);
+                nested(&node.edges, otherwise.filter(|_| is_one), place)
+            });
+        self.branches.insert(key, branches.clone());
+        branches
+    }
+
+    /// The level before which a run from these nodes ends: the last at which its rows are few enough.
+    fn end(&mut self, from: &[(u32, To)], begin: usize) -> usize {
+        let all = self.diagram.levels.len();
+        if self.fits(from, begin, all) {
+            return all;
+        }
+        let first = from.iter().map(|(_, to)| self.level(*to)).min();
+        // A run of one level has no more rows than edges.
+        let mut end = first.unwrap_or(begin) + 1;
+        while end + 1 < all && self.fits(from, begin, end + 1) {
+            end += 1;
+        }
+        end
+    }
+
+    fn fits(&mut self, from: &[(u32, To)], begin: usize, end: usize) -> bool {
+        let nodes = self.diagram.nodes.iter();
+        let within = nodes.filter(|node| (begin..end).contains(&node.level));
+        let edges: u64 = within.map(|node| node.edges.len() as u64).sum();
+        let limit = MAX_ROWS.max(ROWS_PER_EDGE * edges);
+        // A step has a row at least, which it shares with those before it.
+        self.steps = limit.saturating_mul(STEPS_PER_ROW);
+        let mut counts = HashMap::new();
+        let rows = from
+            .iter()
+            .map(|(_, to)| self.rows(&mut counts, *to, Some(To::NONE), end));
+        rows.fold(0, u64::saturating_add) <= limit
+    }
+
+    /// How many rows the paths from here to a level take; `u64::MAX` once it is plain that they are too many.
+    fn rows(
+        &mut self,
+        counts: &mut HashMap<(To, Otherwise), u64>,
+        to: To,
+        otherwise: Otherwise,
+        end: usize,
+    ) -> u64 {
+        let Some(otherwise) = self.need(to, otherwise) else {
+            return 0;
+        };
+        let node = match to {
+            To::Node(node) if self.level(to) < end => node,
+            _ => return 1,
+        };
+        if let Some(known) = counts.get(&(to, otherwise)) {
+            return *known;
+        }
+        if self.steps == 0 {
+            return u64::MAX;
+        }
+        self.steps -= 1;
+        let branches = self.branches(node, otherwise);
+        let rows = branches
+            .iter()
+            .map(|branch| self.rows(counts, branch.to, branch.otherwise, end));
+        let rows = rows.fold(0, u64::saturating_add);
+        counts.insert((to, otherwise), rows);
+        rows
+    }
+}
+
+/// The branches where two nodes of a level part; `None` if one is around others for less.
+fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: Place) -> Option<Branches> {
+    let mut targets: Vec<(To, To)> = vec![(To::NONE, To::NONE)];
+    let mut codes: HashMap<(To, To), Code> = HashMap::new();
+    let mut spans: Vec<Span> = Vec::new();
+    let (mut edge, mut other, mut low) = (0, 0, 0);
+    loop {
+        let both = (edges[edge].1, others[other].1);
+        let code = if both.0 == both.1 {
+            SKIP
+        } else {
+            *codes.entry(both).or_insert_with(|| {
+                targets.push(both);
+                targets.len() as Code - 1
+            })
+        };
+        let next = [edges.get(edge + 1), others.get(other + 1)];
+        let next = next.into_iter().flatten().map(|(low, _)| *low).min();
+        let high = next.map_or(max_value(place.bits), |next| next - 1);
+        match spans.last_mut() {
+            Some(last) if last.2 == code => last.1 = high,
+            _ => spans.push((low, high, code)),
+        }
+        let Some(next) = next else {
+            break;
+        };
+        edge += usize::from(edges.get(edge + 1).is_some_and(|(low, _)| *low == next));
+        other += usize::from(others.get(other + 1).is_some_and(|(low, _)| *low == next));
+        low = next;
+    }
+    let parted = spans.iter().filter(|(.., code)| *code != SKIP);
+    let parted: u128 = parted
+        .map(|(low, high, _)| high - low)
+        .fold(0, u128::saturating_add);
+    if parted > max_value(place.bits) / 2 {
+        return None;
+    }
+    let rows = pieces::of(&spans, place.bits, place.style, false).into_iter();
+    let branches = rows.map(|row| {
+        let (to, otherwise) = targets[row.code as usize];
+        Branch {
+            piece: row.piece,
+            to,
+            otherwise: Some(otherwise),
+        }
+    });
+    Some(branches.collect())
+}
+
+/// The branches of a node; rows may match what earlier ones are for.
+fn nested(edges: &[(u128, To)], otherwise: Otherwise, place: Place) -> Branches {
+    let mut targets: Vec<To> = vec![otherwise.unwrap_or(To::NONE)];
+    let mut codes: HashMap<To, Code> = HashMap::new();
+    let ends = edges.iter().skip(1).map(|(low, _)| low - 1);
+    let ends = ends.chain([max_value(place.bits)]);
+    let spans: Vec<Span> = edges
+        .iter()
+        .zip(ends)
+        .map(|((low, to), high)| {
+            let code = if otherwise == Some(*to) {
+                SKIP
+            } else {
+                *codes.entry(*to).or_insert_with(|| {
+                    targets.push(*to);
+                    targets.len() as Code - 1
+                })
+            };
+            (*low, high, code)
+        })
+        .collect();
+    let rows = pieces::of(&spans, place.bits, place.style, true).into_iter();
+    let branches = rows.map(|row| Branch {
+        piece: row.piece,
+        to: targets[row.code as usize],
+        otherwise: match row.around {
+            SKIP => otherwise,
+            around => Some(targets[around as usize]),
+        },
+    });
+    branches.collect()
+}
+
+struct Walk<'a, 'd> {
+    cutter: &'a mut Cutter<'d>,
+    end: usize,
+    cells: Vec<Cell>,
+    rows: Vec<Path>,
+    /// Nodes behind the run.
+    left: BTreeSet<u32>,
+}
+
+impl Walk<'_, '_> {
+    /// Writes the rows of packets that come to `to`, and without a row would come elsewhere.
+    fn paths(&mut self, state: u32, to: To, otherwise: Otherwise) {
+        let Some(otherwise) = self.cutter.need(to, otherwise) else {
+            return;
+        };
+        let step = match to {
+            To::Node(node) if self.cutter.level(to) < self.end => {
+                let place = self.cutter.places[self.cutter.level(to)];
+                let before = self.cells[place.column];
+                for branch in self.cutter.branches(node, otherwise).iter() {
+                    self.cells[place.column] = before.with(branch.piece, place);
+                    self.paths(state, branch.to, branch.otherwise);
+                }
+                self.cells[place.column] = before;
+                return;
+            }
+            To::Node(node) => {
+                self.left.insert(node);
+                Step::State(node)
+            }
+            To::Class(class) => Step::Class(class),
+        };
+        self.rows.push(Path {
+            from: state,
+            cells: self.cells.clone(),
+            to: step,
+        });
+    }
+}

@@ -1,0 +1,101 @@
+//! Sets of values of one match key: sorted ranges that neither overlap nor touch.
+
+use std::ops::RangeInclusive;
+
+use crate::filter::typing::{max_value, merged};
+
+/// Values that a term lets a key have. Never empty, and never all that the key can hold unless a filter says so.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Ranges(Vec<(u128, u128)>);
+
+impl Ranges {
+    /// One value.
+    pub fn single(value: u128) -> Ranges {
+        Ranges(vec![(value, value)])
+    }
+
+    /// Any of these; `None` if there is none.
+    pub fn of(ranges: Vec<RangeInclusive<u128>>) -> Option<Ranges> {
+        let ranges: Vec<(u128, u128)> = merged(ranges)
+            .iter()
+            .map(|range| (*range.start(), *range.end()))
+            .collect();
+        (!ranges.is_empty()).then_some(Ranges(ranges))
+    }
+
+    /// First and last value of each range, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u128, u128)> {
+        self.0.iter().copied()
+    }
+
+    pub fn contains(&self, value: u128) -> bool {
+        self.iter().any(|(low, high)| (low..=high).contains(&value))
+    }
+
+    /// Whether this value is all there is.
+    pub fn is(&self, value: u128) -> bool {
+        self.0 == [(value, value)]
+    }
+
+    /// Values of both.
+    pub fn and(&self, other: &Ranges) -> Option<Ranges> {
+        let mut both = Vec::new();
+        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(&&(low, high)), Some(&&(from, to))) = (a.peek(), b.peek()) {
+            if low.max(from) <= high.min(to) {
+                both.push((low.max(from), high.min(to)));
+            }
+            if high < to {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        (!both.is_empty()).then_some(Ranges(both))
+    }
+
+    /// Every value is one of `other`'s.
+    pub fn is_within(&self, other: &Ranges) -> bool {
+        self.iter()
+            .all(|(low, high)| other.iter().any(|(from, to)| from <= low && high <= to))
+    }
+
+    /// The values that a key of so many bits may also have.
+    pub fn complement(&self, bits: u32) -> Option<Ranges> {
+        let mut outside = Vec::new();
+        let mut from = Some(0);
+        for (low, high) in self.iter() {
+            if let Some(from) = from.filter(|from| *from < low) {
+                outside.push((from, low - 1));
+            }
+            from = high.checked_add(1).filter(|next| *next <= max_value(bits));
+        }
+        outside.extend(from.map(|from| (from, max_value(bits))));
+        (!outside.is_empty()).then_some(Ranges(outside))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(of: &[(u128, u128)]) -> Ranges {
+        Ranges::of(of.iter().map(|(low, high)| *low..=*high).collect()).expect("not empty")
+    }
+
+    #[test]
+    fn sets() {
+        let a = ranges(&[(1, 3), (5, 5), (10, 20)]);
+        let b = ranges(&[(3, 4), (5, 11), (15, 16), (20, 30)]);
+        let both = ranges(&[(3, 3), (5, 5), (10, 11), (15, 16), (20, 20)]);
+        assert_eq!(a.and(&b), Some(both.clone()));
+        assert_eq!(b.and(&a), Some(both.clone()));
+        assert!(both.is_within(&a) && both.is_within(&b) && !a.is_within(&b));
+        let outside = a.complement(5).expect("some");
+        assert_eq!(outside, ranges(&[(0, 0), (4, 4), (6, 9), (21, 31)]));
+        assert_eq!(a.and(&outside), None);
+        assert_eq!(ranges(&[(0, 31)]).complement(5), None);
+        assert_eq!(ranges(&[(0, u128::MAX)]).complement(128), None);
+        assert!(a.contains(2) && !a.contains(4));
+    }
+}

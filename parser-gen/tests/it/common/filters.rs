@@ -1,0 +1,148 @@
+//! Random filters.
+
+use super::Random;
+use parser_gen::{Filter, Flow, GenerateError, Generated, Library, Options, generate};
+
+/// So many flows that generate together, and what they generate. Filters that no packet passes are left out.
+pub fn random_flows(
+    library: &Library,
+    random: &mut Random,
+    count: usize,
+) -> (Vec<Flow>, Generated) {
+    let mut flows: Vec<Flow> = Vec::new();
+    while flows.len() < count {
+        // A few arbitrary ones among many that ask for values of the same fields.
+        let text = match flows.len() {
+            0..3 => random_filter(random, 2),
+            _ => random_values(random),
+        };
+        let flow = Flow {
+            name: format!("f{}", flows.len()),
+            filter: Filter::parse(library, &text).expect("well formed"),
+        };
+        match generate(library, std::slice::from_ref(&flow), &Options::default()) {
+            Ok(_) => flows.push(flow),
+            Err(GenerateError::TooManyTerms { .. } | GenerateError::NeverMatches { .. }) => {}
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+    let aggregate = random.one_in(2);
+    let generated =
+        generate(library, &flows, &Options { aggregate }).expect("each alone is generated");
+    (flows, generated)
+}
+
+/// One to four of these at once: what many filters of one scenario look like.
+const VALUES: &[&[&str]] = &[
+    &[
+        "ip.src == 10.0.0.1",
+        "ip.src == 10.0.0.0/8",
+        "ip.src == 10.0.0.0/31",
+        "ip.src != 10.0.0.2",
+        "ipv6",
+    ],
+    &["ip.ttl == 1", "ip.ttl > 1", "tcp.flags.syn"],
+    &[
+        "tcp.dport == 6379",
+        "tcp.dport in {1..100, 6000..7000}",
+        "tcp.dport != 80",
+        "udp.dport == 53",
+    ],
+    &[
+        "redis.command == \"GET\"",
+        "redis.command in {\"SET\", \"GETSET\"}",
+        "redis.command startswith \"s\"",
+    ],
+    &[
+        "redis.key == \"cart:17\"",
+        "redis.key startswith \"cart:\"",
+        "redis.key startswith \"c\"",
+    ],
+];
+
+fn random_values(random: &mut Random) -> String {
+    let mut tests = Vec::new();
+    for of in VALUES {
+        if random.one_in(2) {
+            tests.push(of[random.below(of.len())]);
+        }
+    }
+    if tests.is_empty() {
+        return "vlan".to_owned();
+    }
+    tests.join(" && ")
+}
+
+pub fn random_filter(random: &mut Random, depth: usize) -> String {
+    if depth > 0 && random.one_in(2) {
+        return match random.below(5) {
+            0 => format!("!({})", random_filter(random, depth - 1)),
+            1 | 2 => format!(
+                "({}) && ({})",
+                random_filter(random, depth - 1),
+                random_filter(random, depth - 1)
+            ),
+            _ => format!(
+                "{} || ({})",
+                random_test(random),
+                random_filter(random, depth - 1)
+            ),
+        };
+    }
+    random_test(random)
+}
+
+/// What random filters are made of.
+pub const TESTS: &[&str] = &[
+    "eth",
+    "vlan",
+    "inner_vlan",
+    "ip",
+    "ipv6",
+    "tcp",
+    "udp",
+    "agg",
+    "redis",
+    "roce",
+    "tcp.flags.syn",
+    "switch.port == 3",
+    "switch.port in {1, 3..9}",
+    "eth.src == 02:00:00:00:00:01",
+    "eth.type != 0x0800",
+    "vlan.id == 5",
+    "inner_vlan.id in {5, 6..9}",
+    "ip.src == 10.0.0.1",
+    "ip.src == 10.0.0.0/8",
+    "ip.src in {10.0.0.1..10.0.0.200, 192.168.0.1}",
+    "ip.src != 10.0.0.2",
+    "ip.ttl <= 1",
+    "ip.ihl > 5",
+    "ip.frag_offset == 0",
+    "ipv6.src == 2001:db8::/32",
+    "ipv6.src < ::2",
+    "tcp.dport == 6379",
+    "tcp.dport in {1..100, 6000..7000}",
+    "tcp.seq >= 1",
+    "udp.dport == 22341",
+    "agg.kind == 1",
+    "agg.chunk > 0x01000000",
+    "agg.flags.again || !agg.flags.version",
+    "roce.opcode != 4",
+    "redis.command == \"GET\"",
+    "redis.command != \"SET\"",
+    "redis.command in {\"DEL\", \"PING\", \"INCRBYFLOAT\"}",
+    "redis.command startswith \"ge\"",
+    "redis.key == \"cart:17\"",
+    "redis.key != \"cart:1234567890a\"",
+    "redis.key == \"\"",
+    "redis.key startswith \"cart:\"",
+    "redis.key startswith \"c\"",
+    "redis.key startswith \"cart:1234567890a\"",
+    "redis.key startswith \"\"",
+    "redis.key in {\"cart\", \"cart:170\"}",
+];
+
+fn random_test(random: &mut Random) -> String {
+    let at = random.below(TESTS.len());
+    TESTS[at].to_owned()
+}
