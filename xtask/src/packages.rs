@@ -22,7 +22,7 @@ pub const WANTED: &[Wanted] = &[
     },
     Wanted {
         program: "nginx",
-        package: "nginx-light",
+        package: "nginx",
         purpose: "faults on nginx",
     },
     Wanted {

@@ -24,9 +24,11 @@ scenarios! {
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
     memcached_is_not_told_of_copies: "memcached-duplicates.yaml", ["memcached", "memcslap"];
     nginx_and_curl_under_loss: "nginx-curl.yaml", ["nginx", "curl"];
+    syns_are_sent_again_after_one_second_and_two: "nginx-lost-handshakes.yaml", ["nginx", "curl"];
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_to_the_packet: "ping-loss.yaml", ["ping"];
+    pings_by_their_numbers: "ping-ordinals.yaml", ["ping"];
     postgres_pays_by_the_round_trip: "postgres-pgbench.yaml", ["pgbench", "initdb"];
     redis_benchmark_in_bursts_of_loss: "redis-benchmark-bursts.yaml", ["redis-server", "redis-benchmark"];
     sentinel_promotes_a_replica: "redis-failover.yaml", ["redis-server", "redis-sentinel", "redis-cli"];

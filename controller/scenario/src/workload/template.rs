@@ -19,6 +19,8 @@ pub struct Template {
 pub enum Variable {
     /// `{dir}`: a folder of the command's own, empty at first and gone with the run.
     Dir,
+    /// `{dir.NAME}`: the folder of another command.
+    DirOf(String),
     /// `{here}`: the folder of the scenario file.
     Here,
     /// `{n}`: the number of the repetition, from 1.
@@ -55,14 +57,12 @@ impl Template {
                 "dir" => Variable::Dir,
                 "here" => Variable::Here,
                 "n" => Variable::Number,
-                _ => match name.strip_prefix("host.") {
-                    Some(rest) => match rest.strip_suffix(".ip") {
-                        Some(host) if !host.is_empty() => Variable::Ip(host.to_owned()),
-                        _ => {
-                            let name = name.to_owned();
-                            return Err(TemplateError { name, place });
-                        }
-                    },
+                _ => match named(name) {
+                    Some(Ok(variable)) => variable,
+                    Some(Err(())) => {
+                        let name = name.to_owned();
+                        return Err(TemplateError { name, place });
+                    }
                     // Braces of somebody else's.
                     None => continue,
                 },
@@ -103,6 +103,23 @@ impl Template {
     }
 }
 
+/// A variable that names something; an error if it only begins like one.
+fn named(text: &str) -> Option<Result<Variable, ()>> {
+    let found = match text.strip_prefix("host.") {
+        Some(rest) => rest
+            .strip_suffix(".ip")
+            .map(|host| (host, Variable::Ip as fn(String) -> _)),
+        None => Some((
+            text.strip_prefix("dir.")?,
+            Variable::DirOf as fn(String) -> _,
+        )),
+    };
+    Some(match found {
+        Some((name, variable)) if !name.is_empty() => Ok(variable(name.to_owned())),
+        _ => Err(()),
+    })
+}
+
 impl Serialize for Template {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
@@ -118,6 +135,7 @@ mod tests {
             Variable::Dir => "/d".to_owned(),
             Variable::Here => "/h".to_owned(),
             Variable::Number => "7".to_owned(),
+            Variable::DirOf(command) => format!("/d/{command}"),
             Variable::Ip(host) => format!("<{host}>"),
         };
         Template::parse(text).expect("a template").expand(value)
@@ -126,8 +144,8 @@ mod tests {
     #[test]
     fn variables_get_their_values() {
         assert_eq!(
-            expanded("nginx -p {dir} -c {here}/a.conf; curl {host.s-1.ip}/{n}{n}"),
-            "nginx -p /d -c /h/a.conf; curl <s-1>/77"
+            expanded("nginx -p {dir} -c {here}/a.conf; curl {host.s-1.ip}/{n}{n} {dir.web}"),
+            "nginx -p /d -c /h/a.conf; curl <s-1>/77 /d/web"
         );
     }
 
@@ -150,6 +168,7 @@ mod tests {
         let error = Template::parse("x {host.s.mac}").expect_err("it is refused");
         assert_eq!((error.name.as_str(), error.place), ("host.s.mac", 2..14));
         assert!(Template::parse("{host..ip}").is_err());
+        assert!(Template::parse("{dir.}").is_err());
     }
 
     proptest::proptest! {

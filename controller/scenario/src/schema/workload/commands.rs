@@ -21,6 +21,8 @@ const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
 struct Reader<'s, 'f> {
     sink: &'s mut Sink<'f>,
     hosts: Vec<Spanned<String>>,
+    /// Commands whose folders are named.
+    folders: Vec<Spanned<String>>,
 }
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
@@ -37,6 +39,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let mut reader = Reader {
         sink,
         hosts: Vec::new(),
+        folders: Vec::new(),
     };
     let mut commands: Vec<Command> = Vec::new();
     for item in items {
@@ -49,7 +52,21 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         }
         commands.push(command);
     }
-    let hosts = reader.hosts;
+    let Reader { hosts, folders, .. } = reader;
+    // A command that was refused is not known here; what is wrong with it has been said.
+    let all_are_known = sink.errors() == errors;
+    for folder in folders {
+        let names = || commands.iter().map(|command| command.name.as_str());
+        if all_are_known && !names().any(|name| name == folder.value) {
+            let hint = match nearest(&folder.value, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("declared: {}", enumerate_names(names())),
+            };
+            let message = format!("no command is called `{}`", folder.value);
+            sink.error(Code::UnknownName, folder.span, message)
+                .hint(hint);
+        }
+    }
     let has_driver = commands.iter().any(|command| !command.is_service());
     if !has_driver && sink.errors() == errors {
         sink.error(
@@ -360,9 +377,15 @@ impl Reader<'_, '_> {
         match Template::parse(&text.value) {
             Ok(template) => {
                 for (place, variable) in template.variables() {
-                    if let Variable::Ip(host) = variable {
-                        let span = locate(file, node, place.start, place.end);
-                        self.hosts.push(Spanned::new(host.clone(), span));
+                    let span = locate(file, node, place.start, place.end);
+                    match variable {
+                        Variable::Ip(host) => {
+                            self.hosts.push(Spanned::new(host.clone(), span));
+                        }
+                        Variable::DirOf(command) => {
+                            self.folders.push(Spanned::new(command.clone(), span));
+                        }
+                        Variable::Dir | Variable::Here | Variable::Number => {}
                     }
                 }
                 Some(template)
@@ -371,7 +394,7 @@ impl Reader<'_, '_> {
                 let place = locate(file, node, error.place.start, error.place.end);
                 self.sink
                     .error(Code::UnknownName, place, error.to_string())
-                    .hint("variables are `{host.NAME.ip}`, `{dir}`, `{here}` and `{n}`");
+                    .hint("variables are `{host.NAME.ip}`, `{dir}`, `{dir.COMMAND}`, `{here}` and `{n}`");
                 None
             }
         }

@@ -126,6 +126,8 @@ impl Prepared {
     fn expand(&self, template: &Template, number: u32) -> String {
         template.expand(|variable| match variable {
             Variable::Dir => self.own.display().to_string(),
+            // Beside ours.
+            Variable::DirOf(command) => self.own.with_file_name(command).display().to_string(),
             Variable::Here => self.here.display().to_string(),
             Variable::Number => number.to_string(),
             Variable::Ip(host) => {
@@ -182,8 +184,12 @@ impl Job {
         let addresses = Arc::new(addresses);
         let here = here(&scenario.file);
         for command in &commands.commands {
+            // All of them at first: one may use another's.
             let own = job._scratch.folder(&command.name);
-            let own = own.map_err(folder(&job._scratch.path().join(&command.name)))?;
+            own.map_err(folder(&job._scratch.path().join(&command.name)))?;
+        }
+        for command in &commands.commands {
+            let own = job._scratch.path().join(&command.name);
             let watch = Watch::new(command);
             let listener = watch.clone();
             let listener = Box::new(move |stream, line: &str| listener.line(stream, line));
