@@ -24,7 +24,7 @@ scenarios! {
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
     memcached_is_not_told_of_copies: "memcached-duplicates.yaml", ["memcached", "memcslap"];
     nginx_and_curl_under_loss: "nginx-curl.yaml", ["nginx", "curl"];
-    syns_are_sent_again_after_one_second_and_two: "nginx-lost-handshakes.yaml", ["nginx", "curl"];
+    lost_syns_are_sent_again: "nginx-lost-handshakes.yaml", ["nginx", "curl"];
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_to_the_packet: "ping-loss.yaml", ["ping"];
