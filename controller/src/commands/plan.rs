@@ -85,7 +85,7 @@ fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
     for switch in &plan.switches {
         let (compiled, _) = program::for_chip(chip, switch).map_err(fail)?;
         let report = tofino::analyse(&compiled.program, chip).map_err(fail)?;
-        print(&format_args!(
+        print(format_args!(
             "\nswitch {}, what its program takes at least (docs/tofino.md)\n{report}",
             switch.name
         ))?;

@@ -1,6 +1,7 @@
 //! Metrics: what a run measures, and the names by which expectations and reports call it.
 
-use std::cmp::Ordering;
+mod name;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +9,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::Measure;
-use crate::natural;
+
+pub use name::Name;
 
 /// What was measured: counts and ratios as they are, durations in ns, sizes in bytes.
 pub type Metrics = BTreeMap<Metric, f64>;
@@ -218,42 +220,6 @@ group! {
 /// The series of every command: how long its runs took.
 pub const DURATION: &str = "duration";
 
-/// A name; `h2` stands before `h10`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Name(String);
-
-impl Name {
-    /// As written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for Name {
-    fn from(name: &str) -> Name {
-        Name(name.to_owned())
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Ord for Name {
-    fn cmp(&self, other: &Name) -> Ordering {
-        natural::compare(&self.0, &other.0)
-    }
-}
-
-impl PartialOrd for Name {
-    fn partial_cmp(&self, other: &Name) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 // The groups, as metrics begin.
 const RUN: &str = "run";
 const FAULT: &str = "fault";
@@ -348,7 +314,7 @@ impl Metric {
     pub fn client(name: &str, command: Option<&str>, what: ClientMetric) -> Metric {
         Metric::Client {
             name: name.into(),
-            command: command.map(|word| Name(word.to_lowercase())),
+            command: command.map(|word| word.to_lowercase().as_str().into()),
             what,
         }
     }
