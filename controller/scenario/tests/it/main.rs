@@ -6,3 +6,4 @@ mod decision;
 mod many;
 mod p4_names;
 mod shipped;
+mod translations;
