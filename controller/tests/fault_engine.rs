@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parser_gen::Arch;
+use parser_gen::Library;
+use parser_gen::rewrite::{Rewrite, To};
 use pipeline::{Config, Switch};
 use scenario::model::{Direction, Scenario};
 use scenario::replay::{Classified, Engine, State};
@@ -98,9 +100,13 @@ impl Lab {
 
     /// The same with P4 text that `edit` may change, file by file.
     fn with_text(arch: Arch, seed: u64, rest: &str, edit: impl Fn(&str, &str) -> String) -> Lab {
-        let text = scenario_text(seed, rest);
+        Lab::of(arch, &scenario_text(seed, rest), edit)
+    }
+
+    /// Of a whole scenario.
+    fn of(arch: Arch, text: &str, edit: impl Fn(&str, &str) -> String) -> Lab {
         let scenario =
-            scenario::load("lab.yaml", &text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+            scenario::load("lab.yaml", text).unwrap_or_else(|error| panic!("{text}\n{error}"));
         let plan =
             scenario::plan(&scenario, &target(arch)).unwrap_or_else(|error| panic!("{error}"));
         let planned = plan.switch("sw").unwrap();
@@ -390,7 +396,7 @@ fn faults_on_first(faults: impl Iterator<Item = (&'static str, &'static str, Str
 }
 
 /// What an effect makes of packets that no other fault hits.
-fn alone(effect: scenario::effect::Effect) -> Fate {
+fn alone(effect: &scenario::effect::Effect) -> Fate {
     let fate = scenario::effect::Fate::after([effect]);
     Fate {
         copies: fate.copies as usize,
@@ -527,7 +533,7 @@ fn what_fires_is_composed_and_everything_is_counted() {
             let counted =
                 order.map(|(id, effect, period)| (id, effect, format!("{{every: {period}}}")));
             let mut lab = Lab::armed(arch, 1, &faults_on_first(counted.into_iter()));
-            let effects = lab.scenario.faults.iter().map(|fault| fault.effect);
+            let effects = lab.scenario.faults.iter().map(|fault| fault.effect.clone());
             let effects: Vec<_> = effects.collect();
             let mut model = lab.model();
             let (mut sent_at, mut fates) = (Vec::new(), Vec::new());
@@ -545,7 +551,7 @@ fn what_fires_is_composed_and_everything_is_counted() {
             lab.assert_counts(&model);
             for effect in effects {
                 assert!(
-                    fates.contains(&alone(effect)),
+                    fates.contains(&alone(&effect)),
                     "{order:?}: nothing was hit by {effect} alone"
                 );
             }
@@ -565,6 +571,144 @@ fn what_fires_is_composed_and_everything_is_counted() {
         }
         // No fault hides a packet from another, so the order of these does not matter.
         assert!(outcomes.iter().all(|fates| *fates == outcomes[0]));
+    }
+}
+
+/// The sum over 16-bit words that a right checksum makes 0xFFFF (RFC 1071).
+fn sum_of(parts: &[&[u8]]) -> u32 {
+    let bytes: Vec<u8> = parts.concat();
+    let words = bytes.chunks(2);
+    let sum: u32 = words
+        .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)))
+        .sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    (sum & 0xFFFF) + (sum >> 16)
+}
+
+/// A frame with right checksums: Ethernet, tags, IPv4 with words of options, and UDP or TCP.
+fn sound_frame(lab: &Lab, tags: &[u8], options: usize, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = lab.frame(FIRST, 0)[..12].to_vec();
+    frame.extend(tags);
+    frame.extend([0x08, 0x00]);
+    let mut transport = match protocol {
+        17 => vec![0x03, 0xE7, 0x03, 0xE9, 0, 8 + payload.len() as u8, 0, 0],
+        _ => vec![
+            0x03, 0xE7, 0x03, 0xE9, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x18, 1, 0, 0, 0, 0, 0,
+        ],
+    };
+    transport.extend(payload);
+    let (a, s) = (
+        lab.scenario.topology.host("a"),
+        lab.scenario.topology.host("s"),
+    );
+    let addresses = [a.unwrap().ip.octets(), s.unwrap().ip.octets()].concat();
+    let length = 20 + 4 * options + transport.len();
+    let mut ip = vec![
+        0x45 + options as u8,
+        0,
+        0,
+        length as u8,
+        0,
+        1,
+        0x40,
+        0,
+        64,
+        protocol,
+        0,
+        0,
+    ];
+    ip.extend(&addresses);
+    ip.extend(vec![1; 4 * options]);
+    let checksum = !(sum_of(&[&ip]) as u16);
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    let pseudo = [0, protocol, 0, transport.len() as u8];
+    let checksum = !(sum_of(&[&addresses, &pseudo, &transport]) as u16);
+    let place = if protocol == 17 { 6 } else { 16 };
+    transport[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
+    [frame, ip, transport].concat()
+}
+
+/// Whether the checksums of such a frame are right.
+fn is_sound(frame: &[u8], tags: usize, options: usize) -> (bool, bool) {
+    let ip = &frame[14 + tags..34 + tags + 4 * options];
+    let transport = &frame[34 + tags + 4 * options..];
+    let pseudo = [0, ip[9], 0, transport.len() as u8];
+    let transport = sum_of(&[&ip[12..20], &pseudo, transport]);
+    (sum_of(&[ip]) == 0xFFFF, transport == 0xFFFF)
+}
+
+#[test]
+fn bytes_change_as_the_model_says_and_checksums_follow() {
+    let faults = "faults:\n  \
+         - {id: marked, flows: all, effect: {set: {ip.ecn: 3, ip.ttl: 9, ip.src: 10.0.0.77}}, select: {every: 2}}\n  \
+         - {id: moved, flows: all, effect: {set: {udp.sport: 53, tcp.seq: 0xfffffffe, tcp.flags.psh: 0}}, select: {every: 3}}\n  \
+         - {id: broken, flows: all, effect: {corrupt: {field: ip.id, xor: 0xff}}, select: {every: 5}}\n  \
+         - {id: mended, flows: all, effect: {corrupt: {field: tcp.window, xor: 0x8001, checksums: mended}}, select: {every: 7}}\n";
+    let text = format!(
+        "weir: 1\nname: lab\ntopology: {{star: {{hosts: [a, s], switch: sw}}}}\n\
+         flows: {{all: 'eth.src == 02:57:45:00:00:01'}}\n{faults}"
+    );
+    for arch in ARCHS {
+        let mut lab = Lab::of(arch, &text, |_, text| text.to_owned());
+        lab.set_epoch(1);
+        let engine = Engine::new(&lab.scenario, &lab.plan, "sw").unwrap();
+        let mut state = engine.start();
+        let tag: &[u8] = &[0x81, 0x00, 0x00, 0x05];
+        let no_sum = |mut frame: Vec<u8>| {
+            frame[40..42].fill(0);
+            frame
+        };
+        // What may come, and where its checksums are.
+        let kinds: Vec<(Vec<u8>, Option<(usize, usize)>)> = vec![
+            (sound_frame(&lab, &[], 0, 17, b"abc"), Some((0, 0))),
+            (sound_frame(&lab, tag, 0, 6, b"hello"), Some((4, 0))),
+            (sound_frame(&lab, &[], 2, 6, b""), Some((0, 2))),
+            (
+                sound_frame(&lab, tag, 3, 17, b"\xff\xff\xff\xff"),
+                Some((4, 3)),
+            ),
+            (no_sum(sound_frame(&lab, &[], 0, 17, b"none")), None),
+            (sound_frame(&lab, &[], 0, 6, b"cut")[..40].to_vec(), None),
+            (sound_frame(&lab, &[], 0, 6, b"cut")[..20].to_vec(), None),
+        ];
+        let mut changed = 0;
+        for number in 0..7 * 210 {
+            let (frame, sums) = &kinds[number % 7 * 3 % 7];
+            let classified = engine.classify(frame, lab.in_port());
+            let passage = engine.pass(&mut state, &classified, 1);
+            let expected = engine.leaves_as(&passage.ingress, frame);
+            changed += usize::from(expected.is_some());
+            let in_port = lab.in_port();
+            lab.switch.handle_packet(lab.now_ns, in_port, frame);
+            lab.now_ns += GAP_NS;
+            let left = lab.switch.poll_transmit().map(|transmit| transmit.bytes);
+            let expected = expected.unwrap_or_else(|| frame.clone());
+            assert_eq!(left.as_ref(), Some(&expected), "{arch:?}: packet {number}");
+            let hit = |id: &str| {
+                let hits = passage.ingress.hits.iter();
+                hits.clone()
+                    .any(|hit| lab.plan.injections[*hit].fault == id)
+            };
+            if let Some((tags, options)) = sums {
+                let sound = is_sound(&expected, *tags, *options);
+                assert_eq!(sound, (!hit("broken"), true), "{arch:?}: packet {number}");
+            }
+            if frame.len() == 46 {
+                let ecn = expected[15] & 3;
+                assert_eq!(ecn == 3, hit("marked"), "{arch:?}: packet {number}");
+            }
+        }
+        assert!(changed > 700, "{changed}");
+    }
+    // What has no checksum gets none, and 0 is never made (RFC 768).
+    let library = Library::builtin();
+    let set = |to| Rewrite::new(&library, &[("udp.dport", To::Set(to))], true).unwrap();
+    let lab = Lab::of(Arch::Psa, &text, |_, text| text.to_owned());
+    for port in 0..=u16::MAX {
+        let mut frame = sound_frame(&lab, &[], 0, 17, b"x");
+        set(port.into()).apply(&library, &mut frame);
+        assert_ne!(frame[40..42], [0, 0], "{port}");
+        assert_eq!(is_sound(&frame, 0, 0), (true, true), "{port}");
     }
 }
 

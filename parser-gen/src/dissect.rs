@@ -31,6 +31,20 @@ impl Library {
         values
     }
 
+    /// The headers that are whole in a frame, and at which byte each begins.
+    pub(crate) fn headers(&self, frame: &[u8]) -> Vec<(ProtocolId, usize)> {
+        let (mut found, mut values) = (Vec::new(), FieldValues::new());
+        let (mut rest, mut at, mut segment) = (frame, Some(self.root), None);
+        while let Some(id) = at {
+            let begin = frame.len() - rest.len();
+            at = self.header(id, &mut rest, &mut segment, &mut values);
+            if values.protocols.contains(&self.protocols[id].filter) {
+                found.push((id, begin));
+            }
+        }
+        found
+    }
+
     /// Reads one protocol; returns what follows.
     fn header(
         &self,

@@ -1,6 +1,5 @@
 //! The whole P4 source of a program: p4src's files, embedded, and the generated text among them.
 
-use crate::engine;
 use crate::generate::Generated;
 
 /// An architecture that p4src has a `main.p4` for.
@@ -15,6 +14,9 @@ pub enum Arch {
 }
 
 impl Arch {
+    /// All of them.
+    pub const ALL: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
+
     /// Its folder in p4src.
     pub fn name(self) -> &'static str {
         match self {
@@ -72,7 +74,7 @@ pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
     ));
     files.push((
         format!("{}/engine.p4", arch.name()),
-        engine::text(arch, &generated.engine, &generated.options),
+        generated.engine(arch).to_owned(),
     ));
     files
 }

@@ -34,6 +34,18 @@ impl Slice {
         slice
     }
 
+    /// Adds every path to a header, so that it is found wherever it is.
+    pub fn add_protocol(&mut self, library: &Library, id: ProtocolId) {
+        for chain in chains(library)
+            .iter()
+            .filter(|chain| chain.last() == Some(&id))
+        {
+            self.add(chain);
+            self.filter_edges
+                .extend(chain.windows(2).map(|pair| (pair[0], pair[1])));
+        }
+    }
+
     pub fn follows(&self, from: ProtocolId, to: ProtocolId) -> bool {
         self.edges.contains(&(from, to))
     }

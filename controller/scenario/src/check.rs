@@ -32,14 +32,14 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
             .place
             .as_ref()
             .is_some_and(|place| place.direction == Direction::Egress);
-        if in_egress && fault.effect.recirculates() {
+        if in_egress && fault.effect.is_for_ingress() {
             let message = format!(
                 "fault `{}` cannot {} in egress",
                 fault.id,
                 fault.effect.word()
             );
             sink.error(Code::Effect, fault.place_span, message)
-                .hint("a held packet recirculates, which egress cannot do: use `ingress`, of the next switch if need be");
+                .hint("only `drop` and `observe` act on what goes out: use `ingress`, of the next switch if need be");
         }
     }
 }

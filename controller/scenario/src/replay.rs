@@ -82,11 +82,11 @@ pub struct Classified {
 
 /// A unit and what it did to a packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Act {
+pub struct Act<'e> {
     /// The injection that looked at the packet; if none did, the unit's first.
     pub injection: usize,
     /// What the unit does.
-    pub effect: Effect,
+    pub effect: &'e Effect,
     /// Whether it looked at the packet.
     pub met: bool,
     /// Whether it fired.
@@ -280,13 +280,42 @@ impl Engine {
     }
 
     /// All units of ingress, in declared order, with what each did to a packet.
-    pub fn ingress_acts(&self, verdict: &Verdict) -> impl Iterator<Item = Act> {
+    pub fn ingress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.ingress, verdict)
     }
 
     /// All units of egress.
-    pub fn egress_acts(&self, verdict: &Verdict) -> impl Iterator<Item = Act> {
+    pub fn egress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.egress, verdict)
+    }
+
+    /// What leaves of a frame that some units fired on; `None` if it is as it came.
+    #[must_use]
+    pub fn rewritten<'e>(
+        &self,
+        frame: &[u8],
+        fired: impl Iterator<Item = &'e Effect>,
+    ) -> Option<Vec<u8>> {
+        let mut changed: Option<Vec<u8>> = None;
+        for rewrite in fired.filter_map(|effect| effect.rewrite()) {
+            let bytes = changed.get_or_insert_with(|| frame.to_vec());
+            rewrite.apply(&self.library, bytes);
+        }
+        changed.filter(|bytes| bytes != frame)
+    }
+
+    /// Whether any unit changes bytes.
+    #[must_use]
+    pub fn rewrites(&self) -> bool {
+        let mut units = self.ingress.iter();
+        units.any(|unit| unit.effect.rewrite().is_some())
+    }
+
+    /// What leaves of a frame with this verdict in ingress; `None` if it is as it came.
+    #[must_use]
+    pub fn leaves_as(&self, verdict: &Verdict, frame: &[u8]) -> Option<Vec<u8>> {
+        let fired = self.ingress_acts(verdict).filter(|act| act.hit);
+        self.rewritten(frame, fired.map(|act| act.effect))
     }
 
     /// The shortest that any unit holds a packet on purpose; `None` if none does.
@@ -315,7 +344,7 @@ impl Engine {
                 fired.push((unit, entry.injection));
             }
         }
-        verdict.fate = Fate::after(fired.iter().map(|(unit, _)| unit.effect));
+        verdict.fate = Fate::after(fired.iter().map(|(unit, _)| &unit.effect));
         if verdict.fate.is_dropped() {
             let hidden = fired.iter().filter(|(unit, _)| unit.effect.is_overridden());
             verdict.overridden = hidden.map(|(_, injection)| *injection).collect();
@@ -352,7 +381,7 @@ impl Engine {
     }
 }
 
-fn acts(units: &[Unit], verdict: &Verdict) -> impl Iterator<Item = Act> {
+fn acts<'e>(units: &'e [Unit], verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
     units.iter().filter_map(|unit| {
         let (first, last) = (unit.entries.first()?, unit.entries.last()?);
         // A unit's injections stand in the plan's order.
@@ -371,7 +400,7 @@ fn acts(units: &[Unit], verdict: &Verdict) -> impl Iterator<Item = Act> {
         let injection = met.unwrap_or(first.injection);
         Some(Act {
             injection,
-            effect: unit.effect,
+            effect: &unit.effect,
             met: met.is_some(),
             hit: verdict.hits.contains(&injection),
         })
@@ -389,7 +418,7 @@ impl Unit {
     ) -> Option<Unit> {
         let fault = scenario.faults.iter().find(|other| other.id == fault)?;
         let mut unit = Unit {
-            effect: fault.effect,
+            effect: fault.effect.clone(),
             // What the switch can hold of it.
             selection: fault.selection.rounded(plan.draw_bits).ok()?,
             entries: Vec::new(),

@@ -483,7 +483,7 @@ fn resolve_fault(
         key: decision::fault_key(raw.seed, &fault.id.value),
         id: fault.id.value.clone(),
         flows: indexes,
-        effect: fault.effect.value,
+        effect: fault.effect.value.clone(),
         selection: fault.selection.value.clone(),
         place,
         epochs,

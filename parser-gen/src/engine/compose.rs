@@ -1,4 +1,5 @@
-//! What becomes of a packet that units have fired on: a drop stands over all, delays add up, a duplicate is made once.
+//! What becomes of a packet that units have fired on: a drop stands over all, fields change in declared
+//! order, delays add up, a duplicate is made once.
 
 use super::dialect::Dialect;
 use super::unit::holds;
@@ -8,7 +9,8 @@ use crate::generate::writer::Writer;
 /// An action of the composition: its name, and what it does to the packet.
 fn action(action: &Action) -> Option<(&'static str, &'static [&'static str])> {
     match action {
-        Action::Observe => None,
+        // Of bytes that change, each unit has a control of its own.
+        Action::Observe | Action::Rewrite(_) => None,
         Action::Drop => Some(("end", &["meta.verdict = VERDICT_DROP;"])),
         Action::Duplicate => Some(("double", &["meta.detain = 1;", "meta.duplicate = 1;"])),
         Action::Delay => Some(("detain", &["meta.detain = 1;"])),
@@ -33,6 +35,9 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         if holds(unit) {
             w.line(format!("time_ns_t hold{number} = 0;"));
         }
+        if let Action::Rewrite(_) = unit.action {
+            w.line(format!("{}() change{number};", side.change(number)));
+        }
     }
     let acting: Vec<(usize, &'static str, &'static [&'static str])> = units
         .iter()
@@ -53,6 +58,13 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             arguments.push(format!("hold{number}"));
         }
         w.line(format!("u{number}.apply({});", arguments.join(", ")));
+    }
+    for (number, unit) in units.iter().enumerate() {
+        if let Action::Rewrite(_) = unit.action {
+            w.open(format!("if (fire{number} == 1)"));
+            w.line(format!("change{number}.apply(hdr);"));
+            w.close();
+        }
     }
     let held = units.iter().enumerate().filter(|(_, unit)| holds(unit));
     sum(held.map(|(number, _)| format!("hold{number}")).collect(), w);

@@ -11,7 +11,9 @@ mod unit;
 
 use crate::generate::Options;
 use crate::generate::writer::Writer;
+use crate::library::Library;
 use crate::program::Arch;
+use crate::rewrite::Rewrite;
 use dialect::Dialect;
 
 /// The fault engine of a program: the units of each pipeline, in declared order.
@@ -70,6 +72,8 @@ pub enum Action {
     Delay,
     /// The packet comes twice. Ingress alone can do that.
     Duplicate,
+    /// Fields change.
+    Rewrite(Rewrite),
 }
 
 /// Which control of a program.
@@ -87,6 +91,13 @@ impl Side {
         }
     }
 
+    fn change(self, number: usize) -> String {
+        match self {
+            Side::Ingress => format!("FaultChange{number}"),
+            Side::Egress => format!("EgressFaultChange{number}"),
+        }
+    }
+
     fn engine(self) -> &'static str {
         match self {
             Side::Ingress => "FaultEngine",
@@ -96,7 +107,7 @@ impl Side {
 }
 
 /// The text of `engine.p4`.
-pub(crate) fn text(arch: Arch, spec: &EngineSpec, options: &Options) -> String {
+pub(crate) fn text(arch: Arch, library: &Library, spec: &EngineSpec, options: &Options) -> String {
     let dialect = Dialect(arch);
     let mut w = Writer::default();
     w.line(
@@ -116,6 +127,11 @@ pub(crate) fn text(arch: Arch, spec: &EngineSpec, options: &Options) -> String {
         for (number, unit) in units.iter().enumerate() {
             w.blank();
             unit::write(dialect, side, number, unit, &mut w);
+            if let Action::Rewrite(rewrite) = &unit.action {
+                w.blank();
+                w.line("// What it does to the headers.");
+                rewrite.write(library, &side.change(number), &mut w);
+            }
         }
         if side == Side::Ingress || !units.is_empty() {
             w.blank();

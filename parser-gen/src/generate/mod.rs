@@ -17,9 +17,10 @@ use std::collections::BTreeSet;
 use p4lang::runtime::TableEntry;
 
 use crate::classes::{self, Classes, LIMIT};
-use crate::engine::EngineSpec;
+use crate::engine::{self, Action, EngineSpec};
 use crate::filter::Filter;
 use crate::library::{Library, Note};
+use crate::program::Arch;
 use crate::slice::Slice;
 use crate::terms::MAX_TERMS;
 use classify::Table;
@@ -110,9 +111,9 @@ pub struct Generated {
     pub notes: Vec<Note>,
     classes: Classes,
     tables: Vec<Table>,
-    /// The fault engine, which each architecture spells for itself.
-    pub(crate) engine: EngineSpec,
-    pub(crate) options: Options,
+    engine: EngineSpec,
+    /// The texts of `engine.p4`, which each architecture spells for itself.
+    engines: Vec<(Arch, String)>,
 }
 
 fn overlapping(flows: &[(String, String)]) -> String {
@@ -123,6 +124,13 @@ fn overlapping(flows: &[(String, String)]) -> String {
 }
 
 impl Generated {
+    /// The text of `engine.p4` for an architecture.
+    #[must_use]
+    pub fn engine(&self, arch: Arch) -> &str {
+        let engine = self.engines.iter().find(|(other, _)| *other == arch);
+        engine.map_or("", |(_, text)| text)
+    }
+
     /// The entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
     pub fn entries_for(&self, control: &str) -> Vec<TableEntry> {
         // Without faults there, egress classifies nothing.
@@ -155,7 +163,14 @@ pub fn generate_with(
     engine: &EngineSpec,
 ) -> Result<Generated, GenerateError> {
     check_names(flows)?;
-    let (terms, slice) = classes::flow_terms(library, flows, options.aggregate)?;
+    let (terms, mut slice) = classes::flow_terms(library, flows, options.aggregate)?;
+    for unit in engine.ingress.iter().chain(&engine.egress) {
+        if let Action::Rewrite(rewrite) = &unit.action {
+            rewrite
+                .protocols()
+                .for_each(|id| slice.add_protocol(library, id));
+        }
+    }
     let diagram = classes::diagram(library, flows, &terms)?;
     let classes = Classes::of(&diagram, flows.len());
     for (index, flow) in flows.iter().enumerate() {
@@ -187,7 +202,10 @@ pub fn generate_with(
         classes,
         tables,
         engine: engine.clone(),
-        options: *options,
+        engines: Arch::ALL
+            .iter()
+            .map(|arch| (*arch, engine::text(*arch, library, engine, options)))
+            .collect(),
     })
 }
 

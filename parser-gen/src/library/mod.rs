@@ -95,6 +95,15 @@ pub(crate) enum PayloadLength {
     AfterHeader(usize),
 }
 
+impl PayloadLength {
+    /// Index of the field.
+    pub fn field(self) -> usize {
+        match self {
+            PayloadLength::Total(field) | PayloadLength::AfterHeader(field) => field,
+        }
+    }
+}
+
 /// What of a RESP command is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resp {
@@ -270,6 +279,13 @@ impl Protocol {
     /// Whether the values that are summed follow the header.
     pub(crate) fn has_values(&self) -> bool {
         matches!(self.body, Body::Header { values: true, .. })
+    }
+
+    /// The first bit of a field in the header, and how many it has.
+    pub(crate) fn place(&self, name: &str) -> Option<(usize, usize)> {
+        let index = self.fields.iter().position(|field| field.name == name)?;
+        let before: u32 = self.fields[..index].iter().map(|field| field.bits).sum();
+        Some((before as usize, self.fields[index].bits as usize))
     }
 
     pub(crate) fn options(&self) -> Option<Options> {

@@ -2,6 +2,7 @@
 
 use p4lang::Files;
 use parser_gen::engine::{Action, EngineSpec, Select, UnitSpec};
+use parser_gen::rewrite::{Rewrite, To};
 use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 
 const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
@@ -18,7 +19,24 @@ fn actions() -> Vec<Action> {
         Action::Drop,
         Action::Delay,
         Action::Duplicate,
+        Action::Rewrite(rewrite()),
     ]
+}
+
+/// Fields of every kind: aligned and not, narrow and wide, with and without a checksum over them.
+fn rewrite() -> Rewrite {
+    let changes = [
+        ("ip.ecn", To::Set(3)),
+        ("ip.src", To::Set(0x0a00_0063)),
+        ("ip.ttl", To::Xor(0x81)),
+        ("ipv6.dst", To::Xor(u128::MAX)),
+        ("ipv6.hlim", To::Set(1)),
+        ("tcp.flags.psh", To::Xor(1)),
+        ("tcp.seq", To::Set(0xFFFF_FFFF)),
+        ("udp.sport", To::Set(0)),
+        ("eth.src", To::Set(7)),
+    ];
+    Rewrite::new(&Library::builtin(), &changes, true).unwrap()
 }
 
 fn unit(select: Select, action: Action) -> UnitSpec {

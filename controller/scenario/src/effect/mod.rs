@@ -4,26 +4,31 @@
 //! P4 action, what it needs of a target, how it composes with others on the same packet, and thereby what the proof expects
 //! to see. The rest of the house asks [`Behaviour`].
 
+mod corrupt;
 mod delay;
 mod drop;
 mod duplicate;
 mod observe;
+mod set;
 
 use std::fmt;
 use std::ops::Deref;
 
+pub use corrupt::Corrupt;
 pub use delay::Delay;
 pub use drop::Drop;
 pub use duplicate::Duplicate;
 pub use observe::Observe;
 use parser_gen::engine::Action;
+use parser_gen::rewrite::{Rewrite, To};
+pub use set::Set;
 
 use crate::diagnostic::Sink;
 use crate::schema::reader::Variant;
 use crate::units::show_duration;
 
 /// What a fault does to a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// The packet ends.
     Drop(Drop),
@@ -33,19 +38,46 @@ pub enum Effect {
     Duplicate(Duplicate),
     /// The packet is counted.
     Observe(Observe),
+    /// Fields of the packet get values.
+    Set(Set),
+    /// Bits of the packet turn over.
+    Corrupt(Corrupt),
 }
 
 /// All effects, in the order in which messages list them.
-pub(crate) const KINDS: &[Kind] = &[drop::KIND, delay::KIND, duplicate::KIND, observe::KIND];
+pub(crate) const KINDS: &[Kind] = &[
+    drop::KIND,
+    delay::KIND,
+    duplicate::KIND,
+    observe::KIND,
+    set::KIND,
+    corrupt::KIND,
+];
 
 impl Effect {
     /// One of each, in the order of their kinds.
-    pub const SAMPLES: &[Effect] = &[
-        Effect::Drop(Drop),
-        Effect::Delay(Delay { ns: 1 }),
-        Effect::Duplicate(Duplicate),
-        Effect::Observe(Observe),
-    ];
+    #[must_use]
+    pub fn samples() -> Vec<Effect> {
+        let change = |to| {
+            let library = parser_gen::Library::builtin();
+            Rewrite::new(&library, &[("ip.ttl", to)], true)
+        };
+        let mut samples = vec![
+            Effect::Drop(Drop),
+            Effect::Delay(Delay { ns: 1 }),
+            Effect::Duplicate(Duplicate),
+            Effect::Observe(Observe),
+        ];
+        samples.extend(change(To::Set(1)).map(|rewrite| {
+            let told = "ip.ttl 1".to_owned();
+            Effect::Set(Set { rewrite, told })
+        }));
+        samples.extend(change(To::Xor(1)).map(|rewrite| {
+            let told = "ip.ttl by 0x1".to_owned();
+            Effect::Corrupt(Corrupt { rewrite, told })
+        }));
+        samples
+    }
 }
 
 /// How an effect is written in a file.
@@ -65,6 +97,8 @@ impl Deref for Effect {
             Effect::Delay(delay) => delay,
             Effect::Duplicate(duplicate) => duplicate,
             Effect::Observe(observe) => observe,
+            Effect::Set(set) => set,
+            Effect::Corrupt(corrupt) => corrupt,
         }
     }
 }
@@ -73,9 +107,11 @@ impl fmt::Display for Effect {
     /// `drop`, `delay 20ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
-        match self.hold_ns() {
-            0 => Ok(()),
-            ns => write!(f, " {}", show_duration(ns)),
+        match self {
+            Effect::Delay(delay) => write!(f, " {}", show_duration(delay.ns)),
+            Effect::Set(set) => write!(f, " {}", set.told),
+            Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
+            Effect::Drop(_) | Effect::Duplicate(_) | Effect::Observe(_) => Ok(()),
         }
     }
 }
@@ -104,6 +140,16 @@ pub trait Behaviour: fmt::Debug {
     /// Whether the packet goes over the recirculation port: only ingress can send it there, and it leaves a loop late at least.
     fn recirculates(&self) -> bool {
         false
+    }
+
+    /// What it changes in the packet's bytes.
+    fn rewrite(&self) -> Option<&Rewrite> {
+        None
+    }
+
+    /// Whether it can only act where packets come in.
+    fn is_for_ingress(&self) -> bool {
+        self.recirculates() || self.rewrite().is_some()
     }
 
     /// Whether how it acts is decided by a word that is drawn for each packet.
@@ -159,7 +205,7 @@ impl Fate {
 
     /// After these effects, in declared order: a drop stands over all.
     #[must_use]
-    pub fn after(effects: impl IntoIterator<Item = Effect>) -> Fate {
+    pub fn after<'e>(effects: impl IntoIterator<Item = &'e Effect>) -> Fate {
         let mut fate = Fate::UNTOUCHED;
         for effect in effects {
             if effect.ends_packet() {
@@ -185,17 +231,17 @@ mod tests {
     #[test]
     fn delays_add_duplicates_do_not_and_a_drop_stands_over_all() {
         let fate = |copies, delay_ns| Fate { copies, delay_ns };
-        assert_eq!(Fate::after([]), Fate::UNTOUCHED);
-        assert_eq!(Fate::after([delay(3), TWICE, delay(4)]), fate(2, 7));
-        assert_eq!(Fate::after([TWICE, TWICE]), fate(2, 0));
+        assert_eq!(Fate::after(&[]), Fate::UNTOUCHED);
+        assert_eq!(Fate::after(&[delay(3), TWICE, delay(4)]), fate(2, 7));
+        assert_eq!(Fate::after(&[TWICE, TWICE]), fate(2, 0));
         for all in [[delay(3), DROP, TWICE], [DROP, TWICE, delay(3)]] {
-            assert_eq!(Fate::after(all), Fate::DROPPED);
+            assert_eq!(Fate::after(&all), Fate::DROPPED);
         }
     }
 
     #[test]
     fn words_are_unique() {
-        let all = Effect::SAMPLES;
+        let all = Effect::samples();
         assert_eq!(all.len(), KINDS.len());
         for (i, a) in all.iter().enumerate() {
             assert_eq!(a.word(), KINDS[i].word);
@@ -207,8 +253,8 @@ mod tests {
 
     #[test]
     fn only_a_drop_ends_a_packet() {
-        for effect in Effect::SAMPLES {
-            assert_eq!(effect.ends_packet(), *effect == DROP, "{effect}");
+        for effect in Effect::samples() {
+            assert_eq!(effect.ends_packet(), effect == DROP, "{effect}");
         }
     }
 }

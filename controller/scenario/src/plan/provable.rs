@@ -27,13 +27,15 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
         .iter()
         .filter_map(|injection| Point::of(scenario, &flows, injection))
         .collect();
-    let mut held: Held<'_> = BTreeMap::new();
-    for point in points
-        .iter()
-        .filter(|point| point.fault.effect.recirculates())
-    {
-        held.entry((point.switch, point.index))
-            .or_insert(point.fault);
+    let mut held = Held::default();
+    for point in &points {
+        if point.fault.effect.recirculates() {
+            let flow = (point.switch, point.index);
+            held.by_flow.entry(flow).or_insert(point.fault);
+        }
+        if point.fault.effect.rewrite().is_some() {
+            held.changing.entry(point.switch).or_insert(point.fault);
+        }
     }
     let mut told = BTreeSet::new();
     for point in &points {
@@ -48,8 +50,14 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     Ok(plan)
 }
 
-/// By switch and flow, a fault that holds packets there.
-type Held<'a> = BTreeMap<(&'a str, usize), &'a Fault>;
+/// What comes to egress otherwise than it came in.
+#[derive(Default)]
+struct Held<'a> {
+    /// By switch and flow, a fault that holds packets there.
+    by_flow: BTreeMap<(&'a str, usize), &'a Fault>,
+    /// By switch, a fault that changes packets: they may be of any flow from there on.
+    changing: BTreeMap<&'a str, &'a Fault>,
+}
 
 /// An injection with what it refers to.
 struct Point<'a> {
@@ -128,11 +136,18 @@ impl<'a> Point<'a> {
             return false;
         }
         let met = scenario.meeting(self.index);
-        let Some(held) = met.iter().find_map(|flow| held.get(&(self.switch, *flow))) else {
+        let holding = met
+            .iter()
+            .find_map(|flow| held.by_flow.get(&(self.switch, *flow)));
+        let Some(held) = holding.or_else(|| held.changing.get(self.switch)) else {
             return false;
         };
+        let (cannot, does) = match held.effect.rewrite() {
+            Some(_) => ("tell which packets of flow", "changes packets"),
+            None => ("tell when packets of flow", "holds some of them"),
+        };
         let message = format!(
-            "captures cannot tell when packets of flow `{}` come to egress of switch `{}`, where fault `{}` acts: `{}` holds some of them in ingress",
+            "captures cannot {cannot} `{}` come to egress of switch `{}`, where fault `{}` acts: `{}` {does} in ingress",
             self.flow.name, self.switch, self.fault.id, held.id
         );
         let source = scenario.source();

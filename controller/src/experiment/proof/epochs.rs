@@ -195,10 +195,11 @@ impl Course {
         let epoch = port.epoch(self.writes_done);
         let passage = engine.pass(&mut self.state, &port.classified[index], epoch);
         let arrival = &trace.arrivals[index];
-        if trace.is_unique(arrival.identity) {
-            if !judge::is_as_expected(trace, arrival, &passage) {
+        let leaves_as = judge::leaves_as(engine, trace, arrival, &passage.ingress);
+        if judge::is_telling(trace, arrival, leaves_as) {
+            if !judge::is_as_expected(trace, arrival, &passage, leaves_as) {
                 self.since.misfits += 1;
-            } else if judge::took_as_long_as_held(engine, trace, arrival, &passage) {
+            } else if judge::took_as_long_as_held(engine, trace, arrival, &passage, leaves_as) {
                 self.since.waits += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! What became of each flow between its first switch and its last, from the captures alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parser_gen::{Filter, Library};
 use scenario::model::Scenario;
@@ -32,12 +32,32 @@ impl FlowCount {
     }
 }
 
+/// Frames that faults changed on their way: what came to a switch (bytes and length), and what left it. `None` where some of
+/// the same bytes were changed and others were not.
+pub type Changed = HashMap<(Box<[u8]>, u32), Option<Box<[u8]>>>;
+
+/// No path has as many switches.
+const MAX_CHANGES: usize = 512;
+
+/// As what a frame comes to its receiver.
+fn arrives_as(frame: &Frame, changed: &Changed) -> (Box<[u8]>, u32) {
+    let mut key = (frame.bytes.clone(), frame.wire_len);
+    for _ in 0..MAX_CHANGES {
+        match changed.get(&key) {
+            Some(Some(next)) if *next != key.0 => key.0.clone_from(next),
+            _ => break,
+        }
+    }
+    key
+}
+
 /// The flows whose first and last switch were recorded and that no aggregating switch takes in, by name; and by declared
 /// name where a declaration stands for several.
 pub fn count(
     scenario: &Scenario,
     recordings: &[PortRecording],
     aggregator: Option<&str>,
+    changed: &Changed,
 ) -> BTreeMap<String, FlowCount> {
     let library = Library::builtin();
     let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
@@ -56,7 +76,8 @@ pub fn count(
             };
             let (entry, exit) = (port(first, &path.from)?, port(last, &path.to)?);
             let receiver = scenario.topology.host(&path.to)?.mac.0;
-            Some(between(&library, entry, exit, receiver, &flow.filter))
+            let ends = (entry, exit);
+            Some(between(&library, ends, receiver, &flow.filter, changed))
         });
         let on_path: Option<Vec<FlowCount>> = on_path.collect();
         let Some(on_path) = on_path.filter(|counts| !counts.is_empty()) else {
@@ -75,10 +96,10 @@ pub fn count(
 /// What of a flow came in by one port, and what of that went out by another.
 fn between(
     library: &Library,
-    entry: &PortRecording,
-    exit: &PortRecording,
+    (entry, exit): (&PortRecording, &PortRecording),
     receiver: [u8; 6],
     filter: &Filter,
+    changed: &Changed,
 ) -> FlowCount {
     let is_for_receiver = |frame: &&Frame| frame.bytes.starts_with(&receiver);
     let seen = |frame: &Frame| Seen {
@@ -89,7 +110,10 @@ fn between(
     let before: Vec<_> = came
         .filter(is_for_receiver)
         .filter(|frame| filter.matches(&library.dissect(&frame.bytes, entry.port)))
-        .map(seen)
+        .map(|frame| Seen {
+            key: arrives_as(frame, changed),
+            at_ns: frame.at_ns,
+        })
         .collect();
     let wanted: BTreeSet<_> = before.iter().map(|seen| &seen.key).collect();
     let after: Vec<_> = exit

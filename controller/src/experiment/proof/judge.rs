@@ -8,7 +8,7 @@ use scenario::effect::{Effect, Fate};
 use scenario::replay::{Engine, Passage, Verdict};
 
 use super::STAMP_NS;
-use super::trace::{Arrival, SwitchTrace};
+use super::trace::{Arrival, Identity, SwitchTrace};
 
 /// So many faults may have erred on one frame, before it counts as lost for another reason.
 const MAX_ERRORS: usize = 2;
@@ -26,11 +26,50 @@ pub fn due_ns(came_ns: u64, fate: Fate) -> u64 {
     came_ns.saturating_add(fate.delay_ns) - tolerance_ns(fate.delay_ns)
 }
 
+/// Which frame leaves where units with these effects fired on one that came; `None` if no such frame was ever seen.
+fn departing<'e>(
+    engine: &Engine,
+    trace: &SwitchTrace<'_>,
+    arrival: &Arrival<'_>,
+    fired: impl Iterator<Item = &'e Effect>,
+) -> Option<Identity> {
+    match engine.rewritten(arrival.bytes, fired) {
+        Some(changed) => trace.identity_of(&changed, arrival.wire_len),
+        None => Some(arrival.identity),
+    }
+}
+
+/// Which frame leaves with this verdict of ingress.
+pub fn leaves_as(
+    engine: &Engine,
+    trace: &SwitchTrace<'_>,
+    arrival: &Arrival<'_>,
+    verdict: &Verdict,
+) -> Option<Identity> {
+    let fired = engine.ingress_acts(verdict).filter(|act| act.hit);
+    departing(engine, trace, arrival, fired.map(|act| act.effect))
+}
+
+/// Whether what left tells what became of this frame alone.
+pub fn is_telling(
+    trace: &SwitchTrace<'_>,
+    arrival: &Arrival<'_>,
+    leaves_as: Option<Identity>,
+) -> bool {
+    let is_own = |identity| identity == arrival.identity || !trace.has_come(identity);
+    trace.is_unique(arrival.identity) && leaves_as.is_none_or(is_own)
+}
+
 /// Whether a frame that is like no other left as it had to.
-pub fn is_as_expected(trace: &SwitchTrace<'_>, arrival: &Arrival<'_>, passage: &Passage) -> bool {
+pub fn is_as_expected(
+    trace: &SwitchTrace<'_>,
+    arrival: &Arrival<'_>,
+    passage: &Passage,
+    leaves_as: Option<Identity>,
+) -> bool {
     let due = due_ns(arrival.at_ns, passage.ingress.fate);
     (0..passage.exits.len()).all(|exit| {
-        let left = trace.left(passage.exits[exit].0, arrival.identity);
+        let left = trace.left_by(passage.exits[exit].0, leaves_as);
         left.len() == passage.leaving(exit) && left.first().is_none_or(|at| *at >= due)
     })
 }
@@ -41,9 +80,10 @@ pub fn took_as_long_as_held(
     trace: &SwitchTrace<'_>,
     arrival: &Arrival<'_>,
     passage: &Passage,
+    leaves_as: Option<Identity>,
 ) -> bool {
     let exits = passage.exits.iter();
-    let left = exits.filter_map(|(exit, _)| trace.left(*exit, arrival.identity).first());
+    let left = exits.filter_map(|(exit, _)| trace.left_by(*exit, leaves_as).first());
     let Some(first) = left.min() else {
         return false;
     };
@@ -53,7 +93,7 @@ pub fn took_as_long_as_held(
 }
 
 /// Whether a frame waited, beyond what its faults held it for, as long as an effect holds.
-pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, effect: Effect) -> bool {
+pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, effect: &Effect) -> bool {
     let hold_ns = effect.hold_ns();
     let free_ns = came_ns.saturating_add(verdict.fate.delay_ns);
     let waited_ns = left_ns.saturating_sub(free_ns);
@@ -137,10 +177,20 @@ pub struct Errors {
     pub collateral: Vec<usize>,
     /// No fault of the switch explains it.
     pub stray: bool,
+    /// It left as another frame than it had to.
+    pub seen_as: Option<Identity>,
 }
 
-/// Explains what became of a frame. `left` is when its copies left by each of its exits.
-pub fn explain(engine: &Engine, came_ns: u64, passage: &Passage, left: &[Vec<u64>]) -> Errors {
+/// Explains what became of a frame that had to leave as `leaves_as`. `left` is when its copies did so, by each of its exits.
+pub fn explain(
+    engine: &Engine,
+    trace: &SwitchTrace<'_>,
+    arrival: &Arrival<'_>,
+    passage: &Passage,
+    leaves_as: Option<Identity>,
+    left: &[Vec<u64>],
+) -> Errors {
+    let came_ns = arrival.at_ns;
     if let Some(errors) = in_egress(engine, came_ns, passage, left) {
         return errors;
     }
@@ -148,16 +198,26 @@ pub fn explain(engine: &Engine, came_ns: u64, passage: &Passage, left: &[Vec<u64
     // A fault that looked at the frame is suspected before one that did not.
     let mut suspects: Vec<usize> = (0..met.len()).collect();
     suspects.sort_by_key(|unit| !met[*unit].met);
-    let is_explained = |toggled: &[usize]| {
+    // Which frame it then left as, if what left is explained.
+    let explained = |toggled: &[usize]| {
         let fires = |unit: usize| met[unit].hit != toggled.contains(&unit);
         let effects = (0..met.len()).filter(|unit| fires(*unit));
-        let fate = Fate::after(effects.map(|unit| met[unit].effect));
+        let effects: Vec<&Effect> = effects.map(|unit| met[unit].effect).collect();
+        let fate = Fate::after(effects.iter().copied());
         let due = due_ns(came_ns, fate);
-        left.iter().enumerate().all(|(exit, left)| {
+        let as_other = departing(engine, trace, arrival, effects.iter().copied());
+        let is_other = as_other != leaves_as;
+        let fits = left.iter().enumerate().all(|(exit, left)| {
+            let left = match is_other {
+                true if !left.is_empty() || !is_telling(trace, arrival, as_other) => return false,
+                true => trace.left_by(passage.exits[exit].0, as_other),
+                false => left,
+            };
             left.len() == leaving(passage, exit, fate) && left.iter().all(|at| *at >= due)
-        })
+        });
+        fits.then_some(as_other.filter(|_| is_other))
     };
-    let errors = |toggled: &[usize]| {
+    let errors = |toggled: &[usize], seen_as: Option<Identity>| {
         let (missed, collateral) = toggled.iter().partition(|unit| met[**unit].hit);
         let injections =
             |units: Vec<usize>| units.into_iter().map(|unit| met[unit].injection).collect();
@@ -165,13 +225,16 @@ pub fn explain(engine: &Engine, came_ns: u64, passage: &Passage, left: &[Vec<u64
             missed: injections(missed),
             collateral: injections(collateral),
             stray: false,
+            seen_as,
         }
     };
     for errors_made in 1..=MAX_ERRORS {
         let mut found = None;
         each_subset(&suspects, errors_made, &mut Vec::new(), &mut |toggled| {
-            if found.is_none() && is_explained(toggled) {
-                found = Some(errors(toggled));
+            if found.is_none()
+                && let Some(seen_as) = explained(toggled)
+            {
+                found = Some(errors(toggled, seen_as));
             }
         });
         if let Some(errors) = found {

@@ -135,21 +135,27 @@ pub fn prove(
     losses.extend(evidence.losses.iter().cloned());
     let mut proof = Proof {
         observations: vec![Observation::default(); plan.injections.len()],
-        flows: flows::count(scenario, evidence.recordings, aggregator),
+        flows: BTreeMap::new(),
         losses,
         strays: BTreeMap::new(),
         hits: Vec::new(),
     };
+    let mut changed = flows::Changed::new();
     for switch in &plan.switches {
         let mut injections = plan.injections.iter();
         if !injections.any(|injection| injection.switch == switch.name) {
             continue;
         }
         if let Some(witness) = Witness::new(scenario, plan, &switch.name, &evidence) {
-            let strays =
-                witness.testify(evidence.fired, &mut proof.observations, &mut proof.hits);
+            let strays = witness.testify(
+                evidence.fired,
+                &mut proof.observations,
+                &mut proof.hits,
+                &mut changed,
+            );
             proof.strays.insert(switch.name.clone(), strays);
         }
     }
+    proof.flows = flows::count(scenario, evidence.recordings, aggregator, &changed);
     proof
 }

@@ -8,6 +8,7 @@ use scenario::replay::{Classified, Engine, Passage, Verdict};
 
 use super::super::fleet::EpochWrite;
 use super::epochs::{self, PortFrames};
+use super::flows::Changed;
 use super::hits::{self, Hit};
 use super::judge::{self, Errors, Share};
 use super::order::{self, Move, Order};
@@ -28,6 +29,8 @@ struct Judged {
     passage: Passage,
     /// It came while an epoch was being written.
     is_at_boundary: bool,
+    /// Which frame leaves of it.
+    leaves_as: Option<Identity>,
 }
 
 /// What was seen of a frame.
@@ -69,6 +72,7 @@ impl<'a> Witness<'a> {
         fired: &[u64],
         observations: &mut [Observation],
         hits: &mut Vec<Hit>,
+        changed: &mut Changed,
     ) -> Strays {
         let arrivals = self.trace.arrivals.iter();
         let classified: Vec<Classified> = arrivals
@@ -78,10 +82,8 @@ impl<'a> Witness<'a> {
         let left = self.dealt(&frames);
         let order = self.order(&frames, &left);
         let overtaken = order.overtaken();
-        let mut strays = Strays {
-            unexplained: 0,
-            foreign: self.foreign(&frames),
-        };
+        let mut strays = Strays::default();
+        let mut seen_as: BTreeSet<Identity> = BTreeSet::new();
         for (index, frame) in frames.iter().enumerate() {
             let came_ns = self.trace.arrivals[index].at_ns;
             let passage = &frame.passage;
@@ -89,7 +91,16 @@ impl<'a> Witness<'a> {
             if !was_hit && !self.is_under_watch(came_ns) {
                 continue;
             }
-            let errors = judge::explain(&self.engine, came_ns, passage, &left[index]);
+            let (arrival, leaves_as) = (&self.trace.arrivals[index], frame.leaves_as);
+            let errors = judge::explain(
+                &self.engine,
+                &self.trace,
+                arrival,
+                passage,
+                leaves_as,
+                &left[index],
+            );
+            seen_as.extend(errors.seen_as);
             strays.unexplained += u64::from(errors.stray);
             hits.extend(hits::of_frame(
                 self.name,
@@ -109,7 +120,34 @@ impl<'a> Witness<'a> {
             self.tally_held(passage, seen, &order, observations);
             self.tally_spared(passage, seen, &order, observations);
         }
+        strays.foreign = self.foreign(&frames, &seen_as);
+        self.tell_changed(&frames, changed);
         strays
+    }
+
+    /// Adds what faults made of frames' bytes.
+    fn tell_changed(&self, frames: &[Judged], changed: &mut Changed) {
+        if !self.engine.rewrites() {
+            return;
+        }
+        for (frame, arrival) in frames.iter().zip(&self.trace.arrivals) {
+            let verdict = &frame.passage.ingress;
+            let leaves_as = self.engine.leaves_as(verdict, arrival.bytes);
+            let leaves_as = leaves_as.map(Vec::into_boxed_slice);
+            let key = (arrival.bytes.into(), arrival.wire_len);
+            if self.trace.is_unique(arrival.identity) {
+                if leaves_as.is_some() {
+                    changed.insert(key, leaves_as);
+                }
+                continue;
+            }
+            // Of frames that are alike, all must have become the same.
+            let same = leaves_as.unwrap_or_else(|| arrival.bytes.into());
+            let known = changed.entry(key).or_insert_with(|| Some(same.clone()));
+            if known.as_ref() != Some(&same) {
+                *known = None;
+            }
+        }
     }
 
     /// Frames that came before the first write, or after the last one, met no fault; and captures start and end one after
@@ -134,6 +172,7 @@ impl<'a> Witness<'a> {
             .map(|frame| Judged {
                 passage: untouched(frame),
                 is_at_boundary: false,
+                leaves_as: None,
             })
             .collect();
         let ports = self.trace.ports.iter().map(|range| PortFrames {
@@ -169,6 +208,10 @@ impl<'a> Witness<'a> {
         for injection in ambiguous {
             observations[injection].is_ambiguous = true;
         }
+        for (frame, arrival) in frames.iter_mut().zip(&self.trace.arrivals) {
+            let verdict = &frame.passage.ingress;
+            frame.leaves_as = judge::leaves_as(&self.engine, &self.trace, arrival, verdict);
+        }
         frames
     }
 
@@ -186,7 +229,9 @@ impl<'a> Witness<'a> {
     fn dealt(&self, frames: &[Judged]) -> Vec<Vec<Vec<u64>>> {
         let mut alike: BTreeMap<(u32, Identity), Vec<(usize, usize)>> = BTreeMap::new();
         for (index, frame) in frames.iter().enumerate() {
-            let identity = self.trace.arrivals[index].identity;
+            let Some(identity) = frame.leaves_as else {
+                continue;
+            };
             for (exit, (port, _)) in frame.passage.exits.iter().enumerate() {
                 let alike = alike.entry((*port, identity)).or_default();
                 alike.push((index, exit));
@@ -218,15 +263,16 @@ impl<'a> Witness<'a> {
     }
 
     /// Frames that left and that no frame which came accounts for: changed, made up, or sent to where they do not belong.
-    fn foreign(&self, frames: &[Judged]) -> u64 {
-        let exits = frames.iter().enumerate().flat_map(|(index, frame)| {
-            let identity = self.trace.arrivals[index].identity;
+    fn foreign(&self, frames: &[Judged], seen_as: &BTreeSet<Identity>) -> u64 {
+        let exits = frames.iter().flat_map(|frame| {
             let exits = frame.passage.exits.iter();
-            exits.map(move |(port, _)| (*port, identity))
+            exits.filter_map(|(port, _)| Some((*port, frame.leaves_as?)))
         });
         let known: BTreeSet<(u32, Identity)> = exits.collect();
         let departures = self.trace.departures();
-        let foreign = departures.filter(|(port, identity, _)| !known.contains(&(*port, *identity)));
+        let foreign = departures.filter(|(port, identity, _)| {
+            !known.contains(&(*port, *identity)) && !seen_as.contains(identity)
+        });
         let times = foreign.flat_map(|(_, _, times)| times);
         times.filter(|at_ns| self.is_under_watch(**at_ns)).count() as u64
     }

@@ -20,6 +20,8 @@ pub struct Arrival<'a> {
     pub at_ns: u64,
     /// As far as it was recorded.
     pub bytes: &'a [u8],
+    /// How long it was.
+    pub wire_len: u32,
     /// Which frame it is.
     pub identity: Identity,
 }
@@ -64,6 +66,7 @@ impl<'a> SwitchTrace<'a> {
                             port: *port,
                             at_ns: frame.at_ns.saturating_add(in_ns),
                             bytes: &frame.bytes,
+                            wire_len: frame.wire_len,
                             identity,
                         });
                     }
@@ -95,6 +98,16 @@ impl<'a> SwitchTrace<'a> {
         identity
     }
 
+    /// Which frame has these bytes; `None` if none did.
+    pub fn identity_of(&self, bytes: &[u8], wire_len: u32) -> Option<Identity> {
+        self.identities.get(&(bytes, wire_len)).copied()
+    }
+
+    /// Whether a frame like this one came.
+    pub fn has_come(&self, identity: Identity) -> bool {
+        self.came[identity] > 0
+    }
+
     /// Whether no other frame like this one came.
     pub fn is_unique(&self, identity: Identity) -> bool {
         self.came[identity] == 1
@@ -104,6 +117,11 @@ impl<'a> SwitchTrace<'a> {
     pub fn departures(&self) -> impl Iterator<Item = (u32, Identity, &[u64])> {
         let departures = self.departures.iter();
         departures.map(|((port, identity), times)| (*port, *identity, &times[..]))
+    }
+
+    /// The same of a frame that may never have been seen.
+    pub fn left_by(&self, port: u32, identity: Option<Identity>) -> &[u64] {
+        identity.map_or(&[], |identity| self.left(port, identity))
     }
 
     /// When frames of this identity left by a port, in ascending order.

@@ -194,7 +194,7 @@ impl Bench {
         let effect = |hit: &usize| {
             let id = &plan.injections[*hit].fault;
             let mut faults = scenario.faults.iter();
-            faults.find(|fault| fault.id == *id).unwrap().effect
+            &faults.find(|fault| fault.id == *id).unwrap().effect
         };
         for (number, sent) in self.sent.iter().enumerate() {
             let (bytes, port) = (self.frame(sent), self.port(sent.from));
@@ -224,9 +224,12 @@ impl Bench {
                 }
                 hits.sort_unstable();
                 hits.dedup();
-                (Fate::after(hits.iter().map(effect)), counted)
+                (hits, counted)
             };
-            let (fate, counted) = erring(InOut::Ingress, &passage.ingress);
+            let (hits, counted) = erring(InOut::Ingress, &passage.ingress);
+            let fate = Fate::after(hits.iter().map(effect));
+            let changed = engine.rewritten(&bytes, hits.iter().map(effect));
+            let bytes = changed.map_or(bytes, Vec::into_boxed_slice);
             counted.iter().for_each(|hit| fired[*hit] += 1);
             let processed_ns = self.awake(sent.at_ns) + 20 * US;
             let left_ns = self.awake(processed_ns + fate.delay_ns * self.delays_times);
@@ -237,7 +240,8 @@ impl Bench {
                     copies += 1;
                     continue;
                 };
-                let (fate, counted) = erring(InOut::Egress, verdict);
+                let (hits, counted) = erring(InOut::Egress, verdict);
+                let fate = Fate::after(hits.iter().map(effect));
                 counted.iter().for_each(|hit| fired[*hit] += 1);
                 copies += u32::from(!fate.is_dropped());
             }

@@ -94,7 +94,7 @@ fn two_faults_of_one_kind_on_one_flow_are_told_apart() {
 
 #[test]
 fn what_each_effect_did_wrongly_is_counted() {
-    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+    for effect in ["!drop ", "!duplicate ", "!delay 5ms", "{set: {ip.ecn: 3}}"] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let wrong = [(9, Error::Spares(0), (1, 0)), (11, Error::Hits(0), (0, 1))];
         for (number, error, expected) in wrong {
@@ -253,7 +253,7 @@ fn a_stall_over_a_boundary_does_not_disturb() {
 
 #[test]
 fn frames_that_nothing_tells_apart_are_judged_together() {
-    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+    for effect in ["!drop ", "!duplicate ", "!delay 5ms", "{set: {ip.ecn: 3}}"] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let mut sent = evenly(100, MS / 10);
         sent.iter_mut().for_each(|sent| sent.marker %= 3);
@@ -343,7 +343,14 @@ const INDISTINCT: [&str; 2] = [
 ];
 
 fn effects() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["!drop ", "!duplicate ", "!delay 3ms"])
+    prop::sample::select(vec![
+        "!drop ",
+        "!duplicate ",
+        "!delay 3ms",
+        "observe",
+        "{set: {ip.ecn: 3, ip.ttl: 7}}",
+        "{corrupt: {field: ip.ttl, xor: 1}}",
+    ])
 }
 
 fn selections() -> impl Strategy<Value = &'static str> {

@@ -8,7 +8,8 @@ const SPARSE: &str = "faults: [{id: late, flows: first, effect: !delay 20ms, sel
 /// The counter is right, what was done is not; and the other way round.
 #[test]
 fn neither_a_counter_nor_a_capture_stands_for_the_other() {
-    for effect in ["!drop ", "!duplicate ", "!delay 20ms"] {
+    let changes = ["{set: {ip.ecn: 3}}", "{corrupt: {field: ip.ttl, xor: 1}}"];
+    for effect in ["!drop ", "!duplicate ", "!delay 20ms"].iter().chain(&changes) {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         for (error, why) in [
             (Error::SparesCounted(0), "it spared 1 frame that it had to hit"),

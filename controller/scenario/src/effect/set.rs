@@ -1,0 +1,149 @@
+//! `set: {ip.ecn: 3}`: fields of headers get values, and the checksums over them follow unless they are `left`.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use parser_gen::Library;
+use parser_gen::engine::Action;
+use parser_gen::rewrite::{Rewrite, RewriteError, To};
+
+use super::{Behaviour, Effect, Fate, Kind};
+use crate::diagnostic::{Code, Sink, Span};
+use crate::schema::reader;
+use crate::yaml::{Kind as NodeKind, Node};
+
+/// Fields get values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// What changes.
+    pub rewrite: Rewrite,
+    /// As it is written: `ip.ecn 3`.
+    pub told: String,
+}
+
+/// The most fields of one fault.
+const MAX_FIELDS: usize = 8;
+/// Says what becomes of checksums. No field is called so: theirs have a dot.
+const CHECKSUMS: &str = "checksums";
+
+pub(super) const KIND: Kind = Kind {
+    word: "set",
+    read: |sink, written| {
+        let node = written.needed(sink, "{ip.ecn: 3}")?;
+        let entries = reader::map(sink, node, "`set`")?;
+        let mut mends = true;
+        let mut changes: Vec<(&str, To)> = Vec::new();
+        for entry in entries {
+            if entry.key == CHECKSUMS {
+                mends = are_mended(sink, &entry.value)?;
+            } else {
+                let value = value(sink, &entry.value, &entry.key)?;
+                changes.push((&entry.key, To::Set(value)));
+            }
+        }
+        if changes.is_empty() || changes.len() > MAX_FIELDS {
+            let message = format!(
+                "`set` names 1 to {MAX_FIELDS} fields; found {}",
+                changes.len()
+            );
+            sink.error(Code::OutOfRange, node.span, message);
+            return None;
+        }
+        let mut rewritten = Ok(());
+        for entry in entries.iter().filter(|entry| entry.key != CHECKSUMS) {
+            // One by one, to point at the one that is wrong.
+            let change = changes.iter().find(|(name, _)| *name == entry.key)?;
+            let alone = Rewrite::new(&Library::builtin(), &[*change], mends);
+            if let Err(error) = alone {
+                report(sink, entry.key_span, &error);
+                rewritten = Err(());
+            }
+        }
+        rewritten.ok()?;
+        let told = changes.iter().map(|(name, to)| match to {
+            To::Set(value) | To::Xor(value) => format!("{name} {value}"),
+        });
+        let told = told.collect::<Vec<_>>().join(", ");
+        Some(Effect::Set(Set {
+            rewrite: Rewrite::new(&Library::builtin(), &changes, mends).ok()?,
+            told,
+        }))
+    },
+};
+
+/// `mended` or `left`.
+pub(super) fn are_mended(sink: &mut Sink<'_>, node: &Node) -> Option<bool> {
+    let written = reader::variant(sink, node, "`checksums`", &["mended", "left"])?;
+    written.nothing(sink);
+    Some(written.name == "mended")
+}
+
+/// A number, or an address.
+pub(super) fn value(sink: &mut Sink<'_>, node: &Node, field: &str) -> Option<u128> {
+    let NodeKind::Text { value, .. } = &node.kind else {
+        let number = reader::integer(sink, node, &format!("`{field}`"), 0..=u64::MAX)?;
+        return Some(u128::from(number));
+    };
+    let mac = || {
+        let bytes: Option<Vec<u8>> = value
+            .split(':')
+            .map(|byte| u8::from_str_radix(byte, 16).ok())
+            .collect();
+        let bytes = bytes.filter(|bytes| bytes.len() == 6)?;
+        Some(
+            bytes
+                .iter()
+                .fold(0, |all, byte| all << 8 | u128::from(*byte)),
+        )
+    };
+    let hexadecimal = || u128::from_str_radix(value.strip_prefix("0x")?, 16).ok();
+    let ipv4 = value
+        .parse::<Ipv4Addr>()
+        .ok()
+        .map(|ip| u128::from(ip.to_bits()));
+    let ipv6 = value.parse::<Ipv6Addr>().ok().map(|ip| ip.to_bits());
+    let read = ipv4.or_else(mac).or(ipv6).or_else(hexadecimal);
+    if read.is_none() {
+        let message = format!("`{value}` is neither a number nor an address");
+        sink.error(Code::WrongType, node.span, message)
+            .hint("3, 0xff, 10.0.0.1, 2001:db8::1, 02:00:00:00:00:01");
+    }
+    read
+}
+
+/// Says why a field cannot be changed.
+pub(super) fn report(sink: &mut Sink<'_>, span: Span, error: &RewriteError) {
+    let code = match error {
+        RewriteError::Unknown(_) => Code::UnknownName,
+        _ => Code::Effect,
+    };
+    let diagnostic = sink.error(code, span, error.to_string());
+    match error {
+        RewriteError::Unknown(_) => {
+            diagnostic.hint("docs/filters.md lists the fields");
+        }
+        RewriteError::Layout(_) => {
+            diagnostic.hint("with `checksums: left` it can be changed");
+        }
+        _ => {}
+    }
+}
+
+impl Behaviour for Set {
+    fn word(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn verb(&self) -> &'static str {
+        "changes"
+    }
+
+    fn action(&self) -> Action {
+        Action::Rewrite(self.rewrite.clone())
+    }
+
+    fn compose(&self, _fate: &mut Fate) {}
+
+    fn rewrite(&self) -> Option<&Rewrite> {
+        Some(&self.rewrite)
+    }
+}
