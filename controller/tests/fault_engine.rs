@@ -628,6 +628,9 @@ fn sound_frame(lab: &Lab, tags: &[u8], options: usize, protocol: u8, payload: &[
     [frame, ip, transport].concat()
 }
 
+/// Bytes of tags, and words of options, before the checksums of such a frame.
+type Sums = (usize, usize);
+
 /// Whether the checksums of such a frame are right.
 fn is_sound(frame: &[u8], tags: usize, options: usize) -> (bool, bool) {
     let ip = &frame[14 + tags..34 + tags + 4 * options];
@@ -659,7 +662,7 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
             frame
         };
         // What may come, and where its checksums are.
-        let kinds: Vec<(Vec<u8>, Option<(usize, usize)>)> = vec![
+        let kinds: Vec<(Vec<u8>, Option<Sums>)> = vec![
             (sound_frame(&lab, &[], 0, 17, b"abc"), Some((0, 0))),
             (sound_frame(&lab, tag, 0, 6, b"hello"), Some((4, 0))),
             (sound_frame(&lab, &[], 2, 6, b""), Some((0, 2))),
