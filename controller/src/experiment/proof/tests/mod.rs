@@ -419,7 +419,9 @@ proptest! {
         let erred = bench.conclude().faults;
         let is_unlike = alike > 1 && !(number as u32 + 1).is_multiple_of(alike);
         let fired = |faults: &[FaultResult]| faults.iter().map(|f| f.fired).collect::<Vec<_>>();
-        if is_unlike && fired(&clean) != fired(&erred) {
+        // Nothing is to be seen of what only counts: a count that is off by a frame fits a boundary that is.
+        let is_seen = faults[0].0 != "observe";
+        if is_unlike && is_seen && fired(&clean) != fired(&erred) {
             prop_assert!(erred.iter().any(|fault| !fault.proved), "{:#?}", erred);
         }
     }
