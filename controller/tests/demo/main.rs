@@ -18,8 +18,10 @@ use support::*;
 use testbeds::bed::Wiring;
 use testbeds::host::Process;
 
-/// How a unit counts what it fires.
-const COUNTS: &str = "fired.apply(cell_);";
+/// Where units come into the program.
+const UNITS: &str = "#include \"engine.p4\"";
+/// Their counters count bytes instead of packets.
+const MISCOUNTS: &str = "#define PACKETS BYTES\n#include \"engine.p4\"";
 
 fn run_named<'a>(demo: &'a Value, name: &str) -> &'a Value {
     demo["runs"]
@@ -242,11 +244,11 @@ fn a_switch_that_does_not_answer_is_an_error() {
 fn a_switch_that_miscounts_fails_the_command() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let text = std::fs::read_to_string(repository("p4src/common/fault.p4")).unwrap();
-    assert!(text.contains(COUNTS), "{text}");
-    std::fs::create_dir_all(folder.path().join("p4/common")).unwrap();
-    let changed = text.replace(COUNTS, "");
-    std::fs::write(folder.path().join("p4/common/fault.p4"), changed).unwrap();
+    let text = std::fs::read_to_string(repository("p4src/psa/main.p4")).unwrap();
+    assert!(text.contains(UNITS), "{text}");
+    std::fs::create_dir_all(folder.path().join("p4/psa")).unwrap();
+    let changed = text.replace(UNITS, MISCOUNTS);
+    std::fs::write(folder.path().join("p4/psa/main.p4"), changed).unwrap();
     let finished = run(
         folder.path(),
         &[

@@ -35,10 +35,17 @@ fn every_translation_can_be_planned() {
             .unwrap_or_else(|errors| panic!("docs/from-other-tools.md:{line}\n{errors}"));
         let plan = plan(&scenario, &TargetModel::EMBEDDED)
             .unwrap_or_else(|errors| panic!("docs/from-other-tools.md:{line}\n{errors}"));
-        assert!(!plan.injections.is_empty(), "docs/from-other-tools.md:{line}");
+        assert!(
+            !plan.injections.is_empty(),
+            "docs/from-other-tools.md:{line}"
+        );
         for fault in &scenario.faults {
             let met = plan.injections.iter().any(|point| point.fault == fault.id);
-            assert!(met, "docs/from-other-tools.md:{line}: {} acts nowhere", fault.id);
+            assert!(
+                met,
+                "docs/from-other-tools.md:{line}: {} acts nowhere",
+                fault.id
+            );
         }
     }
 }
