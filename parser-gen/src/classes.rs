@@ -132,7 +132,7 @@ pub(crate) fn diagram(
                 .collect()
         })
         .collect();
-    Diagram::new(&closed, |key| key.max(library)).map_err(|overflow| {
+    Diagram::new(&closed, |key| key.largest(library)).map_err(|overflow| {
         GenerateError::TooManyClasses {
             flows: overflow
                 .flows

@@ -4,7 +4,7 @@
 //! capture. A header that the frame ends inside is absent.
 
 use crate::filter::{FieldValues, Value};
-use crate::library::{Body, Library, Options, PayloadLength, Protocol, ProtocolId, Resp, Target};
+use crate::library::{Body, Element, Kind, Library, Options, Protocol, ProtocolId, Target};
 
 impl Library {
     /// What filters see in a frame that came in by `port`.
@@ -23,10 +23,8 @@ impl Library {
         }
         let mut rest = frame;
         let mut at = Some(self.root);
-        // Bytes that the network header accounts for; `None` if it says nothing, or less than the headers take.
-        let mut segment: Option<usize> = None;
         while let Some(id) = at {
-            at = self.header(id, &mut rest, &mut segment, &mut values);
+            at = self.header(id, &mut rest, &mut values);
         }
         values
     }
@@ -34,10 +32,10 @@ impl Library {
     /// The headers that are whole in a frame, and at which byte each begins.
     pub(crate) fn headers(&self, frame: &[u8]) -> Vec<(ProtocolId, usize)> {
         let (mut found, mut values) = (Vec::new(), FieldValues::new());
-        let (mut rest, mut at, mut segment) = (frame, Some(self.root), None);
+        let (mut rest, mut at) = (frame, Some(self.root));
         while let Some(id) = at {
             let begin = frame.len() - rest.len();
-            at = self.header(id, &mut rest, &mut segment, &mut values);
+            at = self.header(id, &mut rest, &mut values);
             if values.protocols.contains(&self.protocols[id].filter) {
                 found.push((id, begin));
             }
@@ -50,12 +48,11 @@ impl Library {
         &self,
         id: ProtocolId,
         rest: &mut &[u8],
-        segment: &mut Option<usize>,
         values: &mut FieldValues,
     ) -> Option<ProtocolId> {
         let protocol = &self.protocols[id];
-        if let Body::Resp(resp) = protocol.body {
-            read_resp(protocol, resp, rest, values);
+        if let Body::Message(elements) = &protocol.body {
+            read_message(protocol, elements, rest, values);
             return None;
         }
         let bytes = protocol.header_bits() as usize / 8;
@@ -71,11 +68,6 @@ impl Library {
             Some(options) => header_length(options, &numbers)?,
         };
         *rest = rest.get(length..)?;
-        *segment = match protocol.payload_length() {
-            Some(PayloadLength::Total(index)) => (numbers[index] as usize).checked_sub(length),
-            Some(PayloadLength::AfterHeader(index)) => Some(numbers[index] as usize),
-            None => segment.and_then(|segment| segment.checked_sub(length)),
-        };
         let edge = protocol.next.iter().find(|edge| {
             edge.when
                 .iter()
@@ -83,7 +75,7 @@ impl Library {
                 .all(|(when, index)| when.is_none_or(|when| when == numbers[*index]))
         })?;
         match edge.to {
-            Target::Protocol(to) if !edge.needs_payload || *segment != Some(0) => Some(to),
+            Target::Protocol(to) => Some(to),
             _ => None,
         }
     }
@@ -111,136 +103,116 @@ fn read_fields(protocol: &Protocol, header: &[u8]) -> Vec<u128> {
         .collect()
 }
 
-/// The first command of a segment, as deep as the generated states read it.
-fn read_resp(protocol: &Protocol, resp: Resp, rest: &[u8], values: &mut FieldValues) {
-    let mut text = Cursor { rest };
-    let Some(Read::Number(elements)) = text.number(b'*') else {
-        return;
-    };
-    let Some(Read::Number(length)) = text.number(b'$') else {
-        return;
-    };
-    if elements == 0 || length == 0 || length > resp.max_command {
-        return;
-    }
-    let Some(command) = text.take(length) else {
-        return;
-    };
-    match text.take(2) {
-        Some(b"\r\n") => {}
-        _ => return,
-    }
-    let key = if elements >= 2 {
-        text.number(b'$')
-    } else {
-        None
-    };
-    // A segment that turns out not to be RESP has no Redis command at all.
-    if let Some(Read::Malformed) = key {
-        return;
-    }
-    let names: Vec<_> = protocol
-        .fields
-        .iter()
-        .filter_map(|field| field.filter.as_ref())
-        .collect();
-    values.add_protocol(&protocol.filter);
-    let [command_name, key_name] = names.as_slice() else {
-        return;
-    };
-    values.set(
-        &command_name.name,
-        Value::Text {
-            bytes: command.to_vec(),
-            length,
-        },
-    );
-    let key_length = match key {
-        Some(Read::Number(length)) => length,
-        // The digits are there, the end of the line is cut off: the length is known, the bytes are not.
-        Some(Read::Cut(length)) => {
-            values.set(
-                &key_name.name,
-                Value::Text {
-                    bytes: Vec::new(),
-                    length,
-                },
-            );
-            return;
-        }
-        _ => return,
-    };
-    let seen = key_length.min(text.rest.len());
-    let bytes = text.rest[..seen].to_vec();
-    if elements == 3 && key_length <= resp.max_key && seen == key_length {
-        // The third element's length is read, to see where the command ends.
-        text.rest = &text.rest[seen..];
-        match text.take(2) {
-            Some(b"\r\n") | None => {}
-            _ => {
-                values.protocols.remove(&protocol.filter);
-                values.values.remove(&command_name.name);
-                return;
+/// A message, element by element, as far as each is what it has to be.
+fn read_message(protocol: &Protocol, elements: &[Element], rest: &[u8], values: &mut FieldValues) {
+    let mut rest = rest;
+    let mut number: Option<u128> = None;
+    for (index, element) in elements.iter().enumerate() {
+        let filter = protocol.fields[index].filter.as_ref();
+        let text = |values: &mut FieldValues, bytes: &[u8], length: usize| {
+            if let Some(filter) = filter {
+                let bytes = bytes.to_vec();
+                values.set(&filter.name, Value::Text { bytes, length });
+            }
+        };
+        match &element.kind {
+            Kind::Literal(bytes) => {
+                let Some(tail) = rest.strip_prefix(bytes.as_slice()) else {
+                    return;
+                };
+                rest = tail;
+            }
+            Kind::Number { .. } | Kind::Decimal { .. } | Kind::Varint { .. } => {
+                let Some((value, length)) = read_number(&element.kind, rest) else {
+                    return;
+                };
+                rest = &rest[length..];
+                number = Some(value);
+                if let Some(filter) = filter {
+                    values.set_number(&filter.name, value);
+                }
+                if let Kind::Number { bits, signed: true } = element.kind
+                    && value >> (bits - 1) == 1
+                {
+                    values.add_protocol(&protocol.filter);
+                    return;
+                }
+            }
+            Kind::Fixed(length) => {
+                let Some((bytes, tail)) = rest.split_at_checked(*length) else {
+                    return;
+                };
+                text(values, bytes, *length);
+                rest = tail;
+            }
+            Kind::Counted { less, max, walked } => {
+                let length = number.and_then(|number| number.checked_sub(u128::from(*less)));
+                let Some(length) =
+                    length.map(|length| usize::try_from(length).unwrap_or(usize::MAX))
+                else {
+                    return;
+                };
+                let seen = length.min(rest.len());
+                if *walked && (length > *max || seen < length) {
+                    return;
+                }
+                text(values, &rest[..seen], length);
+                rest = &rest[seen..];
+            }
+            Kind::Until { ends, stops, max } => {
+                if rest.is_empty() {
+                    return;
+                }
+                let seen = &rest[..rest.len().min(max + 1)];
+                match seen.iter().position(|byte| ends.contains(byte)) {
+                    Some(length) => {
+                        text(values, &seen[..length], length);
+                        if stops.contains(&seen[length]) {
+                            values.add_protocol(&protocol.filter);
+                            return;
+                        }
+                        rest = &rest[length + 1..];
+                    }
+                    // Longer than what is read.
+                    None => {
+                        values.add_protocol(&protocol.filter);
+                        text(values, &seen[..seen.len().min(*max)], usize::MAX);
+                        return;
+                    }
+                }
             }
         }
-        // Its line end is beyond what the parser looks at.
-        let mut value = Cursor {
-            rest: &text.rest[..text.rest.len().min(4)],
-        };
-        if let Some(Read::Malformed) = value.number(b'$') {
-            values.protocols.remove(&protocol.filter);
-            values.values.remove(&command_name.name);
-            return;
+        values.add_protocol(&protocol.filter);
+    }
+}
+
+/// The value, and how many bytes it takes.
+fn read_number(kind: &Kind, rest: &[u8]) -> Option<(u128, usize)> {
+    match kind {
+        Kind::Number { bits, .. } => {
+            let bytes = rest.get(..*bits as usize / 8)?;
+            let value = bytes
+                .iter()
+                .fold(0, |value, byte| value << 8 | u128::from(*byte));
+            Some((value, bytes.len()))
         }
-    }
-    values.set(
-        &key_name.name,
-        Value::Text {
-            bytes,
-            length: key_length,
-        },
-    );
-}
-
-/// What a RESP length turned out to be.
-enum Read {
-    Number(usize),
-    /// Four bytes of it are there and say how long; the line's end is not.
-    Cut(usize),
-    /// More than three digits.
-    TooLong,
-    Malformed,
-}
-
-struct Cursor<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (head, tail) = self.rest.split_at_checked(n)?;
-        self.rest = tail;
-        Some(head)
-    }
-
-    /// A marker, one to three digits without a leading zero, CR LF. `None` if fewer than four bytes are left.
-    fn number(&mut self, marker: u8) -> Option<Read> {
-        let head: &[u8; 4] = self.take(4)?.try_into().ok()?;
-        let digit = |byte: u8| usize::from(byte - b'0');
-        let (value, ending) = match *head {
-            [m, ..] if m != marker => return Some(Read::Malformed),
-            [_, a @ b'0'..=b'9', b'\r', b'\n'] => return Some(Read::Number(digit(a))),
-            [_, a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r'] => (digit(a) * 10 + digit(b), &b"\n"[..]),
-            [_, a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
-                (digit(a) * 100 + digit(b) * 10 + digit(c), &b"\r\n"[..])
-            }
-            _ => return Some(Read::Malformed),
-        };
-        Some(match self.take(ending.len()) {
-            None => Read::Cut(value),
-            Some(found) if found == ending => Read::Number(value),
-            Some(_) if ending.len() == 2 => Read::TooLong,
-            Some(_) => Read::Malformed,
-        })
+        Kind::Decimal { max, end } => {
+            let length = rest.iter().take(max + 1).position(|byte| byte == end)?;
+            let digits = &rest[..length];
+            let is_number = digits.iter().all(u8::is_ascii_digit);
+            let is_canonical = length > 0 && (length == 1 || digits[0] != b'0');
+            let value = digits
+                .iter()
+                .fold(0, |value, digit| value * 10 + u128::from(digit & 0x0f));
+            (is_number && is_canonical).then_some((value, length + 1))
+        }
+        Kind::Varint { max } => {
+            let last = rest.iter().take(*max).position(|byte| byte & 0x80 == 0)?;
+            let is_canonical = last == 0 || rest[last] != 0;
+            let groups = rest[..=last].iter().rev();
+            let value = groups.fold(0, |value, byte| value << 7 | u128::from(byte & 0x7f));
+            is_canonical.then_some((value, last + 1))
+        }
+        _ => None,
     }
 }

@@ -55,15 +55,6 @@ impl Slice {
         self.filter_edges.iter().any(|(a, _)| *a == from)
     }
 
-    /// The protocols that lead to this one, in wire order.
-    pub fn carriers(&self, to: ProtocolId) -> Vec<ProtocolId> {
-        self.edges
-            .iter()
-            .filter(|(_, b)| *b == to)
-            .map(|(a, _)| *a)
-            .collect()
-    }
-
     fn add(&mut self, chain: &[ProtocolId]) {
         self.nodes.extend(chain);
         self.edges
@@ -72,31 +63,24 @@ impl Slice {
 
     /// Adds the paths on which the term can be decided; false if no path meets it.
     fn add_term(&mut self, library: &Library, chains: &[Vec<ProtocolId>], term: &mut Term) -> bool {
-        let resp = library
-            .protocols
-            .iter()
-            .position(|p| matches!(p.body, Body::Resp(_)));
         let owner = |key: &MatchKey| match key {
-            MatchKey::Present(id) => Some(*id),
+            MatchKey::Present(id) | MatchKey::There(id, _) => Some(*id),
+            MatchKey::AtLeast(id, ..) | MatchKey::Byte(id, ..) => Some(*id),
             MatchKey::Field(id, _) => {
                 (!matches!(library.protocols[*id].body, Body::Metadata { .. })).then_some(*id)
             }
-            _ => resp,
         };
-        let required: BTreeSet<ProtocolId> = term
-            .iter()
-            .filter_map(|(key, constraint)| match (key, constraint) {
-                (MatchKey::Present(id), values) if values.is(1) => Some(*id),
+        let said = |value: u128| -> BTreeSet<ProtocolId> {
+            let keys = term.iter().filter(|(_, values)| values.is(value));
+            keys.filter_map(|(key, _)| match key {
+                MatchKey::Present(id) => Some(*id),
+                // A message of which something is there is there.
+                MatchKey::There(id, _) | MatchKey::AtLeast(id, ..) if value == 1 => Some(*id),
                 _ => None,
             })
-            .collect();
-        let absent: BTreeSet<ProtocolId> = term
-            .iter()
-            .filter_map(|(key, constraint)| match (key, constraint) {
-                (MatchKey::Present(id), values) if values.is(0) => Some(*id),
-                _ => None,
-            })
-            .collect();
+            .collect()
+        };
+        let (required, absent) = (said(1), said(0));
         let possible = |chain: &&Vec<ProtocolId>| {
             required.iter().all(|id| chain.contains(id))
                 && !chain.iter().any(|id| absent.contains(id))

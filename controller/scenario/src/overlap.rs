@@ -230,20 +230,21 @@ mod tests {
     }
 
     /// The classes of two filters.
-    fn classes(a: &Filter, b: &Filter) -> parser_gen::Classes {
+    /// `None` for filters that unfold too far.
+    fn classes(a: &Filter, b: &Filter) -> Option<parser_gen::Classes> {
         let flows = [("a", a), ("b", b)].map(|(name, filter)| parser_gen::Flow {
             name: name.to_owned(),
             filter: filter.clone(),
         });
-        parser_gen::Classes::new(&Library::builtin(), &flows).unwrap()
+        parser_gen::Classes::new(&Library::builtin(), &flows).ok()
     }
 
     fn overlap(a: &Filter, b: &Filter) -> bool {
-        classes(a, b).meet(0, 1)
+        classes(a, b).is_none_or(|classes| classes.meet(0, 1))
     }
 
     fn implies(a: &Filter, b: &Filter) -> bool {
-        classes(a, b).implies(0, 1)
+        classes(a, b).is_some_and(|classes| classes.implies(0, 1))
     }
 
     #[test]

@@ -193,18 +193,16 @@ impl<'a> Stage<'a> {
             let program = self.fleet.program(&switch.name);
             let notes = program.map_or(Vec::new(), |program| program.notes.clone());
             let cells = self.fleet.counter(&switch.name, names::classify::NOTES)?;
-            let noted = |pipelined: bool| -> u64 {
-                let notes = notes.iter().filter(|note| note.pipelined == pipelined);
-                notes
-                    .filter_map(|note| cells.get(usize::from(note.code)))
-                    .map(|cell| cell.packets)
-                    .sum()
-            };
+            let noted = notes
+                .iter()
+                .filter_map(|note| cells.get(usize::from(note.code)));
             let values = BTreeMap::from([
                 (SwitchMetric::Received, received),
                 (SwitchMetric::Sent, sent),
-                (SwitchMetric::Unparsed, noted(false)),
-                (SwitchMetric::Pipelined, noted(true)),
+                (
+                    SwitchMetric::Unparsed,
+                    noted.map(|cell| cell.packets).sum(),
+                ),
             ]);
             metrics.extend(
                 values

@@ -114,6 +114,17 @@ pub enum FilterErrorKind {
         /// The field's limit.
         limit: usize,
     },
+    /// No name made of labels.
+    #[error("not a name of labels with dots between them")]
+    NotLabels,
+    /// A string with a byte that ends the field.
+    #[error("`{field}` ends at the first `{end}`, so it holds none")]
+    BeyondEnd {
+        /// The field.
+        field: String,
+        /// The byte.
+        end: String,
+    },
     /// A prefix length beyond the address.
     #[error("/{length} is longer than an address of {bits} bits")]
     PrefixLength {

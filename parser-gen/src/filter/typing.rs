@@ -223,7 +223,7 @@ fn compare(
         ));
     }
     let range = number(field, literal)?;
-    let max = max_value(field.bits);
+    let max = field.max;
     let range = match operator {
         Comparison::Equal | Comparison::NotEqual => Some(range),
         // Only networks hold several values, and they have no order.
@@ -336,6 +336,20 @@ fn text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError>
     let LiteralKind::Text(bytes) = &literal.kind else {
         return Err(type_clash(field, literal));
     };
+    let bytes = match field.labels {
+        true => labels(bytes).ok_or_else(|| {
+            FilterError::new(FilterErrorKind::NotLabels, literal.span.clone())
+                .hint(Some("as in \"www.example.com\": labels of 1 to 63 bytes"))
+        })?,
+        false => bytes.clone(),
+    };
+    if let Some(end) = bytes.iter().find(|byte| field.ends.contains(byte)) {
+        let kind = FilterErrorKind::BeyondEnd {
+            field: field.name.to_owned(),
+            end: end.escape_ascii().to_string(),
+        };
+        return Err(FilterError::new(kind, literal.span.clone()));
+    }
     if bytes.len() > field.max_bytes {
         let kind = FilterErrorKind::TextTooLong {
             field: field.name.to_owned(),
@@ -344,7 +358,21 @@ fn text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError>
         };
         return Err(FilterError::new(kind, literal.span.clone()));
     }
-    Ok(bytes.clone())
+    Ok(bytes)
+}
+
+/// A name as DNS carries it: each label behind its length. A dot at the end is that of a beginning.
+fn labels(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_suffix(b".").unwrap_or(text);
+    let mut wire = Vec::new();
+    for label in text.split(|byte| *byte == b'.') {
+        if !(1..=63).contains(&label.len()) {
+            return None;
+        }
+        wire.push(label.len() as u8);
+        wire.extend(label);
+    }
+    Some(wire)
 }
 
 /// The values that a literal stands for: one, or a network's.
@@ -377,7 +405,7 @@ fn number(field: &FieldRef<'_>, literal: &Literal) -> Result<RangeInclusive<u128
                 return Err(type_clash(field, literal));
             }
             match u128::from_str_radix(digits, radix) {
-                Ok(value) if value <= max_value(field.bits) => Ok(value..=value),
+                Ok(value) if value <= field.max => Ok(value..=value),
                 _ => Err(FilterError::new(
                     FilterErrorKind::OutOfRange {
                         field: field.name.to_owned(),
@@ -386,10 +414,7 @@ fn number(field: &FieldRef<'_>, literal: &Literal) -> Result<RangeInclusive<u128
                     },
                     literal.span.clone(),
                 )
-                .hint(Some(&format!(
-                    "the largest value is {}",
-                    max_value(field.bits)
-                )))),
+                .hint(Some(&format!("the largest value is {}", field.max)))),
             }
         }
         FieldType::Name | FieldType::Text => Err(type_clash(field, literal)),

@@ -17,15 +17,8 @@ impl Program<'_> {
         self.library.protocols[id].options().is_some() && self.slice.filters_look_beyond(id)
     }
 
-    pub(super) fn reads_resp(&self) -> bool {
-        self.slice
-            .nodes
-            .iter()
-            .any(|id| matches!(self.library.protocols[*id].body, Body::Resp(_)))
-    }
-
     /// Type and instance of every header behind the Ethernet header and before the payload, in wire order.
-    fn instances(&self) -> Vec<(String, String)> {
+    fn instances(&self, emitted: bool) -> Vec<(String, String)> {
         let mut instances = Vec::new();
         for (id, protocol) in self.library.protocols.iter().enumerate() {
             match &protocol.body {
@@ -47,8 +40,8 @@ impl Program<'_> {
                         );
                     }
                 }
-                Body::Resp(resp) if self.slice.nodes.contains(&id) => {
-                    instances.extend(super::resp::instances(*resp, &self.reads));
+                Body::Message(_) if self.slice.nodes.contains(&id) => {
+                    instances.extend(self.message_headers(id, emitted));
                 }
                 _ => {}
             }
@@ -92,13 +85,11 @@ pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
         w.close();
         w.blank();
     }
-    if program.reads_resp() {
-        super::resp::write_types(program, w);
-    }
+    super::message::write_types(program, w);
     w.line("// In the order in which they stand in a packet.");
     w.open("struct headers_t");
     w.line("hold_h hold;");
-    for (ty, instance) in program.instances() {
+    for (ty, instance) in program.instances(false) {
         w.line(format!("{ty} {instance};"));
     }
     w.close();
@@ -109,7 +100,7 @@ pub(super) fn write_deparser(program: &Program<'_>, w: &mut Writer) {
     w.line("// Everything but the hold header, which each architecture puts in front itself.");
     w.open("control FlowDeparser(packet_out pkt, in headers_t hdr)");
     w.open("apply");
-    for (_, instance) in program.instances() {
+    for (_, instance) in program.instances(true) {
         w.line(format!("pkt.emit(hdr.{instance});"));
     }
     w.close();

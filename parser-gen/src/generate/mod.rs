@@ -6,25 +6,24 @@
 
 mod classify;
 mod headers;
+mod message;
 mod notes;
 mod parsers;
-mod resp;
-mod resp_segment;
 pub(crate) mod writer;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::TableEntry;
 
 use crate::classes::{self, Classes, LIMIT};
 use crate::engine::{self, Action, EngineSpec};
 use crate::filter::Filter;
-use crate::library::{Library, Note};
+use crate::library::{Library, Note, ProtocolId};
 use crate::program::Arch;
 use crate::slice::Slice;
-use crate::terms::MAX_TERMS;
+use crate::terms::{MAX_TERMS, Term};
 use classify::Table;
-use resp::KeyReads;
+use message::Reads;
 use writer::Writer;
 
 /// The most flows that one program tells apart.
@@ -183,8 +182,8 @@ pub fn generate_with(
     }
     let program = Program {
         library,
+        reads: reads(library, &slice, &terms),
         slice,
-        reads: KeyReads::of(&terms),
         options: *options,
     };
     let tables = classify::tables(&program, &diagram);
@@ -194,8 +193,7 @@ pub fn generate_with(
     headers::write(&program, &mut w);
     parsers::write(&program, &mut w);
     headers::write_deparser(&program, &mut w);
-    resp_segment::write(&program, &mut w);
-    classify::write(&program, &tables, &mut w);
+    classify::write(&tables, &mut w);
     Ok(Generated {
         p4: w.finish(),
         notes: notes::used(&program),
@@ -209,11 +207,23 @@ pub fn generate_with(
     })
 }
 
+/// What the terms ask of each message that is parsed.
+fn reads(library: &Library, slice: &Slice, terms: &[Vec<Term>]) -> BTreeMap<ProtocolId, Reads> {
+    let messages = slice
+        .nodes
+        .iter()
+        .filter(|id| !library.protocols[**id].elements().is_empty());
+    messages
+        .map(|id| (*id, Reads::of(library, *id, terms.iter().flatten())))
+        .collect()
+}
+
 /// What the writers of the text's parts share.
 struct Program<'a> {
     library: &'a Library,
     slice: Slice,
-    reads: KeyReads,
+    /// What of each message is read.
+    reads: BTreeMap<ProtocolId, Reads>,
     options: Options,
 }
 

@@ -4,7 +4,7 @@ use super::Program;
 use super::headers::NUM_VALUE_BLOCKS;
 use super::notes;
 use super::writer::{Transition, Writer, extract};
-use crate::library::{Body, Edge, Options, PayloadLength, ProtocolId, Target};
+use crate::library::{Body, Edge, Options, ProtocolId, Target};
 
 /// Accepts a packet that was read as deep as the filters ask.
 pub(super) const COMPLETE: &str = "complete";
@@ -29,23 +29,15 @@ fn parser(program: &Program<'_>, name: &str, values: bool, w: &mut Writer) {
         &Transition::To(format!("parse_{root}")),
     );
     for &id in &program.slice.nodes {
-        match program.library.protocols[id].body {
+        match &program.library.protocols[id].body {
             Body::Metadata { .. } => {}
-            Body::Resp(resp) => super::resp::write_states(resp, &program.reads, w),
-            Body::Header { .. } => {
-                for lane in program.lanes(id) {
-                    header_states(program, id, lane, values, w);
-                }
-            }
+            Body::Message(_) => super::message::write_states(program, id, w),
+            Body::Header { .. } => header_states(program, id, values, w),
         }
     }
     for note in notes::used(program) {
-        // The others are set where they are found.
-        let has_state = !matches!(
-            note.name.as_str(),
-            "truncated" | "redis_truncated" | "redis_pipelined" | "redis_split"
-        );
-        if has_state {
+        // A packet that is cut off has had this one from the start.
+        if note.name != "truncated" {
             w.state(
                 &notes::state(&note.name),
                 &[format!(
@@ -66,35 +58,9 @@ fn parser(program: &Program<'_>, name: &str, values: bool, w: &mut Writer) {
 }
 
 impl Program<'_> {
-    /// A header is parsed by one set of states, or by one per network header if what follows depends on the network
-    /// header's length.
-    fn lanes(&self, id: ProtocolId) -> Vec<Option<ProtocolId>> {
-        let carriers = self.slice.carriers(id);
-        if self.kept(id).any(|edge| edge.needs_payload) && carriers.len() > 1 {
-            carriers.into_iter().map(Some).collect()
-        } else {
-            vec![None]
-        }
-    }
-
-    fn suffix(&self, lane: Option<ProtocolId>) -> String {
-        lane.map_or(String::new(), |carrier| {
-            format!("_over_{}", self.library.protocols[carrier].name)
-        })
-    }
-
-    /// The state that parses `to` coming from `from`.
-    fn entry_state(&self, from: ProtocolId, to: ProtocolId) -> String {
-        let lane = self
-            .lanes(to)
-            .into_iter()
-            .find(|lane| *lane == Some(from))
-            .flatten();
-        format!(
-            "parse_{}{}",
-            self.library.protocols[to].name,
-            self.suffix(lane)
-        )
+    /// The state that parses a protocol.
+    fn entry_state(&self, to: ProtocolId) -> String {
+        format!("parse_{}", self.library.protocols[to].name)
     }
 
     /// The edges that the program follows, in the library's order. Notes and ends count only where a filter looks
@@ -120,40 +86,28 @@ impl Program<'_> {
     }
 }
 
-fn header_states(
-    program: &Program<'_>,
-    id: ProtocolId,
-    lane: Option<ProtocolId>,
-    values: bool,
-    w: &mut Writer,
-) {
+fn header_states(program: &Program<'_>, id: ProtocolId, values: bool, w: &mut Writer) {
     let protocol = &program.library.protocols[id];
     let name = &protocol.name;
-    let suffix = program.suffix(lane);
-    let state = format!("parse_{name}{suffix}");
+    let state = program.entry_state(id);
     let extracted = [extract(name)];
     if protocol.has_values() && program.options.aggregate && values {
         values_states(&state, &extracted, w);
         return;
     }
-    let next = next_transition(program, id, &suffix);
+    let next = next_transition(program, id);
     match protocol.options() {
         Some(options) if program.skips_options(id) => {
-            let after = format!("parse_{name}_next{suffix}");
-            option_states(program, id, options, &state, &after, &suffix, w);
+            let after = format!("parse_{name}_next");
+            option_states(program, id, options, &state, &after, w);
             w.state(&after, &[], &next);
         }
         _ => w.state(&state, &extracted, &next),
     }
-    for edge in program.kept(id).filter(|edge| edge.needs_payload) {
-        if let Target::Protocol(to) = edge.to {
-            payload_state(program, id, to, lane, &suffix, w);
-        }
-    }
 }
 
 /// The select on what follows a header.
-fn next_transition(program: &Program<'_>, id: ProtocolId, suffix: &str) -> Transition {
+fn next_transition(program: &Program<'_>, id: ProtocolId) -> Transition {
     let protocol = &program.library.protocols[id];
     let hdr = |index: usize| format!("hdr.{}.{}", protocol.name, protocol.fields[index].name);
     let mut on: Vec<String> = protocol.select.iter().map(|index| hdr(*index)).collect();
@@ -166,8 +120,7 @@ fn next_transition(program: &Program<'_>, id: ProtocolId, suffix: &str) -> Trans
     let mut default = COMPLETE.to_owned();
     for edge in program.kept(id) {
         let state = match edge.to {
-            Target::Protocol(to) if edge.needs_payload => if_any_state(program, to, suffix),
-            Target::Protocol(to) => program.entry_state(id, to),
+            Target::Protocol(to) => program.entry_state(to),
             Target::Note(code) => program.note_state(code),
             Target::End => COMPLETE.to_owned(),
         };
@@ -215,7 +168,6 @@ fn option_states(
     options: Options,
     state: &str,
     after: &str,
-    suffix: &str,
     w: &mut Writer,
 ) {
     let protocol = &program.library.protocols[id];
@@ -224,7 +176,7 @@ fn option_states(
         if words == 0 {
             after.to_owned()
         } else {
-            format!("skip_{name}_options_{words}{suffix}")
+            format!("skip_{name}_options_{words}")
         }
     };
     let cases = (options.first_word..=options.max)
@@ -243,71 +195,6 @@ fn option_states(
             &Transition::To(skip(words - 1)),
         );
     }
-}
-
-fn if_any_state(program: &Program<'_>, to: ProtocolId, suffix: &str) -> String {
-    format!(
-        "parse_{}_if_any{suffix}",
-        program.library.protocols[to].name
-    )
-}
-
-/// A segment without payload, such as a bare acknowledgement, ends here. The parser cannot add, so the lengths at which
-/// that is so are listed. An IPv4 header with options is not: its empty segments run into the parser error, and
-/// RedisSegment clears the note.
-fn payload_state(
-    program: &Program<'_>,
-    id: ProtocolId,
-    to: ProtocolId,
-    lane: Option<ProtocolId>,
-    suffix: &str,
-    w: &mut Writer,
-) {
-    let protocol = &program.library.protocols[id];
-    let carrier = lane.or_else(|| program.slice.carriers(id).first().copied());
-    let mut on = Vec::new();
-    let mut cases = Vec::new();
-    if let (Some(carrier), Some(own)) = (carrier, protocol.options()) {
-        let network = &program.library.protocols[carrier];
-        let hdr = |index: usize| format!("hdr.{}.{}", network.name, network.fields[index].name);
-        let own_length = format!("hdr.{}.{}", protocol.name, protocol.fields[own.length].name);
-        match (network.payload_length(), network.options()) {
-            (Some(PayloadLength::Total(total)), Some(options)) => {
-                on = vec![hdr(options.length), own_length, hdr(total)];
-                for words in own.first_word..=own.max {
-                    let bytes = 4 * (options.first_word + words);
-                    let keys = vec![
-                        options.first_word.to_string(),
-                        words.to_string(),
-                        bytes.to_string(),
-                    ];
-                    cases.push((keys, COMPLETE.to_owned()));
-                }
-            }
-            (Some(PayloadLength::AfterHeader(length)), _) => {
-                on = vec![own_length, hdr(length)];
-                for words in own.first_word..=own.max {
-                    cases.push((
-                        vec![words.to_string(), (4 * words).to_string()],
-                        COMPLETE.to_owned(),
-                    ));
-                }
-            }
-            _ => {}
-        }
-    }
-    let target = program.entry_state(id, to);
-    let transition = if cases.is_empty() {
-        Transition::To(target)
-    } else {
-        Transition::select(
-            &on.iter().map(String::as_str).collect::<Vec<_>>(),
-            cases,
-            &target,
-        )
-    };
-    w.line("// Length fields that leave no payload.");
-    w.state(&if_any_state(program, to, suffix), &[], &transition);
 }
 
 fn values_states(state: &str, extracted: &[String], w: &mut Writer) {

@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(implied("ip"), ["eth", "ip"]);
         assert_eq!(implied("inner_vlan"), ["eth", "inner_vlan", "vlan"]);
         assert_eq!(implied("switch"), ["switch"]);
-        assert!(implied("http").is_empty());
+        assert!(implied("gopher").is_empty());
     }
 
     #[test]

@@ -2,52 +2,76 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::schema::{Declared, EdgeFile, FieldFile, NoteFile, ProtocolFile, TypeFile, WhenFile};
+use super::message::{self, Kind};
+use super::schema::{
+    CarrierFile, Declared, EdgeFile, ElementFile, FieldFile, NoteFile, ProtocolFile, TypeFile,
+    WhenFile,
+};
 use super::{
-    Body, Edge, Field, FieldType, FilterField, Library, Note, Options, PayloadLength, Protocol,
-    Resp, Target,
+    Body, Edge, Element, Field, FieldType, FilterField, Library, Note, Options, PayloadLength,
+    Protocol, Target,
 };
 
 /// Why a set of protocol files is no library.
-#[derive(Debug, thiserror::Error)]
-pub enum LibraryError {
-    /// Not YAML, or not of the schema's shape; serde_yaml's message has the line and column.
-    #[error("{file}: {source}")]
-    Yaml {
-        /// The file's name.
-        file: String,
-        /// What serde_yaml says.
-        source: serde_yaml::Error,
-    },
-    /// The files' contents contradict themselves or each other.
-    #[error("{file}: {message}")]
-    Invalid {
-        /// The file's name.
-        file: String,
-        /// What is wrong, and with which field or edge.
-        message: String,
-    },
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct LibraryError {
+    /// The file's name.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong, and with which field or edge.
+    pub message: String,
+}
+
+/// A protocol file of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtocolSource {
+    /// Its name, for messages.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+macro_rules! builtin {
+    ($($name:literal),* $(,)?) => {
+        &[$((
+            concat!($name, ".yaml"),
+            include_str!(concat!("../../protocols/", $name, ".yaml")),
+        )),*]
+    };
 }
 
 /// Wire order: a protocol stands after everything that can carry it.
-const BUILTIN: &[(&str, &str)] = &[
-    ("switch.yaml", include_str!("../../protocols/switch.yaml")),
-    (
-        "ethernet.yaml",
-        include_str!("../../protocols/ethernet.yaml"),
-    ),
-    ("vlan.yaml", include_str!("../../protocols/vlan.yaml")),
-    (
-        "inner_vlan.yaml",
-        include_str!("../../protocols/inner_vlan.yaml"),
-    ),
-    ("ipv4.yaml", include_str!("../../protocols/ipv4.yaml")),
-    ("ipv6.yaml", include_str!("../../protocols/ipv6.yaml")),
-    ("tcp.yaml", include_str!("../../protocols/tcp.yaml")),
-    ("udp.yaml", include_str!("../../protocols/udp.yaml")),
-    ("agg.yaml", include_str!("../../protocols/agg.yaml")),
-    ("roce.yaml", include_str!("../../protocols/roce.yaml")),
-    ("redis.yaml", include_str!("../../protocols/redis.yaml")),
+const BUILTIN: &[(&str, &str)] = builtin![
+    "switch",
+    "ethernet",
+    "vlan",
+    "inner_vlan",
+    "arp",
+    "ipv4",
+    "ipv6",
+    "ipv6_hop",
+    "ipv6_routing",
+    "ipv6_fragment",
+    "ipv6_dest",
+    "icmp",
+    "icmpv6",
+    "tcp",
+    "udp",
+    "agg",
+    "roce",
+    "reth",
+    "aeth",
+    "vxlan",
+    "dns",
+    "redis",
+    "kafka",
+    "http",
+    "memcached",
+    "postgres",
 ];
 const BUILTIN_NOTES: (&str, &str) = ("notes.yaml", include_str!("../../protocols/notes.yaml"));
 
@@ -62,21 +86,74 @@ impl Library {
             .expect("the embedded protocol library is consistent")
     }
 
+    /// The library with protocols of a user's. Their order does not matter.
+    ///
+    /// # Errors
+    ///
+    /// Files that are wrong, that contradict the library or each other, or that carry each other.
+    pub fn with(sources: &[ProtocolSource]) -> Result<Library, LibraryError> {
+        let mut own = Vec::new();
+        for source in sources {
+            let parsed = parse(&source.file, &source.text)?;
+            own.push((source, parsed));
+        }
+        // Wire order: each behind all that can carry it.
+        let mut all: Vec<(&str, &str)> = BUILTIN.to_vec();
+        while !own.is_empty() {
+            let carries = |(_, before): &(&ProtocolSource, ProtocolFile), after: &ProtocolFile| {
+                let to = before.next.iter().filter_map(|edge| edge.to.as_deref());
+                let by = after.carried_by.iter().map(|carrier| carrier.by.as_str());
+                to.into_iter().any(|to| to == after.name)
+                    || by.into_iter().any(|by| by == before.name)
+            };
+            let ready = own
+                .iter()
+                .position(|(_, file)| !own.iter().any(|other| carries(other, file)));
+            let Some(ready) = ready else {
+                let names: Vec<String> = own
+                    .iter()
+                    .map(|(_, file)| format!("`{}`", file.name))
+                    .collect();
+                let (source, _) = own[0];
+                let message = format!(
+                    "{}: each is carried by one of these, so a parser would loop",
+                    names.join(", ")
+                );
+                return Err(located(source.file.as_str(), &source.text, message));
+            };
+            let (source, _) = own.remove(ready);
+            all.push((&source.file, &source.text));
+        }
+        Library::from_sources(&all, BUILTIN_NOTES)
+    }
+
     /// Reads protocol files, given as (name, text) in wire order, and the file of notes.
     pub fn from_sources(
+        protocols: &[(&str, &str)],
+        notes: (&str, &str),
+    ) -> Result<Library, LibraryError> {
+        let text_of = |file: &str| {
+            let mut files = protocols.iter().chain([&notes]);
+            files
+                .find(|(name, _)| *name == file)
+                .map_or("", |(_, text)| *text)
+        };
+        Library::from_files(protocols, notes).map_err(|error| match error.line {
+            0 => located(&error.file, text_of(&error.file), error.message),
+            _ => error,
+        })
+    }
+
+    fn from_files(
         protocols: &[(&str, &str)],
         notes: (&str, &str),
     ) -> Result<Library, LibraryError> {
         let notes = load_notes(notes.0, notes.1)?;
         let mut files = Vec::new();
         for (file, text) in protocols {
-            let parsed: ProtocolFile =
-                serde_yaml::from_str(text).map_err(|source| LibraryError::Yaml {
-                    file: (*file).to_owned(),
-                    source,
-                })?;
-            files.push((*file, parsed));
+            files.push((*file, parse(file, text)?));
         }
+        carry(&mut files)?;
         let mut ids = BTreeMap::new();
         for (id, (file, parsed)) in files.iter().enumerate() {
             let context = Context {
@@ -136,19 +213,111 @@ impl Library {
     }
 }
 
-fn invalid(file: &str, message: String) -> LibraryError {
-    LibraryError::Invalid {
+fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError> {
+    serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))
+}
+
+/// What serde_yaml says, with its place in front.
+fn misshapen(file: &str, error: &serde_yaml::Error) -> LibraryError {
+    let (line, column) = error
+        .location()
+        .map_or((1, 1), |at| (at.line(), at.column()));
+    let message = error.to_string();
+    let message = message
+        .split(" at line ")
+        .next()
+        .unwrap_or(&message)
+        .to_owned();
+    LibraryError {
         file: file.to_owned(),
+        line,
+        column,
+        message,
+    }
+}
+
+/// Adds to each carrier's `next` what says of itself that it is carried by it.
+fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
+    for index in 0..files.len() {
+        let (file, name) = (files[index].0, files[index].1.name.clone());
+        let carriers: Vec<CarrierFile> = files[index].1.carried_by.drain(..).collect();
+        for CarrierFile { by, when } in carriers {
+            let carrier = files.iter().position(|(_, other)| other.name == by);
+            let Some(carrier) = carrier else {
+                return Err(invalid(
+                    file,
+                    format!("carried_by: there is no protocol `{by}`"),
+                ));
+            };
+            if carrier >= index {
+                return Err(invalid(
+                    file,
+                    format!(
+                        "carried_by: `{by}` does not stand before `{name}`: a parser would loop"
+                    ),
+                ));
+            }
+            let next = &mut files[carrier].1.next;
+            if let Some(taken) = next.iter().find(|edge| edge.when == when) {
+                let what = taken.to.as_deref().unwrap_or("a note");
+                return Err(invalid(
+                    file,
+                    format!("carried_by: with these values `{by}` carries `{what}` already"),
+                ));
+            }
+            // Before what fits everything.
+            next.insert(
+                0,
+                EdgeFile {
+                    when,
+                    to: Some(name.clone()),
+                    note: None,
+                },
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The place is found when the error leaves: [`located`].
+fn invalid(file: &str, message: String) -> LibraryError {
+    LibraryError {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        message,
+    }
+}
+
+/// A message with the place of what it names first: the first word in backticks that stands in the file.
+fn located(file: &str, text: &str, message: String) -> LibraryError {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let find = |word: &str| {
+        let mut found = text.match_indices(word).map(|(at, _)| at);
+        found.find(|at| {
+            let before = text[..*at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            !before.is_some_and(is_word) && !after.is_some_and(is_word)
+        })
+    };
+    let mut named = message
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| !word.is_empty());
+    let at = named.find_map(find).unwrap_or(0);
+    let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    LibraryError {
+        file: file.to_owned(),
+        line: text[..at].matches('\n').count() + 1,
+        column: text[line_start..at].chars().count() + 1,
         message,
     }
 }
 
 fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
     let parsed: Vec<NoteFile> =
-        serde_yaml::from_str(text).map_err(|source| LibraryError::Yaml {
-            file: file.to_owned(),
-            source,
-        })?;
+        serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))?;
     let mut codes = BTreeSet::new();
     let mut names = BTreeSet::new();
     for note in &parsed {
@@ -175,7 +344,6 @@ fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
             code: n.code,
             name: n.name,
             about: n.about,
-            pipelined: n.pipelined,
         })
         .collect())
 }
@@ -204,8 +372,11 @@ impl Context<'_> {
     }
 
     fn protocol(&self, file: &ProtocolFile) -> Result<Protocol, LibraryError> {
-        let fields = self.fields(file)?;
-        let body = self.body(file, &fields)?;
+        let mut fields = self.fields(file)?;
+        let mut body = self.body(file, &fields)?;
+        if let (Body::Message(elements), Some(message)) = (&mut body, &file.message) {
+            (*elements, fields) = self.message(file, message)?;
+        }
         let select = file
             .select
             .iter()
@@ -232,32 +403,6 @@ impl Context<'_> {
     }
 
     fn fields(&self, file: &ProtocolFile) -> Result<Vec<Field>, LibraryError> {
-        if let Some(resp) = &file.resp {
-            if !file.fields.is_empty() {
-                return Err(self.error("a RESP protocol has no `fields`"));
-            }
-            let mut fields = Vec::new();
-            for (name, field, ty) in [
-                ("command", &resp.command, FieldType::Name),
-                ("key", &resp.key, FieldType::Text),
-            ] {
-                // Texts are matched as one P4 value, which holds 128 bits.
-                if !(1..=16).contains(&field.max) {
-                    return Err(self.error(format!("{name}: `max` must be 1 to 16 bytes")));
-                }
-                self.filter_name(&file.filter, &field.filter)?;
-                fields.push(Field {
-                    name: name.to_owned(),
-                    bits: 0,
-                    filter: Some(FilterField {
-                        name: field.filter.clone(),
-                        ty,
-                        about: field.about.clone(),
-                    }),
-                });
-            }
-            return Ok(fields);
-        }
         let mut names = BTreeSet::new();
         let mut fields = Vec::new();
         for field in &file.fields {
@@ -274,6 +419,50 @@ impl Context<'_> {
             fields.push(self.field(file, field)?);
         }
         Ok(fields)
+    }
+
+    /// The elements of a message, and each as a field.
+    fn message(
+        &self,
+        file: &ProtocolFile,
+        message: &[ElementFile],
+    ) -> Result<(Vec<Element>, Vec<Field>), LibraryError> {
+        let mut elements: Vec<Element> = Vec::new();
+        let mut fields: Vec<Field> = Vec::new();
+        if message.is_empty() {
+            return Err(self.error("a message has elements"));
+        }
+        for (index, element) in message.iter().enumerate() {
+            let mut before = elements.iter().zip(&fields).rev();
+            let before = before.find(|(element, _)| !matches!(element.kind, Kind::Literal(_)));
+            let before = before.map(|(element, field)| (field.name.as_str(), &element.kind));
+            let is_last = index + 1 == message.len();
+            let (name, parsed, ty) = message::element(element, before, is_last)
+                .map_err(|error| self.error(format!("message: {error}")))?;
+            if element.literal.is_none() {
+                self.identifier("field", &name)?;
+                if fields.iter().any(|field| field.name == name) {
+                    return Err(self.error(format!("field `{name}` is there twice")));
+                }
+            }
+            if let Some(filter) = &element.filter {
+                if element.literal.is_some() {
+                    return Err(self.error(format!("message: a literal has no filter `{filter}`")));
+                }
+                self.filter_name(&file.filter, filter)?;
+            }
+            fields.push(Field {
+                name,
+                bits: parsed.kind.bits(),
+                filter: element.filter.as_ref().map(|filter| FilterField {
+                    name: filter.clone(),
+                    ty,
+                    about: element.about.clone(),
+                }),
+            });
+            elements.push(parsed);
+        }
+        Ok((elements, fields))
     }
 
     fn field(&self, file: &ProtocolFile, field: &FieldFile) -> Result<Field, LibraryError> {
@@ -326,14 +515,18 @@ impl Context<'_> {
     }
 
     fn body(&self, file: &ProtocolFile, fields: &[Field]) -> Result<Body, LibraryError> {
-        match (&file.metadata, &file.header, &file.resp) {
+        match (&file.metadata, &file.header, &file.message) {
             (Some(instance), None, None) => Ok(Body::Metadata {
                 instance: instance.clone(),
             }),
-            (None, None, Some(resp)) => Ok(Body::Resp(Resp {
-                max_command: resp.command.max,
-                max_key: resp.key.max,
-            })),
+            (None, None, Some(_)) if !file.select.is_empty() || !file.next.is_empty() => {
+                Err(self.error("nothing follows a message: it has no `select` and no `next`"))
+            }
+            (None, None, Some(_)) if !file.fields.is_empty() || file.options.is_some() => {
+                Err(self.error("a message has elements, and neither `fields` nor `options`"))
+            }
+            // `message` fills it in.
+            (None, None, Some(_)) => Ok(Body::Message(Vec::new())),
             (None, Some(header), None) => {
                 let bits: u32 = fields.iter().map(|field| field.bits).sum();
                 if bits == 0 || !bits.is_multiple_of(8) {
@@ -380,7 +573,7 @@ impl Context<'_> {
                     payload,
                 })
             }
-            _ => Err(self.error("a protocol is one of `metadata`, `header` and `resp`")),
+            _ => Err(self.error("a protocol is one of `metadata`, `header` and `message`")),
         }
     }
 
@@ -432,11 +625,7 @@ impl Context<'_> {
             (None, Some(note)) => Target::Note(self.note(note)?),
             _ => return Err(self.error(format!("next {n}: one of `to` and `note`"))),
         };
-        Ok(Edge {
-            when,
-            to,
-            needs_payload: edge.needs_payload,
-        })
+        Ok(Edge { when, to })
     }
 
     fn field_index(&self, fields: &[Field], what: &str, name: &str) -> Result<usize, LibraryError> {

@@ -6,9 +6,13 @@
 
 mod carriage;
 mod load;
+mod message;
 mod schema;
 
-pub use load::LibraryError;
+use crate::filter::typing::max_value;
+
+pub use load::{LibraryError, ProtocolSource};
+pub(crate) use message::{Element, Kind};
 
 /// Every protocol, in the order in which headers stand in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +34,6 @@ pub struct Note {
     pub name: String,
     /// One line for people.
     pub about: String,
-    /// The packet was read, and more of what filters look at follows in it; otherwise it was not read as deep as asked.
-    pub pipelined: bool,
 }
 
 /// One protocol.
@@ -69,8 +71,8 @@ pub(crate) enum Body {
         options: Option<Options>,
         payload: Option<PayloadLength>,
     },
-    /// A RESP array of bulk strings.
-    Resp(Resp),
+    /// Elements of which some have no fixed length, one after the other. Each has its entry in `fields`.
+    Message(Vec<Element>),
 }
 
 /// 32-bit words that follow the fixed part, as many as a field says.
@@ -103,18 +105,6 @@ impl PayloadLength {
         }
     }
 }
-
-/// What of a RESP command is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Resp {
-    /// Longest command name read, in bytes.
-    pub max_command: usize,
-    /// Longest key prefix read, in bytes.
-    pub max_key: usize,
-}
-
-/// Index of the command's name among a RESP protocol's two fields; the other one is the key.
-pub(crate) const RESP_COMMAND: usize = 0;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
@@ -173,8 +163,6 @@ pub(crate) struct Edge {
     /// One per select field; `None` is any value.
     pub when: Vec<Option<u128>>,
     pub to: Target,
-    /// Followed only if the segment carries bytes.
-    pub needs_payload: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,8 +183,14 @@ pub struct FieldRef<'a> {
     pub ty: FieldType,
     /// Width in bits; 0 for text.
     pub bits: u32,
+    /// The largest number.
+    pub(crate) max: u128,
     /// Longest text read, in bytes; 0 for numbers.
     pub max_bytes: usize,
+    /// Written with dots, carried with the length of each label.
+    pub(crate) labels: bool,
+    /// Bytes that the text does not hold, since they end it.
+    pub(crate) ends: &'a [u8],
     /// One line for people.
     pub about: &'a str,
 }
@@ -234,10 +228,9 @@ impl Library {
     pub(crate) fn field_at(&self, protocol: ProtocolId, index: usize) -> Option<FieldRef<'_>> {
         let field = self.protocols.get(protocol)?.fields.get(index)?;
         let filter = field.filter.as_ref()?;
-        let max_bytes = match (&self.protocols[protocol].body, index) {
-            (Body::Resp(resp), RESP_COMMAND) => resp.max_command,
-            (Body::Resp(resp), _) => resp.max_key,
-            _ => 0,
+        let element = match &self.protocols[protocol].body {
+            Body::Message(elements) => elements.get(index),
+            _ => None,
         };
         Some(FieldRef {
             protocol,
@@ -245,7 +238,13 @@ impl Library {
             name: &filter.name,
             ty: filter.ty,
             bits: field.bits,
-            max_bytes,
+            max: match element.map(|element| &element.kind) {
+                Some(Kind::Decimal { max, .. }) => 10_u128.pow(*max as u32) - 1,
+                _ => max_value(field.bits),
+            },
+            max_bytes: element.map_or(0, |element| element.kind.max_bytes()),
+            labels: element.is_some_and(|element| element.labels),
+            ends: element.map_or(&[], |element| element.kind.ends()),
             about: &filter.about,
         })
     }
@@ -266,6 +265,14 @@ impl Library {
 }
 
 impl Protocol {
+    /// What a message is made of; nothing for a header.
+    pub(crate) fn elements(&self) -> &[Element] {
+        match &self.body {
+            Body::Message(elements) => elements,
+            _ => &[],
+        }
+    }
+
     /// Size of the fixed part.
     pub(crate) fn header_bits(&self) -> u32 {
         self.fields.iter().map(|field| field.bits).sum()

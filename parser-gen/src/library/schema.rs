@@ -12,7 +12,9 @@ pub(super) struct ProtocolFile {
     pub root: bool,
     pub metadata: Option<String>,
     pub header: Option<HeaderFile>,
-    pub resp: Option<RespFile>,
+    pub message: Option<Vec<ElementFile>>,
+    #[serde(default)]
+    pub carried_by: Vec<CarrierFile>,
     #[serde(default)]
     pub fields: Vec<FieldFile>,
     pub options: Option<OptionsFile>,
@@ -85,19 +87,40 @@ pub(super) struct PayloadFile {
     pub after_header: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// One of `literal`, `number`, `decimal`, `varint` and `text`, with what belongs to it.
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RespFile {
-    pub command: RespFieldFile,
-    pub key: RespFieldFile,
+pub(super) struct ElementFile {
+    pub literal: Option<String>,
+    pub number: Option<String>,
+    pub decimal: Option<String>,
+    pub varint: Option<String>,
+    pub text: Option<String>,
+    pub bits: Option<u32>,
+    pub bytes: Option<usize>,
+    pub max: Option<usize>,
+    pub until: Option<Vec<String>>,
+    pub until_last: Option<Vec<String>>,
+    pub length: Option<String>,
+    #[serde(default)]
+    pub signed: bool,
+    #[serde(default)]
+    pub less: u32,
+    #[serde(default)]
+    pub ignore_case: bool,
+    #[serde(default)]
+    pub labels: bool,
+    pub filter: Option<String>,
+    #[serde(default)]
+    pub about: String,
 }
 
+/// A protocol that may be followed by this one, and the values of its select fields with which it is.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RespFieldFile {
-    pub filter: String,
-    pub about: String,
-    pub max: usize,
+pub(super) struct CarrierFile {
+    pub by: String,
+    pub when: Vec<WhenFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,11 +129,9 @@ pub(super) struct EdgeFile {
     pub when: Vec<WhenFile>,
     pub to: Option<String>,
     pub note: Option<String>,
-    #[serde(default)]
-    pub needs_payload: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum WhenFile {
     Value(u64),
@@ -123,6 +144,4 @@ pub(super) struct NoteFile {
     pub code: u8,
     pub name: String,
     pub about: String,
-    #[serde(default)]
-    pub pipelined: bool,
 }

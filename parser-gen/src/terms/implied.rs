@@ -23,9 +23,13 @@ impl Implications {
         let protocols: Vec<ProtocolId> = keys
             .iter()
             .filter_map(|key| match key {
-                MatchKey::Present(id) => Some(*id),
+                MatchKey::Present(id) | MatchKey::There(id, _) | MatchKey::AtLeast(id, ..) => {
+                    Some(*id)
+                }
                 _ => None,
             })
+            .collect::<BTreeSet<_>>()
+            .into_iter()
             .collect();
         let name = |id: &ProtocolId| library.protocols[*id].filter.as_str();
         let table = |of: &dyn Fn(&str, &str) -> bool| {
@@ -75,46 +79,70 @@ impl Implications {
         };
         match (key, value) {
             (MatchKey::Present(id), _) => self.of_presence(id, value),
-            (MatchKey::CommandLength(length), true) => all(
-                &|key| matches!(key, MatchKey::CommandLength(other) if *other != length),
+            // A message is read from its begin.
+            (MatchKey::There(id, index), true) => {
+                let mut before = all(
+                    &|key| match key {
+                        MatchKey::Present(other) => *other == id,
+                        MatchKey::There(other, before) => *other == id && *before < index,
+                        _ => false,
+                    },
+                    1,
+                );
+                before.extend(self.of_presence(id, true));
+                before
+            }
+            (MatchKey::There(id, index), false) => all(
+                &|key| match key {
+                    MatchKey::There(other, behind) => *other == id && *behind > index,
+                    MatchKey::AtLeast(other, behind, _) => *other == id && *behind >= index,
+                    _ => false,
+                },
                 0,
             ),
-            (MatchKey::KeyAtLeast(length), true) => all(
+            (MatchKey::AtLeast(id, index, count), true) => all(
                 &|key| match key {
-                    MatchKey::KeyPresent => true,
-                    MatchKey::KeyAtLeast(other) => *other < length,
+                    MatchKey::AtLeast(other, of, fewer) => {
+                        *other == id && *of == index && *fewer < count
+                    }
                     _ => false,
                 },
                 1,
             ),
-            (MatchKey::KeyAtLeast(length), false) => all(
-                &|key| matches!(key, MatchKey::KeyAtLeast(other) if *other > length),
+            (MatchKey::AtLeast(id, index, count), false) => all(
+                &|key| match key {
+                    MatchKey::AtLeast(other, of, more) => {
+                        *other == id && *of == index && *more > count
+                    }
+                    _ => false,
+                },
                 0,
             ),
-            (MatchKey::KeyPresent, false) => all(&|key| matches!(key, MatchKey::KeyAtLeast(_)), 0),
             _ => Vec::new(),
         }
     }
 
-    /// Of text nothing follows from presence: a parser may have read some of it before it found that it is something else.
     fn of_presence(&self, id: ProtocolId, present: bool) -> Vec<(MatchKey, u128)> {
         let Some(at) = self.protocols.iter().position(|other| *other == id) else {
             return Vec::new();
         };
         let mut implied = Vec::new();
         for (other, to) in self.protocols.iter().enumerate() {
-            let value = if present {
-                match (self.carried_by[at][other], self.coexist[at][other]) {
-                    (true, _) => 1,
-                    (false, false) => 0,
-                    _ => continue,
-                }
-            } else if self.carried_by[other][at] {
-                0
+            let has_too = present && self.carried_by[at][other];
+            let lacks_too = if present {
+                !self.coexist[at][other]
             } else {
-                continue;
+                self.carried_by[other][at]
             };
-            implied.push((MatchKey::Present(*to), value));
+            let of_other = self.keys.iter().filter(|key| match key {
+                MatchKey::Present(of) => of == to,
+                // That a message is there does not say how much of it is.
+                MatchKey::There(of, _) | MatchKey::AtLeast(of, ..) => of == to && lacks_too,
+                _ => false,
+            });
+            if has_too || lacks_too {
+                implied.extend(of_other.map(|key| (*key, u128::from(has_too))));
+            }
         }
         implied
     }
@@ -124,9 +152,6 @@ impl Implications {
 fn is_bit(key: &MatchKey) -> bool {
     matches!(
         key,
-        MatchKey::Present(_)
-            | MatchKey::CommandLength(_)
-            | MatchKey::KeyPresent
-            | MatchKey::KeyAtLeast(_)
+        MatchKey::Present(_) | MatchKey::There(..) | MatchKey::AtLeast(..)
     )
 }

@@ -11,11 +11,11 @@ mod text;
 use std::collections::BTreeMap;
 
 use crate::filter::typing::max_value;
-use crate::filter::{Expr, Node, Test, TextPattern, ValueSet};
-use crate::library::{Library, ProtocolId, RESP_COMMAND};
+use crate::filter::{Expr, Node, Test, ValueSet};
+use crate::library::{Kind, Library, ProtocolId};
 pub(crate) use implied::Implications;
 pub(crate) use ranges::Ranges;
-use text::{Command, RespKey, TextKeys};
+use text::TextField;
 
 /// Most terms that a filter may have, in the end and on the way.
 pub(crate) const MAX_TERMS: usize = 512;
@@ -25,30 +25,33 @@ pub(crate) const MAX_TERMS: usize = 512;
 pub(crate) enum MatchKey {
     /// The protocol is there. One bit.
     Present(ProtocolId),
-    /// A field of a header or of the metadata.
+    /// An element of a message was read, or, of a text that it ends with, begun. One bit.
+    There(ProtocolId, usize),
+    /// A field of a header or of the metadata; a number of a message.
     Field(ProtocolId, usize),
-    /// The command name has this many bytes. One bit.
-    CommandLength(usize),
-    /// A byte of the command name, if it has so many bytes: length and index.
-    CommandByte(usize, usize),
-    /// The command has a key. One bit.
-    KeyPresent,
-    /// The key has at least this many bytes. One bit.
-    KeyAtLeast(usize),
-    /// First, second and third byte of the key's length as it is written.
-    KeyLengthByte(usize),
-    /// A byte of the key.
-    KeyByte(usize),
+    /// So many bytes of a text are there, counted from its begin whether or not they are all its own. One bit.
+    AtLeast(ProtocolId, usize, usize),
+    /// A byte of a text: the text's length if the walk depends on it, else 0; and the byte's index.
+    Byte(ProtocolId, usize, usize, usize),
 }
 
 impl MatchKey {
     /// The largest value that it has.
-    pub fn max(&self, library: &Library) -> u128 {
+    pub fn largest(&self, library: &Library) -> u128 {
         match self {
-            MatchKey::Field(id, index) => max_value(library.protocols[*id].fields[*index].bits),
-            MatchKey::CommandByte(..) | MatchKey::KeyLengthByte(_) | MatchKey::KeyByte(_) => 0xff,
+            MatchKey::Field(id, index) => max_of(library, *id, *index),
+            MatchKey::Byte(..) => 0xff,
             _ => 1,
         }
+    }
+}
+
+/// The largest value of a number.
+fn max_of(library: &Library, id: ProtocolId, index: usize) -> u128 {
+    let protocol = &library.protocols[id];
+    match protocol.elements().get(index).map(|element| &element.kind) {
+        Some(Kind::Decimal { max, .. }) => 10_u128.pow(*max as u32) - 1,
+        _ => max_value(protocol.fields[index].bits),
     }
 }
 
@@ -110,78 +113,59 @@ impl Lowering<'_> {
             .field(&test.field)
             .ok_or_else(|| TermError::Unknown(test.field.clone()))?;
         let within = holds != test.negated;
+        let present = self.present(field.protocol, field.index);
         let mut terms = match &test.set {
             ValueSet::Numbers(ranges) => {
-                let inside = Ranges::of(ranges.clone());
-                let values = match inside {
-                    Some(inside) if !within => inside.complement(field.bits),
+                let key = MatchKey::Field(field.protocol, field.index);
+                let values = match Ranges::of(ranges.clone()) {
+                    Some(inside) if !within => inside.complement(key.largest(self.library)),
                     inside => inside,
                 };
-                let key = MatchKey::Field(field.protocol, field.index);
-                let present = self.present(field.protocol);
+                let present = present.clone();
                 values
                     .map(|values| present.into_iter().chain([(key, values)]).collect())
                     .into_iter()
                     .collect()
             }
-            ValueSet::Texts(patterns) if field.index == RESP_COMMAND => self.texts(
-                patterns,
-                within,
-                &Command {
-                    protocol: field.protocol,
-                    max: field.max_bytes,
-                    test,
-                },
-            )?,
-            ValueSet::Texts(patterns) => self.texts(
-                patterns,
-                within,
-                &RespKey {
-                    protocol: field.protocol,
-                },
-            )?,
+            ValueSet::Texts(patterns) => {
+                let text = TextField::new(self.library, field.protocol, field.index, test);
+                let mut terms = vec![present.clone().into_iter().collect::<Term>()];
+                if within {
+                    let equal = patterns.iter().flat_map(|pattern| text.equal(pattern));
+                    terms = product(&terms, &without_subsumed(equal.collect())?)?;
+                } else {
+                    for pattern in patterns {
+                        terms = product(&terms, &text.differs(pattern))?;
+                    }
+                }
+                terms
+            }
         };
         if !holds {
             // A packet without the field passes no comparison, so it passes the negation of every comparison.
-            if field.ty.is_text() && field.index != RESP_COMMAND {
-                terms.push(Term::from([bit(MatchKey::KeyPresent, false)]));
-            }
-            terms.extend(
-                self.present(field.protocol)
-                    .map(|(key, _)| Term::from([bit(key, false)])),
-            );
+            terms.extend(present.map(|(key, _)| Term::from([bit(key, false)])));
         }
         without_subsumed(terms)
     }
 
-    /// The constraint that a header is there; metadata always is.
-    fn present(&self, protocol: ProtocolId) -> Option<(MatchKey, Ranges)> {
-        let filter = &self.library.protocols[protocol].filter;
+    /// The constraint that a field is there; metadata always is.
+    fn present(&self, id: ProtocolId, index: usize) -> Option<(MatchKey, Ranges)> {
+        let protocol = &self.library.protocols[id];
+        if !protocol.elements().is_empty() {
+            return Some(bit(MatchKey::There(id, index), true));
+        }
         self.library
-            .protocol_by_filter(filter)
+            .protocol_by_filter(&protocol.filter)
             .map(|id| bit(MatchKey::Present(id), true))
     }
+}
 
-    fn texts(
-        &self,
-        patterns: &[TextPattern],
-        within: bool,
-        text: &dyn TextKeys,
-    ) -> Result<Vec<Term>, TermError> {
-        let present = vec![text.present()];
-        if within {
-            let terms = patterns
-                .iter()
-                .flat_map(|pattern| text.equal(pattern))
-                .collect();
-            return product(&present, &without_subsumed(terms)?);
-        }
-        let mut terms = present;
-        for pattern in patterns {
-            terms = product(&terms, &text.differs(pattern))?;
-        }
-        Ok(terms)
-    }
+/// The element that says how long a counted text is: the last before it that is no literal.
+pub(crate) fn number_before(library: &Library, id: ProtocolId, index: usize) -> usize {
+    let mut before = library.protocols[id].elements()[..index].iter();
+    before
+        .rposition(|element| !matches!(element.kind, Kind::Literal(_)))
+        .unwrap_or(0)
 }
 
 fn bit(key: MatchKey, set: bool) -> (MatchKey, Ranges) {
@@ -197,45 +181,7 @@ fn intersect(a: &Term, b: &Term) -> Option<Term> {
         };
         both.insert(*key, merged);
     }
-    normalised(both)
-}
-
-/// What keys say of one another: a command name has one length, a long key is also long enough for less. Without this,
-/// `redis.command != "GET" && redis.command != "PING"` would pair every bit of one with every bit of the other.
-fn normalised(mut term: Term) -> Option<Term> {
-    let says = |term: &Term, key: &MatchKey, value: u128| {
-        term.get(key).is_some_and(|values| values.is(value))
-    };
-    let mut lengths = term
-        .keys()
-        .copied()
-        .filter(|key| matches!(key, MatchKey::CommandLength(_)) && says(&term, key, 1));
-    let length = lengths.next();
-    if lengths.next().is_some() {
-        return None;
-    }
-    let longest = term
-        .keys()
-        .copied()
-        .rev()
-        .find(|key| matches!(key, MatchKey::KeyAtLeast(_)) && says(&term, key, 1));
-    if let Some(MatchKey::KeyAtLeast(longest)) = longest {
-        let contradicts = |key: &MatchKey| match key {
-            MatchKey::KeyPresent => true,
-            MatchKey::KeyAtLeast(length) => *length < longest,
-            _ => false,
-        };
-        if term
-            .keys()
-            .any(|key| contradicts(key) && says(&term, key, 0))
-        {
-            return None;
-        }
-    }
-    if let Some(length) = length {
-        term.retain(|key, _| !matches!(key, MatchKey::CommandLength(_)) || *key == length);
-    }
-    Some(term)
+    Some(both)
 }
 
 fn product(a: &[Term], b: &[Term]) -> Result<Vec<Term>, TermError> {

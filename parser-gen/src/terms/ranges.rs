@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::filter::typing::{max_value, merged};
+use crate::filter::typing::merged;
 
 /// Values that a term lets a key have. Never empty, and never all that the key can hold unless a filter says so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,17 +60,17 @@ impl Ranges {
             .all(|(low, high)| other.iter().any(|(from, to)| from <= low && high <= to))
     }
 
-    /// The values that a key of so many bits may also have.
-    pub fn complement(&self, bits: u32) -> Option<Ranges> {
+    /// The other values of a key, up to its largest.
+    pub fn complement(&self, max: u128) -> Option<Ranges> {
         let mut outside = Vec::new();
         let mut from = Some(0);
         for (low, high) in self.iter() {
             if let Some(from) = from.filter(|from| *from < low) {
                 outside.push((from, low - 1));
             }
-            from = high.checked_add(1).filter(|next| *next <= max_value(bits));
+            from = high.checked_add(1).filter(|next| *next <= max);
         }
-        outside.extend(from.map(|from| (from, max_value(bits))));
+        outside.extend(from.map(|from| (from, max)));
         (!outside.is_empty()).then_some(Ranges(outside))
     }
 }
@@ -91,11 +91,11 @@ mod tests {
         assert_eq!(a.and(&b), Some(both.clone()));
         assert_eq!(b.and(&a), Some(both.clone()));
         assert!(both.is_within(&a) && both.is_within(&b) && !a.is_within(&b));
-        let outside = a.complement(5).expect("some");
+        let outside = a.complement(31).expect("some");
         assert_eq!(outside, ranges(&[(0, 0), (4, 4), (6, 9), (21, 31)]));
         assert_eq!(a.and(&outside), None);
-        assert_eq!(ranges(&[(0, 31)]).complement(5), None);
-        assert_eq!(ranges(&[(0, u128::MAX)]).complement(128), None);
+        assert_eq!(ranges(&[(0, 31)]).complement(31), None);
+        assert_eq!(ranges(&[(0, u128::MAX)]).complement(u128::MAX), None);
         assert!(a.contains(2) && !a.contains(4));
     }
 }

@@ -1,48 +1,180 @@
-//! Texts as terms: command names and keys, which the parser spreads over several headers.
+//! Texts as terms: bytes, and where the text ends.
 
-use std::ops::RangeInclusive;
-
-use super::{MatchKey, Ranges, Term, bit};
+use super::{MatchKey, Ranges, Term, bit, max_of, number_before};
 use crate::filter::{Test, TextPattern};
-use crate::library::ProtocolId;
+use crate::library::{Kind, Library, ProtocolId};
 
-/// How a text field's patterns become terms.
-pub(super) trait TextKeys {
-    /// The field is there.
-    fn present(&self) -> Term;
-    /// The text is the pattern's.
-    fn equal(&self, pattern: &TextPattern) -> Vec<Term>;
-    /// Given that the field is there, the text is not the pattern's.
-    fn differs(&self, pattern: &TextPattern) -> Vec<Term>;
+/// A text of a message that a filter compares.
+pub(super) struct TextField<'a> {
+    id: ProtocolId,
+    index: usize,
+    kind: &'a Kind,
+    ignore_case: bool,
+    /// The number that counts it, and the largest value of that.
+    number: (usize, u128),
 }
 
-/// Command names: one header per length.
-pub(super) struct Command<'a> {
-    pub protocol: ProtocolId,
-    /// Longest name read, in bytes.
-    pub max: usize,
-    pub test: &'a Test,
-}
-
-impl Command<'_> {
-    fn lengths(&self, pattern: &TextPattern) -> RangeInclusive<usize> {
-        let length = pattern.bytes.len();
-        // No command name is empty.
-        length.max(1)..=if pattern.prefix { self.max } else { length }
+impl<'a> TextField<'a> {
+    pub fn new(library: &'a Library, id: ProtocolId, index: usize, test: &Test) -> TextField<'a> {
+        let number = number_before(library, id, index);
+        TextField {
+            id,
+            index,
+            kind: &library.protocols[id].elements()[index].kind,
+            ignore_case: test.ignore_case,
+            number: (number, max_of(library, id, number)),
+        }
     }
 
-    /// What the first `count` bytes of a name of `length` bytes have to be.
-    fn bytes(
-        &self,
-        pattern: &TextPattern,
-        length: usize,
-        count: usize,
-    ) -> impl Iterator<Item = (MatchKey, Ranges)> {
-        let bytes = pattern.bytes.iter().take(count.min(length)).enumerate();
-        bytes.map(move |(index, byte)| {
-            let values = either_case(*byte, self.test.ignore_case);
-            (MatchKey::CommandByte(length, index), values)
-        })
+    /// Given that the field is there, the text is the pattern's.
+    pub fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
+        let length = pattern.bytes.len();
+        match self.kind {
+            Kind::Fixed(all) if pattern.prefix || length == *all => {
+                vec![self.bytes(pattern, *all).collect()]
+            }
+            Kind::Counted {
+                walked: true, max, ..
+            } => {
+                let last = if pattern.prefix { *max } else { length };
+                let term = |all: usize| {
+                    let mut term: Term = self.counted(all, all).into_iter().collect();
+                    term.extend(self.bytes(pattern, all));
+                    term
+                };
+                (length..=last).map(term).collect()
+            }
+            Kind::Counted { .. } => {
+                let last = if pattern.prefix { usize::MAX } else { length };
+                let mut term: Term = self.counted(length, last).into_iter().collect();
+                term.extend(self.at_least(length, true));
+                term.extend(self.bytes(pattern, 0));
+                vec![term]
+            }
+            Kind::Until { ends, .. } => {
+                let mut term: Term = self.bytes(pattern, 0).collect();
+                term.extend(self.at_least(length + usize::from(!pattern.prefix), true));
+                if !pattern.prefix {
+                    term.extend(ends_at(ends).map(|ends| (self.byte(0, length), ends)));
+                }
+                vec![term]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Given that the field is there, the text is not the pattern's.
+    pub fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
+        let length = pattern.bytes.len();
+        let mut terms: Vec<Term> = Vec::new();
+        match self.kind {
+            Kind::Fixed(all) if pattern.prefix || length == *all => {
+                terms.extend(self.other_bytes(pattern, *all));
+            }
+            Kind::Counted {
+                walked: true, max, ..
+            } => {
+                let last = if pattern.prefix { *max } else { length };
+                terms.extend(
+                    self.not_counted(length, last)
+                        .map(|term| Term::from([term])),
+                );
+                for all in length..=last {
+                    for mut term in self.other_bytes(pattern, all) {
+                        term.extend(self.counted(all, all));
+                        terms.push(term);
+                    }
+                }
+            }
+            Kind::Counted { .. } => {
+                let last = if pattern.prefix { usize::MAX } else { length };
+                terms.extend(
+                    self.not_counted(length, last)
+                        .map(|term| Term::from([term])),
+                );
+                terms.extend(self.at_least(length, false).map(|term| Term::from([term])));
+                for mut term in self.other_bytes(pattern, 0) {
+                    term.extend(self.at_least(length, true));
+                    terms.push(term);
+                }
+            }
+            Kind::Until { ends, .. } => {
+                let read = length + usize::from(!pattern.prefix);
+                terms.extend(self.at_least(read, false).map(|term| Term::from([term])));
+                for mut term in self.other_bytes(pattern, 0) {
+                    term.extend(self.at_least(read, true));
+                    terms.push(term);
+                }
+                let goes_on = ends_at(ends).and_then(|ends| ends.complement(0xff));
+                if let Some(goes_on) = goes_on.filter(|_| !pattern.prefix) {
+                    let mut term: Term = self.bytes(pattern, 0).collect();
+                    term.extend(self.at_least(read, true));
+                    term.insert(self.byte(0, length), goes_on);
+                    terms.push(term);
+                }
+            }
+            _ => terms.push(Term::new()),
+        }
+        terms
+    }
+
+    fn byte(&self, all: usize, index: usize) -> MatchKey {
+        MatchKey::Byte(self.id, self.index, all, index)
+    }
+
+    /// So many bytes are there, or not. None always are.
+    fn at_least(&self, count: usize, are: bool) -> Option<(MatchKey, Ranges)> {
+        (count > 0).then(|| bit(MatchKey::AtLeast(self.id, self.index, count), are))
+    }
+
+    /// The values of the number that counts the text which say that it has so many bytes.
+    fn values(&self, first: usize, last: usize) -> Option<Ranges> {
+        let less = match self.kind {
+            Kind::Counted { less, .. } => u128::from(*less),
+            _ => 0,
+        };
+        let max = self.number.1;
+        let last = if last == usize::MAX {
+            max
+        } else {
+            max.min(last as u128 + less)
+        };
+        let first = first as u128 + less;
+        (first <= last)
+            .then(|| Ranges::of(vec![first..=last]))
+            .flatten()
+    }
+
+    fn counted(&self, first: usize, last: usize) -> Option<(MatchKey, Ranges)> {
+        let values = self.values(first, last)?;
+        Some((MatchKey::Field(self.id, self.number.0), values))
+    }
+
+    fn not_counted(&self, first: usize, last: usize) -> Option<(MatchKey, Ranges)> {
+        let key = MatchKey::Field(self.id, self.number.0);
+        let max = self.number.1;
+        match self.values(first, last) {
+            Some(values) => values.complement(max).map(|values| (key, values)),
+            None => Ranges::of(vec![0..=max]).map(|values| (key, values)),
+        }
+    }
+
+    /// What the bytes of a text of this length have to be.
+    fn bytes(&self, pattern: &TextPattern, all: usize) -> impl Iterator<Item = (MatchKey, Ranges)> {
+        let bytes = pattern.bytes.iter().enumerate();
+        bytes
+            .map(move |(index, byte)| (self.byte(all, index), either_case(*byte, self.ignore_case)))
+    }
+
+    /// Equal up to a byte, and different there.
+    fn other_bytes(&self, pattern: &TextPattern, all: usize) -> Vec<Term> {
+        let equal: Vec<_> = self.bytes(pattern, all).collect();
+        let differs_at = |(index, (key, values)): (usize, &(MatchKey, Ranges))| {
+            let mut term: Term = equal[..index].iter().cloned().collect();
+            term.insert(*key, values.complement(0xff)?);
+            Some(term)
+        };
+        equal.iter().enumerate().filter_map(differs_at).collect()
     }
 }
 
@@ -56,118 +188,10 @@ fn either_case(byte: u8, ignore_case: bool) -> Ranges {
         .unwrap_or_else(|| Ranges::single(u128::from(byte)))
 }
 
-impl TextKeys for Command<'_> {
-    fn present(&self) -> Term {
-        Term::from([bit(MatchKey::Present(self.protocol), true)])
-    }
-
-    fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
-        self.lengths(pattern)
-            .map(|length| {
-                let mut term = Term::from([bit(MatchKey::CommandLength(length), true)]);
-                term.extend(self.bytes(pattern, length, pattern.bytes.len()));
-                term
-            })
-            .collect()
-    }
-
-    fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
-        let mut other_length = Term::new();
-        let mut terms = Vec::new();
-        for length in self.lengths(pattern) {
-            let (key, absent) = bit(MatchKey::CommandLength(length), false);
-            other_length.insert(key, absent);
-            // Equal up to a byte, and different there.
-            let equal: Vec<_> = self.bytes(pattern, length, pattern.bytes.len()).collect();
-            for (index, (key, values)) in equal.iter().enumerate() {
-                let mut term = Term::from([bit(MatchKey::CommandLength(length), true)]);
-                term.extend(equal[..index].iter().cloned());
-                term.extend(values.complement(8).map(|values| (*key, values)));
-                terms.push(term);
-            }
-        }
-        terms.insert(0, other_length);
-        terms
-    }
-}
-
-/// Keys: as many bytes as a pattern has, and the length as it is written.
-pub(super) struct RespKey {
-    pub protocol: ProtocolId,
-}
-
-impl RespKey {
-    /// The key has the pattern's length, or at least that.
-    fn length(pattern: &TextPattern) -> Term {
-        let length = pattern.bytes.len();
-        let long_enough = if length == 0 {
-            MatchKey::KeyPresent
-        } else {
-            MatchKey::KeyAtLeast(length)
-        };
-        let mut term = Term::from([bit(long_enough, true)]);
-        if !pattern.prefix {
-            term.extend(key_length_bytes(&length_bytes(length)));
-        }
-        term
-    }
-}
-
-/// The bytes after the marker: the digits and, as far as there is room in three bytes, CR LF.
-fn length_bytes(length: usize) -> Vec<u8> {
-    let mut bytes = format!("{length}\r\n").into_bytes();
-    bytes.truncate(3);
-    bytes
-}
-
-impl TextKeys for RespKey {
-    fn present(&self) -> Term {
-        Term::from([
-            bit(MatchKey::Present(self.protocol), true),
-            bit(MatchKey::KeyPresent, true),
-        ])
-    }
-
-    fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
-        let mut term = Self::length(pattern);
-        term.extend(key_bytes(&pattern.bytes));
-        vec![term]
-    }
-
-    fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
-        let length = pattern.bytes.len();
-        let mut terms = Vec::new();
-        if length > 0 {
-            terms.push(Term::from([bit(MatchKey::KeyAtLeast(length), false)]));
-        }
-        if !pattern.prefix {
-            let digits = length_bytes(length);
-            for (index, byte) in digits.iter().enumerate() {
-                let mut term: Term = key_length_bytes(&digits[..index]).collect();
-                let other = Ranges::single(u128::from(*byte)).complement(8);
-                term.extend(other.map(|values| (MatchKey::KeyLengthByte(index), values)));
-                term.extend([bit(MatchKey::KeyPresent, true)]);
-                terms.push(term);
-            }
-        }
-        // Of a text of the pattern's own length, so that the terms of patterns of several lengths exclude each other.
-        for (index, byte) in pattern.bytes.iter().enumerate() {
-            let mut term = Self::length(pattern);
-            term.extend(key_bytes(&pattern.bytes[..index]));
-            let other = Ranges::single(u128::from(*byte)).complement(8);
-            term.extend(other.map(|values| (MatchKey::KeyByte(index), values)));
-            terms.push(term);
-        }
-        terms
-    }
-}
-
-fn key_bytes(bytes: &[u8]) -> impl Iterator<Item = (MatchKey, Ranges)> {
-    let keys = (0..).map(MatchKey::KeyByte);
-    keys.zip(bytes.iter().map(|byte| Ranges::single(u128::from(*byte))))
-}
-
-fn key_length_bytes(digits: &[u8]) -> impl Iterator<Item = (MatchKey, Ranges)> {
-    let keys = (0..).map(MatchKey::KeyLengthByte);
-    keys.zip(digits.iter().map(|byte| Ranges::single(u128::from(*byte))))
+fn ends_at(ends: &[u8]) -> Option<Ranges> {
+    Ranges::of(
+        ends.iter()
+            .map(|end| u128::from(*end)..=u128::from(*end))
+            .collect(),
+    )
 }

@@ -3,8 +3,8 @@
 use crate::common::Random;
 use crate::common::bench::{ARCHES, Bench, expected};
 use crate::common::filters::random_flows;
-use crate::common::packets::{Frame, Network, Transport, random_frame, resp};
-use parser_gen::{Arch, Filter, Flow, Generated, Library, Options, generate};
+use crate::common::packets::random_frame;
+use parser_gen::{Filter, Flow, Generated, Library, Options, generate};
 
 fn flows(library: &Library, filters: &[&str]) -> Vec<Flow> {
     let numbered = filters.iter().enumerate();
@@ -61,6 +61,17 @@ const SETS: &[&[&str]] = &[
         "redis",
         "!tcp",
     ],
+    &[
+        r#"http.method == "GET" && http.path startswith "/cart""#,
+        r#"kafka.client == "app" && kafka.api_key != 18"#,
+        r#"memcached.command in {"get", "gets"} && memcached.key == "cart:17""#,
+        r#"postgres.type == "Q" && postgres.query startswith "SELECT""#,
+        r#"dns.name == "www.example.com" && dns.type == 28"#,
+        r#"!(dns.name startswith "www.")"#,
+        "reth.len > 0 || aeth.syndrome == 1",
+        "arp.op == 1 || icmp || icmpv6 || vxlan.vni > 1",
+        "ipv6_hop || ipv6_routing || ipv6_fragment.more || ipv6_dest.option == 3",
+    ],
 ];
 
 #[test]
@@ -105,92 +116,5 @@ fn classes_mean_what_many_filters_mean() {
 fn a_million_frames() {
     for seed in 0..7 {
         many_random_filters(100 + seed, 25, 2000);
-    }
-}
-
-/// The codes that come of lengths, and a few that the parser sets.
-#[test]
-fn notes_are_counted() {
-    let library = Library::builtin();
-    let flows = flows(&library, &[r#"redis.key startswith "cart:""#]);
-    let generated = generate(&library, &flows, &Options::default()).expect("generates");
-    let mut bench = Bench::new(Arch::Psa, &generated);
-    let name = |code: u8| {
-        generated
-            .notes
-            .iter()
-            .find(|note| note.code == code)
-            .map(|n| n.name.as_str())
-    };
-    let get = resp(&[b"GET", b"cart:17"]);
-    let ping = resp(&[b"PING"]);
-    let set = |key: &[u8], value: usize| resp(&[b"SET", key, &vec![b'v'; value]]);
-    let twice = |one: &[u8]| [one, one].concat();
-    let long_key = [b'k'; 120];
-    let cases: Vec<(Vec<u8>, Option<&str>)> = vec![
-        (Vec::new(), None),
-        (get.clone(), None),
-        (ping.clone(), None),
-        (twice(&get), Some("redis_pipelined")),
-        (twice(&ping), Some("redis_pipelined")),
-        (get[..get.len() - 1].to_vec(), Some("redis_split")),
-        (get[..12].to_vec(), Some("redis_truncated")),
-        (set(b"cart:17", 3), None),
-        (set(b"cart:1234567890a", 42), None),
-        (set(b"cart:1234567890a", 999), None),
-        (twice(&set(b"cart:17", 3)), Some("redis_pipelined")),
-        (
-            twice(&set(b"cart:1234567890a", 10)),
-            Some("redis_pipelined"),
-        ),
-        (twice(&set(b"k", 300)), Some("redis_pipelined")),
-        (set(b"k", 300)[..200].to_vec(), Some("redis_split")),
-        // The limits that docs/filters.md states: not decided, not counted.
-        (twice(&set(&long_key, 3)), None),
-        (twice(&resp(&[b"GET", &long_key])), Some("redis_pipelined")),
-        (resp(&[b"GET", &long_key]), None),
-        (twice(&resp(&[b"DEL", b"a", b"b", b"c"])), None),
-        (b"GET cart:17\r\n".to_vec(), Some("redis_unparseable")),
-        (resp(&[b"GEORADIUSBYMEMBER", b"k"]), Some("redis_unread")),
-        (resp(&[b"GET", &[b'k'; 1200]]), Some("redis_unread")),
-    ];
-    let networks = [
-        Network::Ipv4 {
-            src: [10, 0, 0, 1],
-            dst: [10, 0, 0, 9],
-            ttl: 64,
-            option_words: 0,
-            frag_offset: 0,
-        },
-        // The length of options is counted, not only looked up.
-        Network::Ipv4 {
-            src: [10, 0, 0, 1],
-            dst: [10, 0, 0, 9],
-            ttl: 64,
-            option_words: 3,
-            frag_offset: 0,
-        },
-        Network::Ipv6 { src: 1, dst: 2 },
-    ];
-    for network in networks {
-        for option_words in [0, 3, 10] {
-            for (payload, expected) in &cases {
-                let mut frame = Frame::redis(payload);
-                frame.network = network.clone();
-                frame.transport = Transport::Tcp {
-                    src: 40000,
-                    dst: 6379,
-                    flags: 0x18,
-                    option_words,
-                };
-                let (_, note) = bench.send(&frame.bytes());
-                let shown = String::from_utf8_lossy(payload);
-                assert_eq!(
-                    name(note),
-                    *expected,
-                    "{network:?}, {option_words} words of options, {shown:?}"
-                );
-            }
-        }
     }
 }

@@ -116,8 +116,6 @@ group! {
         Sent = "sent": Number,
         /// Packets that could not be read as deep as the filters ask.
         Unparsed = "unparsed": Number,
-        /// Packets with more behind what was read of them.
-        Pipelined = "pipelined": Number,
     }
 }
 
@@ -540,8 +538,8 @@ mod tests {
             ),
             ("probe.web.max", Metric::probe("web", ProbeMetric::Max)),
             (
-                "switch.core.pipelined",
-                Metric::switch("core", SwitchMetric::Pipelined),
+                "switch.core.unparsed",
+                Metric::switch("core", SwitchMetric::Unparsed),
             ),
         ] {
             assert_eq!(metric.to_string(), name);

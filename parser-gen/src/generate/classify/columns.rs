@@ -1,10 +1,9 @@
 //! What a table matches: a column per header field, in which one or several levels of the diagram have their bits.
 
 use super::super::Program;
-use super::super::resp::{command, segment};
 use super::pieces::{Piece, Style};
 use crate::filter::typing::max_value;
-use crate::library::{Body, ProtocolId};
+use crate::library::{Body, Kind, ProtocolId};
 use crate::terms::MatchKey;
 
 /// Fields up to this width are matched by ranges; wider ones by prefixes.
@@ -21,12 +20,14 @@ pub(super) struct Column {
 }
 
 /// Where a level's values stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Index of the column.
-    pub column: usize,
+    /// Indexes of the columns: one, or one for each byte of a number.
+    pub columns: Vec<usize>,
     /// Bits of the column below those of the level.
-    pub shift: u32,
+    shift: u32,
+    /// The largest value.
+    pub max: u128,
     pub bits: u32,
     pub style: Style,
 }
@@ -36,25 +37,43 @@ pub(super) fn of(program: &Program<'_>, levels: &[MatchKey]) -> (Vec<Column>, Ve
     let mut columns: Vec<Column> = Vec::new();
     let mut places = Vec::new();
     for key in levels {
-        let (column, shift, bits) = describe(program, *key);
-        let style = match key {
-            MatchKey::CommandByte(..) | MatchKey::KeyByte(_) => Style::Byte,
-            _ if bits <= MAX_RANGE_BITS => Style::Range,
-            _ => Style::Prefix,
-        };
-        let known = columns.iter().position(|other| *other == column);
-        let column = known.unwrap_or_else(|| {
-            columns.push(column);
-            columns.len() - 1
+        let found = describe(program, *key);
+        let known = found.columns.into_iter().map(|column| {
+            let known = columns.iter().position(|other| *other == column);
+            known.unwrap_or_else(|| {
+                columns.push(column);
+                columns.len() - 1
+            })
         });
         places.push(Place {
-            column,
-            shift,
-            bits,
-            style,
+            columns: known.collect(),
+            shift: found.shift,
+            max: key.largest(program.library),
+            bits: found.bits,
+            style: found.style,
         });
     }
     (columns, places)
+}
+
+/// Asks of the columns what a piece says of one of their levels.
+pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &Place) {
+    let column = place.columns[0];
+    cells[column] = match (cells[column], piece) {
+        (_, Piece::Range(low, high)) => Cell::Range(low, high),
+        (cell, Piece::Any) => cell,
+        (Cell::Mask(value, mask), Piece::Mask(more, bits)) => {
+            Cell::Mask(value | more << place.shift, mask | bits << place.shift)
+        }
+        (_, Piece::Mask(value, mask)) => Cell::Mask(value << place.shift, mask << place.shift),
+        (_, Piece::Numeral(numeral)) => {
+            let bytes = place.columns.iter().zip(numeral.bytes).take(numeral.length);
+            for (column, (low, high)) in bytes {
+                cells[*column] = Cell::Range(low.into(), high.into());
+            }
+            return;
+        }
+    };
 }
 
 /// What a row asks of a column.
@@ -66,18 +85,6 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// With what is asked of one of the column's levels as well.
-    pub fn with(self, piece: Piece, place: Place) -> Cell {
-        match (self, piece) {
-            (_, Piece::Range(low, high)) => Cell::Range(low, high),
-            (cell, Piece::Any) => cell,
-            (Cell::Mask(value, mask), Piece::Mask(more, bits)) => {
-                Cell::Mask(value | more << place.shift, mask | bits << place.shift)
-            }
-            (_, Piece::Mask(value, mask)) => Cell::Mask(value << place.shift, mask << place.shift),
-        }
-    }
-
     /// Whether one value passes.
     pub fn is_single(self, bits: u32) -> bool {
         match self {
@@ -88,9 +95,10 @@ impl Cell {
     }
 }
 
-/// The column that tells whether a header is there.
+/// The column that tells whether the packet has its first header.
 pub(super) fn presence(program: &Program<'_>, id: ProtocolId) -> Column {
-    describe(program, MatchKey::Present(id)).0
+    let protocol = &program.library.protocols[id];
+    valid(&protocol.name, protocol.filter.clone())
 }
 
 /// The mask of a single value.
@@ -98,82 +106,132 @@ pub(super) fn all_ones(bits: u32) -> u128 {
     max_value(bits)
 }
 
-/// The column of a key, how far from its low end, and how many bits.
-fn describe(program: &Program<'_>, key: MatchKey) -> (Column, u32, u32) {
-    let valid = |instance: &str| format!("hdr.{instance}.isValid()");
-    let column = |expression: String, name: String, bits: u32| Column {
-        expression,
+struct Described {
+    columns: Vec<Column>,
+    shift: u32,
+    bits: u32,
+    style: Style,
+}
+
+fn valid(instance: &str, name: String) -> Column {
+    Column {
+        expression: format!("hdr.{instance}.isValid()"),
         name,
-        bits,
-    };
+        bits: 1,
+    }
+}
+
+/// The columns of a key, how far from their low end, and how many bits.
+fn describe(program: &Program<'_>, key: MatchKey) -> Described {
     let whole = |column: Column| {
         let bits = column.bits;
-        (column, 0, bits)
+        let style = if bits <= MAX_RANGE_BITS {
+            Style::Range
+        } else {
+            Style::Prefix
+        };
+        Described {
+            columns: vec![column],
+            shift: 0,
+            bits,
+            style,
+        }
     };
-    let text = |instance: String, name: String, length: usize, index: usize| {
-        let expression = format!("hdr.{instance}.text");
-        let below = 8 * (length - 1 - index) as u32;
-        (column(expression, name, 8 * length as u32), below, 8)
+    // What filters call the field, or its own name behind its protocol's.
+    let name = |id: ProtocolId, index: usize| {
+        let protocol = &program.library.protocols[id];
+        let field = &protocol.fields[index];
+        match &field.filter {
+            Some(filter) => filter.name.clone(),
+            None => format!("{}.{}", protocol.filter, field.name),
+        }
     };
     match key {
         MatchKey::Present(id) => {
             let protocol = &program.library.protocols[id];
-            let expression = match protocol.body {
-                Body::Resp(_) => "redis".to_owned(),
-                _ => valid(&protocol.name),
+            let instance = match protocol.body {
+                Body::Message(_) => program.message_present(id),
+                _ => protocol.name.clone(),
             };
-            whole(column(expression, protocol.filter.clone(), 1))
+            whole(valid(&instance, protocol.filter.clone()))
+        }
+        MatchKey::There(id, index) => {
+            let instance = program.element_present(id, index);
+            whole(valid(&instance, format!("{}.is_there", name(id, index))))
+        }
+        MatchKey::AtLeast(id, index, count) => {
+            let instance = program.at_least(id, index, count);
+            whole(valid(&instance, format!("{}.has_{count}", name(id, index))))
         }
         MatchKey::Field(id, index) => {
             let protocol = &program.library.protocols[id];
             let field = &protocol.fields[index];
-            let name = field
-                .filter
-                .as_ref()
-                .map_or(&field.name, |filter| &filter.name);
-            let instance = match &protocol.body {
-                Body::Metadata { instance } => instance.clone(),
-                _ => format!("hdr.{}", protocol.name),
+            let kind = protocol.elements().get(index).map(|element| &element.kind);
+            let style = match kind {
+                Some(Kind::Decimal { max, end }) => Style::Decimal {
+                    max: *max,
+                    end: *end,
+                },
+                Some(Kind::Varint { max }) => Style::Varint { max: *max },
+                Some(_) => {
+                    let instance = program.number_headers(id, index).remove(0);
+                    return whole(Column {
+                        expression: format!("hdr.{instance}.text"),
+                        name: name(id, index),
+                        bits: field.bits,
+                    });
+                }
+                None => {
+                    let instance = match &protocol.body {
+                        Body::Metadata { instance } => instance.clone(),
+                        _ => format!("hdr.{}", protocol.name),
+                    };
+                    let known = field
+                        .filter
+                        .as_ref()
+                        .map_or(&field.name, |filter| &filter.name);
+                    return whole(Column {
+                        expression: format!("{instance}.{}", field.name),
+                        name: known.clone(),
+                        bits: field.bits,
+                    });
+                }
             };
-            let expression = format!("{instance}.{}", field.name);
-            whole(column(expression, name.clone(), field.bits))
+            let byte = |(number, instance): (usize, String)| Column {
+                expression: format!("hdr.{instance}.text"),
+                name: format!("{}.byte_{number}", name(id, index)),
+                bits: 8,
+            };
+            let headers = program.number_headers(id, index);
+            Described {
+                columns: headers.into_iter().enumerate().map(byte).collect(),
+                shift: 0,
+                bits: field.bits,
+                style,
+            }
         }
-        MatchKey::CommandLength(length) => whole(column(
-            valid(&command(length)),
-            format!("redis.command.has_{length}"),
-            1,
-        )),
-        MatchKey::CommandByte(length, index) => {
-            let name = format!("redis.command.text_{length}");
-            text(command(length), name, length, index)
-        }
-        MatchKey::KeyPresent => whole(column("redis_key".to_owned(), "redis.key".to_owned(), 1)),
-        MatchKey::KeyAtLeast(length) => {
-            // Segments end where filters' texts do, so there is one that ends here.
-            let begin = program
-                .reads
-                .segments()
-                .find(|(_, end)| *end == length)
-                .map_or(0, |(begin, _)| begin);
-            let name = format!("redis.key.has_{length}");
-            whole(column(valid(&segment((begin, length))), name, 1))
-        }
-        MatchKey::KeyLengthByte(index) => {
-            let field = ["first", "second", "third"][index.min(2)];
-            whole(column(
-                format!("hdr.redis_key_length.{field}"),
-                format!("redis.key.length_{field}"),
-                8,
-            ))
-        }
-        MatchKey::KeyByte(index) => {
-            let (begin, end) = program
-                .reads
-                .segments()
-                .find(|(begin, end)| (*begin..*end).contains(&index))
-                .unwrap_or((index, index + 1));
-            let name = format!("redis.key.text_{begin}_{end}");
-            text(segment((begin, end)), name, end - begin, index - begin)
+        MatchKey::Byte(id, index, length, byte) => {
+            let (instance, bytes, at) = program.byte_header(id, index, length, byte);
+            let suffix = instance
+                .rsplit('_')
+                .take_while(|part| part.parse::<usize>().is_ok());
+            let mut suffix: Vec<&str> = suffix.collect();
+            suffix.reverse();
+            let column = Column {
+                expression: format!("hdr.{instance}.text"),
+                name: [name(id, index), ".text".to_owned()].concat()
+                    + &suffix
+                        .iter()
+                        .map(|part| format!("_{part}"))
+                        .collect::<String>(),
+                bits: 8 * bytes as u32,
+            };
+            Described {
+                columns: vec![column],
+                shift: 8 * (bytes - 1 - at) as u32,
+                bits: 8,
+                style: Style::Byte,
+            }
         }
     }
 }

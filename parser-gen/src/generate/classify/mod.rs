@@ -208,18 +208,11 @@ pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
         .collect()
 }
 
-pub(super) fn write(program: &Program<'_>, tables: &[Table], w: &mut Writer) {
+pub(super) fn write(tables: &[Table], w: &mut Writer) {
     w.line("// Which of the declared flows the packet belongs to: the number of that set, 0 if it is empty.");
     w.open("control Classify(in headers_t hdr, inout metadata_t meta)");
     w.line("// Packets by parse note.");
     w.line("Tally() notes;");
-    let resp = program.reads_resp();
-    if resp {
-        w.line("RedisSegment() redis_segment;");
-        w.line("// A command is there, and its key; not if the segment turned out to be something else.");
-        w.line("bool redis = false;");
-        w.line("bool redis_key = false;");
-    }
     w.blank();
     write_actions(tables, w);
     for table in tables {
@@ -229,16 +222,6 @@ pub(super) fn write(program: &Program<'_>, tables: &[Table], w: &mut Writer) {
     w.open("apply");
     w.line("// The counter has 64 cells; an architecture may mark parser errors above them.");
     w.line("bit<8> note = meta.parse_note & 0x3f;");
-    if resp {
-        w.open("if (hdr.redis_elements.isValid() || note == NOTE_REDIS_TRUNCATED)");
-        w.line("bool empty;");
-        w.line("redis_segment.apply(hdr, note, empty);");
-        w.line(
-            "redis = !empty && hdr.redis_command_end.isValid() && note != NOTE_REDIS_UNPARSEABLE;",
-        );
-        w.line("redis_key = redis && hdr.redis_key_length.isValid() && note != NOTE_REDIS_UNREAD;");
-        w.close();
-    }
     w.open("if (note != NOTE_NONE)");
     w.line("notes.apply(note);");
     w.close();

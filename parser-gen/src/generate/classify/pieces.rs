@@ -1,6 +1,7 @@
 //! What is to become of a level's values, as rows of a table: in order, of which the first that matches is taken.
 
 mod cubes;
+mod numerals;
 mod prefixes;
 
 use std::cmp::Reverse;
@@ -17,6 +18,20 @@ pub(super) enum Style {
     Prefix,
     /// A byte of a longer text, by masks.
     Byte,
+    /// Digits of so many columns at most, the last of them for the byte that ends the number.
+    Decimal { max: usize, end: u8 },
+    /// Groups of seven bits, in so many columns at most.
+    Varint { max: usize },
+}
+
+/// Bytes that a number has at most, with the one that ends it.
+pub(super) const MAX_NUMERAL: usize = 5;
+
+/// Numbers that are written with so many bytes, each within a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Numeral {
+    pub length: usize,
+    pub bytes: [(u8, u8); MAX_NUMERAL],
 }
 
 /// What a row asks of one level.
@@ -28,6 +43,8 @@ pub(super) enum Piece {
     Range(u128, u128),
     /// Value and mask.
     Mask(u128, u128),
+    /// Byte by byte.
+    Numeral(Numeral),
 }
 
 /// What becomes of some values; [`SKIP`] if that is what happens without a row.
@@ -53,6 +70,7 @@ pub(super) fn of(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec
     match style {
         Style::Range => by_ranges(spans, may_nest),
         Style::Byte => by_masks(spans, may_nest),
+        Style::Decimal { .. } | Style::Varint { .. } => by_numerals(spans, style, may_nest),
         Style::Prefix => {
             by_values(spans, max, may_nest).unwrap_or_else(|| prefixes::of(spans, bits, may_nest))
         }
@@ -112,6 +130,25 @@ fn by_masks(spans: &[Span], may_nest: bool) -> Vec<Row> {
     with_rest(rows, rest)
 }
 
+/// What would take most numerals is the rest.
+fn by_numerals(spans: &[Span], style: Style, may_nest: bool) -> Vec<Row> {
+    let mut numerals: BTreeMap<Code, Vec<Numeral>> = BTreeMap::new();
+    for (low, high, code) in spans {
+        let of_code = numerals.entry(*code).or_default();
+        of_code.extend(numerals::of(*low, *high, style));
+    }
+    let most = numerals
+        .iter()
+        .max_by_key(|(code, of)| (of.len(), Reverse(**code)));
+    let rest = most.filter(|_| may_nest).map_or(SKIP, |(code, _)| *code);
+    numerals.remove(&rest);
+    let rows = numerals.into_iter().flat_map(|(code, of)| {
+        let pieces = of.into_iter().map(Piece::Numeral);
+        pieces.map(move |piece| (piece, code))
+    });
+    with_rest(rows, rest)
+}
+
 /// Single values and a rest; `None` if there is more to it.
 fn by_values(spans: &[Span], max: u128, may_nest: bool) -> Option<Vec<Row>> {
     let mut wide = spans.iter().filter(|(low, high, _)| low != high);
@@ -155,6 +192,10 @@ mod tests {
                 (Style::Prefix, false),
                 (Style::Byte, true),
                 (Style::Byte, false),
+                (Style::Decimal { max: 3, end: b'\r' }, true),
+                (Style::Decimal { max: 3, end: b'\r' }, false),
+                (Style::Varint { max: 2 }, true),
+                (Style::Varint { max: 2 }, false),
             ] {
                 let rows = of(&spans, 8, style, may_nest);
                 let shown = format!("round {round}, {style:?}, {may_nest}: {spans:?} {rows:?}");
@@ -167,6 +208,7 @@ mod tests {
                         Piece::Any => true,
                         Piece::Range(low, high) => (low..=high).contains(&value),
                         Piece::Mask(bits, mask) => value & mask == bits,
+                        Piece::Numeral(numeral) => numeral.fits(value, style),
                     };
                     let expected = spans.iter().find(|span| (span.0..=span.1).contains(&value));
                     let mut matching = rows.iter().filter(fits);

@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::columns::{Cell, Place};
+use super::columns::{self, Cell, Place};
 use super::pieces::{self, Code, Piece, SKIP, Span};
 use crate::diagram::{Diagram, To};
-use crate::filter::typing::max_value;
 
 /// Rows that a table may have whatever its levels are: some blocks of TCAM.
 const MAX_ROWS: u64 = 4096;
@@ -147,7 +146,7 @@ impl Cutter<'_> {
             Some(To::Node(other)) => Some(&diagram.nodes[other as usize]),
             _ => None,
         };
-        let place = self.places[node.level];
+        let place = &self.places[node.level];
         let branches = beside
             .filter(|other| other.level == node.level)
             .and_then(|other| apart(&node.edges, &other.edges, place))
@@ -222,7 +221,7 @@ impl Cutter<'_> {
 }
 
 /// The branches where two nodes of a level part; `None` if one is around others for less.
-fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: Place) -> Option<Branches> {
+fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: &Place) -> Option<Branches> {
     let mut targets: Vec<(To, To)> = vec![(To::NONE, To::NONE)];
     let mut codes: HashMap<(To, To), Code> = HashMap::new();
     let mut spans: Vec<Span> = Vec::new();
@@ -239,7 +238,7 @@ fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: Place) -> Option<Br
         };
         let next = [edges.get(edge + 1), others.get(other + 1)];
         let next = next.into_iter().flatten().map(|(low, _)| *low).min();
-        let high = next.map_or(max_value(place.bits), |next| next - 1);
+        let high = next.map_or(place.max, |next| next - 1);
         match spans.last_mut() {
             Some(last) if last.2 == code => last.1 = high,
             _ => spans.push((low, high, code)),
@@ -255,7 +254,7 @@ fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: Place) -> Option<Br
     let parted: u128 = parted
         .map(|(low, high, _)| high - low)
         .fold(0, u128::saturating_add);
-    if parted > max_value(place.bits) / 2 {
+    if parted > place.max / 2 {
         return None;
     }
     let rows = pieces::of(&spans, place.bits, place.style, false).into_iter();
@@ -271,11 +270,11 @@ fn apart(edges: &[(u128, To)], others: &[(u128, To)], place: Place) -> Option<Br
 }
 
 /// The branches of a node; rows may match what earlier ones are for.
-fn nested(edges: &[(u128, To)], otherwise: Otherwise, place: Place) -> Branches {
+fn nested(edges: &[(u128, To)], otherwise: Otherwise, place: &Place) -> Branches {
     let mut targets: Vec<To> = vec![otherwise.unwrap_or(To::NONE)];
     let mut codes: HashMap<To, Code> = HashMap::new();
     let ends = edges.iter().skip(1).map(|(low, _)| low - 1);
-    let ends = ends.chain([max_value(place.bits)]);
+    let ends = ends.chain([place.max]);
     let spans: Vec<Span> = edges
         .iter()
         .zip(ends)
@@ -320,13 +319,16 @@ impl Walk<'_, '_> {
         };
         let step = match to {
             To::Node(node) if self.cutter.level(to) < self.end => {
-                let place = self.cutter.places[self.cutter.level(to)];
-                let before = self.cells[place.column];
+                let places = self.cutter.places;
+                let place = &places[self.cutter.level(to)];
+                let before: Vec<Cell> = place.columns.iter().map(|c| self.cells[*c]).collect();
                 for branch in self.cutter.branches(node, otherwise).iter() {
-                    self.cells[place.column] = before.with(branch.piece, place);
+                    columns::ask(&mut self.cells, branch.piece, place);
                     self.paths(state, branch.to, branch.otherwise);
+                    for (column, cell) in place.columns.iter().zip(&before) {
+                        self.cells[*column] = *cell;
+                    }
                 }
-                self.cells[place.column] = before;
                 return;
             }
             To::Node(node) => {

@@ -137,7 +137,11 @@ impl Frame {
                 ip.extend(dst.to_be_bytes());
                 (0x86dd, ip)
             }
-            Network::Other => (0x0806, Vec::new()),
+            Network::Other => {
+                let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1];
+                arp.extend([0, 0, 0, 0, 0, 0, 10, 0, 0, 9]);
+                (0x0806, arp)
+            }
         };
         let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1];
         for (ether_type, id) in &self.vlans {
@@ -192,14 +196,14 @@ pub fn random_frame(random: &mut Random) -> Vec<u8> {
         },
     };
     let transport = match random.below(8) {
-        0 => Transport::Other(1),
+        0 => Transport::Other(*random.pick(&[&1, &58, &0, &43, &44, &60])),
         1 | 2 => Transport::Udp {
             src: 4791,
-            dst: *random.pick(&[&22341, &4791, &53]),
+            dst: *random.pick(&[&22341, &4791, &4791, &53, &53, &4789]),
         },
         _ => Transport::Tcp {
             src: 40000,
-            dst: *random.pick(&[&6379, &6379, &80]),
+            dst: *random.pick(&[&6379, &6379, &6379, &80, &9092, &11211, &5432]),
             flags: *random.pick(&[&0x02, &0x10, &0x18]),
             option_words: if random.one_in(2) {
                 random.below(11) as u8
@@ -211,7 +215,14 @@ pub fn random_frame(random: &mut Random) -> Vec<u8> {
     let payload = match (&transport, random.below(8)) {
         (_, 0) => Vec::new(),
         (_, 1) => (0..random.below(60)).map(|_| random.next() as u8).collect(),
-        (Transport::Tcp { .. }, _) => random_resp(random),
+        (Transport::Tcp { dst: 6379, .. }, _) => random_resp(random),
+        (Transport::Tcp { dst, .. }, _) => random_message(random, *dst),
+        (Transport::Udp { dst: 53, .. }, _) => random_message(random, 53),
+        (Transport::Udp { dst: 4791, .. }, _) => {
+            let mut bytes = vec![*random.pick(&[&4_u8, &6, &10, &17, &16])];
+            bytes.extend((0..31).map(|_| random.next() as u8 & 3));
+            bytes
+        }
         (Transport::Udp { .. }, _) => {
             let kind = 1 + random.below(3) as u8;
             let mut bytes = vec![0x10 | kind, 0, 0, 1];
@@ -222,7 +233,7 @@ pub fn random_frame(random: &mut Random) -> Vec<u8> {
             }
             bytes
         }
-        _ => vec![1, 2, 3],
+        _ => (0..40).map(|_| random.next() as u8 & 7).collect(),
     };
     let frame = Frame {
         vlans,
@@ -239,6 +250,74 @@ pub fn random_frame(random: &mut Random) -> Vec<u8> {
             bytes[at] = *random.pick(&[&0, &b'\r', &b'\n', &b'$', &b'9', &b'0', &0xff]);
         }
         _ => {}
+    }
+    bytes
+}
+
+/// A message of the protocol that this port has.
+fn random_message(random: &mut Random, port: u16) -> Vec<u8> {
+    let counted = |text: &[u8]| [&(text.len() as u16).to_be_bytes(), text].concat();
+    let text = |random: &mut Random, of: &[&str]| random.pick(of).as_bytes().to_vec();
+    let mut bytes = match port {
+        80 => {
+            let method = text(random, &["GET", "POST", "get", "PROPFIND", "G", ""]);
+            let path = text(
+                random,
+                &[
+                    "/",
+                    "/cart",
+                    "/cart/17",
+                    "/very/long/path/that/goes/on/and/on/and/on/until/the/end",
+                ],
+            );
+            [&method, &b" "[..], &path, b" HTTP/1.1\r\nHost: x\r\n\r\n"].concat()
+        }
+        9092 => {
+            let mut bytes = vec![0, 0, 0, 40];
+            bytes.extend([0, *random.pick(&[&0_u8, &1, &18]), 0, random.below(4) as u8]);
+            bytes.extend((random.below(3) as u32).to_be_bytes());
+            match random.below(4) {
+                0 => bytes.extend([0xff, 0xff]),
+                _ => bytes.extend(counted(&text(random, &["app", "application", "", "a"]))),
+            }
+            bytes.extend([0, 1, 2, 3]);
+            bytes
+        }
+        11211 => {
+            let command = text(random, &["get", "gets", "set", "delete", "version"]);
+            let key = text(random, &["cart:17", "cart:170", "k", "cart:"]);
+            match random.below(3) {
+                0 => [&command[..], b"\r\n"].concat(),
+                1 => [&command[..], b" ", &key, b"\r\n"].concat(),
+                _ => [&command[..], b" ", &key, b" 0 0 3\r\nabc\r\n"].concat(),
+            }
+        }
+        5432 => {
+            let kind = text(random, &["Q", "P", "X", "p"]);
+            let query = text(
+                random,
+                &["SELECT 1", "select", "INSERT INTO cart VALUES (17)", ""],
+            );
+            let length = (query.len() as u32 + 5).to_be_bytes();
+            [&kind[..], &length, &query, b"\0"].concat()
+        }
+        _ => {
+            let mut bytes = vec![0, random.below(3) as u8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+            for label in text(
+                random,
+                &["www.example.com", "WWW.Example.com", "example.com", "a"],
+            )
+            .split(|b| *b == b'.')
+            {
+                bytes.push(label.len() as u8);
+                bytes.extend(label);
+            }
+            bytes.extend([0, 0, *random.pick(&[&1_u8, &28]), 0, 1]);
+            bytes
+        }
+    };
+    if random.one_in(6) {
+        bytes.truncate(random.below(bytes.len() + 1));
     }
     bytes
 }

@@ -39,6 +39,7 @@ struct State {
 enum Keyset {
     Any,
     Range(String, String),
+    Mask(String, String),
 }
 
 /// What a parser leaves behind.
@@ -199,6 +200,11 @@ impl Program {
                 parsed.note = self.value_of(note);
             }
             for extract in &state.extracts {
+                // Valid without a byte.
+                if let Some(mark) = extract.strip_prefix('!') {
+                    parsed.headers.insert(mark.to_owned(), vec![0]);
+                    continue;
+                }
                 let instance = match extract.strip_suffix(".next") {
                     None => extract.clone(),
                     Some(stack) => (0..)
@@ -230,6 +236,9 @@ impl Program {
                         Keyset::Any => true,
                         Keyset::Range(low, high) => {
                             (self.value_of(low)..=self.value_of(high)).contains(value)
+                        }
+                        Keyset::Mask(bits, mask) => {
+                            value & self.value_of(mask) == self.value_of(bits)
                         }
                     })
                 })
@@ -265,17 +274,8 @@ impl Parsed<'_> {
             );
             return u128::from(self.is_valid(valid));
         }
-        match expression {
-            "meta.port" => return u128::from(self.port),
-            "redis" => return u128::from(self.redis()),
-            "redis_key" => {
-                return u128::from(
-                    self.redis()
-                        && self.is_valid("redis_key_length")
-                        && self.note != self.program.value_of("NOTE_REDIS_UNREAD"),
-                );
-            }
-            _ => {}
+        if expression == "meta.port" {
+            return u128::from(self.port);
         }
         let path = expression
             .strip_prefix("hdr.")
@@ -293,24 +293,6 @@ impl Parsed<'_> {
                 value << 1 | u128::from(bytes[bit / 8] >> (7 - bit % 8) & 1)
             }),
         }
-    }
-
-    /// Classify's own condition.
-    fn redis(&self) -> bool {
-        self.is_valid("redis_command_end")
-            && !self.is_empty_segment()
-            && self.note != self.program.value_of("NOTE_REDIS_UNPARSEABLE")
-    }
-
-    /// RedisSegment's `empty`.
-    fn is_empty_segment(&self) -> bool {
-        let network = if self.is_valid("ipv4") {
-            self.value("hdr.ipv4.total_len")
-                .wrapping_sub(4 * self.value("hdr.ipv4.ihl"))
-        } else {
-            self.value("hdr.ipv6.payload_len")
-        };
-        network.wrapping_sub(4 * self.value("hdr.tcp.data_offset")) & 0xffff == 0
     }
 
     /// The class that the tables find with these entries.
@@ -393,6 +375,13 @@ fn state(tokens: &[String], at: &mut usize) -> State {
                 state.note = Some(tokens[*at + 2].clone());
                 *at += 4;
             }
+            word if word.ends_with(".setValid") => {
+                let mark = word
+                    .trim_start_matches("hdr.")
+                    .trim_end_matches(".setValid");
+                state.extracts.push(format!("!{mark}"));
+                *at += 4;
+            }
             "pkt.extract" => {
                 state
                     .extracts
@@ -414,6 +403,13 @@ fn state(tokens: &[String], at: &mut usize) -> State {
                         match tokens[*at].as_str() {
                             "(" | ")" | "," | "default" => {}
                             "_" => keys.push(Keyset::Any),
+                            "&" => {
+                                *at += 3;
+                                let mask = tokens[*at].clone();
+                                if let Some(Keyset::Range(bits, _)) = keys.pop() {
+                                    keys.push(Keyset::Mask(bits, mask));
+                                }
+                            }
                             ".." => {
                                 *at += 1;
                                 let high = tokens[*at].clone();

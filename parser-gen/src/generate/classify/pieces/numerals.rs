@@ -1,0 +1,114 @@
+//! Ranges of numbers as ranges of their digits.
+
+use super::{MAX_NUMERAL, Numeral, Style};
+
+/// The numerals of the numbers from `low` to `high`.
+pub(super) fn of(low: u128, high: u128, style: Style) -> Vec<Numeral> {
+    let (base, max) = match style {
+        Style::Decimal { max, .. } => (10, max),
+        Style::Varint { max } => (128, max),
+        _ => return Vec::new(),
+    };
+    let mut numerals = Vec::new();
+    for count in 1..=max.min(MAX_NUMERAL) {
+        // Numbers with so many digits, none of them a leading zero.
+        let first = if count == 1 {
+            0
+        } else {
+            base_to(base, count - 1)
+        };
+        let last = base_to(base, count) - 1;
+        let (low, high) = (low.max(first), high.min(last));
+        if low <= high {
+            let all = digits(low, high, base, count);
+            numerals.extend(all.into_iter().map(|digits| numeral(&digits, style)));
+        }
+    }
+    numerals
+}
+
+fn base_to(base: u128, count: usize) -> u128 {
+    base.pow(count as u32)
+}
+
+/// Ranges of digits, the highest digit first, that make up a range of numbers with so many digits.
+fn digits(low: u128, high: u128, base: u128, count: usize) -> Vec<Vec<(u128, u128)>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let unit = base_to(base, count - 1);
+    let (mut first, mut last) = (low / unit, high / unit);
+    let with = |digit: (u128, u128), rest: Vec<Vec<(u128, u128)>>| {
+        let joined = move |rest: Vec<(u128, u128)>| [vec![digit], rest].concat();
+        rest.into_iter().map(joined).collect::<Vec<_>>()
+    };
+    if first == last {
+        return with(
+            (first, last),
+            digits(low % unit, high % unit, base, count - 1),
+        );
+    }
+    let mut all = Vec::new();
+    if low % unit != 0 {
+        all.extend(with(
+            (first, first),
+            digits(low % unit, unit - 1, base, count - 1),
+        ));
+        first += 1;
+    }
+    if high % unit != unit - 1 {
+        all.extend(with((last, last), digits(0, high % unit, base, count - 1)));
+        // Digits behind the first differ, so there is one before the last.
+        last -= 1;
+    }
+    if first <= last {
+        all.push([vec![(first, last)], vec![(0, base - 1); count - 1]].concat());
+    }
+    all
+}
+
+fn numeral(digits: &[(u128, u128)], style: Style) -> Numeral {
+    let mut bytes = [(0, 0); MAX_NUMERAL];
+    let mut length = digits.len();
+    match style {
+        Style::Decimal { end, .. } => {
+            for (byte, (low, high)) in bytes.iter_mut().zip(digits) {
+                *byte = (b'0' + *low as u8, b'0' + *high as u8);
+            }
+            bytes[length] = (end, end);
+            length += 1;
+        }
+        _ => {
+            // The lowest group first; all but the last say that more follow.
+            for (index, (low, high)) in digits.iter().rev().enumerate() {
+                let more = if index + 1 < length { 0x80 } else { 0 };
+                bytes[index] = (more | *low as u8, more | *high as u8);
+            }
+        }
+    }
+    Numeral { length, bytes }
+}
+
+#[cfg(test)]
+impl Numeral {
+    /// Whether a number, as it is written, is among them.
+    pub fn fits(&self, number: u128, style: Style) -> bool {
+        let mut written = Vec::new();
+        match style {
+            Style::Decimal { end, .. } => {
+                written.extend(number.to_string().into_bytes());
+                written.push(end);
+            }
+            _ => {
+                let mut left = number;
+                while left >= 0x80 {
+                    written.push(left as u8 | 0x80);
+                    left >>= 7;
+                }
+                written.push(left as u8);
+            }
+        }
+        let within = |(byte, (low, high)): (&u8, &(u8, u8))| (low..=high).contains(&byte);
+        written.len() == self.length && written.iter().zip(&self.bytes).all(within)
+    }
+}

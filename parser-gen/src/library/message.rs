@@ -1,0 +1,212 @@
+//! Messages: what stands behind the headers, element by element, where not everything has a fixed length.
+
+use super::FieldType;
+use super::schema::ElementFile;
+
+/// The longest text that others follow whose length is counted: it is one value of a table's key.
+const MAX_COUNTED: usize = 16;
+/// The longest other text.
+const MAX_TEXT: usize = 64;
+/// Digits of a decimal number, bytes of a varint.
+const MAX_NUMERAL: usize = 4;
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Element {
+    pub kind: Kind,
+    /// Dots in filters stand for the lengths of DNS labels.
+    pub labels: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// These bytes, or the message ends here.
+    Literal(Vec<u8>),
+    /// Big endian, of whole bytes.
+    ///
+    /// `signed`: if it is negative, nothing follows.
+    Number { bits: u32, signed: bool },
+    /// Digits without a leading zero, and the byte that ends them.
+    Decimal { max: usize, end: u8 },
+    /// Seven bits a byte, the lowest first, a set top bit if more follow; in as few bytes as will do.
+    Varint { max: usize },
+    /// So many bytes.
+    Fixed(usize),
+    /// As many bytes as the number before it says, less some. `walked`: elements follow, so that it has at most `max`.
+    Counted { less: u32, max: usize, walked: bool },
+    /// Up to one of these bytes, which is taken too; behind one of `stops`, which are among them, nothing follows.
+    Until {
+        ends: Vec<u8>,
+        stops: Vec<u8>,
+        max: usize,
+    },
+}
+
+impl Kind {
+    /// Longest text read; 0 for what is no text.
+    pub fn max_bytes(&self) -> usize {
+        match self {
+            Kind::Fixed(max) | Kind::Counted { max, .. } | Kind::Until { max, .. } => *max,
+            _ => 0,
+        }
+    }
+
+    /// What ends the text.
+    pub fn ends(&self) -> &[u8] {
+        match self {
+            Kind::Until { ends, .. } => ends,
+            _ => &[],
+        }
+    }
+
+    /// The width of a number as filters compare it.
+    pub fn bits(&self) -> u32 {
+        match self {
+            Kind::Number { bits, .. } => *bits,
+            // 9999 needs 14 bits.
+            Kind::Decimal { max, .. } => [4, 7, 10, 14][(*max - 1).min(3)],
+            Kind::Varint { max } => 7 * *max as u32,
+            _ => 0,
+        }
+    }
+
+    fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Kind::Number { .. } | Kind::Decimal { .. } | Kind::Varint { .. }
+        )
+    }
+}
+
+/// An element as a file has it: name, kind and type; or what is wrong with it.
+pub(super) fn element(
+    file: &ElementFile,
+    before: Option<(&str, &Kind)>,
+    is_last: bool,
+) -> Result<(String, Element, FieldType), String> {
+    let mut kinds = [
+        ("literal", &file.literal),
+        ("number", &file.number),
+        ("decimal", &file.decimal),
+        ("varint", &file.varint),
+        ("text", &file.text),
+    ]
+    .into_iter()
+    .filter_map(|(kind, value)| value.as_ref().map(|value| (kind, value)));
+    let (Some((kind, name)), None) = (kinds.next(), kinds.next()) else {
+        return Err(
+            "an element is one of `literal`, `number`, `decimal`, `varint` and `text`".to_owned(),
+        );
+    };
+    let allowed: &[&str] = match kind {
+        "literal" => &[],
+        "number" => &["bits", "signed"],
+        "decimal" => &["max", "until"],
+        "varint" => &["max"],
+        _ => &[
+            "bytes",
+            "max",
+            "until",
+            "until_last",
+            "length",
+            "less",
+            "ignore_case",
+            "labels",
+        ],
+    };
+    let given = [
+        ("bits", file.bits.is_some()),
+        ("bytes", file.bytes.is_some()),
+        ("max", file.max.is_some()),
+        ("signed", file.signed),
+        ("until", file.until.is_some()),
+        ("until_last", file.until_last.is_some()),
+        ("length", file.length.is_some()),
+        ("less", file.less > 0),
+        ("ignore_case", file.ignore_case),
+        ("labels", file.labels),
+    ];
+    for (key, _) in given.iter().filter(|(_, given)| *given) {
+        if !allowed.contains(key) {
+            return Err(format!("`{name}`: a {kind} has no `{key}`"));
+        }
+    }
+    let max = |limit: usize| match file.max {
+        Some(max) if (1..=limit).contains(&max) => Ok(max),
+        _ => Err(format!("`{name}`: `max` is 1 to {limit}")),
+    };
+    let ends = |of: &Option<Vec<String>>| -> Result<Vec<u8>, String> {
+        let ends = of.iter().flatten();
+        let single = |end: &String| match end.as_bytes() {
+            [byte] => Ok(*byte),
+            _ => Err(format!("`{name}`: each of `until` is one byte")),
+        };
+        ends.map(single).collect()
+    };
+    let parsed = match kind {
+        "literal" if (1..=16).contains(&name.len()) => Kind::Literal(name.clone().into_bytes()),
+        "literal" => return Err("a literal has 1 to 16 bytes".to_owned()),
+        "number" => match file.bits {
+            Some(bits @ (8 | 16 | 24 | 32 | 48 | 64)) => Kind::Number {
+                bits,
+                signed: file.signed,
+            },
+            _ => return Err(format!("`{name}`: `bits` is 8, 16, 24, 32, 48 or 64")),
+        },
+        "decimal" => match ends(&file.until)?.as_slice() {
+            [end] if !end.is_ascii_digit() => Kind::Decimal {
+                max: max(MAX_NUMERAL)?,
+                end: *end,
+            },
+            _ => {
+                return Err(format!(
+                    "`{name}`: `until` is the one byte that ends the digits"
+                ));
+            }
+        },
+        "varint" => Kind::Varint {
+            max: max(MAX_NUMERAL)?,
+        },
+        _ => match (file.bytes, &file.length, &file.until) {
+            (Some(bytes @ 1..=MAX_COUNTED), None, None) => Kind::Fixed(bytes),
+            (None, Some(length), None) => match before {
+                Some((number, kind)) if number == length && kind.is_number() => Kind::Counted {
+                    less: file.less,
+                    max: max(if is_last { MAX_TEXT } else { MAX_COUNTED })?,
+                    walked: !is_last,
+                },
+                _ => {
+                    return Err(format!(
+                        "`{name}`: `length: {length}` is not the number that stands before it, literals apart"
+                    ));
+                }
+            },
+            (None, None, Some(until)) if !until.is_empty() => {
+                let stops = ends(&file.until_last)?;
+                Kind::Until {
+                    ends: [ends(&file.until)?, stops.clone()].concat(),
+                    stops,
+                    max: max(MAX_TEXT)?,
+                }
+            }
+            _ => {
+                return Err(format!(
+                    "`{name}`: a text has `bytes` (1 to {MAX_COUNTED}), or `length` and `max`, or `until` and `max`"
+                ));
+            }
+        },
+    };
+    if file.labels && !matches!(parsed, Kind::Until { .. }) {
+        return Err(format!("`{name}`: `labels` end with `until: [\"\\0\"]`"));
+    }
+    let ty = match (&parsed, file.ignore_case) {
+        (kind, _) if kind.is_number() => FieldType::Unsigned,
+        (_, true) => FieldType::Name,
+        _ => FieldType::Text,
+    };
+    let element = Element {
+        kind: parsed,
+        labels: file.labels,
+    };
+    Ok((name.clone(), element, ty))
+}
