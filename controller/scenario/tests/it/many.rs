@@ -1,7 +1,8 @@
 //! Ten thousand filters in one scenario: every step from the text to the checked P4 program, within seconds.
-#![allow(clippy::disallowed_methods, reason = "it reads a clock")]
-// A promise about time is measured.
-#![allow(clippy::disallowed_methods)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a promise about time is measured"
+)]
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

@@ -49,7 +49,7 @@ fn digits(low: u128, high: u128, base: u128, count: usize) -> Vec<Vec<(u128, u12
         );
     }
     let mut all = Vec::new();
-    if low % unit != 0 {
+    if !low.is_multiple_of(unit) {
         all.extend(with(
             (first, first),
             digits(low % unit, unit - 1, base, count - 1),
