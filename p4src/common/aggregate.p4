@@ -2,13 +2,23 @@
 //
 // cell_t, CellOf, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are what each architecture defines in its
 // externs.p4. The same cell of all of them together is one version of one slot.
-// values32.p4, values64.p4 and values256.p4 say how many blocks of values are summed; main.p4 includes one of them.
+// NUM_VALUES, the values of a frame, is what engine.p4 says: as many as one pass of the target sums.
 //
 // Acts on packets whose verdict is FORWARD, and on no others.
 //
 // Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So the
 // three tables that know a frame are looked up at once, before the verdict matters; masks come from a table and are applied
 // in its action; and what a register says is matched as it is.
+
+#if NUM_VALUES == 32
+#include "values32.p4"
+#elif NUM_VALUES == 64
+#include "values64.p4"
+#elif NUM_VALUES == 256
+#include "values256.p4"
+#else
+#error NUM_VALUES is 32, 64 or 256
+#endif
 
 // 32 values of one packet against 32 values of one cell.
 control SumBlock(inout values32_h values, in cell_t cell, in presence_t presence) {

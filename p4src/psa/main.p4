@@ -26,7 +26,6 @@ typedef bit<32> draw_t;
 #include "../common/fault.p4"
 #include "engine.p4"
 #ifdef AGGREGATES
-#include "../common/values256.p4"
 #include "slots.p4"
 #include "../common/aggregate.p4"
 #endif

@@ -12,10 +12,6 @@
 #ifndef NUM_SLOTS
 #define NUM_SLOTS 1024
 #endif
-// Values of a frame: 32, 64 or 256. One pass of a Tofino sums 32.
-#ifndef NUM_VALUES
-#define NUM_VALUES 256
-#endif
 
 // Tofino reckons with 32 bits: modulo 4.3 s, so no delay is 2.1 s or longer.
 typedef bit<32> time_ns_t;
@@ -31,15 +27,6 @@ typedef bit<16> draw_t;
 #include "../common/fault.p4"
 #include "engine.p4"
 #ifdef AGGREGATES
-#if NUM_VALUES == 32
-#include "../common/values32.p4"
-#elif NUM_VALUES == 64
-#include "../common/values64.p4"
-#elif NUM_VALUES == 256
-#include "../common/values256.p4"
-#else
-#error NUM_VALUES is 32, 64 or 256
-#endif
 #include "slots.p4"
 #include "../common/aggregate.p4"
 #endif

@@ -6,7 +6,7 @@
 //! let library = Library::builtin();
 //! let filter = Filter::parse(&library, r#"ip.src == 10.0.0.1 && redis.command == "GET""#)?;
 //! let flows = [Flow { name: "gets".to_owned(), filter }];
-//! let generated = generate(&library, &flows, &Options { aggregate: true })?;
+//! let generated = generate(&library, &flows, &Options::aggregating(true))?;
 //! assert!(generated.p4.contains("table flows"));
 //! assert_eq!(generated.entries_for("SwitchIngress.classify").len(), 1);
 //! // A packet is in no flow, or in that one.
@@ -31,6 +31,8 @@ mod terms;
 pub use classes::Classes;
 pub use engine::EngineSpec;
 pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
-pub use generate::{Flow, GenerateError, Generated, MAX_FLOWS, Options, generate, generate_with};
+pub use generate::{
+    Flow, FrameValues, GenerateError, Generated, MAX_FLOWS, Options, generate, generate_with,
+};
 pub use library::{Library, LibraryError, Note};
 pub use program::{Arch, program};

@@ -730,7 +730,7 @@ async fn load(address: &str) -> (Client, p4rt::client::Events) {
     let plan = scenario::plan(&scenario, &scenario::TargetModel::EMBEDDED).unwrap();
     let switch = plan.switch("sw").unwrap();
     let library = parser_gen::Library::builtin();
-    let options = parser_gen::Options { aggregate: true };
+    let options = parser_gen::Options::aggregating(true);
     let (flows, engine) = (switch.classifier(), &switch.engine);
     let generated = parser_gen::generate_with(&library, &flows, &options, engine).unwrap();
     let mut sources = p4lang::Files::new();

@@ -27,7 +27,8 @@ fn write(folder: &Path, arch: Arch, filters: &[&str], aggregate: bool) -> PathBu
         filter: Filter::parse(&library, text).unwrap_or_else(|error| panic!("{error}")),
     };
     let flows: Vec<_> = filters.iter().enumerate().map(flow).collect();
-    let generated = parser_gen::generate(&library, &flows, &Options { aggregate }).unwrap();
+    let generated =
+        parser_gen::generate(&library, &flows, &Options::aggregating(aggregate)).unwrap();
     for (path, text) in parser_gen::program(arch, &generated) {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

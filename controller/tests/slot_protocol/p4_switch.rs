@@ -69,7 +69,7 @@ pub type Patch = (&'static str, &'static str, &'static str);
 
 /// Compiles a program of p4src with these changes.
 pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
-    let options = parser_gen::Options { aggregate: true };
+    let options = parser_gen::Options::aggregating(true);
     let generated = generate(&Library::builtin(), &[], &options).expect("generates");
     let mut files = p4lang::Files::new();
     let mut changed = 0;

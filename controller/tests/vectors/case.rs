@@ -118,7 +118,7 @@ impl Case {
         let planned = plan.switch("sw").unwrap();
         let library = parser_gen::Library::builtin();
         // Vectors may be aggregation frames whatever the scenario's workload is.
-        let options = parser_gen::Options { aggregate: true };
+        let options = parser_gen::Options::aggregating(true);
         let (flows, engine) = (planned.classifier(), &planned.engine);
         let generated = parser_gen::generate_with(&library, &flows, &options, engine).unwrap();
         let sources: BTreeMap<_, _> = parser_gen::program(kind.arch(), &generated)

@@ -4,12 +4,10 @@ use super::Program;
 use super::writer::Writer;
 use crate::library::{Body, Protocol, ProtocolId};
 
-pub(super) const NUM_VALUE_BLOCKS: usize = 8;
-
 impl Program<'_> {
     /// What the aggregator of p4src/common names is there even if nothing parses it.
     fn declared(&self, id: ProtocolId, protocol: &Protocol) -> bool {
-        self.slice.nodes.contains(&id) || (self.options.aggregate && protocol.is_common())
+        self.slice.nodes.contains(&id) || (self.options.aggregate.is_some() && protocol.is_common())
     }
 
     /// Options are skipped by unrolled states if a filter looks at what follows them.
@@ -33,9 +31,11 @@ impl Program<'_> {
                             format!("{}_options", protocol.name),
                         ));
                     }
-                    if protocol.has_values() && self.options.aggregate {
+                    if let Some(values) = self.options.aggregate
+                        && protocol.has_values()
+                    {
                         instances.extend(
-                            (0..NUM_VALUE_BLOCKS)
+                            (0..values.blocks())
                                 .map(|n| ("values32_h".to_owned(), format!("values{n}"))),
                         );
                     }

@@ -1,9 +1,8 @@
 //! `FlowParser` and `FlowParserShort`: one state per header of the slice, and what its options need.
 
-use super::Program;
-use super::headers::NUM_VALUE_BLOCKS;
 use super::notes;
 use super::writer::{Transition, Writer, extract};
+use super::{FrameValues, Program};
 use crate::library::{Body, Edge, Options, ProtocolId, Target};
 
 /// Accepts a packet that was read as deep as the filters ask.
@@ -91,8 +90,9 @@ fn header_states(program: &Program<'_>, id: ProtocolId, values: bool, w: &mut Wr
     let name = &protocol.name;
     let state = program.entry_state(id);
     let extracted = [extract(name)];
-    if protocol.has_values() && program.options.aggregate && values {
-        values_states(&state, &extracted, w);
+    let summed = program.options.aggregate.filter(|_| values);
+    if let Some(summed) = summed.filter(|_| protocol.has_values()) {
+        values_states(summed, &state, &extracted, w);
         return;
     }
     let next = next_transition(program, id);
@@ -197,9 +197,9 @@ fn option_states(
     }
 }
 
-fn values_states(state: &str, extracted: &[String], w: &mut Writer) {
+fn values_states(summed: FrameValues, state: &str, extracted: &[String], w: &mut Writer) {
     let cases = vec![(
-        vec!["AGG_VERSION".to_owned(), "AGG_NUM_VALUES".to_owned()],
+        vec!["AGG_VERSION".to_owned(), summed.count().to_string()],
         "parse_values".to_owned(),
     )];
     w.state(
@@ -207,7 +207,7 @@ fn values_states(state: &str, extracted: &[String], w: &mut Writer) {
         extracted,
         &Transition::select(&["hdr.agg.version", "hdr.agg.count"], cases, COMPLETE),
     );
-    let values: Vec<String> = (0..NUM_VALUE_BLOCKS)
+    let values: Vec<String> = (0..summed.blocks())
         .map(|n| extract(&format!("values{n}")))
         .collect();
     w.state("parse_values", &values, &Transition::to(COMPLETE));

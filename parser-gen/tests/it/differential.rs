@@ -37,7 +37,7 @@ proptest! {
             }
         }
         let aggregate = random.one_in(2);
-        let generated = generate(&library, &flows, &Options { aggregate }).expect("each alone is generated");
+        let generated = generate(&library, &flows, &Options::aggregating(aggregate)).expect("each alone is generated");
         let entries = generated.entries_for("SwitchIngress.classify");
         for parser in ["FlowParser", "FlowParserShort"] {
             let program = Program::new(&generated.p4, parser);
@@ -164,10 +164,10 @@ fn sizes_stay_bounded() {
             .expect("well formed"),
         })
         .collect();
-    let generated = generate(&library, &flows, &Options { aggregate: true }).expect("generates");
+    let generated = generate(&library, &flows, &Options::aggregating(true)).expect("generates");
     let states = Program::new(&generated.p4, "FlowParser").num_states();
     assert!(states < 200, "{states} states");
-    let small = generate(&library, &[], &Options { aggregate: true }).expect("generates");
+    let small = generate(&library, &[], &Options::aggregating(true)).expect("generates");
     let states = Program::new(&small.p4, "FlowParser").num_states();
     assert!(states <= 8, "{states} states without a filter");
 }

@@ -58,7 +58,8 @@ fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
         name: "f".to_owned(),
         filter,
     }];
-    let generated = generate_with(&library, &flows, &Options { aggregate }, spec).unwrap();
+    let generated =
+        generate_with(&library, &flows, &Options::aggregating(aggregate), spec).unwrap();
     let mut files = Files::new();
     let mut engine = String::new();
     for (path, text) in program(arch, &generated) {

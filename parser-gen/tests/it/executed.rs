@@ -79,7 +79,7 @@ fn the_switch_means_what_the_filters_mean() {
     let library = Library::builtin();
     for (seed, filters) in SETS.iter().enumerate() {
         let flows = flows(&library, filters);
-        let options = Options { aggregate: true };
+        let options = Options::aggregating(true);
         let generated = generate(&library, &flows, &options).expect("generates");
         let mut random = Random(seed as u64);
         hold_against_filters(&library, &flows, &generated, &mut random, 3000);

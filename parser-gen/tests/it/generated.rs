@@ -14,7 +14,11 @@ fn flows(filters: &[(&str, &str)]) -> Vec<Flow> {
 }
 
 fn generated(filters: &[(&str, &str)], aggregate: bool) -> Result<Generated, GenerateError> {
-    generate(&Library::builtin(), &flows(filters), &Options { aggregate })
+    generate(
+        &Library::builtin(),
+        &flows(filters),
+        &Options::aggregating(aggregate),
+    )
 }
 
 /// Text and entries, for reading.

@@ -35,7 +35,7 @@ fn generated(filters: &[&str], aggregate: bool) -> Generated {
             filter: Filter::parse(&library, text).unwrap_or_else(|error| panic!("{text}: {error}")),
         })
         .collect();
-    generate(&library, &flows, &Options { aggregate }).expect("these filters generate")
+    generate(&library, &flows, &Options::aggregating(aggregate)).expect("these filters generate")
 }
 
 #[test]

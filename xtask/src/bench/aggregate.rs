@@ -120,7 +120,7 @@ fn floor_ns(frames: &[(u32, Vec<u8>)], order: Order) -> f64 {
 
 fn program() -> Result<Switch> {
     let library = parser_gen::Library::builtin();
-    let options = parser_gen::Options { aggregate: true };
+    let options = parser_gen::Options::aggregating(true);
     let generated = parser_gen::generate(&library, &[], &options)?;
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {

@@ -57,7 +57,7 @@ fn files() -> Result<p4lang::Files> {
             filter: parser_gen::Filter::parse(&library, text).map_err(|e| anyhow!("{e}"))?,
         });
     }
-    let options = parser_gen::Options { aggregate: true };
+    let options = parser_gen::Options::aggregating(true);
     let generated = parser_gen::generate(&library, &flows, &options)?;
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(parser_gen::Arch::Psa, &generated) {

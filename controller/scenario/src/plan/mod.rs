@@ -13,7 +13,7 @@ mod together;
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
-use parser_gen::{EngineSpec, Filter, GenerateError, Generated, Library, Options};
+use parser_gen::{EngineSpec, Filter, FrameValues, GenerateError, Generated, Library, Options};
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
@@ -46,6 +46,8 @@ pub struct TargetModel {
     pub draw_bits: u32,
     /// Bits in which it reckons with time.
     pub time_bits: u32,
+    /// The largest aggregation frames that it sums in one pass.
+    pub frame_values: FrameValues,
 }
 
 impl TargetModel {
@@ -60,6 +62,7 @@ impl TargetModel {
         units: 64,
         draw_bits: 32,
         time_bits: 48,
+        frame_values: FrameValues::V256,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -74,6 +77,7 @@ impl TargetModel {
         units: 64,
         draw_bits: 32,
         time_bits: 48,
+        frame_values: FrameValues::V256,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -95,11 +99,13 @@ impl TargetModel {
         units: 1,
         draw_bits: 16,
         time_bits: 32,
+        frame_values: FrameValues::V32,
     };
 
     /// Tofino 2: more stages.
     pub const TOFINO2: TargetModel = TargetModel {
         units: 8,
+        frame_values: FrameValues::V64,
         ..TargetModel::TOFINO
     };
 }
@@ -148,8 +154,8 @@ pub struct SwitchPlan {
     /// What its program has of each unit.
     #[serde(skip)]
     pub engine: EngineSpec,
-    /// Whether something is summed here.
-    pub aggregates: bool,
+    /// How many values the frames have that are summed here; none if nothing is.
+    pub aggregates: Option<FrameValues>,
     /// Written while the epoch is 0: fault units and forwarding. parser-gen adds the classifier's.
     #[serde(serialize_with = "entries::serialize_entries")]
     pub entries: Vec<TableEntry>,
@@ -384,7 +390,7 @@ fn switch_plan(
         classes,
         units,
         engine,
-        aggregates: aggregates(scenario, name),
+        aggregates: aggregates(scenario, name).then_some(target.frame_values),
         entries,
         groups,
         resources: Resources::default(),

@@ -54,7 +54,7 @@ fn ten_thousand_filters_compile_within_seconds() {
     let generated = parser_gen::generate(
         &Library::builtin(),
         &switch.classifier(),
-        &Options { aggregate: true },
+        &Options::aggregating(true),
     )
     .unwrap();
     took("generate");

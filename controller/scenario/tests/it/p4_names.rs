@@ -40,7 +40,7 @@ fn planned() -> Plan {
 fn p4info(arch: Arch) -> P4Info {
     let mut switch = planned().switches.remove(0);
     // The names of what sums are asked for, too.
-    switch.aggregates = true;
+    switch.aggregates = Some(parser_gen::FrameValues::V256);
     let generated = switch.generate(&Library::builtin()).unwrap();
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(arch, &generated) {

@@ -34,6 +34,10 @@ const FAULTS: &[&str] = &[
 const AGGREGATE: &[&str] = &["aggregate.apply(hdr, meta);"];
 const FORWARD: &[&str] = &["forward.apply(hdr, meta);"];
 
+/// What `engine.p4` says of frames.
+const NUM_VALUES: &str = "#define NUM_VALUES";
+const VALUES: &str = "#define NUM_VALUES 256";
+
 fn report(chip: Chip, values: &str, without: &[&[&str]]) -> Report {
     let mut main = MAIN.to_owned();
     for part in without.iter().flat_map(|parts| *parts) {
@@ -43,7 +47,10 @@ fn report(chip: Chip, values: &str, without: &[&[&str]]) -> Report {
     let mut files = Files::new().with("tna/main.p4", main);
     for (path, text) in FILES {
         let path = path.replace("lang/tests/tofino", "tna");
-        files.insert(&path, text);
+        files.insert(
+            &path,
+            text.replace(VALUES, &format!("{NUM_VALUES} {values}")),
+        );
     }
     let generation = match chip {
         Chip::Tofino => "1",
@@ -51,6 +58,7 @@ fn report(chip: Chip, values: &str, without: &[&[&str]]) -> Report {
     };
     let options = Options {
         defines: vec![
+            // generated.p4 comes before engine.p4.
             ("NUM_VALUES".to_owned(), values.to_owned()),
             ("__TARGET_TOFINO__".to_owned(), generation.to_owned()),
         ],

@@ -27,8 +27,8 @@ pub fn random_flows(
         }
     }
     let aggregate = random.one_in(2);
-    let generated =
-        generate(library, &flows, &Options { aggregate }).expect("each alone is generated");
+    let generated = generate(library, &flows, &Options::aggregating(aggregate))
+        .expect("each alone is generated");
     (flows, generated)
 }
 

@@ -33,9 +33,8 @@ pub fn program_for(arch: parser_gen::Arch, filters: &[&str]) -> Arc<p4lang::ir::
             filter: parser_gen::Filter::parse(&library, text).unwrap_or_else(|e| panic!("{e}")),
         })
         .collect();
-    let generated =
-        parser_gen::generate(&library, &flows, &parser_gen::Options { aggregate: true })
-            .unwrap_or_else(|e| panic!("{e}"));
+    let generated = parser_gen::generate(&library, &flows, &parser_gen::Options::aggregating(true))
+        .unwrap_or_else(|e| panic!("{e}"));
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(arch, &generated) {
         files.insert(&path, text);
