@@ -56,6 +56,12 @@ fn held_ns(arch: Arch, fate: Fate) -> u64 {
         }
 }
 
+/// A packet that is held until now goes round all the same.
+const HELD_NO_TIME: Fate = Fate {
+    copies: 2,
+    delay_ns: 0,
+};
+
 /// The embedded switch, with the architecture's recirculation port.
 fn target(arch: Arch) -> TargetModel {
     let own = match arch {
@@ -67,6 +73,7 @@ fn target(arch: Arch) -> TargetModel {
         recirculation_port: own.recirculation_port,
         draw_bits: own.draw_bits,
         time_bits: own.time_bits,
+        compares_deadlines: own.compares_deadlines,
         ..TargetModel::EMBEDDED
     }
 }
@@ -251,6 +258,7 @@ impl Lab {
             engine,
             classified: classified.into(),
             hits: vec![0; self.plan.injections.len()],
+            engine_hit: false,
         }
     }
 
@@ -275,6 +283,8 @@ struct Model {
     classified: BTreeMap<&'static str, Classified>,
     /// By injection.
     hits: Vec<u64>,
+    /// Whether any fault hit the last packet.
+    engine_hit: bool,
 }
 
 /// What should become of a packet.
@@ -286,7 +296,17 @@ struct Fate {
 
 impl Model {
     fn next(&mut self, flow: &str) -> Fate {
-        let passage = self.engine.pass(&mut self.state, &self.classified[flow], 1);
+        self.next_at(flow, 0)
+    }
+
+    /// The same of one that comes at a time.
+    fn next_at(&mut self, flow: &str, at_ns: u64) -> Fate {
+        let frame = Classified {
+            at_ns,
+            ..self.classified[flow].clone()
+        };
+        let passage = self.engine.pass(&mut self.state, &frame, 1);
+        self.engine_hit = passage.verdicts().any(|verdict| !verdict.hits.is_empty());
         for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
             self.hits[*hit] += 1;
         }
@@ -397,7 +417,7 @@ fn faults_on_first(faults: impl Iterator<Item = (&'static str, &'static str, Str
 
 /// What an effect makes of packets that no other fault hits.
 fn alone(effect: &scenario::effect::Effect) -> Fate {
-    let fate = scenario::effect::Fate::after([effect]);
+    let fate = scenario::effect::Fate::after([(effect, 0)]);
     Fate {
         copies: fate.copies as usize,
         delay_ns: fate.delay_ns,
@@ -417,7 +437,7 @@ fn a_packet_that_is_held_advances_no_ordinal() {
                 .scenario
                 .faults
                 .iter()
-                .any(|fault| fault.effect.hold_ns() > 0);
+                .any(|fault| fault.effect.longest_hold_ns() > 0);
             let mut model = lab.model();
             let fates: Vec<Fate> = (0..400)
                 .map(|_| {
@@ -442,6 +462,53 @@ fn a_packet_that_is_held_advances_no_ordinal() {
             }
             lab.assert_counts(&model);
             assert_eq!(lab.switch.recirculating(), 0);
+        }
+    }
+}
+
+#[test]
+fn delays_are_drawn_and_order_is_kept_as_the_model_says() {
+    let delays = [
+        ("{uniform: [100us, 9ms]}", true),
+        ("{normal: {mean: 5ms, sd: 2ms}, order: free}", true),
+        ("{pareto: {scale: 200us, shape: 2}}", true),
+        ("{uniform: [0s, 3ms], order: kept}", false),
+        ("{latency: 2ms, jitter: 2ms, order: kept}", false),
+    ];
+    let selections = ["always", "{every: 3}", "{probability: 0.4}"];
+    for arch in ARCHS {
+        for (delay, everywhere) in delays {
+            for select in selections {
+                let text = format!(
+                    "faults:\n  - {{id: late, flows: [first, second], effect: {{delay: {delay}}}, select: {select}}}\n"
+                );
+                if arch == Arch::Tna && !everywhere {
+                    let scenario = scenario::load("lab.yaml", &scenario_text(3, &text)).unwrap();
+                    let refused = scenario::plan(&scenario, &target(arch)).unwrap_err();
+                    assert!(refused.to_string().contains("cannot keep the order"));
+                    continue;
+                }
+                let mut lab = Lab::armed(arch, 3, &text);
+                let mut model = lab.model();
+                let mut expected = BTreeMap::new();
+                for (port, flow) in interleaved(500) {
+                    let at = lab.now_ns;
+                    let fate = model.next_at(flow, at);
+                    let number = lab.send(port);
+                    let hit = model.engine_hit;
+                    let held = if hit {
+                        held_ns(arch, fate).max(held_ns(arch, HELD_NO_TIME))
+                    } else {
+                        0
+                    };
+                    expected.insert(number, vec![at + held]);
+                }
+                lab.advance(60_000_000);
+                assert_eq!(lab.left, expected, "{arch:?}: {delay} {select}");
+                let different: std::collections::BTreeSet<_> = lab.left.values().collect();
+                assert!(different.len() > 100);
+                lab.assert_counts(&model);
+            }
         }
     }
 }

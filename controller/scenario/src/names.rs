@@ -73,6 +73,13 @@ pub mod fault {
     /// The action of the outcome table: the unit fires.
     pub const FIRES: &str = "fires";
 
+    /// The table of what the drawn word stands for, and its action.
+    pub const LOTS: &str = "lots";
+    /// The action of [`LOTS`].
+    pub const LOT: &str = "lot";
+    /// The parameter of [`LOT`].
+    pub const LOT_VALUE: &str = "value";
+
     /// Parameters of [`PICK`]: docs/fault-engine.md has what they mean.
     pub mod param {
         /// The unit's state cell for this flow.
@@ -93,6 +100,8 @@ pub mod fault {
         pub const U: &str = "u";
         /// The second.
         pub const V: &str = "v";
+        /// The upper bits of the third.
+        pub const W: &str = "w";
         /// Whether the channel is bad.
         pub const BAD: &str = "bad";
         /// Of the tables of the decision function.

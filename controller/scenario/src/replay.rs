@@ -67,9 +67,14 @@ struct Entry {
     cell: usize,
 }
 
-/// What the units' cells hold: ordinals and channels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State(Vec<Cell>);
+/// What the units' cells hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// Ordinals and channels.
+    cells: Vec<Cell>,
+    /// By cell too, when what was held last is due, where packets keep their order.
+    due_ns: Vec<u64>,
+}
 
 /// A frame as `Classify` sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,6 +83,8 @@ pub struct Classified {
     pub ingress: FlowSet,
     /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
     pub exits: Vec<(u32, FlowSet)>,
+    /// When it came, for effects that go by that.
+    pub at_ns: u64,
 }
 
 /// A unit and what it did to a packet.
@@ -91,6 +98,16 @@ pub struct Act<'e> {
     pub met: bool,
     /// Whether it fired.
     pub hit: bool,
+    /// The word that it drew; 0 if it drew none.
+    pub w: u32,
+}
+
+impl Act<'_> {
+    /// For how long it holds the packet, or would have.
+    #[must_use]
+    pub fn hold_ns(&self) -> u64 {
+        self.effect.hold_ns(self.w)
+    }
 }
 
 /// What one pipeline's units do to a packet.
@@ -98,6 +115,8 @@ pub struct Act<'e> {
 pub struct Verdict {
     /// The injections that looked at it, in declared order. Indexes into [`Plan::injections`].
     pub met: Vec<usize>,
+    /// The word that each of those drew; 0 where none was.
+    pub drawn: Vec<u32>,
     /// Those of them that fired.
     pub hits: Vec<usize>,
     /// Those that fired and of which nothing is to be seen, since another one dropped the packet.
@@ -112,10 +131,19 @@ impl Verdict {
     pub fn untouched() -> Verdict {
         Verdict {
             met: Vec::new(),
+            drawn: Vec::new(),
             hits: Vec::new(),
             overridden: Vec::new(),
             fate: Fate::UNTOUCHED,
         }
+    }
+
+    /// The word that an injection drew for the packet; 0 if it drew none.
+    #[must_use]
+    pub fn drawn_by(&self, injection: usize) -> u32 {
+        let met = self.met.iter().position(|met| *met == injection);
+        met.and_then(|position| self.drawn.get(position).copied())
+            .unwrap_or(0)
     }
 }
 
@@ -148,7 +176,7 @@ impl Engine {
     #[must_use]
     pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
         let planned = plan.switch(switch)?;
-        let mut start = State(Vec::new());
+        let mut start = State::default();
         let mut units_of = |direction| -> Vec<Unit> {
             let units = planned.units.iter();
             let units = units.filter(|unit| unit.direction == direction);
@@ -165,12 +193,13 @@ impl Engine {
                         planned,
                         &unit.fault,
                         injections,
-                        &mut start.0,
+                        &mut start.cells,
                     )
                 })
                 .collect()
         };
         let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
+        start.due_ns = vec![0; start.cells.len()];
         Some(Engine {
             library: Library::builtin(),
             draws: Draws::of_seed(plan.seed),
@@ -202,6 +231,7 @@ impl Engine {
         let flows = |port| self.flows(&self.library.dissect(frame, port));
         let exits = self.exits(frame).into_iter();
         Classified {
+            at_ns: 0,
             ingress: if self.ingress.is_empty() {
                 FlowSet::default()
             } else {
@@ -265,7 +295,8 @@ impl Engine {
 
     /// Takes a frame through both pipelines while an epoch is in force.
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
-        let ingress = self.judge(&self.ingress, state, &frame.ingress, epoch);
+        let at_ns = frame.at_ns;
+        let ingress = self.judge(&self.ingress, state, &frame.ingress, epoch, at_ns);
         let mut exits: Vec<(u32, Vec<Verdict>)> = frame
             .exits
             .iter()
@@ -273,7 +304,7 @@ impl Engine {
             .collect();
         for _ in 0..ingress.fate.copies {
             for ((_, copies), (_, flows)) in exits.iter_mut().zip(&frame.exits) {
-                copies.push(self.judge(&self.egress, state, flows, epoch));
+                copies.push(self.judge(&self.egress, state, flows, epoch, at_ns));
             }
         }
         Passage { ingress, exits }
@@ -289,15 +320,15 @@ impl Engine {
         acts(&self.egress, verdict)
     }
 
-    /// What leaves of a frame that some units fired on; `None` if it is as it came.
+    /// What leaves of a frame that some units fired on, each with the word that it drew; `None` if it is as it came.
     #[must_use]
     pub fn rewritten<'e>(
         &self,
         frame: &[u8],
-        fired: impl Iterator<Item = &'e Effect>,
+        fired: impl Iterator<Item = (&'e Effect, u32)>,
     ) -> Option<Vec<u8>> {
         let mut changed: Option<Vec<u8>> = None;
-        for rewrite in fired.filter_map(|effect| effect.rewrite()) {
+        for rewrite in fired.filter_map(|(effect, _)| effect.rewrite()) {
             let bytes = changed.get_or_insert_with(|| frame.to_vec());
             rewrite.apply(&self.library, bytes);
         }
@@ -315,39 +346,64 @@ impl Engine {
     #[must_use]
     pub fn leaves_as(&self, verdict: &Verdict, frame: &[u8]) -> Option<Vec<u8>> {
         let fired = self.ingress_acts(verdict).filter(|act| act.hit);
-        self.rewritten(frame, fired.map(|act| act.effect))
+        self.rewritten(frame, fired.map(|act| (act.effect, act.w)))
     }
 
     /// The shortest that any unit holds a packet on purpose; `None` if none does.
     #[must_use]
     pub fn shortest_hold_ns(&self) -> Option<u64> {
-        let holds = self.ingress.iter().map(|unit| unit.effect.hold_ns());
-        holds.filter(|hold_ns| *hold_ns > 0).min()
+        let holding = self.ingress.iter();
+        let holding = holding.filter(|unit| unit.effect.longest_hold_ns() > 0);
+        holding.map(|unit| unit.effect.hold_ns(0)).min()
     }
 
-    fn judge(&self, units: &[Unit], state: &mut State, flows: &FlowSet, epoch: u16) -> Verdict {
+    fn judge(
+        &self,
+        units: &[Unit],
+        state: &mut State,
+        flows: &FlowSet,
+        epoch: u16,
+        at_ns: u64,
+    ) -> Verdict {
         let mut verdict = Verdict::untouched();
-        let mut fired: Vec<(&Unit, usize)> = Vec::new();
+        let mut fired: Vec<(&Unit, usize, u32)> = Vec::new();
+        let mut waits_ns: u64 = 0;
         let is_guarded = flows.iter().any(|flow| self.plan.flows[*flow].protected);
         for unit in units {
             let Some(entry) = unit.entry(flows, epoch).filter(|_| !is_guarded) else {
                 continue;
             };
             verdict.met.push(entry.injection);
-            let cell = &mut state.0[entry.cell];
+            let cell = &mut state.cells[entry.cell];
             let draws_words = unit.effect.draws();
+            // It is drawn whether the unit fires or not.
+            let w = match draws_words {
+                true => self.draws.words(entry.key, cell.turn).w,
+                false => 0,
+            };
+            verdict.drawn.push(w);
             let words = unit
                 .selection
                 .take(&self.draws, entry.key, draws_words, cell);
             if words.is_some() {
                 verdict.hits.push(entry.injection);
-                fired.push((unit, entry.injection));
+                fired.push((unit, entry.injection, w));
+                if unit.effect.keeps_order() {
+                    let due_ns = at_ns.saturating_add(unit.effect.hold_ns(w));
+                    let last_ns = &mut state.due_ns[entry.cell];
+                    waits_ns = waits_ns.saturating_add(last_ns.saturating_sub(due_ns));
+                    *last_ns = due_ns.max(*last_ns);
+                }
             }
         }
-        verdict.fate = Fate::after(fired.iter().map(|(unit, _)| &unit.effect));
+        verdict.fate = Fate::after(fired.iter().map(|(unit, _, w)| (&unit.effect, *w)));
+        if !verdict.fate.is_dropped() {
+            verdict.fate.delay_ns = verdict.fate.delay_ns.saturating_add(waits_ns);
+        }
         if verdict.fate.is_dropped() {
-            let hidden = fired.iter().filter(|(unit, _)| unit.effect.is_overridden());
-            verdict.overridden = hidden.map(|(_, injection)| *injection).collect();
+            let hidden = fired.iter();
+            let hidden = hidden.filter(|(unit, ..)| unit.effect.is_overridden());
+            verdict.overridden = hidden.map(|(_, injection, _)| *injection).collect();
         }
         verdict
     }
@@ -403,6 +459,7 @@ fn acts<'e>(units: &'e [Unit], verdict: &'e Verdict) -> impl Iterator<Item = Act
             effect: &unit.effect,
             met: met.is_some(),
             hit: verdict.hits.contains(&injection),
+            w: verdict.drawn_by(injection),
         })
     })
 }

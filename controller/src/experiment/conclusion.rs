@@ -89,7 +89,7 @@ impl FaultResult {
             .iter()
             .map(|(index, _)| proof.observations[*index])
             .fold(Observation::default(), Observation::and);
-        let is_timed = fault.effect.hold_ns() > 0;
+        let is_timed = fault.effect.longest_hold_ns() > 0;
         let bounds = injections.iter().filter_map(|(_, i)| i.lateness_bound_ns);
         let mut result = FaultResult {
             id: fault.id.clone(),
@@ -182,7 +182,7 @@ impl FaultResult {
             ));
         }
         // A machine is slow now and then; a switch that holds for too long never lets go in time.
-        let patience = self.lateness_bound_ns.map(|bound| bound + fault.effect.hold_ns() / 2);
+        let patience = self.lateness_bound_ns.map(|bound| bound + fault.effect.longest_hold_ns() / 2);
         if let (Some(soonest), Some(patience)) = (seen.soonest_ns, patience)
             && soonest > patience
         {

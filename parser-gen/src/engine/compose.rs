@@ -13,7 +13,7 @@ fn action(action: &Action) -> Option<(&'static str, &'static [&'static str])> {
         Action::Observe | Action::Rewrite(_) => None,
         Action::Drop => Some(("end", &["meta.verdict = VERDICT_DROP;"])),
         Action::Duplicate => Some(("double", &["meta.detain = 1;", "meta.duplicate = 1;"])),
-        Action::Delay => Some(("detain", &["meta.detain = 1;"])),
+        Action::Delay(_) => Some(("detain", &["meta.detain = 1;"])),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod compose;
 mod dialect;
+mod lot;
 mod unit;
 
 use crate::generate::Options;
@@ -69,11 +70,20 @@ pub enum Action {
     /// The packet ends.
     Drop,
     /// The packet is held. Ingress alone can do that.
-    Delay,
+    Delay(Hold),
     /// The packet comes twice. Ingress alone can do that.
     Duplicate,
     /// Fields change.
     Rewrite(Rewrite),
+}
+
+/// How a unit holds packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hold {
+    /// For how long is drawn for each packet: it stands in the table `lots`.
+    pub drawn: bool,
+    /// No packet is due before the one that the unit held before, of the same cell.
+    pub keeps_order: bool,
 }
 
 /// Which control of a program.

@@ -4,6 +4,7 @@
 //! steps), the count, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
 
 use super::dialect::Dialect;
+use super::lot;
 use super::{Action, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
 
@@ -58,7 +59,7 @@ impl Needs<'_> {
 
 /// Whether a unit says for how long a packet is held.
 pub(super) fn holds(unit: &UnitSpec) -> bool {
-    unit.action == Action::Delay
+    matches!(unit.action, Action::Delay(_))
 }
 
 pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec, w: &mut Writer) {
@@ -68,6 +69,9 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     }
     if unit.select == Select::GilbertElliott {
         words.push('v');
+    }
+    if lot::is_drawn(unit) {
+        words.push('w');
     }
     let needs = Needs {
         dialect,
@@ -101,6 +105,10 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
         w.blank();
         channel(&needs, w);
     }
+    if lot::is_drawn(unit) {
+        w.blank();
+        lot::table(dialect, if needs.decides() { "hold_" } else { "hold" }, w);
+    }
     if needs.decides() {
         w.blank();
         outcome(&needs, w);
@@ -125,6 +133,9 @@ fn state(needs: &Needs<'_>, w: &mut Writer) {
     }
     if needs.unit.select == Select::GilbertElliott {
         dialect.register(w, "states", "bit<8>", cell, cells);
+    }
+    if lot::keeps_order(needs.unit) {
+        dialect.register(w, "deadlines", "time_ns_t", cell, cells);
     }
 }
 
@@ -177,7 +188,7 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     if needs.draws() {
         take("bit<32>", "key", "key_");
     }
-    if needs.holds() {
+    if needs.holds() && !lot::is_drawn(needs.unit) {
         take(
             "time_ns_t",
             "delay_ns",
@@ -363,6 +374,9 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     if needs.draws() {
         draw(needs, w);
     }
+    if lot::is_drawn(needs.unit) {
+        w.line("lots.apply();");
+    }
     if needs.unit.select == Select::GilbertElliott {
         w.line("channel.apply();");
         if !needs.dialect.is_tna() {
@@ -376,9 +390,11 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         if needs.decides() {
             w.open("if (fire == 1)");
             w.line(needs.dialect.count("fired"));
+            lot::keep_order(needs.dialect, needs.unit, w);
             w.close();
         } else {
             w.line(needs.dialect.count("fired"));
+            lot::keep_order(needs.dialect, needs.unit, w);
         }
     }
     w.close();

@@ -1,7 +1,7 @@
 //! `engine.p4`: every way to select and to act, for every architecture; and only what is used.
 
 use p4lang::Files;
-use parser_gen::engine::{Action, EngineSpec, Select, UnitSpec};
+use parser_gen::engine::{Action, EngineSpec, Hold, Select, UnitSpec};
 use parser_gen::rewrite::{Rewrite, To};
 use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 
@@ -17,7 +17,7 @@ fn actions() -> Vec<Action> {
     vec![
         Action::Observe,
         Action::Drop,
-        Action::Delay,
+        Action::Delay(Hold::default()),
         Action::Duplicate,
         Action::Rewrite(rewrite()),
     ]
@@ -142,9 +142,9 @@ fn registers_have_room_for_every_flow() {
 fn texts() {
     let spec = EngineSpec {
         ingress: vec![
-            unit(Select::GilbertElliott, Action::Delay),
+            unit(Select::GilbertElliott, Action::Delay(Hold::default())),
             unit(Select::Counted, Action::Drop),
-            unit(Select::Always, Action::Delay),
+            unit(Select::Always, Action::Delay(Hold::default())),
             unit(Select::Probability, Action::Duplicate),
             unit(Select::Always, Action::Observe),
         ],

@@ -56,7 +56,7 @@ impl Behaviour for Corrupt {
         Action::Rewrite(self.rewrite.clone())
     }
 
-    fn compose(&self, _fate: &mut Fate) {}
+    fn compose(&self, _w: u32, _fate: &mut Fate) {}
 
     fn rewrite(&self) -> Option<&Rewrite> {
         Some(&self.rewrite)

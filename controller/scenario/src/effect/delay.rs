@@ -1,38 +1,122 @@
-//! `{delay: 20ms}`: the packet goes round over the recirculation port until its deadline; several delays add up.
+//! `{delay: 20ms}`: the packet goes round over the recirculation port until its deadline; several delays add up. How long may
+//! be drawn for each packet, and then whether the packets keep their order.
 
-use parser_gen::engine::Action;
+use std::fmt;
 
+use parser_gen::engine::{Action, Hold};
+
+use super::distribution::{self, Distribution};
 use super::{Behaviour, Effect, Fate, Kind};
-use crate::diagnostic::Code;
+use crate::diagnostic::{Code, Sink};
+use crate::plan::TargetModel;
 use crate::schema::reader;
-use crate::units::Dimension;
+use crate::units::{Dimension, show_duration};
+use crate::yaml::{Kind as NodeKind, Node};
 
 /// The packet waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delay {
     /// How long.
-    pub ns: u64,
+    pub time: Time,
+    /// Whether none of its packets leaves before one that it held earlier, of the same flow.
+    pub keeps_order: bool,
+}
+
+/// How long a packet waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Time {
+    /// All equally long.
+    Fixed(u64),
+    /// Each as long as its word says.
+    Drawn(Distribution),
 }
 
 /// The hold header's deadline has 48 bits and is compared by the sign of a difference.
-const MAX_NS: u64 = (1 << 47) - 1;
+pub(super) const MAX_NS: u64 = (1 << 47) - 1;
+
+const LATENCY: &str = "latency";
 
 pub(super) const KIND: Kind = Kind {
     word: "delay",
     read: |sink, written| {
         let node = written.needed(sink, "20ms")?;
-        let delay = reader::quantity(sink, node, "`delay`", Dimension::Duration)?;
-        if !(1..=MAX_NS).contains(&delay.value) {
-            sink.error(
-                Code::OutOfRange,
-                delay.span,
-                "a delay lies between 1ns and 140737s",
-            );
-            return None;
+        if let NodeKind::Map(_) = node.kind {
+            return read_map(sink, node).map(Effect::Delay);
         }
-        Some(Effect::Delay(Delay { ns: delay.value }))
+        Some(Effect::Delay(Delay {
+            time: Time::Fixed(fixed(sink, node, "`delay`")?),
+            keeps_order: false,
+        }))
     },
 };
+
+fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {
+    let delay = reader::quantity(sink, node, what, Dimension::Duration)?;
+    if !(1..=MAX_NS).contains(&delay.value) {
+        sink.error(
+            Code::OutOfRange,
+            delay.span,
+            "a delay lies between 1ns and 140737s",
+        );
+        return None;
+    }
+    Some(delay.value)
+}
+
+/// `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
+fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
+    let mut known = vec![LATENCY, "jitter", "distribution", "order"];
+    known.extend(distribution::SHAPES);
+    let fields = reader::fields(sink, node, "`delay`", &[], &known)?;
+    let mut shapes = distribution::SHAPES.iter().copied();
+    let shape = shapes.find_map(|name| Some((name, fields.get(name)?)));
+    let written = distribution::SHAPES.iter().chain([&LATENCY]);
+    if written.filter(|name| fields.get(name).is_some()).count() != 1 {
+        let message = "`delay` is one of `latency`, `uniform`, `normal`, `pareto` and `quantiles`";
+        sink.error(Code::WrongType, node.span, message)
+            .hint("for example `{delay: {latency: 100ms, jitter: 10ms}}`");
+        return None;
+    }
+    for name in ["jitter", "distribution"] {
+        let Some(wrong) = fields.get(name) else {
+            continue;
+        };
+        if shape.is_some() {
+            let message = format!("`{name}` belongs to `latency`");
+            sink.error(Code::WrongType, wrong.span, message);
+            return None;
+        }
+        if fields.get("jitter").is_none() {
+            let message = "`distribution` says how `jitter` is distributed, and there is none";
+            sink.error(Code::WrongType, wrong.span, message);
+            return None;
+        }
+    }
+    let time = match (shape, fields.get(LATENCY), fields.get("jitter")) {
+        (Some((name, node)), ..) => Time::Drawn(distribution::read(sink, name, node)?),
+        (None, Some(latency), Some(jitter)) => {
+            let shape = fields.get("distribution");
+            Time::Drawn(distribution::read_jitter(sink, latency, jitter, shape)?)
+        }
+        (None, latency, None) => Time::Fixed(fixed(sink, latency?, "`latency`")?),
+        (None, None, Some(_)) => return None,
+    };
+    let keeps_order = match fields.get("order") {
+        None => false,
+        Some(order) if matches!(time, Time::Fixed(_)) => {
+            let message = "packets that wait equally long keep their order anyway";
+            sink.error(Code::Effect, order.span, message)
+                .hint("leave `order` out, or say by what the delay varies: `jitter`");
+            return None;
+        }
+        Some(order) => {
+            let written = reader::variant(sink, order, "`order`", &["kept", "free"])?;
+            written.nothing(sink);
+            written.name == "kept"
+        }
+    };
+    Some(Delay { time, keeps_order })
+}
 
 impl Behaviour for Delay {
     fn word(&self) -> &'static str {
@@ -44,18 +128,56 @@ impl Behaviour for Delay {
     }
 
     fn action(&self) -> Action {
-        Action::Delay
+        Action::Delay(Hold {
+            drawn: self.draws(),
+            keeps_order: self.keeps_order,
+        })
     }
 
-    fn compose(&self, fate: &mut Fate) {
-        fate.delay_ns = fate.delay_ns.saturating_add(self.ns);
+    fn compose(&self, w: u32, fate: &mut Fate) {
+        fate.delay_ns = fate.delay_ns.saturating_add(self.hold_ns(w));
     }
 
-    fn hold_ns(&self) -> u64 {
-        self.ns
+    fn hold_ns(&self, w: u32) -> u64 {
+        match &self.time {
+            Time::Fixed(ns) => *ns,
+            Time::Drawn(distribution) => distribution.of_word(w),
+        }
+    }
+
+    fn longest_hold_ns(&self) -> u64 {
+        self.hold_ns(u32::MAX)
+    }
+
+    fn keeps_order(&self) -> bool {
+        self.keeps_order
+    }
+
+    fn lots(&self) -> Option<Vec<u128>> {
+        match &self.time {
+            Time::Fixed(_) => None,
+            Time::Drawn(all) => Some(all.quantiles().iter().map(|ns| u128::from(*ns)).collect()),
+        }
+    }
+
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        (self.keeps_order && !target.compares_deadlines).then_some(
+            "keep the order of packets that it delays: its registers do not compare deadlines",
+        )
     }
 
     fn recirculates(&self) -> bool {
         true
+    }
+}
+
+/// `20ms`, `uniform 5ms to 15ms, order kept`
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.time {
+            Time::Fixed(ns) => f.write_str(&show_duration(*ns))?,
+            Time::Drawn(distribution) => distribution.fmt(f)?,
+        }
+        f.write_str(if self.keeps_order { ", order kept" } else { "" })
     }
 }

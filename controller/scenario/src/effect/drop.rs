@@ -33,7 +33,7 @@ impl Behaviour for Drop {
         false
     }
 
-    fn compose(&self, fate: &mut Fate) {
+    fn compose(&self, _w: u32, fate: &mut Fate) {
         fate.copies = 0;
     }
 }

@@ -4,6 +4,7 @@
 use parser_gen::engine::Action;
 
 use super::{Behaviour, Effect, Fate, Kind};
+use crate::plan::TargetModel;
 
 /// The packet comes twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Behaviour for Duplicate {
         Action::Duplicate
     }
 
-    fn compose(&self, fate: &mut Fate) {
+    fn compose(&self, _w: u32, fate: &mut Fate) {
         fate.copies = 2;
     }
 
@@ -38,7 +39,9 @@ impl Behaviour for Duplicate {
         true
     }
 
-    fn needs_recirculating_multicast(&self) -> bool {
-        true
+    /// docs/decisions/0003.
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        (!target.multicast_recirculates)
+            .then_some("duplicate packets: its multicast does not reach the recirculation port")
     }
 }

@@ -6,6 +6,7 @@
 
 mod corrupt;
 mod delay;
+mod distribution;
 mod drop;
 mod duplicate;
 mod observe;
@@ -15,7 +16,8 @@ use std::fmt;
 use std::ops::Deref;
 
 pub use corrupt::Corrupt;
-pub use delay::Delay;
+pub use delay::{Delay, Time};
+pub use distribution::{Distribution, QUANTILES};
 pub use drop::Drop;
 pub use duplicate::Duplicate;
 pub use observe::Observe;
@@ -24,8 +26,8 @@ use parser_gen::rewrite::{Rewrite, To};
 pub use set::Set;
 
 use crate::diagnostic::Sink;
+use crate::plan::TargetModel;
 use crate::schema::reader::Variant;
-use crate::units::show_duration;
 
 /// What a fault does to a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +66,10 @@ impl Effect {
         };
         let mut samples = vec![
             Effect::Drop(Drop),
-            Effect::Delay(Delay { ns: 1 }),
+            Effect::Delay(Delay {
+                time: Time::Fixed(1),
+                keeps_order: false,
+            }),
             Effect::Duplicate(Duplicate),
             Effect::Observe(Observe),
         ];
@@ -108,7 +113,7 @@ impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
         match self {
-            Effect::Delay(delay) => write!(f, " {}", show_duration(delay.ns)),
+            Effect::Delay(delay) => write!(f, " {delay}"),
             Effect::Set(set) => write!(f, " {}", set.told),
             Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
             Effect::Drop(_) | Effect::Duplicate(_) | Effect::Observe(_) => Ok(()),
@@ -127,14 +132,28 @@ pub trait Behaviour: fmt::Debug {
     /// What its unit does in the switch.
     fn action(&self) -> Action;
 
-    /// What it does to the fate that the faults declared before it have left a packet. Not called of a packet that one of all
-    /// its faults drops, wherever that one is declared.
-    fn compose(&self, fate: &mut Fate);
+    /// What it does to the fate that the faults declared before it have left a packet for which it drew the word `w`. Not
+    /// called of a packet that one of all its faults drops, wherever that one is declared.
+    fn compose(&self, w: u32, fate: &mut Fate);
 
-    /// How long it holds a packet on purpose: the parameter `delay_ns` of the P4 action. What it takes beyond that is its
-    /// lateness.
-    fn hold_ns(&self) -> u64 {
+    /// How long it holds a packet on purpose for which it drew this word. What it takes beyond that is its lateness.
+    fn hold_ns(&self, _w: u32) -> u64 {
         0
+    }
+
+    /// The most of that.
+    fn longest_hold_ns(&self) -> u64 {
+        0
+    }
+
+    /// Whether it holds a packet until the one is due that it held before, if that is later.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    /// What the upper bits of the drawn word stand for ([`QUANTILES`] of them): the entries of the unit's table `lots`.
+    fn lots(&self) -> Option<Vec<u128>> {
+        None
     }
 
     /// Whether the packet goes over the recirculation port: only ingress can send it there, and it leaves a loop late at least.
@@ -154,12 +173,12 @@ pub trait Behaviour: fmt::Debug {
 
     /// Whether how it acts is decided by a word that is drawn for each packet.
     fn draws(&self) -> bool {
-        false
+        self.lots().is_some()
     }
 
-    /// Whether it needs a multicast group that reaches the recirculation port (docs/decisions/0003).
-    fn needs_recirculating_multicast(&self) -> bool {
-        false
+    /// What of it a target cannot do, and why, as in `this target cannot …`.
+    fn refused_by(&self, _target: &TargetModel) -> Option<&'static str> {
+        None
     }
 
     /// Whether a drop of the same packet leaves nothing of it to be seen.
@@ -170,7 +189,7 @@ pub trait Behaviour: fmt::Debug {
     /// Whether nothing is left of the packet.
     fn ends_packet(&self) -> bool {
         let mut fate = Fate::UNTOUCHED;
-        self.compose(&mut fate);
+        self.compose(0, &mut fate);
         fate.is_dropped()
     }
 }
@@ -203,15 +222,15 @@ impl Fate {
         delay_ns: 0,
     };
 
-    /// After these effects, in declared order: a drop stands over all.
+    /// After these effects, in declared order, each with the word that it drew: a drop stands over all.
     #[must_use]
-    pub fn after<'e>(effects: impl IntoIterator<Item = &'e Effect>) -> Fate {
+    pub fn after<'e>(effects: impl IntoIterator<Item = (&'e Effect, u32)>) -> Fate {
         let mut fate = Fate::UNTOUCHED;
-        for effect in effects {
+        for (effect, w) in effects {
             if effect.ends_packet() {
                 return Fate::DROPPED;
             }
-            effect.compose(&mut fate);
+            effect.compose(w, &mut fate);
         }
         fate
     }
@@ -225,17 +244,24 @@ mod tests {
     const TWICE: Effect = Effect::Duplicate(Duplicate);
 
     fn delay(ns: u64) -> Effect {
-        Effect::Delay(Delay { ns })
+        Effect::Delay(Delay {
+            time: Time::Fixed(ns),
+            keeps_order: false,
+        })
+    }
+
+    fn after<const N: usize>(effects: &[Effect; N]) -> Fate {
+        Fate::after(effects.iter().map(|effect| (effect, 0)))
     }
 
     #[test]
     fn delays_add_duplicates_do_not_and_a_drop_stands_over_all() {
         let fate = |copies, delay_ns| Fate { copies, delay_ns };
-        assert_eq!(Fate::after(&[]), Fate::UNTOUCHED);
-        assert_eq!(Fate::after(&[delay(3), TWICE, delay(4)]), fate(2, 7));
-        assert_eq!(Fate::after(&[TWICE, TWICE]), fate(2, 0));
+        assert_eq!(after(&[]), Fate::UNTOUCHED);
+        assert_eq!(after(&[delay(3), TWICE, delay(4)]), fate(2, 7));
+        assert_eq!(after(&[TWICE, TWICE]), fate(2, 0));
         for all in [[delay(3), DROP, TWICE], [DROP, TWICE, delay(3)]] {
-            assert_eq!(Fate::after(&all), Fate::DROPPED);
+            assert_eq!(after(&all), Fate::DROPPED);
         }
     }
 

@@ -29,7 +29,7 @@ impl Behaviour for Observe {
         Action::Observe
     }
 
-    fn compose(&self, _fate: &mut Fate) {}
+    fn compose(&self, _w: u32, _fate: &mut Fate) {}
 
     fn is_overridden(&self) -> bool {
         false

@@ -15,7 +15,7 @@ use crate::workload::commands::Command;
 pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     let mut all: BTreeSet<Metric> = RunMetric::ALL.iter().copied().map(Metric::Run).collect();
     for fault in &scenario.faults {
-        let is_delay = fault.effect.hold_ns() > 0;
+        let is_delay = fault.effect.longest_hold_ns() > 0;
         let whats = FaultMetric::ALL.iter().copied();
         all.extend(
             whats

@@ -4,7 +4,7 @@ use p4lang::runtime::TableEntry;
 use parser_gen::engine::{EngineSpec, Select, UnitSpec};
 
 use super::place::Placement;
-use super::{Rounded, TargetModel, Unit};
+use super::{Drawn, Rounded, TargetModel, Unit};
 use crate::decision::probability;
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Direction, Fault, Scenario};
@@ -75,10 +75,10 @@ pub(super) fn round(
 ) -> Vec<Rounded> {
     let mut rounded = Vec::new();
     for fault in &scenario.faults {
-        if fault.effect.hold_ns() >> (target.time_bits - 1) != 0 {
+        if fault.effect.longest_hold_ns() >> (target.time_bits - 1) != 0 {
             let message = format!(
                 "this target cannot hold packets for {}: it reckons with {} bits of nanoseconds",
-                show_duration(fault.effect.hold_ns()),
+                show_duration(fault.effect.longest_hold_ns()),
                 target.time_bits
             );
             sink.error(Code::Effect, fault.span, message).hint(format!(
@@ -111,6 +111,23 @@ pub(super) fn round(
         }
     }
     rounded
+}
+
+/// What each fault's packets draw.
+pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
+    let faults = scenario.faults.iter();
+    let drawing = faults.filter_map(|fault| {
+        let holds = fault.effect.longest_hold_ns() > 0;
+        let steps = fault.effect.lots().filter(|_| holds)?.len();
+        Some(Drawn {
+            fault: fault.id.clone(),
+            steps,
+            least_ns: fault.effect.hold_ns(0),
+            median_ns: fault.effect.hold_ns(1 << 31),
+            most_ns: fault.effect.longest_hold_ns(),
+        })
+    });
+    drawing.collect()
 }
 
 /// For people: `fault x: 0.002 % is held as 0.003052 %`.

@@ -74,6 +74,7 @@ fn of_unit(
         draw_bits: target.draw_bits,
     };
     entries.extend(writer.outcomes(&selection));
+    entries.extend(writer.lots(declared.effect.lots().unwrap_or_default()));
     if selection.is_by_chance() || declared.effect.draws() {
         let has_second = matches!(selection, Selection::GilbertElliott(_));
         let drawn = Drawn {
@@ -128,8 +129,9 @@ fn select(
         if selection.is_by_chance() || declared.effect.draws() {
             params.push((param::KEY, decision::key(declared.key, flow.key).into()));
         }
-        if declared.effect.hold_ns() > 0 {
-            params.push((param::DELAY_NS, declared.effect.hold_ns().into()));
+        let hold_ns = declared.effect.longest_hold_ns();
+        if hold_ns > 0 && !declared.effect.draws() {
+            params.push((param::DELAY_NS, hold_ns.into()));
         }
         for epochs in &declared.epochs {
             let (first, last) = (u128::from(*epochs.start()), u128::from(*epochs.end()));
@@ -243,6 +245,19 @@ impl UnitWriter<'_> {
             }
         }
         prioritized(entries)
+    }
+
+    /// Of the table `lots`.
+    fn lots(&self, lots: Vec<u128>) -> impl Iterator<Item = TableEntry> {
+        let lots = (0_u128..).zip(lots);
+        lots.map(|(number, value)| {
+            let word = FieldMatch {
+                field: key::W.to_owned(),
+                value: Match::exact(number),
+            };
+            let params = [(fault::LOT_VALUE, value)];
+            self.entry(fault::LOTS, vec![word], fault::LOT, &params)
+        })
     }
 
     /// Of the tables `t0` to `t5`: what the seed makes of them.

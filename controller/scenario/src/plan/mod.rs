@@ -48,6 +48,8 @@ pub struct TargetModel {
     pub time_bits: u32,
     /// The largest aggregation frames that it sums in one pass.
     pub frame_values: FrameValues,
+    /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
+    pub compares_deadlines: bool,
 }
 
 impl TargetModel {
@@ -63,6 +65,7 @@ impl TargetModel {
         draw_bits: 32,
         time_bits: 48,
         frame_values: FrameValues::V256,
+        compares_deadlines: true,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -78,6 +81,7 @@ impl TargetModel {
         draw_bits: 32,
         time_bits: 48,
         frame_values: FrameValues::V256,
+        compares_deadlines: true,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -100,6 +104,7 @@ impl TargetModel {
         draw_bits: 16,
         time_bits: 32,
         frame_values: FrameValues::V32,
+        compares_deadlines: false,
     };
 
     /// Tofino 2: more stages.
@@ -127,6 +132,23 @@ pub struct Plan {
     pub draw_bits: u32,
     /// Probabilities that these switches can only hold with an error of more than 1 %.
     pub rounded: Vec<Rounded>,
+    /// What is drawn for each packet, and how finely.
+    pub drawn: Vec<Drawn>,
+}
+
+/// Values that the packets of a fault draw, each as likely as the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Drawn {
+    /// The fault's name.
+    pub fault: String,
+    /// How many there are.
+    pub steps: usize,
+    /// Of a delay: the least.
+    pub least_ns: u64,
+    /// Of a delay: the one in the middle.
+    pub median_ns: u64,
+    /// Of a delay: the most.
+    pub most_ns: u64,
 }
 
 /// A probability that is not the one that was asked for.
@@ -251,15 +273,14 @@ pub struct Resources {
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = Sink::new(scenario.source());
     let placement = place::place(&mut sink, scenario);
-    if !target.multicast_recirculates {
-        let faults = scenario.faults.iter();
-        for fault in faults.filter(|fault| fault.effect.needs_recirculating_multicast()) {
-            let message = format!(
-                "this target cannot {} packets: its multicast does not reach the recirculation port",
-                fault.effect.word()
-            );
-            sink.error(Code::Effect, fault.span, message)
-                .hint("the embedded switch and simple_switch_grpc can");
+    for fault in &scenario.faults {
+        if let Some(why) = fault.effect.refused_by(target) {
+            sink.error(
+                Code::Effect,
+                fault.span,
+                format!("this target cannot {why}"),
+            )
+            .hint("the embedded switch and simple_switch_grpc can");
         }
     }
     latency::check(&mut sink, scenario, target);
@@ -288,6 +309,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         timeline: scenario.epochs.clone(),
         draw_bits: target.draw_bits,
         rounded,
+        drawn: engine::drawn(scenario),
     })
 }
 
@@ -519,7 +541,7 @@ fn held_bits(scenario: &Scenario, placement: &place::Placement, switch: &str) ->
         .iter()
         .filter(|point| point.switch == switch)
         .map(|point| {
-            let ns = scenario.faults[point.fault].effect.hold_ns();
+            let ns = scenario.faults[point.fault].effect.longest_hold_ns();
             let rates = scenario.flows[point.flow].paths.iter();
             let rate = rates
                 .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))

@@ -24,6 +24,17 @@ impl fmt::Display for Plan {
         for rounded in &self.rounded {
             writeln!(f, "  {}", engine::show(rounded))?;
         }
+        for drawn in &self.drawn {
+            writeln!(
+                f,
+                "fault {} draws one of {} delays: {} at least, {} in the middle, {} at most",
+                drawn.fault,
+                drawn.steps,
+                show_duration(drawn.least_ns),
+                show_duration(drawn.median_ns),
+                show_duration(drawn.most_ns)
+            )?;
+        }
         writeln!(f, "\ntimeline")?;
         for epoch in &self.timeline {
             let step = epoch.step.as_deref().unwrap_or("–");
@@ -117,7 +128,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
     if words > 0 {
         writeln!(
             f,
-            "  {words} entries of the tables that units draw from, as the seed fills them"
+            "  {words} entries of the tables that units draw from, as seed and distributions fill them"
         )?;
     }
     for group in &switch.groups {
@@ -154,7 +165,8 @@ fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
 /// Whether an entry is a row of the decision function, which says nothing to people.
 fn is_word(entry: &TableEntry) -> bool {
     let action = entry.action.name.rsplit('.').next();
-    (0..decision::TABLES).any(|table| action == Some(names::fault::words(table).1.as_str()))
+    action == Some(names::fault::LOT)
+        || (0..decision::TABLES).any(|table| action == Some(names::fault::words(table).1.as_str()))
 }
 
 fn side(direction: Direction) -> &'static str {

@@ -3,6 +3,8 @@
 mod bounds;
 mod corpus;
 mod decision;
+mod delays;
+mod faults_page;
 mod many;
 mod p4_names;
 mod shipped;

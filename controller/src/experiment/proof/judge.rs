@@ -31,7 +31,7 @@ fn departing<'e>(
     engine: &Engine,
     trace: &SwitchTrace<'_>,
     arrival: &Arrival<'_>,
-    fired: impl Iterator<Item = &'e Effect>,
+    fired: impl Iterator<Item = (&'e Effect, u32)>,
 ) -> Option<Identity> {
     match engine.rewritten(arrival.bytes, fired) {
         Some(changed) => trace.identity_of(&changed, arrival.wire_len),
@@ -47,7 +47,7 @@ pub fn leaves_as(
     verdict: &Verdict,
 ) -> Option<Identity> {
     let fired = engine.ingress_acts(verdict).filter(|act| act.hit);
-    departing(engine, trace, arrival, fired.map(|act| act.effect))
+    departing(engine, trace, arrival, fired.map(|act| (act.effect, act.w)))
 }
 
 /// Whether what left tells what became of this frame alone.
@@ -89,12 +89,11 @@ pub fn took_as_long_as_held(
     };
     let (verdict, came_ns) = (&passage.ingress, arrival.at_ns);
     let mut acts = engine.ingress_acts(verdict);
-    acts.any(|act| !act.hit && is_held_for(verdict, came_ns, *first, act.effect))
+    acts.any(|act| !act.hit && is_held_for(verdict, came_ns, *first, act.hold_ns()))
 }
 
-/// Whether a frame waited, beyond what its faults held it for, as long as an effect holds.
-pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, effect: &Effect) -> bool {
-    let hold_ns = effect.hold_ns();
+/// Whether a frame waited, beyond what its faults held it for, as long as another one would have held it.
+pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) -> bool {
     let free_ns = came_ns.saturating_add(verdict.fate.delay_ns);
     let waited_ns = left_ns.saturating_sub(free_ns);
     hold_ns > 0 && waited_ns.saturating_add(tolerance_ns(hold_ns)) >= hold_ns
@@ -202,7 +201,9 @@ pub fn explain(
     let explained = |toggled: &[usize]| {
         let fires = |unit: usize| met[unit].hit != toggled.contains(&unit);
         let effects = (0..met.len()).filter(|unit| fires(*unit));
-        let effects: Vec<&Effect> = effects.map(|unit| met[unit].effect).collect();
+        let effects: Vec<(&Effect, u32)> = effects
+            .map(|unit| (met[unit].effect, met[unit].w))
+            .collect();
         let fate = Fate::after(effects.iter().copied());
         let due = due_ns(came_ns, fate);
         let as_other = departing(engine, trace, arrival, effects.iter().copied());

@@ -76,7 +76,10 @@ impl<'a> Witness<'a> {
     ) -> Strays {
         let arrivals = self.trace.arrivals.iter();
         let classified: Vec<Classified> = arrivals
-            .map(|arrival| self.engine.classify(arrival.bytes, arrival.port))
+            .map(|arrival| Classified {
+                at_ns: arrival.at_ns,
+                ..self.engine.classify(arrival.bytes, arrival.port)
+            })
             .collect();
         let frames = self.replay(&classified, fired, observations);
         let left = self.dealt(&frames);
@@ -312,7 +315,7 @@ impl<'a> Witness<'a> {
         let late_ns = last.saturating_sub(due_ns);
         let acts = self.engine.ingress_acts(verdict);
         let erred = |injection| seen.errors.missed.contains(&injection);
-        let held = acts.filter(|act| act.hit && act.effect.hold_ns() > 0 && !erred(act.injection));
+        let held = acts.filter(|act| act.hit && act.effect.longest_hold_ns() > 0 && !erred(act.injection));
         for act in held {
             let observed = &mut observations[act.injection];
             observed.latest_ns = observed.latest_ns.max(late_ns);
@@ -349,20 +352,20 @@ impl<'a> Witness<'a> {
         let as_long: Vec<_> = self
             .engine
             .ingress_acts(verdict)
-            .filter(|act| !act.hit && judge::is_held_for(verdict, seen.came_ns, *first, act.effect))
+            .filter(|act| !act.hit && judge::is_held_for(verdict, seen.came_ns, *first, act.hold_ns()))
             .collect();
         let is_held = |hold_ns| seen.overtaken_ns >= order::held_if_overtaken_by(hold_ns);
         // A fault that looked at the frame is suspected before one that did not; then the one that explains most.
-        let suspect = as_long.iter().max_by_key(|act| (act.met, act.effect.hold_ns()));
+        let suspect = as_long.iter().max_by_key(|act| (act.met, act.hold_ns()));
         match suspect {
-            Some(act) if is_held(act.effect.hold_ns()) => {
+            Some(act) if is_held(act.hold_ns()) => {
                 observations[act.injection].collateral += 1;
             }
             _ => {
                 for act in as_long.iter().filter(|act| act.met) {
                     let observed = &mut observations[act.injection];
                     observed.slow += 1;
-                    let hold_ns = act.effect.hold_ns();
+                    let hold_ns = act.hold_ns();
                     let is_explained = order.stood_still(seen.index, seen.came_ns, hold_ns);
                     observed.slow_alone += u64::from(!is_explained);
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scenario::effect::Fate;
 use scenario::model::Direction as InOut;
-use scenario::replay::{Engine, Verdict};
+use scenario::replay::{Classified, Engine, Verdict};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
@@ -199,7 +199,10 @@ impl Bench {
         for (number, sent) in self.sent.iter().enumerate() {
             let (bytes, port) = (self.frame(sent), self.port(sent.from));
             record(port, sent.at_ns, Direction::In, &bytes);
-            let classified = engine.classify(&bytes, port);
+            let classified = Classified {
+                at_ns: sent.at_ns,
+                ..engine.classify(&bytes, port)
+            };
             let passage = engine.pass(&mut state, &classified, self.epoch(number));
             let error = self.errors.get(&number);
             // What a verdict has hit, and what is counted of that.
@@ -227,8 +230,13 @@ impl Bench {
                 (hits, counted)
             };
             let (hits, counted) = erring(InOut::Ingress, &passage.ingress);
-            let fate = Fate::after(hits.iter().map(effect));
-            let changed = engine.rewritten(&bytes, hits.iter().map(effect));
+            let drawn = |hit: &usize| (effect(hit), passage.ingress.drawn_by(*hit));
+            let mut fate = Fate::after(hits.iter().map(drawn));
+            // What waits for its turn is the model's own.
+            if hits == passage.ingress.hits {
+                fate = passage.ingress.fate;
+            }
+            let changed = engine.rewritten(&bytes, hits.iter().map(drawn));
             let bytes = changed.map_or(bytes, Vec::into_boxed_slice);
             counted.iter().for_each(|hit| fired[*hit] += 1);
             let processed_ns = self.awake(sent.at_ns) + 20 * US;
@@ -241,7 +249,7 @@ impl Bench {
                     continue;
                 };
                 let (hits, counted) = erring(InOut::Egress, verdict);
-                let fate = Fate::after(hits.iter().map(effect));
+                let fate = Fate::after(hits.iter().map(|hit| (effect(hit), 0)));
                 counted.iter().for_each(|hit| fired[*hit] += 1);
                 copies += u32::from(!fate.is_dropped());
             }

@@ -72,7 +72,13 @@ fn a_frame_that_was_held_and_should_not_be_is_told_from_one_that_was_slow() {
 
 #[test]
 fn two_faults_of_one_kind_on_one_flow_are_told_apart() {
-    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+    for effect in [
+        "!drop ",
+        "!duplicate ",
+        "!delay 5ms",
+        "{delay: {uniform: [4ms, 9ms]}}",
+        "{delay: {uniform: [4ms, 9ms], order: kept}}",
+    ] {
         let both = format!(
             "faults:
   - {{id: fives, flows: first, effect: {effect}, select: !every 5}}
@@ -94,7 +100,14 @@ fn two_faults_of_one_kind_on_one_flow_are_told_apart() {
 
 #[test]
 fn what_each_effect_did_wrongly_is_counted() {
-    for effect in ["!drop ", "!duplicate ", "!delay 5ms", "{set: {ip.ecn: 3}}"] {
+    for effect in [
+        "!drop ",
+        "!duplicate ",
+        "!delay 5ms",
+        "{delay: {normal: {mean: 20ms, sd: 3ms}}}",
+        "{delay: {uniform: [4ms, 9ms], order: kept}}",
+        "{set: {ip.ecn: 3}}",
+    ] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let wrong = [(9, Error::Spares(0), (1, 0)), (11, Error::Hits(0), (0, 1))];
         for (number, error, expected) in wrong {
@@ -172,7 +185,13 @@ faults: [{id: x, flows: first, effect: EFFECT, select: !every 3, during: storm}]
 /// Ten frames come while each write is under way: whichever of them the epoch begins with, the run is proved.
 #[test]
 fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
-    for effect in ["!drop ", "!duplicate ", "!delay 5ms"] {
+    for effect in [
+        "!drop ",
+        "!duplicate ",
+        "!delay 5ms",
+        "{delay: {uniform: [4ms, 9ms]}}",
+        "{delay: {uniform: [4ms, 9ms], order: kept}}",
+    ] {
         for (begin, end) in [(40, 90), (45, 95), (50, 99), (41, 98)] {
             let mut bench = Bench::new(&STEP.replace("EFFECT", effect), evenly(150, MS));
             // Frame n comes at (n + 2) ms.
@@ -253,7 +272,13 @@ fn a_stall_over_a_boundary_does_not_disturb() {
 
 #[test]
 fn frames_that_nothing_tells_apart_are_judged_together() {
-    for effect in ["!drop ", "!duplicate ", "!delay 5ms", "{set: {ip.ecn: 3}}"] {
+    for effect in [
+        "!drop ",
+        "!duplicate ",
+        "!delay 5ms",
+        "{delay: {normal: {mean: 20ms, sd: 3ms}}}",
+        "{set: {ip.ecn: 3}}",
+    ] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let mut sent = evenly(100, MS / 10);
         sent.iter_mut().for_each(|sent| sent.marker %= 3);

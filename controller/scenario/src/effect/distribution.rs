@@ -1,0 +1,381 @@
+//! Distributions of time: what a drawn word makes of a delay.
+//!
+//! A switch cannot compute a quantile, so it looks one up: the upper ten bits of the word choose one of 1,024, each as likely
+//! as the others. The table is computed here, with arithmetic that gives the same bits on every machine.
+
+use std::fmt;
+
+use crate::diagnostic::{Code, Sink};
+use crate::schema::reader;
+use crate::units::{Dimension, show_duration};
+use crate::yaml::{Kind, Node};
+
+/// How many quantiles a table has.
+pub const QUANTILES: usize = 1024;
+/// So many bits of the drawn word choose one.
+pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
+
+/// A random length of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    /// As it is written: `uniform 5ms to 15ms`.
+    told: String,
+    /// In ascending order: the middle of each 1,024th.
+    quantiles: Box<[u64]>,
+}
+
+// The numbers come from a file and are finite.
+impl Eq for Distribution {}
+
+/// Words for shapes, by themselves.
+pub(super) const SHAPES: [&str; 4] = ["uniform", "normal", "pareto", "quantiles"];
+/// netem's words for what `jitter` is distributed like.
+const JITTERS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+/// Points of a distribution that a file lists.
+const MAX_POINTS: usize = QUANTILES;
+/// Of a delay: a day and a half.
+const MAX_NS: u64 = super::delay::MAX_NS;
+
+impl Distribution {
+    /// From its inverse distribution function. What would be negative is no time at all.
+    fn of(told: String, inverse: impl Fn(f64) -> f64) -> Distribution {
+        let middle = |step: usize| (step as f64 + 0.5) / QUANTILES as f64;
+        let quantile = |step| inverse(middle(step)).round().clamp(0.0, u64::MAX as f64) as u64;
+        Distribution {
+            told,
+            quantiles: (0..QUANTILES).map(quantile).collect(),
+        }
+    }
+
+    /// From the least to the most, all as likely.
+    #[must_use]
+    pub fn uniform(least_ns: u64, most_ns: u64) -> Distribution {
+        let (least, most) = (least_ns as f64, most_ns as f64);
+        let told = format!(
+            "uniform {} to {}",
+            show_duration(least_ns),
+            show_duration(most_ns)
+        );
+        Distribution::of(told, |p| least + (most - least) * p)
+    }
+
+    /// Gaussian.
+    #[must_use]
+    pub fn normal(mean_ns: u64, sd_ns: u64) -> Distribution {
+        let told = format!(
+            "normal {} ± {}",
+            show_duration(mean_ns),
+            show_duration(sd_ns)
+        );
+        Distribution::of(told, |p| mean_ns as f64 + sd_ns as f64 * standard_normal(p))
+    }
+
+    /// Pareto's first kind: P(X > x) = (scale / x)^shape.
+    #[must_use]
+    pub fn pareto(scale_ns: u64, shape: f64) -> Distribution {
+        let told = format!("pareto from {}, shape {shape}", show_duration(scale_ns));
+        Distribution::of(told, |p| scale_ns as f64 * standard_pareto(p, shape))
+    }
+
+    /// Through points that stand at equal steps of probability, the first at 0 and the last at 1; straight between them.
+    #[must_use]
+    pub fn through(points: &[u64]) -> Distribution {
+        let last = points.len().saturating_sub(1);
+        let at = |index: usize| points.get(index).copied().unwrap_or(0) as f64;
+        let told = format!(
+            "through {} quantiles, {} to {}",
+            points.len(),
+            show_duration(at(0) as u64),
+            show_duration(at(last) as u64)
+        );
+        Distribution::of(told, |p| {
+            let place = p * last as f64;
+            let below = place.floor() as usize;
+            at(below) + (at((below + 1).min(last)) - at(below)) * (place - place.floor())
+        })
+    }
+
+    /// As netem has it: latency plus or minus jitter, in the shape of its tables (iproute2, `netem/`).
+    fn jittered(latency_ns: u64, jitter_ns: u64, shape: &str) -> Distribution {
+        let (latency, jitter) = (latency_ns as f64, jitter_ns as f64);
+        let told = format!(
+            "{} ± {} {shape}",
+            show_duration(latency_ns),
+            show_duration(jitter_ns)
+        );
+        // Its Pareto has the shape 3 and a mean of 1.5, which is taken off; 4/3 is its own scale.
+        let pareto = |p| (standard_pareto(p, 3.0) - 1.5) * 4.0 / 3.0;
+        Distribution::of(told, |p| {
+            latency
+                + jitter
+                    * match shape {
+                        "normal" => standard_normal(p),
+                        "pareto" => pareto(p),
+                        // Of two draws there; by one here, of which both grow with p.
+                        "paretonormal" => 0.25 * standard_normal(p) + 0.75 * pareto(p),
+                        _ => 2.0 * p - 1.0,
+                    }
+        })
+    }
+
+    /// What the drawn word makes.
+    #[must_use]
+    pub fn of_word(&self, w: u32) -> u64 {
+        self.quantiles[(w >> (32 - QUANTILE_BITS)) as usize]
+    }
+
+    /// By the upper bits of the word.
+    #[must_use]
+    pub fn quantiles(&self) -> &[u64] {
+        &self.quantiles
+    }
+
+    /// The least that comes of any word.
+    #[must_use]
+    pub fn least(&self) -> u64 {
+        self.quantiles[0]
+    }
+
+    /// The most.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.quantiles[QUANTILES - 1]
+    }
+}
+
+/// `uniform 5ms to 15ms`
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told)
+    }
+}
+
+/// The inverse of the standard normal distribution: P. J. Acklam's rational approximation, relative error below 1.2e-9.
+fn standard_normal(p: f64) -> f64 {
+    const A: [f64; 6] = [
+        -3.969_683_028_665_376e1,
+        2.209_460_984_245_205e2,
+        -2.759_285_104_469_687e2,
+        1.383_577_518_672_69e2,
+        -3.066_479_806_614_716e1,
+        2.506_628_277_459_239,
+    ];
+    const B: [f64; 6] = [
+        -5.447_609_879_822_406e1,
+        1.615_858_368_580_409e2,
+        -1.556_989_798_598_866e2,
+        6.680_131_188_771_972e1,
+        -1.328_068_155_288_572e1,
+        1.0,
+    ];
+    const C: [f64; 6] = [
+        -7.784_894_002_430_293e-3,
+        -3.223_964_580_411_365e-1,
+        -2.400_758_277_161_838,
+        -2.549_732_539_343_734,
+        4.374_664_141_464_968,
+        2.938_163_982_698_783,
+    ];
+    const D: [f64; 5] = [
+        7.784_695_709_041_462e-3,
+        3.224_671_290_700_398e-1,
+        2.445_134_137_142_996,
+        3.754_408_661_907_416,
+        1.0,
+    ];
+    const LOW: f64 = 0.024_25;
+    let horner = |terms: &[f64], x: f64| terms.iter().fold(0.0, |sum, term| sum * x + term);
+    let tail = |p: f64| {
+        let q = (-2.0 * libm::log(p)).sqrt();
+        horner(&C, q) / horner(&D, q)
+    };
+    if p < LOW {
+        return tail(p);
+    }
+    if p > 1.0 - LOW {
+        return -tail(1.0 - p);
+    }
+    let (q, r) = (p - 0.5, (p - 0.5) * (p - 0.5));
+    horner(&A, r) * q / horner(&B, r)
+}
+
+/// The inverse of Pareto's distribution from 1 on.
+fn standard_pareto(p: f64, shape: f64) -> f64 {
+    libm::pow(1.0 - p, -1.0 / shape)
+}
+
+/// Reads what stands in `{delay: …}` beside `order`: one of the shapes, or netem's words.
+pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distribution> {
+    let time = |sink: &mut Sink<'_>, node: &Node, what: &str| {
+        let time = reader::quantity(sink, node, what, Dimension::Duration)?;
+        if time.value > MAX_NS {
+            let message = format!("{what} lies between 0s and 140737s");
+            sink.error(Code::OutOfRange, time.span, message);
+            return None;
+        }
+        Some(time.value)
+    };
+    let times = |sink: &mut Sink<'_>, node: &Node, what: &str| -> Option<Vec<u64>> {
+        let items = reader::list(sink, node, what)?;
+        let times = items.iter().map(|item| time(sink, item, what));
+        let times: Vec<Option<u64>> = times.collect();
+        let times: Vec<u64> = times.into_iter().collect::<Option<_>>()?;
+        if times.windows(2).any(|pair| pair[0] > pair[1]) {
+            let message = format!("{what} is in ascending order");
+            sink.error(Code::OutOfRange, node.span, message);
+            return None;
+        }
+        Some(times)
+    };
+    let distribution = match name {
+        "uniform" => {
+            let ends = times(sink, node, "`uniform`")?;
+            let [least, most] = ends[..] else {
+                let message = "`uniform` has two ends: the least and the most";
+                sink.error(Code::OutOfRange, node.span, message)
+                    .hint("for example `uniform: [5ms, 15ms]`");
+                return None;
+            };
+            Distribution::uniform(least, most)
+        }
+        "normal" => {
+            let fields = reader::fields(sink, node, "`normal`", &["mean", "sd"], &[])?;
+            let mean = time(sink, fields.get("mean")?, "`mean`")?;
+            let sd = time(sink, fields.get("sd")?, "`sd`")?;
+            Distribution::normal(mean, sd)
+        }
+        "pareto" => {
+            let fields = reader::fields(sink, node, "`pareto`", &["scale", "shape"], &[])?;
+            let scale = time(sink, fields.get("scale")?, "`scale`")?;
+            let shape = number(sink, fields.get("shape")?, "`shape`", 0.5..=100.0)?;
+            Distribution::pareto(scale, shape)
+        }
+        _ => {
+            let points = times(sink, node, "`quantiles`")?;
+            if !(2..=MAX_POINTS).contains(&points.len()) {
+                let message = format!(
+                    "`quantiles` lists 2 to {MAX_POINTS} of them; found {}",
+                    points.len()
+                );
+                sink.error(Code::OutOfRange, node.span, message);
+                return None;
+            }
+            Distribution::through(&points)
+        }
+    };
+    is_some_delay(sink, node, distribution)
+}
+
+/// Reads netem's words: `{latency: 100ms, jitter: 10ms, distribution: normal}`.
+pub(super) fn read_jitter(
+    sink: &mut Sink<'_>,
+    latency: &Node,
+    jitter: &Node,
+    shape: Option<&Node>,
+) -> Option<Distribution> {
+    let latency_ns = reader::quantity(sink, latency, "`latency`", Dimension::Duration)?.value;
+    let jitter_ns = reader::quantity(sink, jitter, "`jitter`", Dimension::Duration)?.value;
+    let shape = match shape {
+        None => "uniform".to_owned(),
+        Some(node) => {
+            let written = reader::variant(sink, node, "`distribution`", &JITTERS)?;
+            written.nothing(sink);
+            written.name.to_owned()
+        }
+    };
+    if jitter_ns == 0 {
+        sink.error(Code::OutOfRange, jitter.span, "a jitter of 0 is none")
+            .hint("leave it out");
+        return None;
+    }
+    is_some_delay(
+        sink,
+        latency,
+        Distribution::jittered(latency_ns, jitter_ns, &shape),
+    )
+}
+
+fn is_some_delay(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    distribution: Distribution,
+) -> Option<Distribution> {
+    if distribution.least() == distribution.most() {
+        sink.error(
+            Code::OutOfRange,
+            node.span,
+            "this distribution has one value only",
+        )
+        .hint("a fixed delay is written `{delay: 20ms}`");
+        return None;
+    }
+    if distribution.most() > MAX_NS {
+        let message = format!(
+            "one of 1,024 delays is {}: a delay is 140737s at most",
+            show_duration(distribution.most())
+        );
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    Some(distribution)
+}
+
+/// Reads a number within bounds.
+fn number(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Option<f64> {
+    let Kind::Number { value, .. } = node.kind else {
+        return reader::wrong_type(sink, node, &format!("{what} is a number"));
+    };
+    if !range.contains(&value) {
+        let message = format!(
+            "{what} lies between {} and {}; found {value}",
+            range.start(),
+            range.end()
+        );
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_quantiles_are_met() {
+        for (p, z) in [
+            (0.5, 0.0),
+            (0.841_344_746_068_543, 1.0),
+            (0.022_750_131_948_179_2, -2.0),
+            (0.998_650_101_968_37, 3.0),
+        ] {
+            assert!((standard_normal(p) - z).abs() < 1e-7, "{p}");
+        }
+        assert!((standard_pareto(0.875, 3.0) - 2.0).abs() < 1e-12);
+        let uniform = Distribution::uniform(0, 1024);
+        assert_eq!(uniform.quantiles()[..3], [1, 2, 3]);
+        assert_eq!((uniform.of_word(0), uniform.of_word(u32::MAX)), (1, 1024));
+        let bent = Distribution::through(&[0, 1024, 4096]);
+        assert_eq!((bent.least(), bent.most()), (1, 4093));
+        assert_eq!(bent.quantiles()[512], 1027);
+    }
+
+    #[test]
+    fn quantiles_ascend_and_are_never_negative() {
+        let all = [
+            Distribution::normal(10, 1_000_000),
+            Distribution::pareto(1_000, 0.7),
+            Distribution::jittered(100, 1_000_000, "paretonormal"),
+            Distribution::jittered(100, 1_000_000, "uniform"),
+        ];
+        for distribution in all {
+            assert!(distribution.quantiles().is_sorted(), "{distribution}");
+        }
+        assert_eq!(Distribution::normal(10, 1_000_000).least(), 0);
+    }
+}
