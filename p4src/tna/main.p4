@@ -73,10 +73,12 @@ control SwitchIngress(
     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
     inout ingress_intrinsic_metadata_for_tm_t ig_tm_md)
 {
+#ifdef FAULTS
     HoldGate() gate;
     Timeline() timeline;
     Classify() classify;
     FaultEngine() faults;
+#endif
 #ifdef AGGREGATES
     Aggregate() aggregate;
 #endif
@@ -144,38 +146,35 @@ control SwitchIngress(
         }
 
         forward.apply(hdr, meta);
-#ifdef AGGREGATES
-        // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass has
-        // the stages for a sum that waits for a fault (docs/tofino.md). Everything else takes one pass.
+#ifdef FAULTS
         if (hdr.hold.isValid()) {
             meta.port = hdr.hold.port;
             gate.apply(hdr, meta);
         } else {
             timeline.apply(meta);
             classify.apply(hdr, meta);
+#ifdef AGGREGATES
+            // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass
+            // has the stages for a sum that waits for a fault (docs/tofino.md). Everything else takes one pass.
             if (meta.epoch != 0 && meta.class != 0) {
                 meta.verdict = VERDICT_JUDGE;
             }
+#else
+            faults.apply(hdr, meta);
+#endif
         }
-        bool to_sum = hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE;
-        bool judge = meta.verdict == VERDICT_JUDGE;
+#endif
+#ifdef AGGREGATES
         aggregate.apply(hdr, meta);
-        if (judge) {
+#ifdef FAULTS
+        if (meta.verdict == VERDICT_JUDGE) {
             meta.verdict = VERDICT_FORWARD;
             faults.apply(hdr, meta);
-            if (to_sum) {
+            if (hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE) {
                 meta.detain = 1;
             }
         }
-#else
-        if (hdr.hold.isValid()) {
-            meta.port = hdr.hold.port;
-            gate.apply(hdr, meta);
-        } else {
-            timeline.apply(meta);
-            classify.apply(hdr, meta);
-            faults.apply(hdr, meta);
-        }
+#endif
 #endif
         leave.apply();
     }

@@ -29,14 +29,14 @@ struct owner_t {
 
 // A comparator of a stateful ALU does not wrap: it takes the difference of its operands in 34 bits. The table knows in which
 // half of the numbers the chunk is, and within each, serial "newer" is an interval of owners that does not wrap: two
-// comparators, one condition. At a distance of exactly 2^31, where serial arithmetic has no answer, `ahead` says older; the
+// comparators, one condition. In neither does an operand wrap, so that P4 says the same as the chip. At a distance of exactly 2^31, where serial arithmetic has no answer, `ahead` says older; the
 // conditions leave the owner then, too.
 control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     Register<owner_t, cell_index_t>(NUM_CELLS, { 0, 0 }) owners;
     RegisterAction<owner_t, cell_index_t, bit<32>>(owners) high = {
         void apply(inout owner_t owner, out bit<32> now) {
             owner.ahead = chunk - owner.chunk;
-            if (chunk > owner.chunk && (bit<33>) chunk <= (bit<33>) owner.chunk + 0x7FFFFFFF) {
+            if (chunk > owner.chunk && chunk - 0x7FFFFFFF <= owner.chunk) {
                 owner.chunk = chunk;
             }
             now = owner.ahead;
@@ -45,7 +45,7 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     RegisterAction<owner_t, cell_index_t, bit<32>>(owners) low = {
         void apply(inout owner_t owner, out bit<32> now) {
             owner.ahead = chunk - owner.chunk;
-            if (chunk > owner.chunk || (bit<33>) chunk + 0x80000000 < (bit<33>) owner.chunk) {
+            if (chunk > owner.chunk || chunk + 0x80000000 < owner.chunk) {
                 owner.chunk = chunk;
             }
             now = owner.ahead;

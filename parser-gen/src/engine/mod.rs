@@ -129,6 +129,11 @@ pub(crate) fn text(arch: Arch, library: &Library, spec: &EngineSpec, options: &O
         w.line("#define AGGREGATES");
         w.line(format!("#define NUM_VALUES {}", values.count()));
     }
+    if !(spec.ingress.is_empty() && spec.egress.is_empty()) {
+        w.blank();
+        w.line("// There are faults: what a packet meets on its way to them is there.");
+        w.line("#define FAULTS");
+    }
     if !spec.egress.is_empty() {
         w.blank();
         w.line("// There are faults in egress: main.p4 parses and classifies there, too.");

@@ -1,5 +1,5 @@
-//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios. The table stands in
-//! docs/tofino.md.
+//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios, and of those of
+//! testbeds/tofino, which are there to be placed. The tables stand in docs/tofino.md.
 //!
 //! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). It is nowhere to be installed from, so the user names
 //! it; without it there is nothing to say, and that is said.
@@ -36,12 +36,20 @@ pub struct Args {
 /// The programs that a compiler may be called, on the PATH.
 const NAMES: [&str; 2] = ["p4c-barefoot", "bf-p4c"];
 
+/// From so many faults on, what one of them takes is told as well: a figure that is averaged over fewer is one of rounding.
+const MANY: u64 = 8;
+
+/// What one fault may take of each resource of a chip.
+const UNIT_SHARE: f64 = 0.1;
+
 /// A chip, as the compiler and a plan name it.
 struct Chip {
     target: &'static str,
     arch: &'static str,
     /// What `__TARGET_TOFINO__` is.
     generation: u32,
+    /// Bits of its packet header vector.
+    phv_bits: u64,
     model: TargetModel,
 }
 
@@ -50,12 +58,14 @@ const CHIPS: [Chip; 2] = [
         target: "tofino",
         arch: "tna",
         generation: 1,
+        phv_bits: 6144,
         model: TargetModel::TOFINO,
     },
     Chip {
         target: "tofino2",
         arch: "t2na",
         generation: 2,
+        phv_bits: 5120,
         model: TargetModel::TOFINO2,
     },
 ];
@@ -90,6 +100,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let scratch = tempfile::tempdir()?;
     let folder = args.keep.as_deref().unwrap_or(scratch.path());
     let mut rows = Vec::new();
+    let mut units = Vec::new();
     for file in scenarios(args)? {
         let text = std::fs::read_to_string(&file)
             .with_context(|| format!("cannot read {}", file.display()))?;
@@ -111,6 +122,23 @@ pub fn run(args: &Args) -> Result<bool> {
                         let generated = switch.generate(&Library::builtin())?;
                         write(&here, &parser_gen::program(Arch::Tna, &generated))?;
                         let outcome = place(&compiler, &args.include, chip, &here)?;
+                        let faults = switch.units.len() as u64;
+                        if let Outcome::Placed(all) = &outcome
+                            && faults >= MANY
+                        {
+                            eprintln!("compiling {name} without its faults …");
+                            let here = here.with_extension("bare");
+                            let bare = switch.generate_without_faults(&Library::builtin())?;
+                            write(&here, &parser_gen::program(Arch::Tna, &bare))?;
+                            if let Outcome::Placed(none) =
+                                place(&compiler, &args.include, chip, &here)?
+                            {
+                                units.push((
+                                    name.clone(),
+                                    all.share_of_a_unit(&none, faults, chip.phv_bits),
+                                ));
+                            }
+                        }
                         rows.push(Row { name, outcome });
                     }
                 }
@@ -118,8 +146,14 @@ pub fn run(args: &Args) -> Result<bool> {
         }
     }
     print!("{}", report(&rows));
+    for (name, shares) in &units {
+        println!("\nOne fault of {name}, of what the chip has:");
+        for (resource, share) in shares {
+            println!("{resource:<24} {:5.1} %", share * 100.0);
+        }
+    }
     if args.json {
-        println!("{}", as_json(&rows));
+        println!("{}", as_json(&rows, &units));
     }
     Ok(rows.iter().all(Row::fits))
 }
@@ -137,19 +171,25 @@ fn scenarios(args: &Args) -> Result<Vec<PathBuf>> {
     if !args.scenarios.is_empty() {
         return Ok(args.scenarios.clone());
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testbeds/scenarios");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "yaml")
-        })
-        .collect();
-    files.sort();
-    if files.is_empty() {
-        bail!("no scenarios in {}", folder.display());
+    let mut all = Vec::new();
+    for folder in ["tofino", "scenarios"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../testbeds")
+            .join(folder);
+        let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "yaml")
+            })
+            .collect();
+        if files.is_empty() {
+            bail!("no scenarios in {}", folder.display());
+        }
+        files.sort();
+        all.append(&mut files);
     }
-    Ok(files)
+    Ok(all)
 }
 
 fn write(folder: &Path, files: &[(String, String)]) -> Result<()> {
@@ -228,7 +268,17 @@ fn report(rows: &[Row]) -> String {
 }
 
 /// As the benches: name, value, reach, ok.
-fn as_json(rows: &[Row]) -> String {
+fn as_json(rows: &[Row], units: &[(String, Vec<(&str, f64)>)]) -> String {
+    let shares = units.iter().flat_map(|(name, shares)| {
+        shares.iter().map(move |(resource, share)| {
+            json!({
+                "name": format!("{name}: {resource} of one fault"),
+                "value": share,
+                "reach": UNIT_SHARE,
+                "ok": *share <= UNIT_SHARE,
+            })
+        })
+    });
     let rows: Vec<_> = rows
         .iter()
         .map(|row| match &row.outcome {
@@ -247,6 +297,7 @@ fn as_json(rows: &[Row]) -> String {
                 "ok": false,
             }),
         })
+        .chain(shares)
         .collect();
     json!(rows).to_string()
 }

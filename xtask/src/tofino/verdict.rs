@@ -48,6 +48,36 @@ impl Verdict {
             && self.ingress_rows.max(self.egress_rows) <= PARSER_ROWS
     }
 
+    /// What one of so many faults takes of each resource of the chip but stages, where `none` is the same program without.
+    pub fn share_of_a_unit(
+        &self,
+        none: &Verdict,
+        faults: u64,
+        phv_available: u64,
+    ) -> Vec<(&'static str, f64)> {
+        // Of a stage.
+        let kinds: [(&str, fn(&Verdict) -> u64, u64); 8] = [
+            ("logical tables", |v| v.tables, 16),
+            ("SRAM", |v| v.sram, 80),
+            ("TCAM", |v| v.tcam, 24),
+            ("map RAMs", |v| v.map_rams, 48),
+            ("meter, stateful ALUs", |v| v.alus, 4),
+            ("hash distribution", |v| v.hash_units, 6),
+            ("exact crossbar", |v| v.exact_bytes, 128),
+            ("ternary crossbar", |v| v.ternary_bytes, 66),
+        ];
+        let share = |of: fn(&Verdict) -> u64, available: u64| {
+            let more = of(self) as f64 - of(none) as f64;
+            more / faults as f64 / available as f64
+        };
+        let mut shares: Vec<(&str, f64)> = kinds
+            .into_iter()
+            .map(|(name, of, available)| (name, share(of, available * self.chip_stages)))
+            .collect();
+        shares.push(("PHV", share(|v| v.phv_bits, phv_available)));
+        shares
+    }
+
     /// Reads the folder that the compiler wrote to.
     pub fn read(folder: &Path) -> Result<Verdict> {
         let logs = folder.join("pipe/logs");
@@ -178,6 +208,16 @@ mod tests {
             }
         );
         assert!(verdict.fits());
+        let none = Verdict {
+            tables: 1,
+            phv_bits: 0,
+            ..verdict.clone()
+        };
+        let shares = verdict.share_of_a_unit(&none, 8, 64);
+        // Two tables more, of 32 in two stages.
+        assert_eq!(shares[0], ("logical tables", 2.0 / 8.0 / 32.0));
+        assert_eq!(shares[8], ("PHV", 32.0 / 8.0 / 64.0));
+        assert!(shares[1..8].iter().all(|(_, share)| *share == 0.0));
         let rows = Verdict::of(&resources(257), &containers, assembly).unwrap();
         assert!(!rows.fits());
         let deeper = format!("{assembly}stage 2 ingress:\n");

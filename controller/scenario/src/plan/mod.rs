@@ -330,15 +330,26 @@ impl SwitchPlan {
 
     /// The switch's program, as parser-gen writes it.
     pub fn generate(&self, library: &Library) -> Result<Generated, GenerateError> {
-        let options = Options {
-            aggregate: self.aggregates,
-        };
-        parser_gen::generate_with(library, &self.classifier(), &options, &self.engine)
+        parser_gen::generate_with(library, &self.classifier(), &self.options(), &self.engine)
     }
 
-    /// The default actions that put an epoch in force.
+    /// The same with the same flows and no faults: what the program takes without them.
+    pub fn generate_without_faults(&self, library: &Library) -> Result<Generated, GenerateError> {
+        parser_gen::generate(library, &self.classifier(), &self.options())
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            aggregate: self.aggregates,
+        }
+    }
+
+    /// The default actions that put an epoch in force; none where no fault is.
     #[must_use]
     pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
+        if self.units.is_empty() {
+            return Vec::new();
+        }
         let mut directions = vec![Direction::Ingress];
         if !self.engine.egress.is_empty() {
             directions.push(Direction::Egress);

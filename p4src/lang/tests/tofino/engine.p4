@@ -4,6 +4,9 @@
 #define AGGREGATES
 #define NUM_VALUES 256
 
+// There are faults: what a packet meets on its way to them is there.
+#define FAULTS
+
 // Fault loss: drop, bursts, 1 % in, 33 % out.
 control FaultUnit0(inout metadata_t meta, out bit<8> fire) {
     Counter<bit<64>, bit<8>>(4, CounterType_t.PACKETS) fired;
