@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use p4lang::runtime::Match;
 use parser_gen::Arch;
 use parser_gen::Library;
 use parser_gen::rewrite::{Rewrite, To};
@@ -112,10 +113,18 @@ impl Lab {
 
     /// Of a whole scenario.
     fn of(arch: Arch, text: &str, edit: impl Fn(&str, &str) -> String) -> Lab {
+        Lab::planned_for(&target(arch), arch, text, edit)
+    }
+
+    fn planned_for(
+        target: &TargetModel,
+        arch: Arch,
+        text: &str,
+        edit: impl Fn(&str, &str) -> String,
+    ) -> Lab {
         let scenario =
             scenario::load("lab.yaml", text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let plan =
-            scenario::plan(&scenario, &target(arch)).unwrap_or_else(|error| panic!("{error}"));
+        let plan = scenario::plan(&scenario, target).unwrap_or_else(|error| panic!("{error}"));
         let planned = plan.switch("sw").unwrap();
         let library = parser_gen::Library::builtin();
         let generated = planned.generate(&library).unwrap();
@@ -126,10 +135,7 @@ impl Lab {
         let compiled = p4lang::compile(&files, &arch.main_path(), &p4lang::Options::default())
             .unwrap_or_else(|errors| panic!("{errors}"));
         let mut switch = Switch::new(Arc::new(compiled.program), Config::default()).unwrap();
-        let mut entries = generated.entries_for(names::classify::INGRESS);
-        entries.extend(generated.entries_for(names::classify::EGRESS));
-        entries.extend(planned.entries.iter().cloned());
-        for entry in &entries {
+        for entry in &planned.all_entries(arch, &generated) {
             switch
                 .insert_entry(entry)
                 .unwrap_or_else(|error| panic!("{entry:?}: {error}"));
@@ -155,7 +161,21 @@ impl Lab {
     }
 
     fn set_epoch(&mut self, epoch: u16) {
-        for (table, call) in self.plan.switch("sw").unwrap().set_epoch(epoch) {
+        let planned = self.plan.switch("sw").unwrap();
+        if let Some(before) = &planned.before_sum {
+            let armed = before.epochs.iter().any(|epochs| epochs.contains(&epoch));
+            self.switch
+                .value_set_assign(names::fault::ARMED, &[])
+                .unwrap();
+            for port in before.ports.iter().filter(|_| armed) {
+                let member = [Match::exact(u128::from(*port))];
+                self.switch
+                    .value_set_insert(names::fault::ARMED, &member)
+                    .unwrap();
+            }
+            return;
+        }
+        for (table, call) in planned.set_epoch(epoch) {
             self.switch.set_default_action(&table, Some(&call)).unwrap();
         }
     }
@@ -840,4 +860,56 @@ fn changed_p4_text_is_noticed() {
             "`{new}` for `{old}` was not noticed"
         );
     }
+}
+
+/// Tofino has no stages for a sum that waits for a fault. A drop by ordinal is decided before it, in the same pass.
+#[test]
+fn a_drop_by_ordinal_stands_before_a_sum_on_tofino() {
+    let workload = "workload: {training: {server: s, workers: [a], iterations: 1, aggregate_on: sw, window: 64}}\n";
+    for select in ["{every: 5}", "{every: 1}", "{nth: 7}", "{nth: 1}"] {
+        let rest = format!("{workload}{}", drop_with(select, "{ingress: sw}"));
+        let text = scenario_text(42, &rest);
+        for chip in [TargetModel::TOFINO, TargetModel::TOFINO2] {
+            let mut lab = Lab::planned_for(&chip, Arch::Tna, &text, |_, text| text.to_owned());
+            assert!(lab.plan.switch("sw").unwrap().before_sum.is_some());
+            let mut model = lab.model();
+            // Nothing is counted before it is armed, nor after.
+            for (port, _) in interleaved(20) {
+                let number = lab.send(port);
+                assert!(lab.left.contains_key(&number), "{select}");
+            }
+            lab.set_epoch(1);
+            let mut hit = 0;
+            for (port, flow) in interleaved(100) {
+                let number = lab.send(port);
+                let copies = lab.left.get(&number).map_or(0, Vec::len);
+                assert_eq!(copies, model.next(flow).copies, "{select} {number} {flow}");
+                assert!(flow != "other" || copies == 1, "a protected packet");
+                hit += u64::from(copies == 0);
+            }
+            assert_eq!(lab.fired("hit"), hit, "{select}");
+            assert!(hit > 0, "{select}");
+            lab.set_epoch(0);
+            let number = lab.send(FIRST);
+            assert!(lab.left.contains_key(&number), "{select}");
+        }
+    }
+    // What is more than one stage has no room before a sum of Tofino 1, and takes two passes of Tofino 2.
+    let text = scenario_text(
+        42,
+        &format!(
+            "{workload}{}",
+            drop_with("{probability: 0.1}", "{ingress: sw}")
+        ),
+    );
+    let scenario = scenario::load("lab.yaml", &text).unwrap();
+    let refused = scenario::plan(&scenario, &TargetModel::TOFINO).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("leaves no stage for fault `hit`"),
+        "{refused}"
+    );
+    let plan = scenario::plan(&scenario, &TargetModel::TOFINO2).unwrap();
+    assert!(plan.switch("sw").unwrap().before_sum.is_none());
 }

@@ -7,6 +7,12 @@ control Tally(in bit<8> index) {
     }
 }
 
+// How many packets came before, and what becomes of this one: what comes out of a register is one of its two words.
+struct countdown_t {
+    bit<32> index;
+    bit<32> verdict;
+}
+
 // A count, and the word that it becomes with a unit's key: what comes out of a register is one of its two words.
 struct turn_t {
     bit<32> count;

@@ -45,6 +45,27 @@ parser IngressParserImpl(
     out ingress_intrinsic_metadata_t ig_intr_md)
 {
     FlowParser() flow_parser;
+#ifdef EARLY_FAULT
+    // The ports by which packets come that a fault before the sum may hit: none while it is disarmed.
+    value_set<PortId_t>(64) armed;
+    state start {
+        pkt.extract(ig_intr_md);
+        pkt.advance(PORT_METADATA_SIZE);
+        meta.parse_note = 0;
+        transition select(ig_intr_md.ingress_port) {
+            armed: armed_headers;
+            default: disarmed_headers;
+        }
+    }
+    state armed_headers {
+        meta.epoch = 1;
+        transition headers;
+    }
+    state disarmed_headers {
+        meta.epoch = 0;
+        transition headers;
+    }
+#else
     state start {
         pkt.extract(ig_intr_md);
         // Port metadata that we do not use.
@@ -59,6 +80,7 @@ parser IngressParserImpl(
         pkt.extract(hdr.hold);
         transition headers;
     }
+#endif
     state headers {
         flow_parser.apply(pkt, hdr, meta);
         transition accept;
@@ -77,6 +99,8 @@ control SwitchIngress(
     HoldGate() gate;
     Timeline() timeline;
     Classify() classify;
+#endif
+#if defined(FAULTS) || defined(EARLY_FAULT)
     FaultEngine() faults;
 #endif
 #ifdef AGGREGATES
@@ -146,6 +170,9 @@ control SwitchIngress(
         }
 
         forward.apply(hdr, meta);
+#ifdef EARLY_FAULT
+        faults.apply(hdr, meta);
+#endif
 #ifdef FAULTS
         if (hdr.hold.isValid()) {
             meta.port = hdr.hold.port;

@@ -70,6 +70,10 @@ pub mod fault {
 
     /// The action of the select table: the unit looks at the packet.
     pub const PICK: &str = "pick";
+    /// The other action of the select table of a unit that stands before a sum: the packet is none of its.
+    pub const PASS: &str = "pass";
+    /// The parser's value set of the ports by which packets come that such a unit looks at.
+    pub const ARMED: &str = "IngressParserImpl.armed";
     /// The action of the outcome table: the unit fires.
     pub const FIRES: &str = "fires";
 

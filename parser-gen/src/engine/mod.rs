@@ -8,6 +8,7 @@
 mod compose;
 mod dialect;
 mod lot;
+mod early;
 mod unit;
 
 use crate::generate::Options;
@@ -16,6 +17,7 @@ use crate::library::Library;
 use crate::program::Arch;
 use crate::rewrite::Rewrite;
 use dialect::Dialect;
+pub use early::Early;
 
 /// The fault engine of a program: the units of each pipeline, in declared order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct EngineSpec {
     pub ingress: Vec<UnitSpec>,
     /// Where copies go out. Nothing is parsed or classified there if this is empty.
     pub egress: Vec<UnitSpec>,
+    /// On Tofino the one unit of ingress stands before a sum, in the same pass.
+    pub early: Option<Early>,
 }
 
 /// One fault.
@@ -117,7 +121,15 @@ impl Side {
 }
 
 /// The text of `engine.p4`.
-pub(crate) fn text(arch: Arch, library: &Library, spec: &EngineSpec, options: &Options) -> String {
+///
+/// `classes` is what tells classes apart as a table's key, and in how many rows, if that is one table.
+pub(crate) fn text(
+    arch: Arch,
+    library: &Library,
+    spec: &EngineSpec,
+    options: &Options,
+    classes: Option<&(String, usize)>,
+) -> String {
     let dialect = Dialect(arch);
     let mut w = Writer::default();
     w.line(
@@ -128,6 +140,16 @@ pub(crate) fn text(arch: Arch, library: &Library, spec: &EngineSpec, options: &O
         w.line("// Something is summed: main.p4 has an aggregator, of frames of so many values.");
         w.line("#define AGGREGATES");
         w.line(format!("#define NUM_VALUES {}", values.count()));
+    }
+    if let (Some(early), Some((key, rows)), [unit], Arch::Tna) =
+        (spec.early, classes, spec.ingress.as_slice(), arch)
+    {
+        w.blank();
+        w.line("// A fault stands before the sum.");
+        w.line("#define EARLY_FAULT");
+        w.blank();
+        early::write(early, unit, (key, *rows), &mut w);
+        return w.finish();
     }
     if !(spec.ingress.is_empty() && spec.egress.is_empty()) {
         w.blank();

@@ -12,7 +12,7 @@ use crate::generate::writer::Writer;
 const FLOWS: &str = "meta.class: exact;";
 
 /// Room for this many entries at least, so that a flow more needs no other program.
-const MIN_ENTRIES: usize = 64;
+pub(super) const MIN_ENTRIES: usize = 64;
 
 /// What a unit needs.
 struct Needs<'a> {
@@ -57,6 +57,15 @@ impl Needs<'_> {
     }
 }
 
+/// The type of a cell's number.
+pub(super) fn cell_type(unit: &UnitSpec) -> &'static str {
+    if unit.cells <= 256 {
+        "bit<8>"
+    } else {
+        "bit<16>"
+    }
+}
+
 /// Whether a unit says for how long a packet is held.
 pub(super) fn holds(unit: &UnitSpec) -> bool {
     matches!(unit.action, Action::Delay(_))
@@ -76,11 +85,7 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     let needs = Needs {
         dialect,
         unit,
-        cell: if unit.cells <= 256 {
-            "bit<8>"
-        } else {
-            "bit<16>"
-        },
+        cell: cell_type(unit),
         words,
     };
     w.line(format!("// {}", unit.about));

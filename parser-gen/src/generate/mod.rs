@@ -13,7 +13,7 @@ pub(crate) mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use p4lang::runtime::TableEntry;
+use p4lang::runtime::{ActionCall, FieldMatch, TableEntry};
 use serde::Serialize;
 
 use crate::classes::{self, Classes, LIMIT};
@@ -138,6 +138,9 @@ pub enum GenerateError {
         /// Its filter.
         filter: String,
     },
+    /// A fault that stands before a sum has one table to find its packets.
+    #[error("the filters take more than one table, and before a sum there is room for one")]
+    TooDeepForSum,
     /// The filter was parsed against a library that has other names.
     #[error("flow `{flow}`: the protocol library has no `{name}`")]
     ForeignFilter {
@@ -184,6 +187,17 @@ impl Generated {
             return Vec::new();
         }
         classify::entries(&self.tables, control)
+    }
+
+    /// The entries of the unit of [`EngineSpec::early`] in `table`, which looks at packets while `also` holds: `action` is what
+    /// it does with a class.
+    pub fn early_entries(
+        &self,
+        table: &str,
+        also: &FieldMatch,
+        action: impl Fn(u32) -> ActionCall,
+    ) -> Vec<TableEntry> {
+        classify::entries_of_classes(&self.tables, also, table, action)
     }
 
     /// The values of `meta.class`: which flows each stands for.
@@ -234,6 +248,10 @@ pub fn generate_with(
         options: *options,
     };
     let tables = classify::tables(&program, &diagram);
+    let key = classify::key_of_all(&tables);
+    if engine.early.is_some() && key.is_none() {
+        return Err(GenerateError::TooDeepForSum);
+    }
 
     let mut w = Writer::default();
     program.preamble(&mut w);
@@ -249,7 +267,12 @@ pub fn generate_with(
         engine: engine.clone(),
         engines: Arch::ALL
             .iter()
-            .map(|arch| (*arch, engine::text(*arch, library, engine, options)))
+            .map(|arch| {
+                (
+                    *arch,
+                    engine::text(*arch, library, engine, options, key.as_ref()),
+                )
+            })
             .collect(),
     })
 }

@@ -84,7 +84,7 @@ fn every_unit_compiles_for_every_architecture() {
                 all.ingress.push(unit(select, action.clone()));
                 let alone = EngineSpec {
                     ingress: vec![unit(select, action)],
-                    egress: Vec::new(),
+                    ..EngineSpec::default()
                 };
                 engine(arch, &alone, false);
             }
@@ -104,7 +104,7 @@ fn a_program_has_only_what_its_faults_use() {
         assert!(engine(arch, &EngineSpec::default(), true).contains("#define AGGREGATES"));
         let counted = EngineSpec {
             ingress: vec![unit(Select::Counted, Action::Drop)],
-            egress: Vec::new(),
+            ..EngineSpec::default()
         };
         let counted = engine(arch, &counted, false);
         for absent in ["table t0", "states", "key_", "hold", "EGRESS"] {
@@ -123,7 +123,7 @@ fn registers_have_room_for_every_flow() {
                 entries: cells,
                 ..unit(Select::Counted, Action::Drop)
             }],
-            egress: Vec::new(),
+            ..EngineSpec::default()
         };
         let text = engine(arch, &spec(1000), false);
         assert!(
@@ -149,6 +149,7 @@ fn texts() {
             unit(Select::Always, Action::Observe),
         ],
         egress: vec![unit(Select::Counted, Action::Drop)],
+        early: None,
     };
     for arch in ARCHS {
         insta::assert_snapshot!(
@@ -166,7 +167,7 @@ fn the_text_that_is_measured_is_this_one() {
             about: "Fault loss: drop, bursts, 1 % in, 33 % out.".to_owned(),
             ..unit(Select::GilbertElliott, Action::Drop)
         }],
-        egress: Vec::new(),
+        ..EngineSpec::default()
     };
     let measured = include_str!("../../../p4src/lang/tests/tofino/engine.p4");
     let written = engine(Arch::Tna, &spec, true);

@@ -48,6 +48,7 @@ pub(super) fn spec(
     EngineSpec {
         ingress: of(Direction::Ingress),
         egress: of(Direction::Egress),
+        early: None,
     }
 }
 

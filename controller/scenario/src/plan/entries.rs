@@ -155,7 +155,7 @@ fn select(
     prioritized(entries)
 }
 
-fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
+pub(super) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
     ActionCall {
         name,
         params: params

@@ -2,6 +2,7 @@
 //!
 //! Every packet of a flow meets each of its faults at exactly one injection point, on every path it can take.
 
+mod before_sum;
 mod engine;
 mod entries;
 mod latency;
@@ -13,7 +14,9 @@ mod together;
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
-use parser_gen::{EngineSpec, Filter, FrameValues, GenerateError, Generated, Library, Options};
+use parser_gen::{
+    Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated, Library, Options,
+};
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
@@ -21,6 +24,7 @@ use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scena
 use crate::workload::Workload;
 use crate::{names, units};
 
+pub use before_sum::BeforeSum;
 pub use latency::{PortLatency, port_latencies};
 pub use provable::plan_to_prove;
 pub use together::check_together;
@@ -50,6 +54,10 @@ pub struct TargetModel {
     pub frame_values: FrameValues,
     /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
     pub compares_deadlines: bool,
+    /// The same where faults act, too; `None` if a sum leaves them no more than the first stage.
+    pub frame_values_beside_faults: Option<FrameValues>,
+    /// Whether a fault that can stand before a sum does: one pass less.
+    pub faults_before_sums: bool,
 }
 
 impl TargetModel {
@@ -66,6 +74,8 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         compares_deadlines: true,
+        frame_values_beside_faults: Some(FrameValues::V256),
+        faults_before_sums: false,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -82,6 +92,8 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         compares_deadlines: true,
+        frame_values_beside_faults: Some(FrameValues::V256),
+        faults_before_sums: false,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -105,12 +117,15 @@ impl TargetModel {
         time_bits: 32,
         frame_values: FrameValues::V32,
         compares_deadlines: false,
+        frame_values_beside_faults: None,
+        faults_before_sums: true,
     };
 
     /// Tofino 2: more stages.
     pub const TOFINO2: TargetModel = TargetModel {
         units: 8,
         frame_values: FrameValues::V64,
+        frame_values_beside_faults: Some(FrameValues::V32),
         ..TargetModel::TOFINO
     };
 }
@@ -178,6 +193,9 @@ pub struct SwitchPlan {
     pub engine: EngineSpec,
     /// How many values the frames have that are summed here; none if nothing is.
     pub aggregates: Option<FrameValues>,
+    /// A fault that stands before a sum. Its unit is as on other targets but for Tofino's program ([`SwitchPlan::all_entries`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_sum: Option<BeforeSum>,
     /// Written while the epoch is 0: fault units and forwarding. parser-gen adds the classifier's.
     #[serde(serialize_with = "entries::serialize_entries")]
     pub entries: Vec<TableEntry>,
@@ -360,6 +378,26 @@ impl SwitchPlan {
             .collect()
     }
 
+    /// Everything that is written into a switch of this program before the timeline begins.
+    #[must_use]
+    pub fn all_entries(&self, arch: Arch, generated: &Generated) -> Vec<TableEntry> {
+        let mut all = generated.entries_for(names::classify::INGRESS);
+        all.extend(generated.entries_for(names::classify::EGRESS));
+        if arch == Arch::Tna && self.before_sum.is_some() {
+            all = before_sum::entries(&self.entries, generated);
+        }
+        let own = self.entries.iter();
+        let is_there = |entry: &&TableEntry| !self.stands_early(arch, &entry.table);
+        all.extend(own.filter(is_there).cloned());
+        all
+    }
+
+    /// Whether a table is one of a unit that stands before a sum, and has entries of its own.
+    fn stands_early(&self, arch: Arch, table: &str) -> bool {
+        let unit = names::fault::unit(Direction::Ingress, 0);
+        arch == Arch::Tna && self.before_sum.is_some() && table.starts_with(&unit)
+    }
+
     /// The position of each flow, by its name.
     #[must_use]
     pub fn positions(&self) -> BTreeMap<&str, usize> {
@@ -416,14 +454,30 @@ fn switch_plan(
         }
     }
     let groups = entries::groups(scenario, name, target);
-    let engine = engine::spec(scenario, placement, name, &units, &entries);
+    let sums = aggregates(scenario, name);
+    let before_sum = before_sum::of_switch(scenario, name, &units, target).filter(|_| sums);
+    if sums && before_sum.is_none() {
+        before_sum::check(sink, scenario, name, &units, target);
+    }
+    let values = match units.is_empty() {
+        true => target.frame_values,
+        false => target
+            .frame_values_beside_faults
+            .unwrap_or(target.frame_values),
+    };
+    let aggregates = sums.then_some(values);
+    let engine = EngineSpec {
+        early: before_sum.as_ref().map(|before| before.early),
+        ..engine::spec(scenario, placement, name, &units, &entries)
+    };
     SwitchPlan {
         name: name.to_owned(),
         flows,
         classes,
         units,
         engine,
-        aggregates: aggregates(scenario, name).then_some(target.frame_values),
+        aggregates,
+        before_sum,
         entries,
         groups,
         resources: Resources::default(),

@@ -100,6 +100,15 @@ impl Counted {
         &self.fires
     }
 
+    /// The one index that fires, if it is one.
+    #[must_use]
+    pub fn only_index(&self) -> Option<u32> {
+        match self.fires.as_slice() {
+            [one] if one.start() == one.end() => Some(*one.start()),
+            _ => None,
+        }
+    }
+
     /// The ordinal of the first packet that fires; `None` if none does.
     #[must_use]
     pub fn first_ordinal(&self) -> Option<u64> {

@@ -142,12 +142,7 @@ impl Table {
         self.rows.iter().any(|row| matches!(row.to, Step::State(_)))
     }
 
-    fn write(&self, w: &mut Writer) {
-        w.open(format!("table {}", self.name));
-        w.open("key =");
-        if self.has_state {
-            w.line(format!("state: exact @name(\"{STATE}\");"));
-        }
+    fn write_key(&self, w: &mut Writer) {
         for TableColumn { column, kind, .. } in &self.columns {
             w.line(format!(
                 "{}: {} @name(\"{}\");",
@@ -156,6 +151,15 @@ impl Table {
                 column.name
             ));
         }
+    }
+
+    fn write(&self, w: &mut Writer) {
+        w.open(format!("table {}", self.name));
+        w.open("key =");
+        if self.has_state {
+            w.line(format!("state: exact @name(\"{STATE}\");"));
+        }
+        self.write_key(w);
         w.close();
         let step = if self.hands_on() { "step; " } else { "" };
         w.line(format!("actions = {{ set_class; {step}NoAction; }}"));
@@ -206,6 +210,40 @@ pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
         .iter()
         .flat_map(|table| table.entries(control))
         .collect()
+}
+
+/// What tells the classes apart, as the key of another table, and how many rows that table has; `None` if it takes several
+/// tables.
+pub(super) fn key_of_all(tables: &[Table]) -> Option<(String, usize)> {
+    let [table] = tables else {
+        return None;
+    };
+    let mut w = Writer::default();
+    table.write_key(&mut w);
+    Some((w.finish(), table.rows.len()))
+}
+
+/// The entries of a table with the key of [`key_of_all`]: for each class, what another table does with it. `also` is what its
+/// key has besides.
+pub(super) fn entries_of_classes(
+    tables: &[Table],
+    also: &FieldMatch,
+    table: &str,
+    action: impl Fn(u32) -> ActionCall,
+) -> Vec<TableEntry> {
+    let rows = tables.iter().flat_map(|of| of.entries("").zip(&of.rows));
+    let entries = rows.filter_map(|(entry, row)| {
+        let Step::Class(class) = row.to else {
+            return None;
+        };
+        Some(TableEntry {
+            table: table.to_owned(),
+            key: entry.key.into_iter().chain([also.clone()]).collect(),
+            priority: entry.priority,
+            action: action(class),
+        })
+    });
+    entries.collect()
 }
 
 pub(super) fn write(tables: &[Table], w: &mut Writer) {

@@ -1,0 +1,105 @@
+//! A fault on a chip that sums: it stands before the sum, in its pass, if it drops one packet by ordinal (docs/tofino.md).
+
+use std::ops::RangeInclusive;
+
+use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry};
+use parser_gen::Generated;
+use parser_gen::engine::Early;
+use serde::Serialize;
+
+use super::entries::call;
+use super::{TargetModel, Unit};
+use crate::diagnostic::{Code, Sink};
+use crate::model::{Direction, Scenario};
+use crate::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
+use crate::selection::Selection;
+
+/// When such a fault is armed, and how: the parser's value set [`fault::ARMED`] holds these ports then, and none else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BeforeSum {
+    /// When.
+    pub epochs: Vec<RangeInclusive<u16>>,
+    /// All ports of the switch.
+    pub ports: Vec<u32>,
+    /// Which packets.
+    #[serde(skip)]
+    pub early: Early,
+}
+
+/// The one fault of a switch, if it can stand before a sum there.
+pub(super) fn of_switch(
+    scenario: &Scenario,
+    switch: &str,
+    units: &[Unit],
+    target: &TargetModel,
+) -> Option<BeforeSum> {
+    let [unit] = units else {
+        return None;
+    };
+    let declared = scenario.faults.iter().find(|f| f.id == unit.fault)?;
+    let Selection::Counted(counted) = &declared.selection else {
+        return None;
+    };
+    let early = Early {
+        fires_at: counted.only_index()?,
+        last: counted.last(),
+    };
+    let can = target.faults_before_sums
+        && unit.direction == Direction::Ingress
+        && declared.effect.ends_packet();
+    can.then(|| BeforeSum {
+        epochs: declared.epochs.clone(),
+        ports: (scenario.topology.ports(switch))
+            .map(|port| port.number)
+            .collect(),
+        early,
+    })
+}
+
+/// Refuses faults that have to stand beside a sum where there is no room.
+pub(super) fn check(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    units: &[Unit],
+    target: &TargetModel,
+) {
+    if target.frame_values_beside_faults.is_some() {
+        return;
+    }
+    let faults = units
+        .iter()
+        .filter_map(|unit| scenario.faults.iter().find(|f| f.id == unit.fault));
+    for fault in faults {
+        let message = format!(
+            "switch `{switch}` sums, and on this target a sum leaves no stage for fault `{}`",
+            fault.id
+        );
+        sink.error(Code::Capacity, fault.place_span, message).hint(
+            "one fault has room before the sum: a drop in ingress with `nth` or `every`; others act on another switch (`where`)",
+        );
+    }
+}
+
+/// The entries of its unit: for each row of the classifier, what `select` says of the class.
+pub(super) fn entries(planned: &[TableEntry], generated: &Generated) -> Vec<TableEntry> {
+    let table = fault::select_table(Direction::Ingress, 0);
+    let armed = FieldMatch {
+        field: KEY_EPOCH.to_owned(),
+        value: Match::exact(1),
+    };
+    generated.early_entries(&table, &armed, |class| {
+        let class = FieldMatch {
+            field: KEY_CLASS.to_owned(),
+            value: Match::exact(u128::from(class)),
+        };
+        let mut selects = planned.iter().filter(|entry| entry.table == table);
+        match selects.find(|entry| entry.key.contains(&class)) {
+            Some(select) => ActionCall {
+                name: select.action.name.clone(),
+                params: select.action.params.iter().take(1).cloned().collect(),
+            },
+            None => call(fault::part(Direction::Ingress, 0, PASS), &[]),
+        }
+    })
+}

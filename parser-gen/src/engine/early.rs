@@ -1,0 +1,91 @@
+//! A fault beside a sum on Tofino: it drops by ordinal, and is decided in the stage before the one in which the sum begins.
+//!
+//! The sums of 32 values take what stages the chip has (docs/tofino.md). What is left is one table, in the first stage: it
+//! matches what tells the flows apart, and its action runs the register that counts. Nothing can have been computed for it: so
+//! the parser says whether faults are armed, and ordinals are constants of the program.
+
+use super::{Side, UnitSpec};
+use crate::generate::writer::Writer;
+
+/// Which packets of a flow such a fault drops, by their index: the ordinal less one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Early {
+    /// The one that it drops.
+    pub fires_at: u32,
+    /// The one after which it counts from 0 again.
+    pub last: u32,
+}
+
+/// The text of `engine.p4`'s controls. `key` is what tells flows apart, in `rows` rows.
+pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w: &mut Writer) {
+    let cells = unit.cells.max(1).next_power_of_two();
+    let cell = super::unit::cell_type(unit);
+    w.line(format!("// {}", unit.about));
+    w.line("// Decided in the first stage, by what the parser has seen.");
+    w.open(format!(
+        "control {}(in headers_t hdr, inout metadata_t meta)",
+        Side::Ingress.unit(0)
+    ));
+    w.line(format!(
+        "Counter<bit<64>, {cell}>({cells}, CounterType_t.PACKETS) fired;"
+    ));
+    w.line(format!(
+        "Register<countdown_t, {cell}>({cells}, {{ 0, 0 }}) ordinals;"
+    ));
+    w.open(format!(
+        "RegisterAction<countdown_t, {cell}, verdict_t>(ordinals) next ="
+    ));
+    w.open("void apply(inout countdown_t cell_, out verdict_t now)");
+    w.open(format!("if (cell_.index == {})", early.fires_at));
+    w.line("cell_.verdict = (bit<32>) VERDICT_DROP;");
+    w.close_open("else");
+    w.line("cell_.verdict = (bit<32>) VERDICT_FORWARD;");
+    w.close();
+    w.open(format!("if (cell_.index == {})", early.last));
+    w.line("cell_.index = 0;");
+    w.close_open("else");
+    w.line("cell_.index = cell_.index + 1;");
+    w.close();
+    w.line("now = cell_.verdict[7:0];");
+    w.close();
+    w.close_with(";");
+    w.line(format!("{cell} cell_ = 0;"));
+    w.blank();
+    w.open(format!("action pick({cell} cell)"));
+    w.line("cell_ = cell;");
+    w.line("meta.verdict = next.execute(cell);");
+    w.close();
+    w.line(
+        "// Said by an action: a value that is set before the table is written a stage before it.",
+    );
+    w.open("action pass()");
+    w.line("meta.verdict = VERDICT_FORWARD;");
+    w.close();
+    w.line("@name(\"select\")");
+    w.open("table select_fault");
+    w.open("key =");
+    key.lines().for_each(|line| w.line(line));
+    w.line("meta.epoch: exact;");
+    w.close();
+    w.line("actions = { pick; pass; }");
+    w.line("const default_action = pass();");
+    w.line(format!(
+        "size = {};",
+        rows.max(super::unit::MIN_ENTRIES).next_power_of_two()
+    ));
+    w.close();
+    w.open("apply");
+    w.line("select_fault.apply();");
+    w.open("if (meta.verdict == VERDICT_DROP)");
+    w.line("fired.count(cell_);");
+    w.close();
+    w.close();
+    w.close();
+    w.blank();
+    w.open("control FaultEngine(inout headers_t hdr, inout metadata_t meta)");
+    w.line(format!("{}() u0;", Side::Ingress.unit(0)));
+    w.open("apply");
+    w.line("u0.apply(hdr, meta);");
+    w.close();
+    w.close();
+}
