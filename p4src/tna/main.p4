@@ -47,7 +47,7 @@ parser IngressParserImpl(
     FlowParser() flow_parser;
 #ifdef EARLY_FAULT
     // The ports by which packets come that a fault before the sum may hit: none while it is disarmed.
-    value_set<PortId_t>(64) armed;
+    value_set<PortId_t>(MAX_ARMED_PORTS) armed;
     state start {
         pkt.extract(ig_intr_md);
         pkt.advance(PORT_METADATA_SIZE);

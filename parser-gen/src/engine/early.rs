@@ -14,6 +14,16 @@ pub struct Early {
     pub fires_at: u32,
     /// The one after which it counts from 0 again.
     pub last: u32,
+    /// By how many ports packets may come.
+    pub ports: usize,
+}
+
+fn either(index: u32, then: &[&str], otherwise: &[&str], w: &mut Writer) {
+    w.open(format!("if (cell_.index == {index})"));
+    then.iter().for_each(|line| w.line(line));
+    w.close_open("else");
+    otherwise.iter().for_each(|line| w.line(line));
+    w.close();
 }
 
 /// The text of `engine.p4`'s controls. `key` is what tells flows apart, in `rows` rows.
@@ -36,16 +46,18 @@ pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w
         "RegisterAction<countdown_t, {cell}, verdict_t>(ordinals) next ="
     ));
     w.open("void apply(inout countdown_t cell_, out verdict_t now)");
-    w.open(format!("if (cell_.index == {})", early.fires_at));
-    w.line("cell_.verdict = (bit<32>) VERDICT_DROP;");
-    w.close_open("else");
-    w.line("cell_.verdict = (bit<32>) VERDICT_FORWARD;");
-    w.close();
-    w.open(format!("if (cell_.index == {})", early.last));
-    w.line("cell_.index = 0;");
-    w.close_open("else");
-    w.line("cell_.index = cell_.index + 1;");
-    w.close();
+    // A stateful ALU has two comparators.
+    let (hit, miss) = (
+        "cell_.verdict = (bit<32>) VERDICT_DROP;",
+        "cell_.verdict = (bit<32>) VERDICT_FORWARD;",
+    );
+    let (again, on) = ("cell_.index = 0;", "cell_.index = cell_.index + 1;");
+    if early.fires_at == early.last {
+        either(early.last, &[hit, again], &[miss, on], w);
+    } else {
+        either(early.fires_at, &[hit], &[miss], w);
+        either(early.last, &[again], &[on], w);
+    }
     w.line("now = cell_.verdict[7:0];");
     w.close();
     w.close_with(";");

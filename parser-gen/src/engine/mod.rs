@@ -147,6 +147,7 @@ pub(crate) fn text(
         w.blank();
         w.line("// A fault stands before the sum.");
         w.line("#define EARLY_FAULT");
+        w.line(format!("#define MAX_ARMED_PORTS {}", early.ports.max(1)));
         w.blank();
         early::write(early, unit, (key, *rows), &mut w);
         return w.finish();

@@ -43,6 +43,7 @@ pub(super) fn of_switch(
     let early = Early {
         fires_at: counted.only_index()?,
         last: counted.last(),
+        ports: scenario.topology.ports(switch).count(),
     };
     let can = target.faults_before_sums
         && unit.direction == Direction::Ingress
