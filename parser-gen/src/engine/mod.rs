@@ -7,8 +7,8 @@
 
 mod compose;
 mod dialect;
-mod lot;
 mod early;
+mod lot;
 mod unit;
 
 use crate::generate::Options;

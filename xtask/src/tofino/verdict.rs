@@ -55,8 +55,9 @@ impl Verdict {
         faults: u64,
         phv_available: u64,
     ) -> Vec<(&'static str, f64)> {
+        type Of = fn(&Verdict) -> u64;
         // Of a stage.
-        let kinds: [(&str, fn(&Verdict) -> u64, u64); 8] = [
+        let kinds: [(&str, Of, u64); 8] = [
             ("logical tables", |v| v.tables, 16),
             ("SRAM", |v| v.sram, 80),
             ("TCAM", |v| v.tcam, 24),
@@ -66,7 +67,7 @@ impl Verdict {
             ("exact crossbar", |v| v.exact_bytes, 128),
             ("ternary crossbar", |v| v.ternary_bytes, 66),
         ];
-        let share = |of: fn(&Verdict) -> u64, available: u64| {
+        let share = |of: Of, available: u64| {
             let more = of(self) as f64 - of(none) as f64;
             more / faults as f64 / available as f64
         };
