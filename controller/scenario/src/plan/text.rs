@@ -89,10 +89,17 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
             .collect();
         writeln!(f, "  class {class}: {}", names.join(" and "))?;
     }
+    if let Some(values) = switch.aggregates {
+        writeln!(f, "  sums frames of {} values", values.count())?;
+    }
     for unit in &switch.units {
+        let place = match switch.before_sum {
+            Some(_) => ", before the sum",
+            None => "",
+        };
         writeln!(
             f,
-            "  {} unit {}: {}",
+            "  {} unit {}: {}{place}",
             side(unit.direction),
             unit.unit,
             unit.fault
