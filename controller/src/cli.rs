@@ -219,7 +219,7 @@ pub struct Plan {
     /// Print hosts, addresses, links and ports instead, as JSON
     #[arg(long)]
     pub topology: bool,
-    /// Write the generated P4 program into this folder
+    /// Write the generated P4 programs, and the entries of their tables, into this folder
     #[arg(long, value_name = "FOLDER")]
     pub emit_p4: Option<PathBuf>,
     /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least

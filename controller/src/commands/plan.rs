@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use controller::experiment::program;
 use controller::target::Kind;
 use p4lang::tofino::{self, Chip};
+use parser_gen::Arch;
 use scenario::plan::SwitchPlan;
 use scenario::{Plan, TargetModel};
 
@@ -65,6 +66,13 @@ impl Target {
         }
     }
 
+    fn arch(self) -> Arch {
+        match self {
+            Target::Here(kind) => kind.arch(),
+            Target::Chip(..) => Arch::Tna,
+        }
+    }
+
     /// Path and text of each file of a switch's program.
     fn sources(self, switch: &SwitchPlan) -> Result<BTreeMap<String, String>, ExitCode> {
         match self {
@@ -93,10 +101,16 @@ fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
     Ok(())
 }
 
-/// Writes each switch's whole program, ready for p4c.
+/// The file beside a program: what is written into its tables.
+const ENTRIES: &str = "entries.json";
+
+/// Writes each switch's whole program, ready for p4c, and what is written into its tables.
 fn emit(plan: &Plan, target: Target, folder: &Path) -> Result<(), ExitCode> {
     for switch in &plan.switches {
-        for (path, text) in &target.sources(switch)? {
+        let mut files = target.sources(switch)?;
+        let entries = program::written(target.arch(), switch).map_err(fail)?;
+        files.insert(ENTRIES.to_owned(), entries);
+        for (path, text) in &files {
             let file = folder.join(&switch.name).join(path);
             let written = file
                 .parent()

@@ -30,6 +30,14 @@ pub struct Program {
 /// Why there is no program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
+    /// What is written has no form as JSON.
+    #[error("switch {switch}: {error}")]
+    Written {
+        /// Whose.
+        switch: String,
+        /// Why.
+        error: serde_json::Error,
+    },
     /// The filters ask for too much.
     #[error("switch {switch}: {source}")]
     Generate {
@@ -108,6 +116,16 @@ pub fn for_chip(
     };
     let compiled = compile(Arch::Tna, &planned.name, &sources, &options)?;
     Ok((compiled, sources))
+}
+
+/// What is written into a switch of this architecture before its timeline begins, as JSON.
+pub fn written(arch: Arch, planned: &SwitchPlan) -> Result<String, ProgramError> {
+    let generated = generate(planned)?;
+    let written = serde_json::to_string_pretty(&planned.written(arch, &generated));
+    written.map_err(|error| ProgramError::Written {
+        switch: planned.name.clone(),
+        error,
+    })
 }
 
 fn generate(planned: &SwitchPlan) -> Result<Generated, ProgramError> {

@@ -209,6 +209,14 @@ fn an_emitted_program_is_the_same_each_time_and_stands_alone() {
         text("one/sw/psa/generated.p4"),
         text("two/sw/psa/generated.p4")
     );
+    let written: serde_json::Value = serde_json::from_str(&text("one/sw/entries.json")).unwrap();
+    let tables = written["entries"].as_array().unwrap().iter();
+    let classify = tables.filter(|entry| {
+        let table = entry["table"].as_str().unwrap();
+        table.starts_with("SwitchIngress.classify.")
+    });
+    assert!(classify.count() > 0, "{written}");
+    assert_eq!(text("one/sw/entries.json"), text("two/sw/entries.json"));
     let checked = run(folder.path(), &["p4", "check", "one/sw/psa/main.p4"]);
     checked.expect_code(PASSED);
     assert_eq!(

@@ -392,6 +392,21 @@ impl SwitchPlan {
         all
     }
 
+    /// The same for a file: the entries of [`SwitchPlan::all_entries`] and the multicast groups, as `weir plan --json` has them.
+    pub fn written(&self, arch: Arch, generated: &Generated) -> impl Serialize {
+        #[derive(Serialize)]
+        struct Written {
+            #[serde(serialize_with = "entries::serialize_entries")]
+            entries: Vec<TableEntry>,
+            #[serde(serialize_with = "entries::serialize_groups")]
+            groups: Vec<MulticastGroup>,
+        }
+        Written {
+            entries: self.all_entries(arch, generated),
+            groups: self.groups.clone(),
+        }
+    }
+
     /// Whether a table is one of a unit that stands before a sum, and has entries of its own.
     fn stands_early(&self, arch: Arch, table: &str) -> bool {
         let unit = names::fault::unit(Direction::Ingress, 0);
