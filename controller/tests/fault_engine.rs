@@ -278,6 +278,7 @@ impl Lab {
             engine,
             classified: classified.into(),
             hits: vec![0; self.plan.injections.len()],
+            spaced_ns: 0,
             engine_hit: false,
         }
     }
@@ -303,6 +304,8 @@ struct Model {
     classified: BTreeMap<&'static str, Classified>,
     /// By injection.
     hits: Vec<u64>,
+    /// How far the copies of the last packet are apart.
+    spaced_ns: u64,
     /// Whether any fault hit the last packet.
     engine_hit: bool,
 }
@@ -326,6 +329,7 @@ impl Model {
             ..self.classified[flow].clone()
         };
         let passage = self.engine.pass(&mut self.state, &frame, 1);
+        self.spaced_ns = passage.ingress.fate.spaced_ns;
         self.engine_hit = passage.verdicts().any(|verdict| !verdict.hits.is_empty());
         for hit in passage.verdicts().flat_map(|verdict| &verdict.hits) {
             self.hits[*hit] += 1;
@@ -530,6 +534,39 @@ fn delays_are_drawn_and_order_is_kept_as_the_model_says() {
                 lab.assert_counts(&model);
             }
         }
+    }
+}
+
+#[test]
+fn copies_leave_one_after_the_other_and_the_first_declared_duplicate_is_made() {
+    let faults = "faults:
+  - {id: thrice, flows: [first, second], effect: {duplicate: {copies: 2, spaced: 1ms}}, select: {every: 2}}
+  - {id: late, flows: first, effect: {delay: 3ms}, select: {every: 3}}
+  - {id: burst, flows: [first, second], effect: {duplicate: {copies: 15}}, select: {every: 5}}
+  - {id: echo, flows: second, effect: {duplicate: {spaced: 50us}}, select: {probability: 0.5}}
+  - {id: twice, flows: [first, second], effect: duplicate, select: {every: 7}}
+";
+    for arch in ARCHS {
+        let mut lab = Lab::armed(arch, 5, faults);
+        let mut model = lab.model();
+        let mut expected: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        let mut copies = std::collections::BTreeSet::new();
+        for (port, flow) in interleaved(400) {
+            let at = lab.now_ns;
+            let fate = model.next(flow);
+            let number = lab.send(port);
+            let times = (0..fate.copies).map(|copy| {
+                let delay_ns = fate.delay_ns + model.spaced_ns * copy as u64;
+                at + held_ns(arch, Fate { delay_ns, ..fate })
+            });
+            expected.insert(number, times.collect());
+            copies.insert((fate.copies, model.spaced_ns));
+        }
+        lab.advance(60_000_000);
+        assert_eq!(lab.left, expected, "{arch:?}");
+        let kinds = [(1, 0), (2, 0), (2, 50_000), (3, 1_000_000), (16, 0)];
+        assert_eq!(copies, kinds.into());
+        lab.assert_counts(&model);
     }
 }
 

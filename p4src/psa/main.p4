@@ -111,7 +111,7 @@ control SwitchIngress(
         if (meta.verdict == VERDICT_HOLD) {
             ostd.egress_port = PSA_PORT_RECIRCULATE;
             if (meta.duplicate == 1) {
-                ostd.multicast_group = (MulticastGroup_t)(MulticastGroupUint_t)(bit<32>) DUPLICATE_GROUP;
+                ostd.multicast_group = (MulticastGroup_t)(MulticastGroupUint_t)(bit<32>) meta.multicast_group;
             }
         } else if (meta.way == WAY_GROUP) {
             ostd.multicast_group = (MulticastGroup_t)(MulticastGroupUint_t)(bit<32>) meta.multicast_group;
@@ -151,7 +151,11 @@ parser EgressParserImpl(
     FlowParserShort() flow_parser;
     state start {
         transition select((PortIdUint_t) istd.egress_port) {
+#ifdef SPREADS_COPIES
+            (PortIdUint_t) PSA_PORT_RECIRCULATE: held;
+#else
             (PortIdUint_t) PSA_PORT_RECIRCULATE: accept;
+#endif
             default: headers;
         }
     }
@@ -159,8 +163,21 @@ parser EgressParserImpl(
         flow_parser.apply(pkt, hdr, meta);
         transition accept;
     }
+#elif defined(SPREADS_COPIES)
+    state start {
+        transition select((PortIdUint_t) istd.egress_port) {
+            (PortIdUint_t) PSA_PORT_RECIRCULATE: held;
+            default: accept;
+        }
+    }
 #else
     state start {
+        transition accept;
+    }
+#endif
+#ifdef SPREADS_COPIES
+    state held {
+        pkt.extract(hdr.hold);
         transition accept;
     }
 #endif
@@ -176,8 +193,18 @@ control SwitchEgress(
     Timeline() timeline;
     Classify() classify;
     EgressFaultEngine() faults;
+#endif
+#ifdef SPREADS_COPIES
+    SpreadCopies() spread;
+#endif
 
     apply {
+#ifdef SPREADS_COPIES
+        if (hdr.hold.isValid()) {
+            spread.apply(hdr, (bit<16>)(EgressInstanceUint_t) istd.instance);
+        }
+#endif
+#ifdef EGRESS_FAULTS
         meta.verdict = VERDICT_FORWARD;
         meta.port = (port_t)(PortIdUint_t) istd.egress_port;
         meta.class = 0;
@@ -190,10 +217,8 @@ control SwitchEgress(
             }
         }
         ostd.drop = meta.verdict == VERDICT_DROP;
-    }
-#else
-    apply { }
 #endif
+    }
 }
 
 control EgressDeparserImpl(
@@ -207,6 +232,9 @@ control EgressDeparserImpl(
 {
     FlowDeparser() flow_deparser;
     apply {
+#ifdef SPREADS_COPIES
+        pkt.emit(hdr.hold);
+#endif
         flow_deparser.apply(pkt, hdr);
     }
 }

@@ -125,7 +125,7 @@ control SwitchIngress(
         hdr.hold.setValid();
         hdr.hold.deadline = meta.now + meta.delay_ns;
         hdr.hold.port = meta.port;
-        ig_tm_md.mcast_grp_a = DUPLICATE_GROUP;
+        ig_tm_md.mcast_grp_a = meta.multicast_group;
     }
     action unicast() {
         ig_tm_md.ucast_egress_port = (PortId_t) meta.egress_port;
@@ -233,7 +233,11 @@ parser EgressParserImpl(
         pkt.extract(eg_intr_md);
         meta.parse_note = 0;
         transition select(eg_intr_md.egress_port) {
+#ifdef SPREADS_COPIES
+            RECIRCULATION_PORT: held;
+#else
             RECIRCULATION_PORT: accept;
+#endif
             default: headers;
         }
     }
@@ -241,9 +245,23 @@ parser EgressParserImpl(
         flow_parser.apply(pkt, hdr, meta);
         transition accept;
     }
+#elif defined(SPREADS_COPIES)
+    state start {
+        pkt.extract(eg_intr_md);
+        transition select(eg_intr_md.egress_port) {
+            RECIRCULATION_PORT: held;
+            default: accept;
+        }
+    }
 #else
     state start {
         pkt.extract(eg_intr_md);
+        transition accept;
+    }
+#endif
+#ifdef SPREADS_COPIES
+    state held {
+        pkt.extract(hdr.hold);
         transition accept;
     }
 #endif
@@ -261,8 +279,18 @@ control SwitchEgress(
     Timeline() timeline;
     Classify() classify;
     EgressFaultEngine() faults;
+#endif
+#ifdef SPREADS_COPIES
+    SpreadCopies() spread;
+#endif
 
     apply {
+#ifdef SPREADS_COPIES
+        if (hdr.hold.isValid()) {
+            spread.apply(hdr, eg_intr_md.egress_rid);
+        }
+#endif
+#ifdef EGRESS_FAULTS
         meta.verdict = VERDICT_FORWARD;
         meta.port = (port_t) eg_intr_md.egress_port;
         meta.class = 0;
@@ -275,10 +303,8 @@ control SwitchEgress(
         if (meta.verdict == VERDICT_DROP) {
             eg_dprsr_md.drop_ctl = 1;
         }
-    }
-#else
-    apply { }
 #endif
+    }
 }
 
 control EgressDeparserImpl(
@@ -289,6 +315,9 @@ control EgressDeparserImpl(
 {
     FlowDeparser() flow_deparser;
     apply {
+#ifdef SPREADS_COPIES
+        pkt.emit(hdr.hold);
+#endif
         flow_deparser.apply(pkt, hdr);
     }
 }

@@ -125,7 +125,7 @@ control SwitchIngress(
         } else if (meta.verdict == VERDICT_HOLD) {
             standard_metadata.egress_spec = HOLD_PORT;
             if (meta.duplicate == 1) {
-                standard_metadata.mcast_grp = DUPLICATE_GROUP;
+                standard_metadata.mcast_grp = meta.multicast_group;
             }
         } else if (meta.way == WAY_GROUP) {
             standard_metadata.mcast_grp = meta.multicast_group;
@@ -145,9 +145,15 @@ control SwitchEgress(
     Classify() classify;
     EgressFaultEngine() faults;
 #endif
+#ifdef SPREADS_COPIES
+    SpreadCopies() spread;
+#endif
 
     apply {
         if (hdr.hold.isValid()) {
+#ifdef SPREADS_COPIES
+            spread.apply(hdr, standard_metadata.egress_rid);
+#endif
             time_ns_t late = standard_metadata.egress_global_timestamp * NS_PER_TICK - hdr.hold.deadline;
             if (late[TIME_SIGN:TIME_SIGN] == 0) {
                 hdr.hold.deadline = HOLD_DUE;

@@ -231,6 +231,8 @@ pub mod aggregate {
 pub mod group {
     /// Both members are the recirculation port (`DUPLICATE_GROUP` in p4src/common/types.p4).
     pub const DUPLICATE: u32 = 1;
+    /// From here on: what makes more copies, or copies that come later.
+    pub const FIRST_COPIES: u32 = 16;
     /// Broadcasts, along a tree.
     pub const FLOOD: u32 = 2;
     /// A job's results to its workers.

@@ -123,7 +123,7 @@ impl<'a> Stage<'a> {
     /// How long a packet may be held that every delay hits: they add up.
     fn longest_hold(&self) -> Duration {
         let faults = self.planned.scenario.faults.iter();
-        let holds = faults.map(|fault| fault.effect.longest_hold_ns());
+        let holds = faults.map(|fault| fault.effect.longest_stay_ns());
         Duration::from_nanos(holds.fold(0, u64::saturating_add))
     }
 

@@ -1,24 +1,55 @@
 //! What becomes of a packet that units have fired on: a drop stands over all, fields change in declared
-//! order, delays add up, a duplicate is made once.
+//! order, delays add up, of duplicates the first is made.
 
 use super::dialect::Dialect;
 use super::unit::holds;
 use super::{Action, Side, UnitSpec};
 use crate::generate::writer::Writer;
 
-/// An action of the composition: its name, and what it does to the packet.
-fn action(action: &Action) -> Option<(&'static str, &'static [&'static str])> {
-    match action {
-        // Of bytes that change, each unit has a control of its own.
-        Action::Observe | Action::Rewrite(_) => None,
-        Action::Drop => Some(("end", &["meta.verdict = VERDICT_DROP;"])),
-        Action::Duplicate => Some(("double", &["meta.detain = 1;", "meta.duplicate = 1;"])),
-        Action::Delay(_) => Some(("detain", &["meta.detain = 1;"])),
-    }
+/// What a unit does to the packet that it fires on, as an action of the composition.
+struct Acting {
+    /// Which unit.
+    number: usize,
+    /// Where one table decides, the first that fired does: what comes first has in it what comes later.
+    rank: u8,
+    name: String,
+    body: Vec<String>,
 }
 
-/// In this order the first that fired decides, where one table does: what comes first has in it what comes later.
-const ORDER: [&str; 3] = ["end", "double", "detain"];
+impl Acting {
+    fn of(number: usize, action: &Action) -> Option<Acting> {
+        let (rank, name, body): (u8, String, Vec<String>) = match action {
+            // Of bytes that change, each unit has a control of its own.
+            Action::Observe | Action::Rewrite(_) => return None,
+            Action::Drop => (0, "end".into(), vec!["meta.verdict = VERDICT_DROP;".into()]),
+            Action::Duplicate(copies) => (
+                1,
+                format!("copy_by_{}", copies.group),
+                vec![
+                    "meta.detain = 1;".into(),
+                    "meta.duplicate = 1;".into(),
+                    format!("meta.multicast_group = {};", copies.group),
+                ],
+            ),
+            Action::Delay(_) => (2, "detain".into(), vec!["meta.detain = 1;".into()]),
+        };
+        Some(Acting {
+            number,
+            rank,
+            name,
+            body,
+        })
+    }
+
+    /// Of several duplicates, the one declared first is made.
+    fn condition(&self) -> String {
+        let fires = format!("fire{} == 1", self.number);
+        match self.rank {
+            1 => format!("{fires} && meta.duplicate == 0"),
+            _ => fires,
+        }
+    }
+}
 
 pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Writer) {
     w.line(match side {
@@ -39,13 +70,9 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             w.line(format!("{}() change{number};", side.change(number)));
         }
     }
-    let acting: Vec<(usize, &'static str, &'static [&'static str])> = units
-        .iter()
-        .enumerate()
-        .filter_map(|(number, unit)| {
-            let (name, body) = action(&unit.action)?;
-            Some((number, name, body))
-        })
+    let units_acting = units.iter().enumerate();
+    let acting: Vec<Acting> = units_acting
+        .filter_map(|(number, unit)| Acting::of(number, &unit.action))
         .collect();
     if dialect.is_tna() && !acting.is_empty() {
         w.blank();
@@ -73,9 +100,9 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             w.line("compose.apply();");
         }
     } else {
-        for (number, _, body) in &acting {
-            w.open(format!("if (fire{number} == 1)"));
-            body.iter().for_each(|line| w.line(line));
+        for acting in &acting {
+            w.open(format!("if ({})", acting.condition()));
+            acting.body.iter().for_each(|line| w.line(line));
             w.close();
         }
     }
@@ -101,40 +128,36 @@ fn sum(mut addends: Vec<String>, w: &mut Writer) {
 }
 
 /// One ternary table over what fired, as Tofino wants it.
-fn table(acting: &[(usize, &'static str, &'static [&'static str])], w: &mut Writer) {
+fn table(acting: &[Acting], w: &mut Writer) {
+    let mut ordered: Vec<(usize, &Acting)> = acting.iter().enumerate().collect();
+    ordered.sort_by_key(|(_, acting)| acting.rank);
     let mut names: Vec<&str> = Vec::new();
-    for wanted in ORDER {
-        if let Some((_, name, body)) = acting.iter().find(|(_, name, _)| *name == wanted) {
-            w.open(format!("action {name}()"));
-            body.iter().for_each(|line| w.line(line));
+    for (_, acting) in &ordered {
+        if !names.contains(&acting.name.as_str()) {
+            w.open(format!("action {}()", acting.name));
+            acting.body.iter().for_each(|line| w.line(line));
             w.close();
-            names.push(name);
+            names.push(&acting.name);
         }
     }
     w.open("table compose");
     w.open("key =");
-    for (number, ..) in acting {
+    for Acting { number, .. } in acting {
         w.line(format!("fire{number}: ternary;"));
     }
     w.close();
     w.line(format!("actions = {{ {}; NoAction; }}", names.join("; ")));
     w.line("const default_action = NoAction();");
     w.open("const entries =");
-    for wanted in names {
-        for (position, _) in acting
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, name, _))| *name == wanted)
-        {
-            let keys: Vec<&str> = (0..acting.len())
-                .map(|other| if other == position { "1" } else { "_" })
-                .collect();
-            let keys = match keys.as_slice() {
-                [one] => (*one).to_owned(),
-                keys => format!("({})", keys.join(", ")),
-            };
-            w.line(format!("{keys}: {wanted}();"));
-        }
+    for (position, Acting { name, .. }) in &ordered {
+        let keys: Vec<&str> = (0..acting.len())
+            .map(|other| if other == *position { "1" } else { "_" })
+            .collect();
+        let keys = match keys.as_slice() {
+            [one] => (*one).to_owned(),
+            keys => format!("({})", keys.join(", ")),
+        };
+        w.line(format!("{keys}: {name}();"));
     }
     w.close();
     w.line(format!("size = {};", acting.len().next_power_of_two()));

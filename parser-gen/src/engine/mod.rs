@@ -9,6 +9,7 @@ mod compose;
 mod dialect;
 mod early;
 mod lot;
+mod spread;
 mod unit;
 
 use crate::generate::Options;
@@ -76,7 +77,7 @@ pub enum Action {
     /// The packet is held. Ingress alone can do that.
     Delay(Hold),
     /// The packet comes twice. Ingress alone can do that.
-    Duplicate,
+    Duplicate(Copies),
     /// Fields change.
     Rewrite(Rewrite),
 }
@@ -88,6 +89,15 @@ pub struct Hold {
     pub drawn: bool,
     /// No packet is due before the one that the unit held before, of the same cell.
     pub keeps_order: bool,
+}
+
+/// How a unit multiplies packets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Copies {
+    /// The multicast group that has the recirculation port once for each copy.
+    pub group: u16,
+    /// How much later than the packet the copy of each of the group's instances is due.
+    pub later_ns: Vec<(u16, u64)>,
 }
 
 /// Which control of a program.
@@ -162,6 +172,7 @@ pub(crate) fn text(
         w.line("// There are faults in egress: main.p4 parses and classifies there, too.");
         w.line("#define EGRESS_FAULTS");
     }
+    spread::write(spec, &mut w);
     for (side, units) in [(Side::Ingress, &spec.ingress), (Side::Egress, &spec.egress)] {
         for (number, unit) in units.iter().enumerate() {
             w.blank();

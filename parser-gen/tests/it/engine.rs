@@ -1,7 +1,7 @@
 //! `engine.p4`: every way to select and to act, for every architecture; and only what is used.
 
 use p4lang::Files;
-use parser_gen::engine::{Action, EngineSpec, Hold, Select, UnitSpec};
+use parser_gen::engine::{Action, Copies, EngineSpec, Hold, Select, UnitSpec};
 use parser_gen::rewrite::{Rewrite, To};
 use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 
@@ -18,12 +18,19 @@ fn actions() -> Vec<Action> {
         Action::Observe,
         Action::Drop,
         Action::Delay(Hold::default()),
-        Action::Duplicate,
+        Action::Duplicate(copies()),
         Action::Rewrite(rewrite()),
     ]
 }
 
 /// Fields of every kind: aligned and not, narrow and wide, with and without a checksum over them.
+fn copies() -> Copies {
+    Copies {
+        group: 16,
+        later_ns: vec![(256, 0), (257, 5_000_000), (258, 10_000_000)],
+    }
+}
+
 fn rewrite() -> Rewrite {
     let changes = [
         ("ip.ecn", To::Set(3)),
@@ -145,7 +152,7 @@ fn texts() {
             unit(Select::GilbertElliott, Action::Delay(Hold::default())),
             unit(Select::Counted, Action::Drop),
             unit(Select::Always, Action::Delay(Hold::default())),
-            unit(Select::Probability, Action::Duplicate),
+            unit(Select::Probability, Action::Duplicate(copies())),
             unit(Select::Always, Action::Observe),
         ],
         egress: vec![unit(Select::Counted, Action::Drop)],

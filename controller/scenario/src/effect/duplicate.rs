@@ -1,20 +1,60 @@
-//! `duplicate`: the packet goes over the recirculation port by a multicast group that has it twice, and both copies are
-//! forwarded as the original would have been. A packet is doubled once, however many faults ask for it.
+//! `duplicate`: the packet goes over the recirculation port by a multicast group that has it several times, and all of them
+//! are forwarded as the original would have been. Of several faults that ask for it, the one declared first has its way.
 
-use parser_gen::engine::Action;
+use std::fmt;
+
+use parser_gen::engine::{Action, Copies};
 
 use super::{Behaviour, Effect, Fate, Kind};
+use crate::diagnostic::Code;
 use crate::plan::TargetModel;
+use crate::schema::reader;
+use crate::units::{Dimension, show_duration};
 
-/// The packet comes twice.
+/// The packet comes more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Duplicate;
+pub struct Duplicate {
+    /// How many leave besides the packet itself.
+    pub copies: u32,
+    /// How much later than the one before each of them does.
+    pub spaced_ns: u64,
+}
+
+impl Duplicate {
+    /// One copy, at once.
+    pub const ONCE: Duplicate = Duplicate {
+        copies: 1,
+        spaced_ns: 0,
+    };
+}
+
+/// Each is a replica of a multicast group.
+const MAX_COPIES: u64 = 15;
+/// So that all copies together wait no longer than a delay may.
+const MAX_SPACED_NS: u64 = super::delay::MAX_NS / MAX_COPIES;
 
 pub(super) const KIND: Kind = Kind {
     word: "duplicate",
     read: |sink, written| {
-        written.nothing(sink);
-        Some(Effect::Duplicate(Duplicate))
+        let Some(node) = written.payload.as_deref() else {
+            return Some(Effect::Duplicate(Duplicate::ONCE));
+        };
+        let fields = reader::fields(sink, node, "`duplicate`", &[], &["copies", "spaced"])?;
+        let mut duplicate = Duplicate::ONCE;
+        if let Some(node) = fields.get("copies") {
+            duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;
+        }
+        if let Some(node) = fields.get("spaced") {
+            let spaced = reader::quantity(sink, node, "`spaced`", Dimension::Duration)?;
+            if spaced.value > MAX_SPACED_NS {
+                let most = show_duration(MAX_SPACED_NS);
+                let message = format!("copies are at most {most} apart");
+                sink.error(Code::OutOfRange, spaced.span, message);
+                return None;
+            }
+            duplicate.spaced_ns = spaced.value;
+        }
+        Some(Effect::Duplicate(duplicate))
     },
 };
 
@@ -28,20 +68,42 @@ impl Behaviour for Duplicate {
     }
 
     fn action(&self) -> Action {
-        Action::Duplicate
+        Action::Duplicate(Copies::default())
     }
 
     fn compose(&self, _w: u32, fate: &mut Fate) {
-        fate.copies = 2;
+        if fate.copies == 1 {
+            fate.copies += self.copies;
+            fate.spaced_ns = self.spaced_ns;
+        }
     }
 
     fn recirculates(&self) -> bool {
         true
     }
 
+    fn duplicate(&self) -> Option<Duplicate> {
+        Some(*self)
+    }
+
     /// docs/decisions/0003.
     fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
         (!target.multicast_recirculates)
             .then_some("duplicate packets: its multicast does not reach the recirculation port")
+    }
+}
+
+/// Nothing, or ` 3 times, 5ms apart`.
+impl fmt::Display for Duplicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.copies {
+            1 => {}
+            copies => write!(f, " {copies} times")?,
+        }
+        match self.spaced_ns {
+            0 => Ok(()),
+            spaced_ns if self.copies == 1 => write!(f, " {} later", show_duration(spaced_ns)),
+            spaced_ns => write!(f, ", {} apart", show_duration(spaced_ns)),
+        }
     }
 }

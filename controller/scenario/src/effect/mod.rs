@@ -70,7 +70,7 @@ impl Effect {
                 time: Time::Fixed(1),
                 keeps_order: false,
             }),
-            Effect::Duplicate(Duplicate),
+            Effect::Duplicate(Duplicate::ONCE),
             Effect::Observe(Observe),
         ];
         samples.extend(change(To::Set(1)).map(|rewrite| {
@@ -116,7 +116,8 @@ impl fmt::Display for Effect {
             Effect::Delay(delay) => write!(f, " {delay}"),
             Effect::Set(set) => write!(f, " {}", set.told),
             Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
-            Effect::Drop(_) | Effect::Duplicate(_) | Effect::Observe(_) => Ok(()),
+            Effect::Duplicate(duplicate) => duplicate.fmt(f),
+            Effect::Drop(_) | Effect::Observe(_) => Ok(()),
         }
     }
 }
@@ -176,6 +177,18 @@ pub trait Behaviour: fmt::Debug {
         self.lots().is_some()
     }
 
+    /// How it multiplies a packet, if it does.
+    fn duplicate(&self) -> Option<Duplicate> {
+        None
+    }
+
+    /// For how long anything of a packet stays in the switch on purpose, at most.
+    fn longest_stay_ns(&self) -> u64 {
+        let mut fate = Fate::UNTOUCHED;
+        self.compose(u32::MAX, &mut fate);
+        fate.longest_ns()
+    }
+
     /// What of it a target cannot do, and why, as in `this target cannot …`.
     fn refused_by(&self, _target: &TargetModel) -> Option<&'static str> {
         None
@@ -201,6 +214,8 @@ pub struct Fate {
     pub copies: u32,
     /// How long it is held.
     pub delay_ns: u64,
+    /// How much longer each further copy is.
+    pub spaced_ns: u64,
 }
 
 impl Fate {
@@ -208,6 +223,7 @@ impl Fate {
     pub const UNTOUCHED: Fate = Fate {
         copies: 1,
         delay_ns: 0,
+        spaced_ns: 0,
     };
 
     /// Whether nothing leaves.
@@ -220,7 +236,21 @@ impl Fate {
     pub const DROPPED: Fate = Fate {
         copies: 0,
         delay_ns: 0,
+        spaced_ns: 0,
     };
+
+    /// For how long after it came the copy with this number, from 0, is held.
+    #[must_use]
+    pub fn held_ns(self, copy: usize) -> u64 {
+        let spaced_ns = self.spaced_ns.saturating_mul(copy as u64);
+        self.delay_ns.saturating_add(spaced_ns)
+    }
+
+    /// For how long the last copy is.
+    #[must_use]
+    pub fn longest_ns(self) -> u64 {
+        self.held_ns(self.copies.saturating_sub(1) as usize)
+    }
 
     /// After these effects, in declared order, each with the word that it drew: a drop stands over all.
     #[must_use]
@@ -241,7 +271,7 @@ mod tests {
     use super::*;
 
     const DROP: Effect = Effect::Drop(Drop);
-    const TWICE: Effect = Effect::Duplicate(Duplicate);
+    const TWICE: Effect = Effect::Duplicate(Duplicate::ONCE);
 
     fn delay(ns: u64) -> Effect {
         Effect::Delay(Delay {
@@ -256,7 +286,11 @@ mod tests {
 
     #[test]
     fn delays_add_duplicates_do_not_and_a_drop_stands_over_all() {
-        let fate = |copies, delay_ns| Fate { copies, delay_ns };
+        let fate = |copies, delay_ns| Fate {
+            copies,
+            delay_ns,
+            spaced_ns: 0,
+        };
         assert_eq!(after(&[]), Fate::UNTOUCHED);
         assert_eq!(after(&[delay(3), TWICE, delay(4)]), fate(2, 7));
         assert_eq!(after(&[TWICE, TWICE]), fate(2, 0));

@@ -1,14 +1,15 @@
 //! What the program of a switch has of each fault: the units that parser-gen writes, and what its numbers can hold.
 
 use p4lang::runtime::TableEntry;
-use parser_gen::engine::{EngineSpec, Select, UnitSpec};
+use parser_gen::engine::{Action, Copies, EngineSpec, Select, UnitSpec};
 
 use super::place::Placement;
 use super::{Drawn, Rounded, TargetModel, Unit};
 use crate::decision::probability;
 use crate::diagnostic::{Code, Sink};
+use crate::effect::Duplicate;
 use crate::model::{Direction, Fault, Scenario};
-use crate::names::fault;
+use crate::names::{fault, group};
 use crate::selection::{Selection, percent};
 use crate::units::show_duration;
 
@@ -37,7 +38,10 @@ pub(super) fn spec(
             Some(UnitSpec {
                 about: about(declared),
                 select: select(&declared.selection),
-                action: declared.effect.action(),
+                action: match declared.effect.duplicate() {
+                    Some(duplicate) => Action::Duplicate(copies(scenario, duplicate)),
+                    None => declared.effect.action(),
+                },
                 cells: points.map(|point| point.cell + 1).max().unwrap_or(1),
                 entries: written(fault::select_table(direction, unit.unit)),
                 outcomes: written(fault::part(direction, unit.unit, "outcome")),
@@ -49,6 +53,33 @@ pub(super) fn spec(
         ingress: of(Direction::Ingress),
         egress: of(Direction::Egress),
         early: None,
+    }
+}
+
+/// The multicast group that makes these copies, and how much later each instance of it is due. The simplest duplicate has a
+/// group that every switch has.
+pub(super) fn copies(scenario: &Scenario, wanted: Duplicate) -> Copies {
+    if wanted == Duplicate::ONCE {
+        return Copies {
+            group: group::DUPLICATE as u16,
+            later_ns: vec![(1, 0), (2, 0)],
+        };
+    }
+    let mut position = 0;
+    for fault in &scenario.faults {
+        match fault.effect.duplicate() {
+            Some(other) if other == wanted => break,
+            Some(_) => position += 1,
+            None => {}
+        }
+    }
+    let group = group::FIRST_COPIES as u16 + position;
+    let instances = 0..=wanted.copies as u16;
+    Copies {
+        group,
+        later_ns: instances
+            .map(|copy| (group * 16 + copy, wanted.spaced_ns * u64::from(copy)))
+            .collect(),
     }
 }
 
@@ -76,10 +107,10 @@ pub(super) fn round(
 ) -> Vec<Rounded> {
     let mut rounded = Vec::new();
     for fault in &scenario.faults {
-        if fault.effect.longest_hold_ns() >> (target.time_bits - 1) != 0 {
+        if fault.effect.longest_stay_ns() >> (target.time_bits - 1) != 0 {
             let message = format!(
                 "this target cannot hold packets for {}: it reckons with {} bits of nanoseconds",
-                show_duration(fault.effect.longest_hold_ns()),
+                show_duration(fault.effect.longest_stay_ns()),
                 target.time_bits
             );
             sink.error(Code::Effect, fault.span, message).hint(format!(

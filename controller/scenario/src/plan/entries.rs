@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
+use parser_gen::engine::Copies;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::place::{Placement, Point};
-use super::{PlannedFlow, TargetModel, Unit};
+use super::{PlannedFlow, TargetModel, Unit, engine};
 use crate::decision::{self, Draws, Words};
+use crate::effect::Duplicate;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
 use crate::names::{JOB, forward, group, timeline};
@@ -390,6 +392,27 @@ pub(super) fn groups(
             replicas: numbered(vec![target.recirculation_port; 2]),
         });
     }
+    let duplicates = scenario.faults.iter();
+    let duplicates = duplicates.filter_map(|fault| fault.effect.duplicate());
+    let mut more: Vec<Copies> = duplicates
+        .filter(|duplicate| *duplicate != Duplicate::ONCE && target.multicast_recirculates)
+        .map(|duplicate| engine::copies(scenario, duplicate))
+        .collect();
+    more.sort_unstable_by_key(|copies| copies.group);
+    more.dedup();
+    groups.extend(more.iter().map(|copies| {
+        MulticastGroup {
+            id: copies.group.into(),
+            replicas: copies
+                .later_ns
+                .iter()
+                .map(|(instance, _)| Replica {
+                    port: target.recirculation_port,
+                    instance: *instance,
+                })
+                .collect(),
+        }
+    }));
     groups.push(MulticastGroup {
         id: group::FLOOD,
         replicas: numbered(scenario.topology.flood_ports(switch)),

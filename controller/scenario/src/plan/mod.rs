@@ -621,7 +621,7 @@ fn held_bits(scenario: &Scenario, placement: &place::Placement, switch: &str) ->
         .iter()
         .filter(|point| point.switch == switch)
         .map(|point| {
-            let ns = scenario.faults[point.fault].effect.longest_hold_ns();
+            let ns = scenario.faults[point.fault].effect.longest_stay_ns();
             let rates = scenario.flows[point.flow].paths.iter();
             let rate = rates
                 .filter_map(|path| scenario.topology.path_rate_bps(&path.from, &path.to))

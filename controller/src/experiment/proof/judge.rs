@@ -18,12 +18,19 @@ fn tolerance_ns(delay_ns: u64) -> u64 {
     (delay_ns / 10).min(STAMP_NS) + 1
 }
 
-/// Before this, a frame with this fate must not leave.
-pub fn due_ns(came_ns: u64, fate: Fate) -> u64 {
-    if fate.delay_ns == 0 {
-        return 0;
+/// Before this, the copy with this number of a frame with this fate must not leave.
+pub fn due_ns(came_ns: u64, fate: Fate, copy: usize) -> u64 {
+    match fate.held_ns(copy) {
+        0 => 0,
+        held_ns => came_ns.saturating_add(held_ns) - tolerance_ns(held_ns),
     }
-    came_ns.saturating_add(fate.delay_ns) - tolerance_ns(fate.delay_ns)
+}
+
+/// Whether copies that left at these times, in ascending order, are all due. Where egress drops some, it is not known which.
+pub fn are_due(came_ns: u64, fate: Fate, left: &[u64]) -> bool {
+    let is_whole = left.len() == fate.copies as usize;
+    let mut left = left.iter().enumerate();
+    left.all(|(copy, at)| *at >= due_ns(came_ns, fate, if is_whole { copy } else { 0 }))
 }
 
 /// Which frame leaves where units with these effects fired on one that came; `None` if no such frame was ever seen.
@@ -67,10 +74,10 @@ pub fn is_as_expected(
     passage: &Passage,
     leaves_as: Option<Identity>,
 ) -> bool {
-    let due = due_ns(arrival.at_ns, passage.ingress.fate);
+    let fate = passage.ingress.fate;
     (0..passage.exits.len()).all(|exit| {
         let left = trace.left_by(passage.exits[exit].0, leaves_as);
-        left.len() == passage.leaving(exit) && left.first().is_none_or(|at| *at >= due)
+        left.len() == passage.leaving(exit) && are_due(arrival.at_ns, fate, left)
     })
 }
 
@@ -106,8 +113,14 @@ pub struct Share {
     pub came_ns: u64,
     /// How many copies of it have to leave.
     pub copies: usize,
-    /// Not before this.
-    pub due_ns: u64,
+    /// Which says when they are due.
+    pub fate: Fate,
+}
+
+impl Share {
+    fn due_ns(&self, copy: usize) -> u64 {
+        due_ns(self.came_ns, self.fate, copy)
+    }
 }
 
 /// Deals out what left to the frames that came. As many as possible get what they had to: the latest frames go to those with
@@ -119,16 +132,20 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     let mut dealt = vec![Vec::new(); shares.len()];
     let mut pool = left.to_vec();
     pool.sort_unstable();
-    let mut wanted: Vec<usize> = (0..shares.len())
-        .flat_map(|share| std::iter::repeat_n(share, shares[share].copies))
+    let mut wanted: Vec<(usize, usize)> = (0..shares.len())
+        .flat_map(|share| (0..shares[share].copies).map(move |copy| (share, copy)))
         .collect();
     // No frame leaves before it came, nor before its deadline: both order them, or a held frame would take what can only be
     // that of a later one.
-    let earliest = |share: &Share| share.due_ns.max(share.came_ns.saturating_sub(STAMP_NS));
-    wanted.sort_by_key(|share| std::cmp::Reverse(earliest(&shares[*share])));
+    let earliest = |(share, copy): (usize, usize)| {
+        let share = &shares[share];
+        share.due_ns(copy).max(share.came_ns.saturating_sub(STAMP_NS))
+    };
+    wanted.sort_by_key(|wanted| std::cmp::Reverse(earliest(*wanted)));
     let mut short = Vec::new();
-    for share in wanted {
-        match pool.pop_if(|at| *at >= earliest(&shares[share])) {
+    for wanted in wanted {
+        let share = wanted.0;
+        match pool.pop_if(|at| *at >= earliest(wanted)) {
             Some(at) => dealt[share].push(at),
             None => short.push(share),
         }
@@ -147,7 +164,7 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
                 break share;
             }
             // It may be that of the next, and so on, until one is left over that came late enough.
-            let may_take = |share: &usize| had_come(share) && shares[*share].due_ns <= at;
+            let may_take = |share: &usize| had_come(share) && shares[*share].due_ns(0) <= at;
             let next = numbers
                 .clone()
                 .filter(may_take)
@@ -205,7 +222,6 @@ pub fn explain(
             .map(|unit| (met[unit].effect, met[unit].w))
             .collect();
         let fate = Fate::after(effects.iter().copied());
-        let due = due_ns(came_ns, fate);
         let as_other = departing(engine, trace, arrival, effects.iter().copied());
         let is_other = as_other != leaves_as;
         let fits = left.iter().enumerate().all(|(exit, left)| {
@@ -214,7 +230,7 @@ pub fn explain(
                 true => trace.left_by(passage.exits[exit].0, as_other),
                 false => left,
             };
-            left.len() == leaving(passage, exit, fate) && left.iter().all(|at| *at >= due)
+            left.len() == leaving(passage, exit, fate) && are_due(came_ns, fate, left)
         });
         fits.then_some(as_other.filter(|_| is_other))
     };
@@ -282,11 +298,11 @@ fn in_egress(
     passage: &Passage,
     left: &[Vec<u64>],
 ) -> Option<Errors> {
-    let due = due_ns(came_ns, passage.ingress.fate);
+    let fate = passage.ingress.fate;
     let mut errors = Errors::default();
     for (exit, ((_, copies), left)) in passage.exits.iter().zip(left).enumerate() {
         let (expected, seen) = (passage.leaving(exit), left.len());
-        if seen > copies.len() || left.iter().any(|at| *at < due) {
+        if seen > copies.len() || !are_due(came_ns, fate, left) {
             return None;
         }
         let spared = copies.iter().filter(|copy| copy.fate.is_dropped());

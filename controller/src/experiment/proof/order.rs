@@ -7,7 +7,7 @@ use scenario::replay::Passage;
 
 use super::STAMP_NS;
 use super::epochs::PortFrames;
-use super::judge::{Share, deal, due_ns};
+use super::judge::{Share, are_due, deal};
 use super::trace::{Identity, SwitchTrace};
 
 /// A frame that was overtaken by this much was held, by a fault that holds for `hold_ns`. A machine that stood still lets all
@@ -32,14 +32,14 @@ pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage
             shares.push(Share {
                 came_ns: arrival.at_ns,
                 copies: passage.map_or(1, |passage| passage.leaving(position)),
-                due_ns: due_ns(arrival.at_ns, fate),
+                fate,
             });
         }
     }
     let misfits = alike.iter().map(|((exit, identity), shares)| {
         let dealt = deal(shares, trace.left(*exit, *identity));
         let wrong = shares.iter().zip(&dealt).filter(|(share, left)| {
-            left.len() != share.copies || left.iter().any(|at| *at < share.due_ns)
+            left.len() != share.copies || !are_due(share.came_ns, share.fate, left)
         });
         wrong.count()
     });

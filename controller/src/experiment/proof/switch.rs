@@ -253,7 +253,7 @@ impl<'a> Witness<'a> {
                     Share {
                         came_ns,
                         copies: passage.leaving(*exit),
-                        due_ns: judge::due_ns(came_ns, passage.ingress.fate),
+                        fate: passage.ingress.fate,
                     }
                 })
                 .collect();
@@ -311,7 +311,7 @@ impl<'a> Witness<'a> {
         if seen.errors.stray {
             return;
         }
-        let due_ns = seen.came_ns.saturating_add(verdict.fate.delay_ns);
+        let due_ns = seen.came_ns.saturating_add(verdict.fate.longest_ns());
         let late_ns = last.saturating_sub(due_ns);
         let acts = self.engine.ingress_acts(verdict);
         let erred = |injection| seen.errors.missed.contains(&injection);

@@ -240,7 +240,8 @@ impl Bench {
             let bytes = changed.map_or(bytes, Vec::into_boxed_slice);
             counted.iter().for_each(|hit| fired[*hit] += 1);
             let processed_ns = self.awake(sent.at_ns) + 20 * US;
-            let left_ns = self.awake(processed_ns + fate.delay_ns * self.delays_times);
+            let left_ns =
+                |copy: usize| self.awake(processed_ns + fate.held_ns(copy) * self.delays_times);
             let mut copies = 0;
             let judged = passage.exits.iter().flat_map(|(_, copies)| copies);
             for copy in 0..fate.copies {
@@ -270,8 +271,8 @@ impl Bench {
                 Some(Error::LeavesElsewhere | Error::Leaks | Error::Changes)
             );
             for exit in exits {
-                for _ in 0..copies.max(u32::from(wrongly)) {
-                    record(exit, left_ns, Direction::Out, &bytes);
+                for copy in 0..copies.max(u32::from(wrongly)) {
+                    record(exit, left_ns(copy as usize), Direction::Out, &bytes);
                 }
             }
         }

@@ -75,6 +75,7 @@ fn two_faults_of_one_kind_on_one_flow_are_told_apart() {
     for effect in [
         "!drop ",
         "!duplicate ",
+        "{duplicate: {copies: 3, spaced: 5ms}}",
         "!delay 5ms",
         "{delay: {uniform: [4ms, 9ms]}}",
         "{delay: {uniform: [4ms, 9ms], order: kept}}",
@@ -103,6 +104,7 @@ fn what_each_effect_did_wrongly_is_counted() {
     for effect in [
         "!drop ",
         "!duplicate ",
+        "{duplicate: {copies: 3, spaced: 5ms}}",
         "!delay 5ms",
         "{delay: {normal: {mean: 20ms, sd: 3ms}}}",
         "{delay: {uniform: [4ms, 9ms], order: kept}}",
@@ -188,6 +190,7 @@ fn frames_at_a_boundary_are_judged_by_the_split_that_fits() {
     for effect in [
         "!drop ",
         "!duplicate ",
+        "{duplicate: {copies: 3, spaced: 5ms}}",
         "!delay 5ms",
         "{delay: {uniform: [4ms, 9ms]}}",
         "{delay: {uniform: [4ms, 9ms], order: kept}}",
@@ -275,6 +278,7 @@ fn frames_that_nothing_tells_apart_are_judged_together() {
     for effect in [
         "!drop ",
         "!duplicate ",
+        "{duplicate: {copies: 3, spaced: 5ms}}",
         "!delay 5ms",
         "{delay: {normal: {mean: 20ms, sd: 3ms}}}",
         "{set: {ip.ecn: 3}}",
@@ -371,6 +375,7 @@ fn effects() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "!drop ",
         "!duplicate ",
+        "{duplicate: {copies: 3, spaced: 5ms}}",
         "!delay 3ms",
         "observe",
         "{set: {ip.ecn: 3, ip.ttl: 7}}",
