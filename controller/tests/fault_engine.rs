@@ -764,13 +764,37 @@ fn is_sound(frame: &[u8], tags: usize, options: usize) -> (bool, bool) {
     (sum_of(&[ip]) == 0xFFFF, transport == 0xFFFF)
 }
 
+/// Whether a frame is the reset of the TCP connection that another one belongs to, as a receiver sees it: it ends where IPv4
+/// says, behind a header of five words with the flag and a right checksum.
+fn is_reset(frame: &[u8], before: &[u8]) -> bool {
+    let Some(ip) = frame[12..].windows(2).position(|pair| pair == [0x08, 0x00]) else {
+        return false;
+    };
+    let ip = 14 + ip;
+    let begin = ip + 4 * usize::from(frame[ip] & 15);
+    if frame[ip + 9] != 6 || frame.len() < begin + 20 {
+        return false;
+    }
+    let length = usize::from(u16::from_be_bytes([frame[ip + 2], frame[ip + 3]]));
+    assert_eq!(ip + length, begin + 20);
+    let tcp = &frame[begin..begin + 20];
+    assert_eq!(tcp[12..14], [0x50, 0x14]);
+    assert_eq!(frame.len(), before.len());
+    let pseudo = [0, 6, 0, 20];
+    assert_eq!(sum_of(&[&frame[ip + 12..ip + 20], &pseudo, tcp]), 0xFFFF);
+    true
+}
+
 #[test]
 fn bytes_change_as_the_model_says_and_checksums_follow() {
     let faults = "faults:\n  \
          - {id: marked, flows: all, effect: {set: {ip.ecn: 3, ip.ttl: 9, ip.src: 10.0.0.77}}, select: {every: 2}}\n  \
          - {id: moved, flows: all, effect: {set: {udp.sport: 53, tcp.seq: 0xfffffffe, tcp.flags.psh: 0}}, select: {every: 3}}\n  \
          - {id: broken, flows: all, effect: {corrupt: {field: ip.id, xor: 0xff}}, select: {every: 5}}\n  \
-         - {id: mended, flows: all, effect: {corrupt: {field: tcp.window, xor: 0x8001, checksums: mended}}, select: {every: 7}}\n";
+         - {id: mended, flows: all, effect: {corrupt: {field: tcp.window, xor: 0x8001, checksums: mended}}, select: {every: 7}}\n  \
+         - {id: drawn, flows: all, effect: {corrupt: {field: tcp.ack, bits: 5, checksums: mended}}, select: {every: 4}}\n  \
+         - {id: bytes, flows: all, effect: {corrupt: {field: udp.dport, bytes: 1, checksums: mended}}, select: {probability: 0.3}}\n  \
+         - {id: rst, flows: all, effect: reset, select: {every: 11}}\n";
     let text = format!(
         "weir: 1\nname: lab\ntopology: {{star: {{hosts: [a, s], switch: sw}}}}\n\
          flows: {{all: 'eth.src == 02:57:45:00:00:01'}}\n{faults}"
@@ -798,7 +822,7 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
             (sound_frame(&lab, &[], 0, 6, b"cut")[..40].to_vec(), None),
             (sound_frame(&lab, &[], 0, 6, b"cut")[..20].to_vec(), None),
         ];
-        let mut changed = 0;
+        let (mut changed, mut resets) = (0, 0);
         for number in 0..7 * 210 {
             let (frame, sums) = &kinds[number % 7 * 3 % 7];
             let classified = engine.classify(frame, lab.in_port());
@@ -816,8 +840,11 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
                 hits.clone()
                     .any(|hit| lab.plan.injections[*hit].fault == id)
             };
-            if let Some((tags, options)) = sums {
-                let sound = is_sound(&expected, *tags, *options);
+            if hit("rst") && frame.len() > 50 {
+                resets += usize::from(is_reset(&expected, frame));
+            }
+            if let Some((tags, options)) = sums.filter(|_| !hit("rst")) {
+                let sound = is_sound(&expected, tags, options);
                 assert_eq!(sound, (!hit("broken"), true), "{arch:?}: packet {number}");
             }
             if frame.len() == 46 {
@@ -826,6 +853,7 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
             }
         }
         assert!(changed > 700, "{changed}");
+        assert!(resets > 20, "{resets}");
     }
     // What has no checksum gets none, and 0 is never made (RFC 768).
     let library = Library::builtin();
@@ -833,7 +861,7 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
     let lab = Lab::of(Arch::Psa, &text, |_, text| text.to_owned());
     for port in 0..=u16::MAX {
         let mut frame = sound_frame(&lab, &[], 0, 17, b"x");
-        set(port.into()).apply(&library, &mut frame);
+        set(port.into()).apply(&library, &mut frame, 0);
         assert_ne!(frame[40..42], [0, 0], "{port}");
         assert_eq!(is_sound(&frame, 0, 0), (true, true), "{port}");
     }

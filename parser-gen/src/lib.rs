@@ -24,6 +24,7 @@ pub mod filter;
 mod generate;
 pub mod library;
 mod program;
+pub mod reset;
 pub mod rewrite;
 mod slice;
 mod terms;

@@ -12,6 +12,8 @@ pub enum To {
     Set(u128),
     /// These bits turn over.
     Xor(u128),
+    /// Bits turn over that are drawn for each packet.
+    Drawn,
 }
 
 /// Changes of some fields, in order.
@@ -112,8 +114,14 @@ impl Rewrite {
         sums
     }
 
-    /// Changes a frame, as far as it has these headers.
-    pub fn apply(&self, library: &Library, frame: &mut [u8]) {
+    /// How many bits the field has whose bits are drawn, if there is one.
+    pub fn drawn_bits(&self) -> Option<usize> {
+        let mut drawn = self.changes.iter().filter(|change| change.to == To::Drawn);
+        drawn.next().map(|change| change.bits)
+    }
+
+    /// Changes a frame, as far as it has these headers. `mask` has the bits that are drawn.
+    pub fn apply(&self, library: &Library, frame: &mut [u8], mask: u128) {
         let headers = library.headers(frame);
         let place = |id: ProtocolId| headers.iter().find(|(other, _)| *other == id);
         let mut sums: Vec<(ProtocolId, u32)> = self.sums().into_iter().map(|id| (id, 0)).collect();
@@ -126,6 +134,7 @@ impl Rewrite {
             let new = match change.to {
                 To::Set(value) => value,
                 To::Xor(mask) => old ^ mask,
+                To::Drawn => old ^ mask,
             };
             write(frame, begin, change.bits, new);
             let shift = change.shift();
@@ -165,7 +174,10 @@ impl Rewrite {
     /// The control that does the same to a packet's headers.
     pub(crate) fn write(&self, library: &Library, name: &str, w: &mut Writer) {
         let header = |id: ProtocolId| &library.protocols[id].name;
-        w.open(format!("control {name}(inout headers_t hdr)"));
+        w.open(match self.drawn_bits() {
+            Some(bits) => format!("control {name}(inout headers_t hdr, in bit<{bits}> mask)"),
+            None => format!("control {name}(inout headers_t hdr)"),
+        });
         w.open("apply");
         for id in self.sums() {
             w.line(format!("bit<32> sum_{} = 0;", header(id)));
@@ -189,6 +201,7 @@ impl Rewrite {
             w.line(match change.to {
                 To::Set(value) => format!("{field} = {value:#x};"),
                 To::Xor(mask) => format!("{field} = {field} ^ {mask:#x};"),
+                To::Drawn => format!("{field} = {field} ^ mask;"),
             });
             if !change.summed_by.is_empty() {
                 padded("new", w);
@@ -269,7 +282,10 @@ impl Change {
         }
         let field = &protocol.fields[index];
         let full = crate::filter::typing::max_value(field.bits);
-        let (To::Set(value) | To::Xor(value)) = to;
+        let value = match to {
+            To::Set(value) | To::Xor(value) => value,
+            To::Drawn => 0,
+        };
         if value > full {
             return Err(RewriteError::TooLarge {
                 field: name.to_owned(),

@@ -144,7 +144,7 @@ pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
 }
 
 /// SplitMix64's finaliser.
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

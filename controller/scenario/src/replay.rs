@@ -328,9 +328,9 @@ impl Engine {
         fired: impl Iterator<Item = (&'e Effect, u32)>,
     ) -> Option<Vec<u8>> {
         let mut changed: Option<Vec<u8>> = None;
-        for rewrite in fired.filter_map(|(effect, _)| effect.rewrite()) {
+        for (effect, w) in fired.filter(|(effect, _)| effect.changes()) {
             let bytes = changed.get_or_insert_with(|| frame.to_vec());
-            rewrite.apply(&self.library, bytes);
+            effect.change(&self.library, w, bytes);
         }
         changed.filter(|bytes| bytes != frame)
     }
@@ -339,7 +339,7 @@ impl Engine {
     #[must_use]
     pub fn rewrites(&self) -> bool {
         let mut units = self.ingress.iter();
-        units.any(|unit| unit.effect.rewrite().is_some())
+        units.any(|unit| unit.effect.changes())
     }
 
     /// What leaves of a frame with this verdict in ingress; `None` if it is as it came.

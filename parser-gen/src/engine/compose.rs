@@ -2,6 +2,7 @@
 //! order, delays add up, of duplicates the first is made.
 
 use super::dialect::Dialect;
+use super::lot;
 use super::unit::holds;
 use super::{Action, Side, UnitSpec};
 use crate::generate::writer::Writer;
@@ -20,7 +21,7 @@ impl Acting {
     fn of(number: usize, action: &Action) -> Option<Acting> {
         let (rank, name, body): (u8, String, Vec<String>) = match action {
             // Of bytes that change, each unit has a control of its own.
-            Action::Observe | Action::Rewrite(_) => return None,
+            Action::Observe | Action::Rewrite(_) | Action::Reset => return None,
             Action::Drop => (0, "end".into(), vec!["meta.verdict = VERDICT_DROP;".into()]),
             Action::Duplicate(copies) => (
                 1,
@@ -66,7 +67,10 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         if holds(unit) {
             w.line(format!("time_ns_t hold{number} = 0;"));
         }
-        if let Action::Rewrite(_) = unit.action {
+        if let Some(bits) = lot::mask_bits(unit) {
+            w.line(format!("bit<{bits}> mask{number} = 0;"));
+        }
+        if let Action::Rewrite(_) | Action::Reset = unit.action {
             w.line(format!("{}() change{number};", side.change(number)));
         }
     }
@@ -84,12 +88,18 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         if holds(unit) {
             arguments.push(format!("hold{number}"));
         }
+        if lot::mask_bits(unit).is_some() {
+            arguments.push(format!("mask{number}"));
+        }
         w.line(format!("u{number}.apply({});", arguments.join(", ")));
     }
     for (number, unit) in units.iter().enumerate() {
-        if let Action::Rewrite(_) = unit.action {
+        if let Action::Rewrite(_) | Action::Reset = unit.action {
             w.open(format!("if (fire{number} == 1)"));
-            w.line(format!("change{number}.apply(hdr);"));
+            w.line(match lot::mask_bits(unit) {
+                Some(_) => format!("change{number}.apply(hdr, mask{number});"),
+                None => format!("change{number}.apply(hdr);"),
+            });
             w.close();
         }
     }

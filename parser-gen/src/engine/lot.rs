@@ -9,7 +9,15 @@ const BITS: usize = 10;
 
 /// Whether the unit's effect draws.
 pub(super) fn is_drawn(unit: &UnitSpec) -> bool {
-    matches!(&unit.action, Action::Delay(hold) if hold.drawn)
+    matches!(&unit.action, Action::Delay(hold) if hold.drawn) || mask_bits(unit).is_some()
+}
+
+/// Bits of the mask that it draws, if it does.
+pub(super) fn mask_bits(unit: &UnitSpec) -> Option<usize> {
+    match &unit.action {
+        Action::Rewrite(rewrite) => rewrite.drawn_bits(),
+        _ => None,
+    }
 }
 
 /// Whether what it holds keeps its order.
@@ -18,9 +26,13 @@ pub(super) fn keeps_order(unit: &UnitSpec) -> bool {
 }
 
 /// `lots`: the value that the packet's word stands for.
-pub(super) fn table(dialect: Dialect, into: &str, w: &mut Writer) {
+pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Writer) {
     let bits = if dialect.is_tna() { 16 } else { 32 };
-    w.open("action lot(time_ns_t value)");
+    let (ty, into) = match mask_bits(unit) {
+        Some(bits) => (format!("bit<{bits}>"), "mask"),
+        None => ("time_ns_t".to_owned(), held),
+    };
+    w.open(format!("action lot({ty} value)"));
     w.line(format!("{into} = value;"));
     w.close();
     w.open("table lots");

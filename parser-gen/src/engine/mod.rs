@@ -16,6 +16,7 @@ use crate::generate::Options;
 use crate::generate::writer::Writer;
 use crate::library::Library;
 use crate::program::Arch;
+use crate::reset;
 use crate::rewrite::Rewrite;
 use dialect::Dialect;
 pub use early::Early;
@@ -80,6 +81,8 @@ pub enum Action {
     Duplicate(Copies),
     /// Fields change.
     Rewrite(Rewrite),
+    /// It becomes the reset of its TCP connection.
+    Reset,
 }
 
 /// How a unit holds packets.
@@ -181,6 +184,11 @@ pub(crate) fn text(
                 w.blank();
                 w.line("// What it does to the headers.");
                 rewrite.write(library, &side.change(number), &mut w);
+            }
+            if unit.action == Action::Reset {
+                w.blank();
+                w.line("// It becomes the reset of its connection.");
+                reset::write(&side.change(number), &mut w);
             }
         }
         if side == Side::Ingress || !units.is_empty() {

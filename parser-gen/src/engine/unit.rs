@@ -93,6 +93,8 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     if needs.holds() {
         parameters.push("out time_ns_t hold");
     }
+    let mask = lot::mask_bits(unit).map(|bits| format!("out bit<{bits}> mask"));
+    parameters.extend(mask.as_deref());
     w.open(format!(
         "control {}({})",
         side.unit(number),
@@ -112,7 +114,12 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     }
     if lot::is_drawn(unit) {
         w.blank();
-        lot::table(dialect, if needs.decides() { "hold_" } else { "hold" }, w);
+        lot::table(
+            dialect,
+            unit,
+            if needs.decides() { "hold_" } else { "hold" },
+            w,
+        );
     }
     if needs.decides() {
         w.blank();
@@ -365,6 +372,9 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     w.line("fire = 0;");
     if needs.holds() {
         w.line("hold = 0;");
+    }
+    if lot::mask_bits(needs.unit).is_some() {
+        w.line("mask = 0;");
     }
     let only_looks = !needs.decides() && !needs.draws() && needs.dialect.is_tna();
     if only_looks {

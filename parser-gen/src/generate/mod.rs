@@ -21,6 +21,7 @@ use crate::engine::{self, Action, EngineSpec};
 use crate::filter::Filter;
 use crate::library::{Library, Note, ProtocolId};
 use crate::program::Arch;
+use crate::reset;
 use crate::slice::Slice;
 use crate::terms::{MAX_TERMS, Term};
 use classify::Table;
@@ -229,6 +230,9 @@ pub fn generate_with(
             rewrite
                 .protocols()
                 .for_each(|id| slice.add_protocol(library, id));
+        }
+        if unit.action == Action::Reset {
+            reset::protocols(library).for_each(|id| slice.add_protocol(library, id));
         }
     }
     let diagram = classes::diagram(library, flows, &terms)?;

@@ -18,12 +18,17 @@ fn actions() -> Vec<Action> {
         Action::Observe,
         Action::Drop,
         Action::Delay(Hold::default()),
+        Action::Delay(Hold {
+            drawn: true,
+            keeps_order: false,
+        }),
         Action::Duplicate(copies()),
         Action::Rewrite(rewrite()),
+        Action::Rewrite(drawn()),
+        Action::Reset,
     ]
 }
 
-/// Fields of every kind: aligned and not, narrow and wide, with and without a checksum over them.
 fn copies() -> Copies {
     Copies {
         group: 16,
@@ -31,6 +36,11 @@ fn copies() -> Copies {
     }
 }
 
+fn drawn() -> Rewrite {
+    Rewrite::new(&Library::builtin(), &[("tcp.seq", To::Drawn)], true).unwrap()
+}
+
+/// Fields of every kind: aligned and not, narrow and wide, with and without a checksum over them.
 fn rewrite() -> Rewrite {
     let changes = [
         ("ip.ecn", To::Set(3)),

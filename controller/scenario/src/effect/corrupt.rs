@@ -1,13 +1,17 @@
 //! `corrupt: {field: ip.ttl, xor: 0x01}`: bits of a field turn over, and checksums are left as they were unless they are to
-//! be `mended`: that is what corruption is.
+//! be `mended`: that is what corruption is. With `bits: 2` or `bytes: 1` the drawn word says which.
 
 use parser_gen::Library;
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, To};
 
+use super::distribution::{QUANTILES, of_lot};
 use super::set::{are_mended, report, value};
 use super::{Behaviour, Effect, Fate, Kind};
+use crate::decision;
+use crate::diagnostic::{Code, Sink};
 use crate::schema::reader;
+use crate::yaml::Node;
 
 /// Bits turn over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,32 +20,112 @@ pub struct Corrupt {
     pub rewrite: Rewrite,
     /// As it is written: `ip.ttl by 0x1`.
     pub told: String,
+    /// Where a word is drawn: the bits that turn over, by its upper bits. Empty where they are always the same.
+    masks: Box<[u128]>,
 }
+
+/// What is written beside the field: one of these.
+const WAYS: [&str; 3] = ["xor", "bits", "bytes"];
 
 pub(super) const KIND: Kind = Kind {
     word: "corrupt",
     read: |sink, written| {
-        let node = written.needed(sink, "{field: ip.ttl, xor: 0x01}")?;
-        let fields = reader::fields(sink, node, "`corrupt`", &["field", "xor"], &["checksums"])?;
+        let node = written.needed(sink, "{field: ip.ttl, bits: 1}")?;
+        let optional = ["xor", "bits", "bytes", "checksums"];
+        let fields = reader::fields(sink, node, "`corrupt`", &["field"], &optional)?;
         let field = reader::text(sink, fields.get("field")?, "`field`")?;
-        let mask = value(sink, fields.get("xor")?, "xor")?;
+        let mut ways = WAYS.iter().filter_map(|way| Some((*way, fields.get(way)?)));
+        let (Some((way, by)), None) = (ways.next(), ways.next()) else {
+            let message = "`corrupt` says by one of `xor`, `bits` and `bytes` what turns over";
+            sink.error(Code::WrongType, node.span, message)
+                .hint("for example `bits: 1`: one bit of the field, which one is drawn");
+            return None;
+        };
+        let to = match way {
+            "xor" => To::Xor(value(sink, by, "xor")?),
+            _ => To::Drawn,
+        };
         let mends = match fields.get("checksums") {
             Some(node) => are_mended(sink, node)?,
             None => false,
         };
-        let change = [(field.value.as_str(), To::Xor(mask))];
-        match Rewrite::new(&Library::builtin(), &change, mends) {
-            Ok(rewrite) => Some(Effect::Corrupt(Corrupt {
-                rewrite,
-                told: format!("{} by {mask:#x}", field.value),
-            })),
+        let rewrite = match Rewrite::new(&Library::builtin(), &[(field.value.as_str(), to)], mends)
+        {
+            Ok(rewrite) => rewrite,
             Err(error) => {
                 report(sink, field.span, &error);
-                None
+                return None;
             }
-        }
+        };
+        let (told, masks) = match (to, rewrite.drawn_bits()) {
+            (To::Drawn, Some(width)) => drawn(sink, way, by, width)?,
+            (To::Set(mask) | To::Xor(mask), _) => (format!("by {mask:#x}"), Box::default()),
+            (To::Drawn, None) => return None,
+        };
+        Some(Effect::Corrupt(Corrupt {
+            rewrite,
+            told: format!("{} {told}", field.value),
+            masks,
+        }))
     },
 };
+
+/// How it is told, and which bits each draw turns over.
+fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(String, Box<[u128]>)> {
+    let is_bytes = way == "bytes";
+    if is_bytes && !width.is_multiple_of(8) {
+        let message = format!("a field of {width} bits has no whole bytes");
+        sink.error(Code::OutOfRange, by.span, message)
+            .hint("say how many `bits`");
+        return None;
+    }
+    let unit = if is_bytes { 8 } else { 1 };
+    let most = (width / unit) as u64;
+    let count = reader::integer(sink, by, &format!("`{way}`"), 1..=most)? as usize;
+    let what = way.trim_end_matches('s');
+    let told = match count {
+        1 => format!("by a random {what}"),
+        _ => format!("by {count} random {way}"),
+    };
+    Some((told, masks(width, unit, count)))
+}
+
+/// For each draw, so many units of a field, no two the same. The first goes over the field in order, so that with one unit all
+/// are as likely, as far as they divide the draws.
+fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
+    let units = width / unit;
+    let mask = |lot: usize| {
+        let number = |n: usize| decision::mix((lot << 16 | n) as u64);
+        let mut places: Vec<usize> = (0..units).collect();
+        places.swap(0, lot * units / QUANTILES);
+        for place in 1..count {
+            let other = place + number(place) as usize % (units - place);
+            places.swap(place, other);
+        }
+        let chosen = places[..count].iter().enumerate();
+        chosen.fold(0_u128, |mask, (n, place)| {
+            // What a byte becomes is any other byte.
+            let bits = match unit {
+                8 => 1 + u128::from(number(0x100 + n) % 255),
+                _ => 1,
+            };
+            mask | bits << (place * unit)
+        })
+    };
+    (0..QUANTILES).map(mask).collect()
+}
+
+impl Corrupt {
+    /// These bits of a field, always.
+    #[must_use]
+    pub fn by(rewrite: Rewrite, told: String) -> Corrupt {
+        Corrupt {
+            rewrite,
+            told,
+            masks: Box::default(),
+        }
+    }
+}
 
 impl Behaviour for Corrupt {
     fn word(&self) -> &'static str {
@@ -58,7 +142,46 @@ impl Behaviour for Corrupt {
 
     fn compose(&self, _w: u32, _fate: &mut Fate) {}
 
-    fn rewrite(&self) -> Option<&Rewrite> {
-        Some(&self.rewrite)
+    fn lots(&self) -> Option<Vec<u128>> {
+        (!self.masks.is_empty()).then(|| self.masks.to_vec())
+    }
+
+    fn draws(&self) -> bool {
+        !self.masks.is_empty()
+    }
+
+    fn changes(&self) -> bool {
+        true
+    }
+
+    fn change(&self, library: &Library, w: u32, frame: &mut [u8]) {
+        let mask = self.masks.get(of_lot(w)).copied().unwrap_or(0);
+        self.rewrite.apply(library, frame, mask);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_as_many_units_as_asked_and_all_units_come() {
+        for (width, unit, count) in [(8, 1, 1), (13, 1, 3), (128, 1, 128), (32, 8, 2), (16, 8, 1)] {
+            let masks = masks(width, unit, count);
+            let touched = |mask: u128| {
+                let units = (0..width / unit).filter(|place| {
+                    let bits = mask >> (place * unit);
+                    bits & ((1 << unit) - 1) != 0
+                });
+                units.count()
+            };
+            assert!(masks.iter().all(|mask| touched(*mask) == count), "{width}");
+            assert!(masks.iter().all(|mask| width == 128 || mask >> width == 0));
+            let all = masks.iter().fold(0, |all, mask| all | mask);
+            assert_eq!(all.count_ones() as usize, width, "{width} by {unit}");
+        }
+        // One bit of eight: each as often as the others.
+        let even = masks(8, 1, 1);
+        assert!((0..8).all(|bit| even.iter().filter(|mask| **mask == 1 << bit).count() == 128));
     }
 }

@@ -15,6 +15,11 @@ pub const QUANTILES: usize = 1024;
 /// So many bits of the drawn word choose one.
 pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
 
+/// Which of the values of a table a drawn word stands for.
+pub(super) fn of_lot(w: u32) -> usize {
+    (w >> (32 - QUANTILE_BITS)) as usize
+}
+
 /// A random length of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
@@ -121,7 +126,7 @@ impl Distribution {
     /// What the drawn word makes.
     #[must_use]
     pub fn of_word(&self, w: u32) -> u64 {
-        self.quantiles[(w >> (32 - QUANTILE_BITS)) as usize]
+        self.quantiles[of_lot(w)]
     }
 
     /// By the upper bits of the word.

@@ -10,6 +10,7 @@ mod distribution;
 mod drop;
 mod duplicate;
 mod observe;
+mod reset;
 mod set;
 
 use std::fmt;
@@ -21,8 +22,10 @@ pub use distribution::{Distribution, QUANTILES};
 pub use drop::Drop;
 pub use duplicate::Duplicate;
 pub use observe::Observe;
+use parser_gen::Library;
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, To};
+pub use reset::Reset;
 pub use set::Set;
 
 use crate::diagnostic::Sink;
@@ -44,6 +47,8 @@ pub enum Effect {
     Set(Set),
     /// Bits of the packet turn over.
     Corrupt(Corrupt),
+    /// The packet becomes the reset of its connection.
+    Reset(Reset),
 }
 
 /// All effects, in the order in which messages list them.
@@ -54,6 +59,7 @@ pub(crate) const KINDS: &[Kind] = &[
     observe::KIND,
     set::KIND,
     corrupt::KIND,
+    reset::KIND,
 ];
 
 impl Effect {
@@ -79,8 +85,9 @@ impl Effect {
         }));
         samples.extend(change(To::Xor(1)).map(|rewrite| {
             let told = "ip.ttl by 0x1".to_owned();
-            Effect::Corrupt(Corrupt { rewrite, told })
+            Effect::Corrupt(Corrupt::by(rewrite, told))
         }));
+        samples.push(Effect::Reset(Reset));
         samples
     }
 }
@@ -104,6 +111,7 @@ impl Deref for Effect {
             Effect::Observe(observe) => observe,
             Effect::Set(set) => set,
             Effect::Corrupt(corrupt) => corrupt,
+            Effect::Reset(reset) => reset,
         }
     }
 }
@@ -117,7 +125,7 @@ impl fmt::Display for Effect {
             Effect::Set(set) => write!(f, " {}", set.told),
             Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
             Effect::Duplicate(duplicate) => duplicate.fmt(f),
-            Effect::Drop(_) | Effect::Observe(_) => Ok(()),
+            Effect::Drop(_) | Effect::Observe(_) | Effect::Reset(_) => Ok(()),
         }
     }
 }
@@ -162,14 +170,17 @@ pub trait Behaviour: fmt::Debug {
         false
     }
 
-    /// What it changes in the packet's bytes.
-    fn rewrite(&self) -> Option<&Rewrite> {
-        None
+    /// Whether it changes the packet's bytes.
+    fn changes(&self) -> bool {
+        false
     }
+
+    /// Changes those of a packet for which it drew this word.
+    fn change(&self, _library: &Library, _w: u32, _frame: &mut [u8]) {}
 
     /// Whether it can only act where packets come in.
     fn is_for_ingress(&self) -> bool {
-        self.recirculates() || self.rewrite().is_some()
+        self.recirculates() || self.changes()
     }
 
     /// Whether how it acts is decided by a word that is drawn for each packet.

@@ -61,6 +61,7 @@ pub(super) const KIND: Kind = Kind {
         rewritten.ok()?;
         let told = changes.iter().map(|(name, to)| match to {
             To::Set(value) | To::Xor(value) => format!("{name} {value}"),
+            To::Drawn => (*name).to_owned(),
         });
         let told = told.collect::<Vec<_>>().join(", ");
         Some(Effect::Set(Set {
@@ -143,7 +144,11 @@ impl Behaviour for Set {
 
     fn compose(&self, _w: u32, _fate: &mut Fate) {}
 
-    fn rewrite(&self) -> Option<&Rewrite> {
-        Some(&self.rewrite)
+    fn changes(&self) -> bool {
+        true
+    }
+
+    fn change(&self, library: &Library, _w: u32, frame: &mut [u8]) {
+        self.rewrite.apply(library, frame, 0);
     }
 }

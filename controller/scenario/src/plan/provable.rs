@@ -33,7 +33,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
             let flow = (point.switch, point.index);
             held.by_flow.entry(flow).or_insert(point.fault);
         }
-        if point.fault.effect.rewrite().is_some() {
+        if point.fault.effect.changes() {
             held.changing.entry(point.switch).or_insert(point.fault);
         }
     }
@@ -142,9 +142,9 @@ impl<'a> Point<'a> {
         let Some(held) = holding.or_else(|| held.changing.get(self.switch)) else {
             return false;
         };
-        let (cannot, does) = match held.effect.rewrite() {
-            Some(_) => ("tell which packets of flow", "changes packets"),
-            None => ("tell when packets of flow", "holds some of them"),
+        let (cannot, does) = match held.effect.changes() {
+            true => ("tell which packets of flow", "changes packets"),
+            false => ("tell when packets of flow", "holds some of them"),
         };
         let message = format!(
             "captures cannot {cannot} `{}` come to egress of switch `{}`, where fault `{}` acts: `{}` {does} in ingress",

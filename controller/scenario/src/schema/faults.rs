@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::selection::selection;
-use super::{RawFault, RawFlow, RawPlace, reader};
+use super::{RawFault, RawFlow, RawPlace, partition, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::effect::{self, Effect};
 use crate::model::Direction;
@@ -96,7 +96,8 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
     })
 }
 
-pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFault> {
+/// The faults, and the flows that partitions stand for.
+pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> (Vec<RawFault>, Vec<RawFlow>) {
     let items = reader::list(sink, node, "`faults`").unwrap_or_default();
     if let Some(beyond) = items.get(MAX_FAULTS) {
         sink.error(
@@ -107,9 +108,42 @@ pub(super) fn faults(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFault> {
                 items.len()
             ),
         );
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
-    items.iter().filter_map(|item| fault(sink, item)).collect()
+    let mut made = Vec::new();
+    let faults = items.iter().filter_map(|item| match item.get("partition") {
+        Some(partition) => {
+            let (fault, flows) = partitioning(sink, item, partition)?;
+            made.extend(flows);
+            Some(fault)
+        }
+        None => fault(sink, item),
+    });
+    (faults.collect(), made)
+}
+
+/// `{id: split, partition: {halves: [a, b, c]}, during: apart}`
+fn partitioning(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    partition: &Node,
+) -> Option<(RawFault, Vec<RawFlow>)> {
+    let required = ["id", "partition"];
+    let fields = reader::fields(sink, node, "a partition", &required, &["during"])?;
+    let id = reader::name(sink, fields.get("id")?, "a fault")?;
+    let made = partition::flows(sink, &id, partition)?;
+    let during = fields.get("during");
+    let during = during.and_then(|node| reader::names(sink, node, "a step"));
+    let fault = RawFault {
+        id,
+        flows: made.iter().map(|flow| flow.name.clone()).collect(),
+        effect: Spanned::new(Effect::Drop(effect::Drop), partition.span),
+        selection: Spanned::new(Selection::Always, fields.span),
+        place: None,
+        during: during.unwrap_or_default(),
+        span: node.span,
+    };
+    Some((fault, made))
 }
 
 fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {

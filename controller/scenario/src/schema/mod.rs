@@ -2,6 +2,7 @@
 //! reference.
 
 mod faults;
+mod partition;
 mod probes;
 pub(crate) mod reader;
 mod selection;
@@ -138,23 +139,36 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
         .get("probes")
         .map(|node| probes::read(sink, node))
         .unwrap_or_default();
-    let declared = Declared {
+    let mut declared = Declared {
         flows: sections.get("flows").map(faults::keys).unwrap_or_default(),
         faults: sections.get("faults").map(faults::ids).unwrap_or_default(),
         workload_is_refused,
         probes_are_refused: sink.errors() > errors,
     };
-    let flows = sections
+    let mut flows = sections
         .get("flows")
         .map(|node| faults::flows(sink, node))
         .unwrap_or_default();
     let protect = sections
         .get("protect")
         .and_then(|node| reader::names(sink, node, "a flow"));
-    let faults = sections
+    let (faults, made) = sections
         .get("faults")
         .map(|node| faults::faults(sink, node))
         .unwrap_or_default();
+    for flow in made {
+        let name = &flow.name;
+        if flows.iter().any(|other| other.name.value == name.value) {
+            let message = format!(
+                "flow `{}`, which this makes, is declared as well",
+                name.value
+            );
+            sink.error(Code::Duplicate, name.span, message);
+            continue;
+        }
+        declared.flows.push(name.value.clone());
+        flows.push(flow);
+    }
     let steps = sections
         .get("timeline")
         .map(|node| timeline(sink, node))

@@ -109,6 +109,7 @@ fn what_each_effect_did_wrongly_is_counted() {
         "{delay: {normal: {mean: 20ms, sd: 3ms}}}",
         "{delay: {uniform: [4ms, 9ms], order: kept}}",
         "{set: {ip.ecn: 3}}",
+        "{corrupt: {field: ip.id, bits: 2}}",
     ] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let wrong = [(9, Error::Spares(0), (1, 0)), (11, Error::Hits(0), (0, 1))];
@@ -282,6 +283,7 @@ fn frames_that_nothing_tells_apart_are_judged_together() {
         "!delay 5ms",
         "{delay: {normal: {mean: 20ms, sd: 3ms}}}",
         "{set: {ip.ecn: 3}}",
+        "{corrupt: {field: ip.id, bits: 2}}",
     ] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let mut sent = evenly(100, MS / 10);

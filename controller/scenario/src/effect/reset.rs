@@ -1,0 +1,43 @@
+//! `reset`: the TCP packet itself becomes the reset of its connection, so that its sequence number is the one that the
+//! receiver waits for.
+
+use parser_gen::engine::Action;
+use parser_gen::{Library, reset};
+
+use super::{Behaviour, Effect, Fate, Kind};
+
+/// The packet becomes a reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reset;
+
+pub(super) const KIND: Kind = Kind {
+    word: "reset",
+    read: |sink, written| {
+        written.nothing(sink);
+        Some(Effect::Reset(Reset))
+    },
+};
+
+impl Behaviour for Reset {
+    fn word(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn verb(&self) -> &'static str {
+        "resets the connections of"
+    }
+
+    fn action(&self) -> Action {
+        Action::Reset
+    }
+
+    fn compose(&self, _w: u32, _fate: &mut Fate) {}
+
+    fn changes(&self) -> bool {
+        true
+    }
+
+    fn change(&self, library: &Library, _w: u32, frame: &mut [u8]) {
+        reset::apply(library, frame);
+    }
+}

@@ -1,0 +1,162 @@
+//! `partition: {groups: [[a, b], [c]]}`: hosts that do not hear each other, by Jepsen's names. It stands for flows between
+//! them, all of whose packets are dropped.
+
+use std::collections::BTreeSet;
+
+use super::{RawFlow, reader};
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::yaml::Node;
+
+/// Shapes that say by themselves who hears whom.
+const SHAPES: [&str; 4] = ["groups", "halves", "bridge", "ring"];
+
+type Hosts = Vec<Spanned<String>>;
+
+/// Hosts whose packets to others are lost.
+struct Cut {
+    /// Behind the fault's name.
+    name: String,
+    from: Hosts,
+    to: Hosts,
+}
+
+/// The flows of a partition, named after its fault.
+pub(super) fn flows(
+    sink: &mut Sink<'_>,
+    id: &Spanned<String>,
+    node: &Node,
+) -> Option<Vec<RawFlow>> {
+    let known: Vec<&str> = SHAPES.iter().copied().chain(["direction"]).collect();
+    let fields = reader::fields(sink, node, "`partition`", &[], &known)?;
+    let mut shapes = SHAPES
+        .iter()
+        .filter_map(|shape| Some((*shape, fields.get(shape)?)));
+    let (Some((shape, hosts)), None) = (shapes.next(), shapes.next()) else {
+        let message = "`partition` is one of `groups`, `halves`, `bridge` and `ring`";
+        sink.error(Code::WrongType, node.span, message)
+            .hint("for example `{partition: {halves: [a, b, c, d, e]}}`");
+        return None;
+    };
+    let both_ways = match fields.get("direction") {
+        None => true,
+        Some(node) => {
+            let written = reader::variant(sink, node, "`direction`", &["both", "one_way"])?;
+            written.nothing(sink);
+            if shape == "ring" && written.name == "one_way" {
+                let message = "a ring has no side that another one does not hear";
+                sink.error(Code::Effect, node.span, message)
+                    .hint("name the groups: `groups`");
+                return None;
+            }
+            written.name == "both"
+        }
+    };
+    let cuts = match shape {
+        "groups" => {
+            let groups = reader::list(sink, hosts, "`groups`")?;
+            let groups = groups
+                .iter()
+                .map(|group| reader::names(sink, group, "a host"));
+            let groups: Vec<Hosts> = groups.collect::<Option<_>>()?;
+            between(sink, node, &groups, both_ways)?
+        }
+        _ => {
+            let hosts = reader::names(sink, hosts, "a host")?;
+            match shape {
+                "halves" => {
+                    let (first, second) = hosts.split_at(hosts.len() / 2);
+                    between(sink, node, &[first.to_vec(), second.to_vec()], both_ways)?
+                }
+                "bridge" => {
+                    // The one in the middle hears both sides.
+                    let middle = hosts.len() / 2;
+                    let (first, rest) = hosts.split_at(middle);
+                    let second = rest.get(1..).unwrap_or_default();
+                    between(sink, node, &[first.to_vec(), second.to_vec()], both_ways)?
+                }
+                _ => ring(sink, node, &hosts)?,
+            }
+        }
+    };
+    let flows = cuts.into_iter().map(|cut| RawFlow {
+        name: Spanned::new(format!("{}-{}", id.value, cut.name), node.span),
+        from: cut.from,
+        to: cut.to,
+        filter: None,
+        on: None,
+    });
+    let flows: Vec<RawFlow> = flows.collect();
+    let named = |flow: &RawFlow| reader::check_name(sink, &flow.name.value, id.span, "a flow");
+    flows.iter().all(named).then_some(flows)
+}
+
+/// No group hears another one; if it goes one way, none hears those before it.
+fn between(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    groups: &[Hosts],
+    both_ways: bool,
+) -> Option<Vec<Cut>> {
+    if groups.len() < 2 || groups.iter().any(Vec::is_empty) {
+        let message = "a partition has two sides at least, with a host each";
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    are_apart(sink, groups.iter().flatten())?;
+    let mut cuts = Vec::new();
+    for (i, from) in groups.iter().enumerate() {
+        for (j, to) in groups.iter().enumerate() {
+            if i < j || (both_ways && i != j) {
+                cuts.push(Cut {
+                    name: format!("{}-to-{}", i + 1, j + 1),
+                    from: from.clone(),
+                    to: to.clone(),
+                });
+            }
+        }
+    }
+    Some(cuts)
+}
+
+/// Each hears its neighbours in the ring, which are a majority with it; no two hear the same.
+fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
+    are_apart(sink, hosts.iter())?;
+    let count = hosts.len();
+    // Of five, one to either side.
+    let reach = (count / 2).div_ceil(2);
+    let is_near = |a: usize, b: usize| {
+        let apart = a.abs_diff(b);
+        apart.min(count - apart) <= reach
+    };
+    let cuts = hosts.iter().enumerate().map(|(from, host)| Cut {
+        name: host.value.clone(),
+        from: vec![host.clone()],
+        to: (0..count)
+            .filter(|to| !is_near(from, *to))
+            .map(|to| hosts[to].clone())
+            .collect(),
+    });
+    let cuts: Vec<Cut> = cuts.filter(|cut| !cut.to.is_empty()).collect();
+    if cuts.is_empty() {
+        let message = format!("in a ring of {count} all hear each other");
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("a ring has four hosts or more");
+        return None;
+    }
+    Some(cuts)
+}
+
+fn are_apart<'h>(
+    sink: &mut Sink<'_>,
+    hosts: impl Iterator<Item = &'h Spanned<String>>,
+) -> Option<()> {
+    let mut seen = BTreeSet::new();
+    for host in hosts {
+        if !seen.insert(&host.value) {
+            let message = format!("host `{}` is named twice", host.value);
+            sink.error(Code::Duplicate, host.span, message);
+            return None;
+        }
+    }
+    Some(())
+}
