@@ -571,6 +571,52 @@ fn copies_leave_one_after_the_other_and_the_first_declared_duplicate_is_made() {
 }
 
 #[test]
+fn packets_leave_at_a_rate_or_end_beyond_it_as_the_model_says() {
+    // 46 bytes each 70 us are 5.3 Mbit/s, of three flows.
+    let effects = [
+        "{rate: {limit: 1Mbit/s, queue: 13ms}}",
+        "{rate: {limit: 300kbit/s, queue: 2kB}}",
+        "{police: {rate: 900kbit/s, burst: 2kB}}",
+    ];
+    for arch in [Arch::Psa, Arch::V1model] {
+        for effect in effects {
+            for select in ["always", "{every: 2}", "{probability: 0.7}"] {
+                let text = format!(
+                    "faults:\n  - {{id: slow, flows: [first, second], effect: {effect}, select: {select}}}\n"
+                );
+                let mut lab = Lab::armed(arch, 3, &text);
+                let mut model = lab.model();
+                let mut expected = BTreeMap::new();
+                let (mut lost, mut waited) = (0, 0);
+                for (port, flow) in interleaved(900) {
+                    let at = lab.now_ns;
+                    let fate = model.next_at(flow, at);
+                    let number = lab.send(port);
+                    let held = match fate.delay_ns {
+                        0 => 0,
+                        _ => held_ns(arch, fate),
+                    };
+                    if fate.copies > 0 {
+                        expected.insert(number, vec![at + held]);
+                    }
+                    lost += usize::from(fate.copies == 0);
+                    waited += usize::from(held > 0);
+                }
+                lab.advance(100_000_000);
+                assert_eq!(lab.left, expected, "{arch:?}: {effect} {select}");
+                assert!(lost > 5, "{effect} {select}: {lost}");
+                assert_eq!(
+                    waited > 10,
+                    effect.starts_with("{rate"),
+                    "{effect} {select}"
+                );
+                lab.assert_counts(&model);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_faults_of_a_step_start_and_end_together() {
     for arch in ARCHS {
         let mut lab = Lab::new(

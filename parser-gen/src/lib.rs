@@ -23,6 +23,7 @@ pub mod engine;
 pub mod filter;
 mod generate;
 pub mod library;
+pub mod pace;
 mod program;
 pub mod reset;
 pub mod rewrite;

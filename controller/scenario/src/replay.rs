@@ -13,7 +13,7 @@ use p4lang::runtime::Match;
 use parser_gen::{FieldValues, Library, Value};
 
 use crate::decision::{self, Draws};
-use crate::effect::{Effect, Fate};
+use crate::effect::{Effect, Fate, OVER};
 use crate::model::{Direction, Scenario};
 use crate::names::forward;
 use crate::plan::{Injection, Plan, SwitchPlan};
@@ -85,7 +85,15 @@ pub struct Classified {
     pub exits: Vec<(u32, FlowSet)>,
     /// When it came, for effects that go by that.
     pub at_ns: u64,
+    /// How long it is, for those that go by that.
+    pub bytes: u32,
+    /// Whether it was seen to leave, by those who look from outside: the clock of a switch is not theirs.
+    pub seen_to_leave: Option<bool>,
 }
+
+/// By how much a switch may take a frame later than it was seen to come. Where a queue is as near to its end as this, what
+/// became of the frame says whether it had room.
+const CLOCK_NS: u64 = 5_000_000;
 
 /// A unit and what it did to a packet.
 #[derive(Debug, Clone, Copy)]
@@ -232,6 +240,12 @@ impl Engine {
         let exits = self.exits(frame).into_iter();
         Classified {
             at_ns: 0,
+            bytes: if self.paces() {
+                parser_gen::pace::bytes(&self.library, frame)
+            } else {
+                0
+            },
+            seen_to_leave: None,
             ingress: if self.ingress.is_empty() {
                 FlowSet::default()
             } else {
@@ -295,8 +309,7 @@ impl Engine {
 
     /// Takes a frame through both pipelines while an epoch is in force.
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
-        let at_ns = frame.at_ns;
-        let ingress = self.judge(&self.ingress, state, &frame.ingress, epoch, at_ns);
+        let ingress = self.judge(&self.ingress, state, &frame.ingress, epoch, frame);
         let mut exits: Vec<(u32, Vec<Verdict>)> = frame
             .exits
             .iter()
@@ -304,7 +317,7 @@ impl Engine {
             .collect();
         for _ in 0..ingress.fate.copies {
             for ((_, copies), (_, flows)) in exits.iter_mut().zip(&frame.exits) {
-                copies.push(self.judge(&self.egress, state, flows, epoch, at_ns));
+                copies.push(self.judge(&self.egress, state, flows, epoch, frame));
             }
         }
         Passage { ingress, exits }
@@ -335,6 +348,11 @@ impl Engine {
         changed.filter(|bytes| bytes != frame)
     }
 
+    fn paces(&self) -> bool {
+        let mut units = self.ingress.iter();
+        units.any(|unit| unit.effect.pace().is_some())
+    }
+
     /// Whether any unit changes bytes.
     #[must_use]
     pub fn rewrites(&self) -> bool {
@@ -354,7 +372,8 @@ impl Engine {
     pub fn shortest_hold_ns(&self) -> Option<u64> {
         let holding = self.ingress.iter();
         let holding = holding.filter(|unit| unit.effect.longest_hold_ns() > 0);
-        holding.map(|unit| unit.effect.hold_ns(0)).min()
+        let holding = holding.map(|unit| unit.effect.hold_ns(0));
+        holding.filter(|hold_ns| *hold_ns > 0).min()
     }
 
     fn judge(
@@ -363,7 +382,7 @@ impl Engine {
         state: &mut State,
         flows: &FlowSet,
         epoch: u16,
-        at_ns: u64,
+        frame: &Classified,
     ) -> Verdict {
         let mut verdict = Verdict::untouched();
         let mut fired: Vec<(&Unit, usize, u32)> = Vec::new();
@@ -387,6 +406,25 @@ impl Engine {
                 .take(&self.draws, entry.key, draws_words, cell);
             if words.is_some() {
                 verdict.hits.push(entry.injection);
+                let at_ns = frame.at_ns;
+                let mut w = w;
+                if let Some(pace) = unit.effect.pace() {
+                    let free_ns = &mut state.due_ns[entry.cell];
+                    let wait_ns = free_ns.saturating_sub(at_ns);
+                    let wait_ns = wait_ns.saturating_add(pace.cost_ns(frame.bytes));
+                    let is_over = match frame.seen_to_leave {
+                        Some(left) if wait_ns.abs_diff(pace.most_ns) <= CLOCK_NS => !left,
+                        _ => wait_ns > pace.most_ns,
+                    };
+                    if is_over {
+                        w = OVER;
+                        verdict.drawn.pop();
+                        verdict.drawn.push(w);
+                    } else {
+                        *free_ns = at_ns.saturating_add(wait_ns);
+                        waits_ns = waits_ns.saturating_add(if pace.holds { wait_ns } else { 0 });
+                    }
+                }
                 fired.push((unit, entry.injection, w));
                 if unit.effect.keeps_order() {
                     let due_ns = at_ns.saturating_add(unit.effect.hold_ns(w));
@@ -402,7 +440,9 @@ impl Engine {
         }
         if verdict.fate.is_dropped() {
             let hidden = fired.iter();
-            let hidden = hidden.filter(|(unit, ..)| unit.effect.is_overridden());
+            let hides_itself = |unit: &Unit, w: u32| unit.effect.pace().is_some() && w == OVER;
+            let hidden = hidden
+                .filter(|(unit, _, w)| unit.effect.is_overridden() && !hides_itself(unit, *w));
             verdict.overridden = hidden.map(|(_, injection, _)| *injection).collect();
         }
         verdict

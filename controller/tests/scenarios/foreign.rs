@@ -23,6 +23,7 @@ scenarios! {
     haproxy_notices_a_lost_server: "haproxy-backend.yaml", ["haproxy", "nginx", "curl"];
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
     memcached_is_not_told_of_copies: "memcached-duplicates.yaml", ["memcached", "memcslap"];
+    a_megabyte_through_a_narrow_place: "curl-bandwidth.yaml", ["nginx", "curl"];
     nginx_whose_answers_become_resets: "nginx-resets.yaml", ["nginx", "curl"];
     nginx_and_curl_under_loss: "nginx-curl.yaml", ["nginx", "curl"];
     lost_syns_are_sent_again: "nginx-lost-handshakes.yaml", ["nginx", "curl"];

@@ -6,6 +6,7 @@ use super::lot;
 use super::unit::holds;
 use super::{Action, Side, UnitSpec};
 use crate::generate::writer::Writer;
+use crate::pace;
 
 /// What a unit does to the packet that it fires on, as an action of the composition.
 struct Acting {
@@ -21,7 +22,7 @@ impl Acting {
     fn of(number: usize, action: &Action) -> Option<Acting> {
         let (rank, name, body): (u8, String, Vec<String>) = match action {
             // Of bytes that change, each unit has a control of its own.
-            Action::Observe | Action::Rewrite(_) | Action::Reset => return None,
+            Action::Observe | Action::Rewrite(_) | Action::Reset | Action::Pace(_) => return None,
             Action::Drop => (0, "end".into(), vec!["meta.verdict = VERDICT_DROP;".into()]),
             Action::Duplicate(copies) => (
                 1,
@@ -67,6 +68,9 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         if holds(unit) {
             w.line(format!("time_ns_t hold{number} = 0;"));
         }
+        if let Action::Pace(_) = unit.action {
+            w.line(format!("bit<8> over{number} = 0;"));
+        }
         if let Some(bits) = lot::mask_bits(unit) {
             w.line(format!("bit<{bits}> mask{number} = 0;"));
         }
@@ -83,10 +87,18 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         table(&acting, w);
     }
     w.open("apply");
+    let mut paced = units.iter();
+    if paced.any(|unit| matches!(unit.action, Action::Pace(_))) {
+        pace::measure(w);
+    }
     for (number, unit) in units.iter().enumerate() {
         let mut arguments = vec!["meta".to_owned(), format!("fire{number}")];
         if holds(unit) {
             arguments.push(format!("hold{number}"));
+        }
+        if let Action::Pace(_) = unit.action {
+            arguments.push("bytes".to_owned());
+            arguments.push(format!("over{number}"));
         }
         if lot::mask_bits(unit).is_some() {
             arguments.push(format!("mask{number}"));
@@ -114,6 +126,17 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             w.open(format!("if ({})", acting.condition()));
             acting.body.iter().for_each(|line| w.line(line));
             w.close();
+        }
+        for (number, unit) in units.iter().enumerate() {
+            if let Action::Pace(pace) = unit.action {
+                w.open(format!("if (over{number} == 1)"));
+                w.line("meta.verdict = VERDICT_DROP;");
+                if pace.holds {
+                    w.close_open(&format!("else if (fire{number} == 1)"));
+                    w.line("meta.detain = 1;");
+                }
+                w.close();
+            }
         }
     }
     w.close();

@@ -25,6 +25,11 @@ pub(super) fn keeps_order(unit: &UnitSpec) -> bool {
     matches!(&unit.action, Action::Delay(hold) if hold.keeps_order)
 }
 
+/// Whether it has a register of times.
+pub(super) fn has_deadlines(unit: &UnitSpec) -> bool {
+    keeps_order(unit) || matches!(unit.action, Action::Pace(_))
+}
+
 /// `lots`: the value that the packet's word stands for.
 pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Writer) {
     let bits = if dialect.is_tna() { 16 } else { 32 };
@@ -49,8 +54,16 @@ pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Write
     w.close();
 }
 
-/// The packet is due when the one is that was held before it, if that is later. A register that is 0 has held none.
+/// What the time of others makes of the packet: it waits for its turn at a rate; or it is due when the one is that was held
+/// before it, if that is later. A register that is 0 has held none.
 pub(super) fn keep_order(dialect: Dialect, unit: &UnitSpec, w: &mut Writer) {
+    if let Action::Pace(pace) = unit.action {
+        pace.write(
+            &dialect.read("deadlines", "free"),
+            &dialect.write("deadlines", "meta.now + wait"),
+            w,
+        );
+    }
     if !keeps_order(unit) {
         return;
     }

@@ -15,6 +15,7 @@ mod unit;
 use crate::generate::Options;
 use crate::generate::writer::Writer;
 use crate::library::Library;
+use crate::pace::Pace;
 use crate::program::Arch;
 use crate::reset;
 use crate::rewrite::Rewrite;
@@ -83,6 +84,8 @@ pub enum Action {
     Rewrite(Rewrite),
     /// It becomes the reset of its TCP connection.
     Reset,
+    /// It waits for its turn in a queue, or ends beyond it. Tofino has no text of it.
+    Pace(Pace),
 }
 
 /// How a unit holds packets.

@@ -68,7 +68,11 @@ pub(super) fn cell_type(unit: &UnitSpec) -> &'static str {
 
 /// Whether a unit says for how long a packet is held.
 pub(super) fn holds(unit: &UnitSpec) -> bool {
-    matches!(unit.action, Action::Delay(_))
+    match unit.action {
+        Action::Delay(_) => true,
+        Action::Pace(pace) => pace.holds,
+        _ => false,
+    }
 }
 
 pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec, w: &mut Writer) {
@@ -92,6 +96,9 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     let mut parameters = vec!["inout metadata_t meta", "out bit<8> fire"];
     if needs.holds() {
         parameters.push("out time_ns_t hold");
+    }
+    if let Action::Pace(_) = unit.action {
+        parameters.extend(["in bit<32> bytes", "out bit<8> over"]);
     }
     let mask = lot::mask_bits(unit).map(|bits| format!("out bit<{bits}> mask"));
     parameters.extend(mask.as_deref());
@@ -146,7 +153,7 @@ fn state(needs: &Needs<'_>, w: &mut Writer) {
     if needs.unit.select == Select::GilbertElliott {
         dialect.register(w, "states", "bit<8>", cell, cells);
     }
-    if lot::keeps_order(needs.unit) {
+    if lot::has_deadlines(needs.unit) {
         dialect.register(w, "deadlines", "time_ns_t", cell, cells);
     }
 }
@@ -200,7 +207,8 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     if needs.draws() {
         take("bit<32>", "key", "key_");
     }
-    if needs.holds() && !lot::is_drawn(needs.unit) {
+    let is_paced = matches!(needs.unit.action, Action::Pace(_));
+    if needs.holds() && !lot::is_drawn(needs.unit) && !is_paced {
         take(
             "time_ns_t",
             "delay_ns",
@@ -372,6 +380,9 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     w.line("fire = 0;");
     if needs.holds() {
         w.line("hold = 0;");
+    }
+    if let Action::Pace(_) = needs.unit.action {
+        w.line("over = 0;");
     }
     if lot::mask_bits(needs.unit).is_some() {
         w.line("mask = 0;");

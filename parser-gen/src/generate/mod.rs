@@ -20,6 +20,7 @@ use crate::classes::{self, Classes, LIMIT};
 use crate::engine::{self, Action, EngineSpec};
 use crate::filter::Filter;
 use crate::library::{Library, Note, ProtocolId};
+use crate::pace;
 use crate::program::Arch;
 use crate::reset;
 use crate::slice::Slice;
@@ -230,6 +231,9 @@ pub fn generate_with(
             rewrite
                 .protocols()
                 .for_each(|id| slice.add_protocol(library, id));
+        }
+        if let Action::Pace(_) = unit.action {
+            pace::protocols(library).for_each(|id| slice.add_protocol(library, id));
         }
         if unit.action == Action::Reset {
             reset::protocols(library).for_each(|id| slice.add_protocol(library, id));

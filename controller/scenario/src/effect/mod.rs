@@ -10,6 +10,7 @@ mod distribution;
 mod drop;
 mod duplicate;
 mod observe;
+mod rate;
 mod reset;
 mod set;
 
@@ -24,7 +25,10 @@ pub use duplicate::Duplicate;
 pub use observe::Observe;
 use parser_gen::Library;
 use parser_gen::engine::Action;
+use parser_gen::pace::Pace;
 use parser_gen::rewrite::{Rewrite, To};
+pub(crate) use rate::OVER;
+pub use rate::Rate;
 pub use reset::Reset;
 pub use set::Set;
 
@@ -49,6 +53,10 @@ pub enum Effect {
     Corrupt(Corrupt),
     /// The packet becomes the reset of its connection.
     Reset(Reset),
+    /// Packets leave at a rate.
+    Rate(Rate),
+    /// Packets beyond a rate end.
+    Police(Rate),
 }
 
 /// All effects, in the order in which messages list them.
@@ -60,6 +68,8 @@ pub(crate) const KINDS: &[Kind] = &[
     set::KIND,
     corrupt::KIND,
     reset::KIND,
+    rate::RATE,
+    rate::POLICE,
 ];
 
 impl Effect {
@@ -88,6 +98,15 @@ impl Effect {
             Effect::Corrupt(Corrupt::by(rewrite, told))
         }));
         samples.push(Effect::Reset(Reset));
+        let pace = |holds| Rate {
+            rate_bps: 8_000_000_000,
+            pace: Pace {
+                step: 1 << 16,
+                most_ns: 10_000,
+                holds,
+            },
+        };
+        samples.extend([Effect::Rate(pace(true)), Effect::Police(pace(false))]);
         samples
     }
 }
@@ -112,6 +131,7 @@ impl Deref for Effect {
             Effect::Set(set) => set,
             Effect::Corrupt(corrupt) => corrupt,
             Effect::Reset(reset) => reset,
+            Effect::Rate(rate) | Effect::Police(rate) => rate,
         }
     }
 }
@@ -125,6 +145,7 @@ impl fmt::Display for Effect {
             Effect::Set(set) => write!(f, " {}", set.told),
             Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
             Effect::Duplicate(duplicate) => duplicate.fmt(f),
+            Effect::Rate(rate) | Effect::Police(rate) => write!(f, " {rate}"),
             Effect::Drop(_) | Effect::Observe(_) | Effect::Reset(_) => Ok(()),
         }
     }
@@ -186,6 +207,16 @@ pub trait Behaviour: fmt::Debug {
     /// Whether how it acts is decided by a word that is drawn for each packet.
     fn draws(&self) -> bool {
         self.lots().is_some()
+    }
+
+    /// The rate at which its packets leave, or beyond which they end.
+    fn pace(&self) -> Option<Pace> {
+        None
+    }
+
+    /// Whether what becomes of a packet depends on when others came.
+    fn goes_by_time(&self) -> bool {
+        self.keeps_order() || self.pace().is_some()
     }
 
     /// How it multiplies a packet, if it does.
@@ -272,6 +303,9 @@ impl Fate {
                 return Fate::DROPPED;
             }
             effect.compose(w, &mut fate);
+            if fate.is_dropped() {
+                return Fate::DROPPED;
+            }
         }
         fate
     }

@@ -132,7 +132,8 @@ fn select(
             params.push((param::KEY, decision::key(declared.key, flow.key).into()));
         }
         let hold_ns = declared.effect.longest_hold_ns();
-        if hold_ns > 0 && !declared.effect.draws() {
+        let is_fixed = !declared.effect.draws() && declared.effect.pace().is_none();
+        if hold_ns > 0 && is_fixed {
             params.push((param::DELAY_NS, hold_ns.into()));
         }
         for epochs in &declared.epochs {

@@ -172,7 +172,8 @@ fn candidates<'s>(sink: &mut Sink<'_>, fault: &Fault, flow: &'s Flow) -> Option<
         return None;
     }
     let mut sets: Vec<Vec<&str>> = common.into_iter().map(|switch| vec![switch]).collect();
-    if sets.is_empty() && fault.selection == Selection::Always && !fault.effect.draws() {
+    let is_alike = !fault.effect.draws() && !fault.effect.goes_by_time();
+    if sets.is_empty() && fault.selection == Selection::Always && is_alike {
         spread(&flow.paths, &mut Vec::new(), &mut sets);
         sets.sort_by_key(Vec::len);
     }

@@ -112,7 +112,7 @@ impl<'a> Point<'a> {
 
     fn is_counted_over_ports(&self, sink: &mut Sink<'_>) -> bool {
         // Words are drawn by ordinal, too.
-        let draws = self.fault.effect.draws();
+        let draws = self.fault.effect.draws() || self.fault.effect.goes_by_time();
         let counts = draws || !self.fault.selection.is_always();
         let counts = counts && self.fault.selection != Selection::Never;
         let entries = entries(self.flow, self.switch);

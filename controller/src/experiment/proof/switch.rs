@@ -76,9 +76,18 @@ impl<'a> Witness<'a> {
     ) -> Strays {
         let arrivals = self.trace.arrivals.iter();
         let classified: Vec<Classified> = arrivals
-            .map(|arrival| Classified {
-                at_ns: arrival.at_ns,
-                ..self.engine.classify(arrival.bytes, arrival.port)
+            .map(|arrival| {
+                let frame = self.engine.classify(arrival.bytes, arrival.port);
+                let mut exits = frame.exits.iter();
+                let left = exits.any(|(port, _)| {
+                    !self.trace.left(*port, arrival.identity).is_empty()
+                });
+                let is_unique = self.trace.is_unique(arrival.identity);
+                Classified {
+                    at_ns: arrival.at_ns,
+                    seen_to_leave: is_unique.then_some(left),
+                    ..frame
+                }
             })
             .collect();
         let frames = self.replay(&classified, fired, observations);

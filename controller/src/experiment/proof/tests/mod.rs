@@ -298,6 +298,28 @@ fn frames_that_nothing_tells_apart_are_judged_together() {
     }
 }
 
+/// 46 bytes a millisecond, at rates below and queues beyond which some end.
+#[test]
+fn rates_are_proved_but_for_what_the_clocks_leave_open() {
+    for effect in [
+        "{rate: {limit: 200kbit/s, queue: 61ms}}",
+        "{police: {rate: 200kbit/s, burst: 2kB}}",
+    ] {
+        let one = format!("faults: [{{id: x, flows: first, effect: {effect}}}]");
+        let mut bench = Bench::new(&one, evenly(400, MS));
+        let fault = bench.fault();
+        assert_proved(&fault);
+        assert_eq!(fault.observed, 400, "{effect}");
+        // One that had to wait, or had room, is gone; and one that was beyond the queue has left.
+        bench.errors = [(9, Error::Loses)].into();
+        told(&bench.fault(), "1 frame did not leave switch sw as it had to");
+    }
+    let slow = "faults: [{id: x, flows: first, effect: {rate: {limit: 200kbit/s, queue: 61ms}}}]";
+    let mut bench = Bench::new(slow, evenly(60, MS));
+    bench.errors = [(30, Error::Spares(0))].into();
+    told(&bench.fault(), "it spared 1 frame that it had to hit");
+}
+
 #[test]
 fn any_loss_makes_the_run_unproved() {
     let mut bench = Bench::new(DENSE, evenly(20, MS));

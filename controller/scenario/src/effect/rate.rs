@@ -1,0 +1,162 @@
+//! `rate: {limit: 10Mbit/s, queue: 64kB}`: packets leave one after the other at a rate, from a queue that is as long as it may
+//! be and no longer; and `police: {rate: 10Mbit/s, burst: 64kB}`: what does not conform is dropped, and nothing waits.
+
+use std::fmt;
+
+use parser_gen::engine::Action;
+use parser_gen::pace::Pace;
+
+use super::{Behaviour, Effect, Fate, Kind};
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::plan::TargetModel;
+use crate::schema::reader;
+use crate::units::{self, Dimension, show_duration, show_rate};
+use crate::yaml::Node;
+
+/// Packets leave at a rate, or are dropped beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// In bits per second.
+    pub rate_bps: u64,
+    /// What the switch reckons with.
+    pub pace: Pace,
+}
+
+/// A packet goes beyond the queue: the word that the model gives it, which draws none.
+pub(crate) const OVER: u32 = 1;
+
+/// What the fixed-point numbers of a switch hold well: a byte takes 8 ms to 0.08 ns.
+const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
+/// The longest queue, in time.
+const MAX_NS: u64 = 3_600_000_000_000;
+/// A full frame of Ethernet: beyond a shorter queue it would never come.
+const FRAME_BYTES: u32 = 1514;
+
+pub(super) const RATE: Kind = Kind {
+    word: "rate",
+    read: |sink, written| {
+        let node = written.needed(sink, "{limit: 10Mbit/s, queue: 64kB}")?;
+        let fields = reader::fields(sink, node, "`rate`", &["limit", "queue"], &[])?;
+        read(sink, fields.get("limit")?, fields.get("queue")?, true).map(Effect::Rate)
+    },
+};
+
+pub(super) const POLICE: Kind = Kind {
+    word: "police",
+    read: |sink, written| {
+        let node = written.needed(sink, "{rate: 10Mbit/s, burst: 64kB}")?;
+        let fields = reader::fields(sink, node, "`police`", &["rate", "burst"], &[])?;
+        read(sink, fields.get("rate")?, fields.get("burst")?, false).map(Effect::Police)
+    },
+};
+
+fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<Rate> {
+    let what = if holds { "`limit`" } else { "`rate`" };
+    let rate = reader::quantity(sink, rate, what, Dimension::Rate)?;
+    if !RATES.contains(&rate.value) {
+        let message = format!("{what} lies between 1kbit/s and 100Gbit/s");
+        sink.error(Code::OutOfRange, rate.span, message);
+        return None;
+    }
+    let mut pace = Pace {
+        step: ((8_000_000_000_u128 << 16) / u128::from(rate.value)) as u64,
+        most_ns: 0,
+        holds,
+    };
+    let most = most_ns(sink, queue, &pace)?;
+    pace.most_ns = most.value;
+    if pace.most_ns < pace.cost_ns(FRAME_BYTES) || pace.most_ns > MAX_NS {
+        let least = show_duration(pace.cost_ns(FRAME_BYTES));
+        let message = format!(
+            "{} of {} is {} at {}: it lies between a frame of {FRAME_BYTES} bytes, {least}, and an hour",
+            if holds { "a queue" } else { "a burst" },
+            sink.source()
+                .text
+                .get(most.span.start..most.span.end)
+                .unwrap_or(""),
+            show_duration(pace.most_ns),
+            show_rate(rate.value),
+        );
+        sink.error(Code::OutOfRange, most.span, message);
+        return None;
+    }
+    Some(Rate {
+        rate_bps: rate.value,
+        pace,
+    })
+}
+
+/// A queue in bytes or in time, a burst in bytes.
+fn most_ns(sink: &mut Sink<'_>, node: &Node, pace: &Pace) -> Option<Spanned<u64>> {
+    let text = sink.source().text;
+    let text = text.get(node.span.start..node.span.end).unwrap_or("");
+    if pace.holds
+        && let Ok(ns) = units::parse(text, Dimension::Duration)
+    {
+        return Some(Spanned::new(ns, node.span));
+    }
+    let what = if pace.holds { "`queue`" } else { "`burst`" };
+    let size = reader::quantity(sink, node, what, Dimension::Size)?;
+    let ns = pace.cost_ns(u32::try_from(size.value).unwrap_or(u32::MAX));
+    Some(Spanned::new(ns, size.span))
+}
+
+impl Behaviour for Rate {
+    fn word(&self) -> &'static str {
+        match self.pace.holds {
+            true => RATE.word,
+            false => POLICE.word,
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        "limits the rate of"
+    }
+
+    fn action(&self) -> Action {
+        Action::Pace(self.pace)
+    }
+
+    fn compose(&self, w: u32, fate: &mut Fate) {
+        if w == OVER {
+            fate.copies = 0;
+        }
+    }
+
+    fn longest_hold_ns(&self) -> u64 {
+        match self.pace.holds {
+            true => self.pace.most_ns,
+            false => 0,
+        }
+    }
+
+    fn longest_stay_ns(&self) -> u64 {
+        self.longest_hold_ns()
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        Some(self.pace)
+    }
+
+    fn recirculates(&self) -> bool {
+        self.pace.holds
+    }
+
+    fn is_for_ingress(&self) -> bool {
+        true
+    }
+
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        (!target.compares_deadlines).then_some(
+            "limit the rate of packets: it does not multiply, and its registers do not compare deadlines",
+        )
+    }
+}
+
+/// `10Mbit/s, at most 51.2ms`
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = show_duration(self.pace.most_ns);
+        write!(f, "{}, at most {most}", show_rate(self.rate_bps))
+    }
+}
