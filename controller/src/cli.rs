@@ -122,6 +122,17 @@ pub struct Run {
     /// Which switches
     #[command(flatten)]
     pub target: Target,
+    /// Protocols of one's own
+    #[command(flatten)]
+    pub protocols: Protocols,
+}
+
+/// Protocols of one's own.
+#[derive(Debug, Args)]
+pub struct Protocols {
+    /// Let filters know the protocols of this folder's *.yaml (docs/protocols.md), may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub protocols: Vec<PathBuf>,
 }
 
 /// Which switches run, and where the programs are that they take.
@@ -155,6 +166,9 @@ pub struct Control {
     /// Which switches
     #[command(flatten)]
     pub target: Target,
+    /// Protocols of one's own
+    #[command(flatten)]
+    pub protocols: Protocols,
 }
 
 fn switch_address(text: &str) -> Result<(String, String), String> {
@@ -206,6 +220,9 @@ pub struct Validate {
     /// The scenarios; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// Protocols of one's own
+    #[command(flatten)]
+    pub protocols: Protocols,
 }
 
 /// `weir plan`
@@ -225,6 +242,9 @@ pub struct Plan {
     /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least
     #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
     pub target: PlanFor,
+    /// Protocols of one's own
+    #[command(flatten)]
+    pub protocols: Protocols,
 }
 
 /// What a plan can be made for: more than what can be started here.

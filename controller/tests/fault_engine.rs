@@ -126,8 +126,7 @@ impl Lab {
             scenario::load("lab.yaml", text).unwrap_or_else(|error| panic!("{text}\n{error}"));
         let plan = scenario::plan(&scenario, target).unwrap_or_else(|error| panic!("{error}"));
         let planned = plan.switch("sw").unwrap();
-        let library = parser_gen::Library::builtin();
-        let generated = planned.generate(&library).unwrap();
+        let generated = planned.generate().unwrap();
         let mut files = p4lang::Files::new();
         for (path, text) in parser_gen::program(arch, &generated) {
             files.insert(&path, edit(&path, &text));

@@ -5,6 +5,7 @@ mod names;
 mod text;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -13,6 +14,8 @@ pub use names::{enumerate_names, nearest};
 pub(crate) use text::is_obeyed;
 pub use text::shown;
 use text::{MESSAGE, excerpt};
+
+use crate::protocols::Protocols;
 
 /// A range of bytes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
@@ -223,6 +226,7 @@ impl<'a> Source<'a> {
 #[derive(Debug)]
 pub struct Sink<'a> {
     source: Source<'a>,
+    protocols: Arc<Protocols>,
     found: Vec<Diagnostic>,
     errors: usize,
     /// The last of those that are not shown.
@@ -238,6 +242,7 @@ impl<'a> Sink<'a> {
     pub fn new(source: Source<'a>) -> Self {
         Self {
             source,
+            protocols: Protocols::builtin(),
             found: Vec::new(),
             errors: 0,
             beyond: None,
@@ -248,6 +253,17 @@ impl<'a> Sink<'a> {
     #[must_use]
     pub fn source(&self) -> Source<'a> {
         self.source
+    }
+
+    /// The protocols that the file may name.
+    #[must_use]
+    pub fn protocols(&self) -> Arc<Protocols> {
+        Arc::clone(&self.protocols)
+    }
+
+    /// From here on it may name these.
+    pub fn set_protocols(&mut self, protocols: Arc<Protocols>) {
+        self.protocols = protocols;
     }
 
     /// Reports an error; hint and related places may be added to what comes back.

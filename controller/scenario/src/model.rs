@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use parser_gen::{Classes, Filter};
 use serde::Serialize;
 
 use crate::decision;
-use crate::diagnostic::{Diagnostics, Source, Span};
+use crate::diagnostic::{Diagnostics, Sink, Source, Span};
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
 use crate::probe::Probe;
+use crate::protocols::Protocols;
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::workload::Workload;
@@ -38,6 +40,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The network.
     pub topology: Topology,
+    /// The protocols that filters and fields name.
+    pub protocols: Arc<Protocols>,
     /// What runs.
     pub workload: Option<Workload>,
     /// What asks services while it runs, in declared order.
@@ -66,6 +70,13 @@ impl Scenario {
             file: &self.file,
             text: &self.text,
         }
+    }
+
+    /// For what is found later.
+    pub(crate) fn sink(&self) -> Sink<'_> {
+        let mut sink = Sink::new(self.source());
+        sink.set_protocols(Arc::clone(&self.protocols));
+        sink
     }
 
     /// The same under another seed: other packets are hit.

@@ -7,70 +7,78 @@
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use parser_gen::Library;
 use parser_gen::filter::{Expr, Filter, Node};
 use values::Values;
 
+use crate::protocols::Protocols;
+
 /// Beyond this many conjunctions a filter counts as one that anything may pass.
 const MAX_CONJUNCTIONS: usize = 4096;
 
-/// Which protocols stand in one packet, as the protocol library has it.
-struct Carriage {
+/// Which protocols stand in one packet, as a protocol library has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Carriage {
     /// What a packet with a protocol has too.
     implied: BTreeMap<String, Vec<String>>,
     /// Pairs of which a packet has at most one.
     apart: BTreeSet<(String, String)>,
 }
 
-static CARRIAGE: LazyLock<Carriage> = LazyLock::new(|| {
-    let library = Library::builtin();
-    let names: Vec<&str> = library
-        .protocols()
-        .iter()
-        .map(|p| p.filter.as_str())
-        .collect();
-    let mut carriage = Carriage {
-        implied: BTreeMap::new(),
-        apart: BTreeSet::new(),
-    };
-    for a in &names {
-        let implied = library.implied_by(a).into_iter().map(str::to_owned);
-        carriage.implied.insert((*a).to_owned(), implied.collect());
-        let apart = names.iter().filter(|b| !library.coexist(a, b));
-        let pairs = apart.map(|b| ((*a).to_owned(), (*b).to_owned()));
-        carriage.apart.extend(pairs);
+impl Carriage {
+    pub(crate) fn of(library: &Library) -> Carriage {
+        let protocols = library.protocols().iter();
+        let names: Vec<&str> = protocols.map(|p| p.filter.as_str()).collect();
+        let mut carriage = Carriage {
+            implied: BTreeMap::new(),
+            apart: BTreeSet::new(),
+        };
+        for a in &names {
+            let implied = library.implied_by(a).into_iter().map(str::to_owned);
+            carriage.implied.insert((*a).to_owned(), implied.collect());
+            let apart = names.iter().filter(|b| !library.coexist(a, b));
+            let pairs = apart.map(|b| ((*a).to_owned(), (*b).to_owned()));
+            carriage.apart.extend(pairs);
+        }
+        carriage
     }
-    carriage
-});
+}
 
 /// Whether some packet may match.
 #[must_use]
-pub fn possible(filter: &Filter) -> bool {
-    normal_form(&filter.root().expr, true).is_none_or(|conjunctions| !conjunctions.is_empty())
+pub fn possible(protocols: &Protocols, filter: &Filter) -> bool {
+    let conjunctions = protocols.carriage().normal_form(&filter.root().expr, true);
+    conjunctions.is_none_or(|conjunctions| !conjunctions.is_empty())
 }
 
 /// Whether a packet with these numbers in these fields may match.
 #[must_use]
-pub fn allows(filter: &Filter, fields: &[(&str, u128)]) -> bool {
-    Allowed::of(filter).allows(fields, &[])
+pub fn allows(protocols: &Protocols, filter: &Filter, fields: &[(&str, u128)]) -> bool {
+    Allowed::of(protocols, filter).allows(fields, &[])
 }
 
 /// A filter that is asked about many packets.
-pub struct Allowed(Option<Vec<Conjunction>>);
+pub struct Allowed<'p> {
+    carriage: &'p Carriage,
+    conjunctions: Option<Vec<Conjunction>>,
+}
 
-impl Allowed {
+impl<'p> Allowed<'p> {
     /// The packets of a filter.
     #[must_use]
-    pub fn of(filter: &Filter) -> Allowed {
-        Allowed(normal_form(&filter.root().expr, true))
+    pub fn of(protocols: &'p Protocols, filter: &Filter) -> Allowed<'p> {
+        let carriage = protocols.carriage();
+        Allowed {
+            carriage,
+            conjunctions: carriage.normal_form(&filter.root().expr, true),
+        }
     }
 
     /// Whether a packet with these numbers in these fields, and without some protocols, may match.
     #[must_use]
     pub fn allows(&self, fields: &[(&str, u128)], absent: &[&str]) -> bool {
-        let Some(conjunctions) = &self.0 else {
+        let Some(conjunctions) = &self.conjunctions else {
             return true;
         };
         conjunctions.iter().any(|conjunction| {
@@ -92,7 +100,7 @@ impl Allowed {
                         present: true,
                         values: Values::Numbers(vec![*value..=*value]),
                     };
-                    conjunction.with_field(field, test)
+                    conjunction.with_field(self.carriage, field, test)
                 });
             fixed.is_some()
         })
@@ -114,89 +122,96 @@ struct Constraint {
     values: Values,
 }
 
-/// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
-fn normal_form(expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
-    let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
-        let mut all = Vec::new();
-        for part in parts {
-            all.extend(normal_form(&part.expr, positive)?);
-        }
-        (all.len() <= MAX_CONJUNCTIONS).then_some(all)
-    };
-    let every = |parts: &[Node]| -> Option<Vec<Conjunction>> {
-        let mut all = vec![Conjunction::default()];
-        for part in parts {
-            all = product(all, normal_form(&part.expr, positive)?)?;
-        }
-        Some(all)
-    };
-    match (expr, positive) {
-        (Expr::Or(parts), true) | (Expr::And(parts), false) => any(parts),
-        (Expr::And(parts), true) | (Expr::Or(parts), false) => every(parts),
-        (Expr::Not(inner), _) => normal_form(&inner.expr, !positive),
-        (Expr::Present { protocol }, true) => Some(
-            Conjunction::default()
-                .with_protocol(protocol)
-                .into_iter()
-                .collect(),
-        ),
-        (Expr::Present { protocol }, false) => {
-            let mut conjunction = Conjunction::default();
-            conjunction.absent.insert(protocol.clone());
-            Some(vec![conjunction])
-        }
-        (Expr::Test(test), positive) => {
-            let constraint = Constraint {
-                present: positive,
-                values: Values::of(test, positive),
-            };
-            Some(
+impl Carriage {
+    /// The conjunctions that a packet may satisfy; impossible ones are left out. `None` = too many.
+    fn normal_form(&self, expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
+        let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(self.normal_form(&part.expr, positive)?);
+            }
+            (all.len() <= MAX_CONJUNCTIONS).then_some(all)
+        };
+        let every = |parts: &[Node]| -> Option<Vec<Conjunction>> {
+            let mut all = vec![Conjunction::default()];
+            for part in parts {
+                all = self.product(all, self.normal_form(&part.expr, positive)?)?;
+            }
+            Some(all)
+        };
+        match (expr, positive) {
+            (Expr::Or(parts), true) | (Expr::And(parts), false) => any(parts),
+            (Expr::And(parts), true) | (Expr::Or(parts), false) => every(parts),
+            (Expr::Not(inner), _) => self.normal_form(&inner.expr, !positive),
+            (Expr::Present { protocol }, true) => Some(
                 Conjunction::default()
-                    .with_field(&test.field, constraint)
+                    .with_protocol(self, protocol)
                     .into_iter()
                     .collect(),
-            )
-        }
-    }
-}
-
-fn product(a: Vec<Conjunction>, b: Vec<Conjunction>) -> Option<Vec<Conjunction>> {
-    let mut all = Vec::new();
-    for left in &a {
-        for right in &b {
-            all.extend(left.clone().and(right));
-            if all.len() > MAX_CONJUNCTIONS {
-                return None;
+            ),
+            (Expr::Present { protocol }, false) => {
+                let mut conjunction = Conjunction::default();
+                conjunction.absent.insert(protocol.clone());
+                Some(vec![conjunction])
+            }
+            (Expr::Test(test), positive) => {
+                let constraint = Constraint {
+                    present: positive,
+                    values: Values::of(test, positive),
+                };
+                Some(
+                    Conjunction::default()
+                        .with_field(self, &test.field, constraint)
+                        .into_iter()
+                        .collect(),
+                )
             }
         }
     }
-    Some(all)
+
+    fn product(&self, a: Vec<Conjunction>, b: Vec<Conjunction>) -> Option<Vec<Conjunction>> {
+        let mut all = Vec::new();
+        for left in &a {
+            for right in &b {
+                all.extend(left.clone().and(self, right));
+                if all.len() > MAX_CONJUNCTIONS {
+                    return None;
+                }
+            }
+        }
+        Some(all)
+    }
 }
 
 impl Conjunction {
     /// Both; `None` when no packet can.
-    fn and(self, other: &Conjunction) -> Option<Conjunction> {
+    fn and(self, carriage: &Carriage, other: &Conjunction) -> Option<Conjunction> {
         let mut both = self;
         for protocol in &other.present {
-            both = both.with_protocol(protocol)?;
+            both = both.with_protocol(carriage, protocol)?;
         }
         both.absent.extend(other.absent.iter().cloned());
         for (field, constraint) in &other.fields {
-            both = both.with_field(field, constraint.clone())?;
+            both = both.with_field(carriage, field, constraint.clone())?;
         }
-        both.consistent().then_some(both)
+        both.consistent(carriage).then_some(both)
     }
 
-    fn with_protocol(mut self, protocol: &str) -> Option<Conjunction> {
+    fn with_protocol(mut self, carriage: &Carriage, protocol: &str) -> Option<Conjunction> {
         self.present.insert(protocol.to_owned());
-        let implied = CARRIAGE.implied.get(protocol).into_iter().flatten();
+        let implied = carriage.implied.get(protocol).into_iter().flatten();
         self.present.extend(implied.cloned());
-        self.consistent().then_some(self)
+        self.consistent(carriage).then_some(self)
     }
 
-    fn with_field(self, field: &str, constraint: Constraint) -> Option<Conjunction> {
+    fn with_field(
+        self,
+        carriage: &Carriage,
+        field: &str,
+        constraint: Constraint,
+    ) -> Option<Conjunction> {
         let mut all = if constraint.present {
-            self.with_protocol(field.split('.').next().unwrap_or(field))?
+            self.with_protocol(carriage, field.split('.').next().unwrap_or(field))?
         } else {
             self
         };
@@ -212,8 +227,8 @@ impl Conjunction {
         possible.then_some(all)
     }
 
-    fn consistent(&self) -> bool {
-        let excluded = CARRIAGE
+    fn consistent(&self, carriage: &Carriage) -> bool {
+        let excluded = carriage
             .apart
             .iter()
             .any(|(a, b)| self.present.contains(a) && self.present.contains(b));
@@ -319,18 +334,24 @@ mod tests {
 
     #[test]
     fn impossible_filters() {
-        assert!(!possible(&filter("tcp.dport == 80 && udp.sport == 1")));
-        assert!(possible(&filter("tcp.dport == 80")));
+        assert!(!possible(
+            &Protocols::builtin(),
+            &filter("tcp.dport == 80 && udp.sport == 1")
+        ));
+        assert!(possible(&Protocols::builtin(), &filter("tcp.dport == 80")));
         assert!(allows(
+            &Protocols::builtin(),
             &filter("ip.src == 10.0.0.0/24"),
             &[("ip.src", 0x0A00_0007)]
         ));
         assert!(!allows(
+            &Protocols::builtin(),
             &filter("ip.src == 10.0.0.0/24"),
             &[("ip.src", 0x0A00_0107)]
         ));
         let either = filter("ip.src == 10.0.0.1 && ip.dst == 10.0.0.3 || ip.src == 10.0.0.2");
         assert!(!allows(
+            &Protocols::builtin(),
             &either,
             &[("ip.src", 0x0A00_0001), ("ip.dst", 0x0A00_0002)]
         ));

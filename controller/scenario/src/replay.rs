@@ -10,13 +10,14 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use p4lang::runtime::Match;
-use parser_gen::{FieldValues, Library, Value};
+use parser_gen::{FieldValues, Value};
 
 use crate::decision::{self, Draws};
 use crate::effect::{Effect, Fate, OVER};
 use crate::model::{Direction, Scenario};
 use crate::names::forward;
 use crate::plan::{Injection, Plan, SwitchPlan};
+use crate::protocols::Protocols;
 use crate::selection::{Cell, Selection};
 
 /// The flows that a packet belongs to: positions among the switch's flows, ascending.
@@ -25,7 +26,7 @@ pub type FlowSet = Arc<[usize]>;
 /// What a switch's faults are, and where it forwards to.
 #[derive(Debug)]
 pub struct Engine {
-    library: Library,
+    library: Arc<Protocols>,
     draws: Draws,
     plan: SwitchPlan,
     /// What has been classified, by all that the filters look at: filters are many, and packets alike.
@@ -209,7 +210,7 @@ impl Engine {
         let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
         start.due_ns = vec![0; start.cells.len()];
         Some(Engine {
-            library: Library::builtin(),
+            library: Arc::clone(&scenario.protocols),
             draws: Draws::of_seed(plan.seed),
             plan: planned.clone(),
             seen: Mutex::default(),

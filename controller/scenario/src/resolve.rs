@@ -3,19 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use parser_gen::{Classes, GenerateError, Library};
+use parser_gen::{Classes, GenerateError};
 
 use crate::diagnostic::{Code, Diagnostics, Sink, Source, Spanned, enumerate_names, nearest};
 use crate::expect;
 use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Place, Scenario};
+use crate::protocols::{Given, Protocols};
 use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
 use crate::topology::{Host, Topology};
 use crate::{check, decision, filter, overlap, vacuous};
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
+///
+/// A file that names protocol files needs [`load_with`].
 pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
+    load_with(file, text, &Given::default())
+}
+
+/// The same with the files that it names, and with those that the command line gives.
+pub fn load_with(file: &str, text: &str, given: &Given) -> Result<Scenario, Diagnostics> {
     let mut sink = Sink::new(Source { file, text });
-    let scenario = schema::read(&mut sink).and_then(|raw| resolve(&mut sink, raw));
+    let scenario = schema::read(&mut sink, given).and_then(|raw| resolve(&mut sink, raw));
     match scenario {
         Some(mut scenario) if !sink.has_errors() => {
             scenario.warnings = sink.into_diagnostics();
@@ -55,6 +63,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     } = raw;
     let Source { file, text } = sink.source();
     let mut scenario = Scenario {
+        protocols: sink.protocols(),
         file: file.to_owned(),
         text: text.to_owned(),
         name,
@@ -146,7 +155,7 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
 }
 
 fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
-    let library = Library::builtin();
+    let protocols = sink.protocols();
     let declared: BTreeSet<&str> = raw.declared.flows.iter().map(String::as_str).collect();
     for name in &raw.protect {
         if !declared.contains(name.value.as_str()) {
@@ -159,13 +168,13 @@ fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
         }
     }
     let protected: BTreeSet<&str> = raw.protect.iter().map(|name| name.value.as_str()).collect();
-    let mut routes = AllRoutes::new(&raw.topology);
+    let mut routes = AllRoutes::new(&raw.topology, &protocols);
     let flows: Vec<Flow> = raw
         .flows
         .iter()
         .flat_map(|flow| {
             let is_protected = protected.contains(flow.name.value.as_str());
-            expand(sink, raw, &library, &mut routes, flow, is_protected)
+            expand(sink, raw, &protocols, &mut routes, flow, is_protected)
         })
         .collect();
     if let Some(flow) = flows.get(MAX_FLOWS) {
@@ -184,7 +193,7 @@ fn flows(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Flow> {
 fn expand(
     sink: &mut Sink<'_>,
     raw: &Raw,
-    library: &Library,
+    library: &Protocols,
     routes: &mut AllRoutes<'_>,
     flow: &RawFlow,
     is_protected: bool,
@@ -290,7 +299,7 @@ fn classes(sink: &mut Sink<'_>, flows: &[Flow]) -> Classes {
             filter: flow.filter.clone(),
         })
         .collect();
-    let error = match Classes::new(&Library::builtin(), &named) {
+    let error = match Classes::new(&sink.protocols(), &named) {
         Ok(classes) => return classes,
         Err(error) => error,
     };
@@ -317,14 +326,16 @@ fn classes(sink: &mut Sink<'_>, flows: &[Flow]) -> Classes {
 /// The ways between all pairs of hosts: found once, asked for by every flow.
 struct AllRoutes<'t> {
     topology: &'t Topology,
+    protocols: &'t Protocols,
     /// By position of the receiver, then of the sender.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
 
 impl<'t> AllRoutes<'t> {
-    fn new(topology: &'t Topology) -> AllRoutes<'t> {
+    fn new(topology: &'t Topology, protocols: &'t Protocols) -> AllRoutes<'t> {
         AllRoutes {
             topology,
+            protocols,
             ways: BTreeMap::new(),
         }
     }
@@ -344,7 +355,7 @@ impl<'t> AllRoutes<'t> {
                 .collect()
         };
         let address = |host: &Host| u128::from(host.ip.to_bits());
-        let allowed = overlap::Allowed::of(filter);
+        let allowed = overlap::Allowed::of(self.protocols, filter);
         let mut paths = Vec::new();
         for (to_at, receiver) in chosen(to) {
             for (from_at, sender) in chosen(from) {
@@ -388,12 +399,18 @@ fn report_unreachable(
     if errors && flow.filter.is_none() {
         return;
     }
+    let protocols = sink.protocols();
     let no_host = |field: &str| {
-        let accepted =
-            |host: &Host| overlap::allows(filter, &[(field, u128::from(host.ip.to_bits()))]);
+        let accepted = |host: &Host| {
+            overlap::allows(
+                &protocols,
+                filter,
+                &[(field, u128::from(host.ip.to_bits()))],
+            )
+        };
         !raw.topology.hosts.iter().any(accepted)
     };
-    let reason = if !overlap::possible(filter) {
+    let reason = if !overlap::possible(&protocols, filter) {
         "no packet passes its filter and its hosts' addresses together".to_owned()
     } else if no_host("ip.src") {
         "no host has an address that its filter accepts as source".to_owned()

@@ -3,11 +3,12 @@
 //! What the workload says it will send is known before the run, so `check` warns of flows that no packet of it belongs to.
 //! After the run, [`reason`] says what kept a fault from hitting.
 
-use parser_gen::{Filter, Library};
+use parser_gen::Filter;
 
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Fault, Flow, Scenario};
 use crate::overlap;
+use crate::protocols::Protocols;
 use crate::selection::Selection;
 use crate::topology::Host;
 use crate::units::show_duration;
@@ -98,8 +99,8 @@ fn no_packets(scenario: &Scenario, fault: &Fault) -> Option<String> {
 }
 
 fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
-    if !scenario.probes.is_empty() {
-        // They send packets of their own.
+    if !scenario.probes.is_empty() || !scenario.protocols.own().is_empty() {
+        // Probes send packets of their own, and what a protocol of the user's reads at a service's port is not known here.
         return None;
     }
     let streams = match scenario.workload.as_ref()? {
@@ -117,7 +118,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
         // Who knows what they send?
         Workload::Commands(_) | Workload::Idle { .. } => return None,
     };
-    let passes = |stream: &&Stream| stream.may_pass(&flow.filter);
+    let passes = |stream: &&Stream| stream.may_pass(&scenario.protocols, &flow.filter);
     if streams
         .iter()
         .filter(passes)
@@ -180,7 +181,7 @@ impl Stream {
             host: from.name.clone(),
             crosses_a_switch: from.name != to.name,
             fields,
-            absent: absent(carries),
+            absent: absent(&scenario.protocols, carries),
         })
     }
 
@@ -188,15 +189,14 @@ impl Stream {
         !self.absent.iter().any(|absent| absent == protocol)
     }
 
-    fn may_pass(&self, filter: &Filter) -> bool {
+    fn may_pass(&self, protocols: &Protocols, filter: &Filter) -> bool {
         let absent: Vec<&str> = self.absent.iter().map(String::as_str).collect();
-        overlap::Allowed::of(filter).allows(&self.fields, &absent)
+        overlap::Allowed::of(protocols, filter).allows(&self.fields, &absent)
     }
 }
 
 /// The protocols that IPv4 packets with this innermost one do not have. Tags below IP may be there or not.
-fn absent(innermost: &str) -> Vec<String> {
-    let library = Library::builtin();
+fn absent(library: &Protocols, innermost: &str) -> Vec<String> {
     let mut present = library.implied_by(innermost);
     present.insert("ip");
     let protocols = library.protocols().iter();
@@ -210,7 +210,7 @@ fn absent(innermost: &str) -> Vec<String> {
 }
 
 fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
-    let is_read = is_read_as_redis(redis.port);
+    let is_read = is_read_as_redis(&scenario.protocols, redis.port);
     let both = redis.clients.iter().flat_map(|client| {
         let asks = if is_read { "redis" } else { "tcp" };
         [
@@ -234,7 +234,7 @@ fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<Stream> {
 }
 
 /// Whether the protocol library takes what goes to a TCP port for Redis: asked with a frame.
-fn is_read_as_redis(port: u16) -> bool {
+fn is_read_as_redis(library: &Protocols, port: u16) -> bool {
     let payload = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x08, 0x00];
     frame.extend([0x45, 0]);
@@ -244,9 +244,8 @@ fn is_read_as_redis(port: u16) -> bool {
     frame.extend(port.to_be_bytes());
     frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0]);
     frame.extend(payload);
-    let library = Library::builtin();
     let values = library.dissect(&frame, 1);
-    Filter::parse(&library, "redis").is_ok_and(|redis| redis.matches(&values))
+    Filter::parse(library, "redis").is_ok_and(|redis| redis.matches(&values))
 }
 
 #[cfg(test)]
@@ -255,13 +254,13 @@ mod tests {
 
     #[test]
     fn what_a_packet_does_not_have_follows_from_the_library() {
-        let library = Library::builtin();
+        let library = Protocols::builtin();
         for (innermost, are_there) in [
             ("redis", &["eth", "ip", "tcp", "redis"][..]),
             ("tcp", &["eth", "ip", "tcp"]),
             ("agg", &["eth", "ip", "udp", "agg"]),
         ] {
-            let absent = absent(innermost);
+            let absent = absent(&library, innermost);
             // Tags may be there or not; of all else it is known.
             for protocol in library.protocols() {
                 let name = protocol.filter.as_str();

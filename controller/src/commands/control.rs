@@ -47,7 +47,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
         ));
     }
     let switches = args.target.switches_elsewhere().map_err(fail)?;
-    let scenario = load(&args.file)?;
+    let scenario = load(&args.file, &args.protocols.protocols)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
     let planned = Planned::elsewhere(scenario, switches.kind)
         .map_err(|errors| show(&errors, &file, &text))?;

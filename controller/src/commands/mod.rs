@@ -7,6 +7,7 @@ mod fmt;
 pub mod p4;
 pub mod pages;
 pub mod plan;
+mod protocols;
 #[cfg(feature = "testbed")]
 mod report_file;
 #[cfg(feature = "testbed")]
@@ -15,7 +16,7 @@ mod topology;
 pub mod validate;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use scenario::diagnostic::Source;
@@ -45,20 +46,24 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> ExitCode {
 }
 
 /// Reads and checks a scenario; shows what is wrong with it, and what is suspicious.
-fn load(path: &Path) -> Result<Scenario, ExitCode> {
-    let scenario = load_quietly(path)?;
+///
+/// `protocols`: folders of protocol files.
+fn load(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
+    let scenario = load_quietly(path, protocols)?;
     show(&scenario.warnings, &scenario.file, &scenario.text);
     Ok(scenario)
 }
 
 /// The same, without the warnings.
-fn load_quietly(path: &Path) -> Result<Scenario, ExitCode> {
+fn load_quietly(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
     let text = read(path)?;
     let file = match cli_io::disk::is_stdin(path) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     };
-    scenario::load(&file, &text).map_err(|diagnostics| show(&diagnostics, &file, &text))
+    let given = protocols::given(path, &text, protocols)?;
+    scenario::load_with(&file, &text, &given)
+        .map_err(|diagnostics| show(&diagnostics, &file, &text))
 }
 
 /// Shows diagnostics of one file; the exit code for when they are errors.

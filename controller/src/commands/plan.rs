@@ -24,7 +24,7 @@ pub fn main(args: &cli::Plan) -> ExitCode {
 }
 
 fn run(args: &cli::Plan) -> Result<(), ExitCode> {
-    let scenario = load(&args.file)?;
+    let scenario = load(&args.file, &args.protocols.protocols)?;
     let target = Target::of(args.target);
     // Nothing captures what passes a chip.
     let plan = match target {

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use controller::experiment::{Conditions, Planned, Record, write_captures};
 use controller::progress::Progress;
 use controller::scenario_run;
-use controller::target::Kind;
 use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
 use testbeds::sandbox;
@@ -27,7 +26,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
         cli_io::disk::keep_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
     }
     // Checked before the sandbox is entered: what is wrong with the file needs no network to be said.
-    let planned = plan(&args.file, args.target.kind)?;
+    let planned = plan(args)?;
     let switches = args.target.switches().map_err(fail)?;
     if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
         cli_io::disk::rewind_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
@@ -75,14 +74,15 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
     })
 }
 
-fn plan(file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
+fn plan(args: &Run) -> Result<Planned, ExitCode> {
+    let folders = &args.protocols.protocols;
     // Inside, it has been warned already.
     let scenario = match sandbox::is_inside() {
-        true => load_quietly(file)?,
-        false => load(file)?,
+        true => load_quietly(&args.file, folders)?,
+        false => load(&args.file, folders)?,
     };
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
-    Planned::of(scenario, kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
+    Planned::of(scenario, args.target.kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
 /// A client of a workload, in its host.

@@ -1,5 +1,6 @@
 //! `weir validate FILE…`: each file alone, then all against each other.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use parser_gen::Arch;
@@ -14,7 +15,7 @@ pub fn main(args: &Validate) -> ExitCode {
     let mut planned: Vec<(Scenario, Plan)> = Vec::new();
     let mut refused = 0;
     for path in &args.files {
-        match check(path) {
+        match check(path, &args.protocols.protocols) {
             Ok(pair) => planned.push(pair),
             Err(_) => refused += 1,
         }
@@ -61,8 +62,8 @@ fn count((number, what): (usize, &str)) -> String {
     format!("{number} {what}{plural}")
 }
 
-fn check(path: &std::path::Path) -> Result<(Scenario, Plan), ExitCode> {
-    let scenario = load(path)?;
+fn check(path: &Path, protocols: &[PathBuf]) -> Result<(Scenario, Plan), ExitCode> {
+    let scenario = load(path, protocols)?;
     let plan = scenario::plan_to_prove(&scenario, &TargetModel::EMBEDDED)
         .map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
     for switch in &plan.switches {

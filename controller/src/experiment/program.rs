@@ -8,7 +8,7 @@ use p4lang::diagnostics::Diagnostics;
 use p4lang::p4info::P4Info;
 use p4lang::runtime::TableEntry;
 use p4lang::tofino::Chip;
-use parser_gen::{Arch, GenerateError, Generated, Library, Note};
+use parser_gen::{Arch, GenerateError, Generated, Note};
 use scenario::names;
 use scenario::plan::SwitchPlan;
 
@@ -129,7 +129,7 @@ pub fn written(arch: Arch, planned: &SwitchPlan) -> Result<String, ProgramError>
 }
 
 fn generate(planned: &SwitchPlan) -> Result<Generated, ProgramError> {
-    let generated = planned.generate(&Library::builtin());
+    let generated = planned.generate();
     generated.map_err(|source| ProgramError::Generate {
         switch: planned.name.clone(),
         source,

@@ -154,6 +154,41 @@ fn shipped_scenarios_are_valid() {
 }
 
 #[test]
+fn protocols_of_a_folder_are_known_as_those_that_a_scenario_names() {
+    let shipped = repository("testbeds/scenarios");
+    let folder = shipped.join("protocols").display().to_string();
+    let text = std::fs::read_to_string(shipped.join("memo-authors.yaml")).unwrap();
+    let bare = text.replace("protocols: [protocols/memo.yaml]\n", "");
+    let here = tempfile::tempdir().unwrap();
+    let finished = told(
+        here.path(),
+        &["validate", "-", "--protocols", &folder],
+        &bare,
+    );
+    finished.expect_code(PASSED);
+    let finished = told(here.path(), &["validate", "-"], &bare);
+    finished.expect_code(ERROR);
+    assert!(
+        finished.stderr.contains("unknown field `memo.author`"),
+        "{}",
+        finished.stderr
+    );
+    // Beside the standard input is where weir was called.
+    let finished = told(here.path(), &["plan", "-"], &text);
+    finished.expect_code(ERROR);
+    let said = "cannot read protocol file `protocols/memo.yaml`: No such file or directory";
+    assert!(finished.stderr.contains(said), "{}", finished.stderr);
+    let nothing = here.path().display().to_string();
+    let finished = told(here.path(), &["plan", "-", "--protocols", &nothing], &bare);
+    finished.expect_code(ERROR);
+    assert!(
+        finished.stderr.contains("there is no *.yaml"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
 fn a_plan_is_the_same_each_time() {
     let text = passes(&["plan", &redis()]).stdout;
     assert_eq!(text, passes(&["plan", &redis()]).stdout);

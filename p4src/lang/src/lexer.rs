@@ -56,6 +56,11 @@ macro_rules! tokens {
             }
         }
 
+        /// Whether a word cannot be a name.
+        pub fn is_reserved(word: &str) -> bool {
+            keyword(word).is_keyword()
+        }
+
         fn keyword(text: &str) -> Tok {
             match text {
                 $($kw_text => Tok::$kw,)*

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{self, Kind};
+use super::own::{self, ProtocolSource};
 use super::schema::{
     CarrierFile, Declared, EdgeFile, ElementFile, FieldFile, NoteFile, ProtocolFile, TypeFile,
     WhenFile,
@@ -24,15 +25,6 @@ pub struct LibraryError {
     pub column: usize,
     /// What is wrong, and with which field or edge.
     pub message: String,
-}
-
-/// A protocol file of a user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProtocolSource {
-    /// Its name, for messages.
-    pub file: String,
-    /// Its text.
-    pub text: String,
 }
 
 macro_rules! builtin {
@@ -86,44 +78,13 @@ impl Library {
             .expect("the embedded protocol library is consistent")
     }
 
-    /// The library with protocols of a user's. Their order does not matter.
+    /// The library with protocol files of a user's. Their order does not matter.
     ///
     /// # Errors
     ///
-    /// Files that are wrong, that contradict the library or each other, or that carry each other.
+    /// Files that are wrong, that redefine or contradict the library or each other, or that carry each other.
     pub fn with(sources: &[ProtocolSource]) -> Result<Library, LibraryError> {
-        let mut own = Vec::new();
-        for source in sources {
-            let parsed = parse(&source.file, &source.text)?;
-            own.push((source, parsed));
-        }
-        // Wire order: each behind all that can carry it.
-        let mut all: Vec<(&str, &str)> = BUILTIN.to_vec();
-        while !own.is_empty() {
-            let carries = |(_, before): &(&ProtocolSource, ProtocolFile), after: &ProtocolFile| {
-                let to = before.next.iter().filter_map(|edge| edge.to.as_deref());
-                let by = after.carried_by.iter().map(|carrier| carrier.by.as_str());
-                to.into_iter().any(|to| to == after.name)
-                    || by.into_iter().any(|by| by == before.name)
-            };
-            let ready = own
-                .iter()
-                .position(|(_, file)| !own.iter().any(|other| carries(other, file)));
-            let Some(ready) = ready else {
-                let names: Vec<String> = own
-                    .iter()
-                    .map(|(_, file)| format!("`{}`", file.name))
-                    .collect();
-                let (source, _) = own[0];
-                let message = format!(
-                    "{}: each is carried by one of these, so a parser would loop",
-                    names.join(", ")
-                );
-                return Err(located(source.file.as_str(), &source.text, message));
-            };
-            let (source, _) = own.remove(ready);
-            all.push((&source.file, &source.text));
-        }
+        let all = own::in_wire_order(BUILTIN, sources)?;
         Library::from_sources(&all, BUILTIN_NOTES)
     }
 
@@ -213,7 +174,7 @@ impl Library {
     }
 }
 
-fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError> {
+pub(super) fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError> {
     serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))
 }
 
@@ -257,6 +218,10 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
                     ),
                 ));
             }
+            fits(&files[carrier].1, &when).map_err(|why| {
+                let message = format!("carried_by: `{by}` is followed by {why}");
+                invalid(file, message)
+            })?;
             let next = &mut files[carrier].1.next;
             if let Some(taken) = next.iter().find(|edge| edge.when == when) {
                 let what = taken.to.as_deref().unwrap_or("a note");
@@ -279,6 +244,33 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
     Ok(())
 }
 
+/// Said of the file that is carried: the carrier, which may be a shipped one, is right.
+fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
+    if when.len() != carrier.select.len() {
+        let fields = carrier.select.iter().map(|name| format!("`{name}`"));
+        let fields = fields.collect::<Vec<_>>().join(", ");
+        return Err(match fields.as_str() {
+            "" => "nothing".to_owned(),
+            fields => format!("what {fields} say: {} values for them", when.len()),
+        });
+    }
+    for (value, name) in when.iter().zip(&carrier.select) {
+        let field = carrier.fields.iter().find(|field| field.name == *name);
+        let Some(bits) = field.map(|field| field.bits) else {
+            continue;
+        };
+        match value {
+            WhenFile::Value(value) if bits < 64 && *value >> bits != 0 => {
+                return Err(format!(
+                    "what `{name}` says, and {value} does not fit its {bits} bits"
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The place is found when the error leaves: [`located`].
 fn invalid(file: &str, message: String) -> LibraryError {
     LibraryError {
@@ -290,15 +282,31 @@ fn invalid(file: &str, message: String) -> LibraryError {
 }
 
 /// A message with the place of what it names first: the first word in backticks that stands in the file.
-fn located(file: &str, text: &str, message: String) -> LibraryError {
+pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    let find = |word: &str| {
-        let mut found = text.match_indices(word).map(|(at, _)| at);
-        found.find(|at| {
+    let places = |word: &str| {
+        let is_whole = |at: &usize| {
             let before = text[..*at].chars().next_back();
             let after = text[at + word.len()..].chars().next();
             !before.is_some_and(is_word) && !after.is_some_and(is_word)
-        })
+        };
+        let is_said = |at: &usize| {
+            let line = text[..*at].rsplit('\n').next().unwrap_or("");
+            !line.starts_with('#') && !line.contains(" #")
+        };
+        let all = text.match_indices(word).map(|(at, _)| at);
+        let all = all.filter(is_whole).filter(is_said);
+        all.collect::<Vec<usize>>()
+    };
+    let find = |word: &str| {
+        let places = places(word);
+        // A whole key or value, rather than a word of a sentence.
+        let is_value = |at: &&usize| {
+            let before = text[..**at].trim_end_matches([' ', '"']);
+            before.is_empty() || before.ends_with([':', '[', '{', ',', '-', '\n'])
+        };
+        let value = places.iter().find(is_value);
+        value.or(places.first()).copied()
     };
     let mut named = message
         .split('`')

@@ -7,12 +7,14 @@
 mod carriage;
 mod load;
 mod message;
+mod own;
 mod schema;
 
 use crate::filter::typing::max_value;
 
-pub use load::{LibraryError, ProtocolSource};
+pub use load::LibraryError;
 pub(crate) use message::{Element, Kind};
+pub use own::ProtocolSource;
 
 /// Every protocol, in the order in which headers stand in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]

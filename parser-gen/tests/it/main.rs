@@ -7,4 +7,5 @@ mod executed;
 mod filters;
 mod generated;
 mod library;
+mod own;
 mod program;

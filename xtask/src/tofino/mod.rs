@@ -7,7 +7,7 @@
 mod verdict;
 
 use anyhow::{Context, Result, bail};
-use parser_gen::{Arch, Library};
+use parser_gen::Arch;
 use scenario::TargetModel;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> Result<bool> {
                         let name = format!("{stem}/{}, {}", switch.name, chip.target);
                         eprintln!("compiling {name} …");
                         let here = folder.join(name.replace(['/', ','], "-").replace(' ', ""));
-                        let generated = switch.generate(&Library::builtin())?;
+                        let generated = switch.generate()?;
                         write(&here, &parser_gen::program(Arch::Tna, &generated))?;
                         let outcome = place(&compiler, &args.include, chip, &here)?;
                         let faults = switch.units.len() as u64;
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Result<bool> {
                         {
                             eprintln!("compiling {name} without its faults …");
                             let here = here.with_extension("bare");
-                            let bare = switch.generate_without_faults(&Library::builtin())?;
+                            let bare = switch.generate_without_faults()?;
                             write(&here, &parser_gen::program(Arch::Tna, &bare))?;
                             if let Outcome::Placed(none) =
                                 place(&compiler, &args.include, chip, &here)?

@@ -28,6 +28,8 @@ pub enum Code {
     UnknownName,
     /// `weir:` names a version that this program does not read.
     Version,
+    /// A protocol file that cannot be used.
+    Protocol,
     /// A filter that does not parse or does not type-check.
     Filter,
     /// The topology is not one network, or its addresses collide.
@@ -69,6 +71,7 @@ impl fmt::Display for Code {
             Self::UnknownVariant => "unknown-variant",
             Self::UnknownName => "unknown-name",
             Self::Version => "version",
+            Self::Protocol => "protocol",
             Self::Filter => "filter",
             Self::Topology => "topology",
             Self::Unreachable => "unreachable",

@@ -49,8 +49,8 @@ pub(super) const KIND: Kind = Kind {
             Some(node) => are_mended(sink, node)?,
             None => false,
         };
-        let rewrite = match Rewrite::new(&Library::builtin(), &[(field.value.as_str(), to)], mends)
-        {
+        let change = [(field.value.as_str(), to)];
+        let rewrite = match Rewrite::new(&sink.protocols(), &change, mends) {
             Ok(rewrite) => rewrite,
             Err(error) => {
                 report(sink, field.span, &error);

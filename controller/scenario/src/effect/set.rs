@@ -52,7 +52,7 @@ pub(super) const KIND: Kind = Kind {
         for entry in entries.iter().filter(|entry| entry.key != CHECKSUMS) {
             // One by one, to point at the one that is wrong.
             let change = changes.iter().find(|(name, _)| *name == entry.key)?;
-            let alone = Rewrite::new(&Library::builtin(), &[*change], mends);
+            let alone = Rewrite::new(&sink.protocols(), &[*change], mends);
             if let Err(error) = alone {
                 report(sink, entry.key_span, &error);
                 rewritten = Err(());
@@ -65,7 +65,7 @@ pub(super) const KIND: Kind = Kind {
         });
         let told = told.collect::<Vec<_>>().join(", ");
         Some(Effect::Set(Set {
-            rewrite: Rewrite::new(&Library::builtin(), &changes, mends).ok()?,
+            rewrite: Rewrite::new(&sink.protocols(), &changes, mends).ok()?,
             told,
         }))
     },

@@ -12,15 +12,15 @@ mod text;
 mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
-use parser_gen::{
-    Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated, Library, Options,
-};
+use parser_gen::{Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated, Options};
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
+use crate::protocols::Protocols;
 use crate::workload::Workload;
 use crate::{names, units};
 
@@ -182,6 +182,9 @@ pub struct Rounded {
 pub struct SwitchPlan {
     /// The switch.
     pub name: String,
+    /// What its flows' filters are read by.
+    #[serde(skip)]
+    pub protocols: Arc<Protocols>,
     /// Flows that it tells apart.
     pub flows: Vec<PlannedFlow>,
     /// What `meta.class` stands for: for each number, positions in `flows`. 0 is "of no flow".
@@ -289,7 +292,7 @@ pub struct Resources {
 
 /// Makes the plan, or says why there is none.
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
-    let mut sink = Sink::new(scenario.source());
+    let mut sink = scenario.sink();
     let placement = place::place(&mut sink, scenario);
     for fault in &scenario.faults {
         if let Some(why) = fault.effect.refused_by(target) {
@@ -347,13 +350,18 @@ impl SwitchPlan {
     }
 
     /// The switch's program, as parser-gen writes it.
-    pub fn generate(&self, library: &Library) -> Result<Generated, GenerateError> {
-        parser_gen::generate_with(library, &self.classifier(), &self.options(), &self.engine)
+    pub fn generate(&self) -> Result<Generated, GenerateError> {
+        parser_gen::generate_with(
+            &self.protocols,
+            &self.classifier(),
+            &self.options(),
+            &self.engine,
+        )
     }
 
     /// The same with the same flows and no faults: what the program takes without them.
-    pub fn generate_without_faults(&self, library: &Library) -> Result<Generated, GenerateError> {
-        parser_gen::generate(library, &self.classifier(), &self.options())
+    pub fn generate_without_faults(&self) -> Result<Generated, GenerateError> {
+        parser_gen::generate(&self.protocols, &self.classifier(), &self.options())
     }
 
     fn options(&self) -> Options {
@@ -487,6 +495,7 @@ fn switch_plan(
     };
     SwitchPlan {
         name: name.to_owned(),
+        protocols: Arc::clone(&scenario.protocols),
         flows,
         classes,
         units,
@@ -562,7 +571,7 @@ fn planned_flows(
 /// What `meta.class` stands for. The scenario's flows have been told apart all together, so fewer can be.
 fn classes(sink: &mut Sink<'_>, flows: &[PlannedFlow]) -> Vec<Vec<usize>> {
     let flows: Vec<parser_gen::Flow> = flows.iter().map(PlannedFlow::as_declared).collect();
-    match parser_gen::Classes::new(&Library::builtin(), &flows) {
+    match parser_gen::Classes::new(&sink.protocols(), &flows) {
         Ok(classes) => classes.sets().to_vec(),
         Err(error) => {
             sink.error(Code::Capacity, Default::default(), error.to_string());

@@ -15,7 +15,7 @@ use crate::workload::Workload;
 /// Makes the plan of a scenario whose faults are to be proved by captures, or says why there is none.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let plan = plan(scenario, target)?;
-    let mut sink = Sink::new(scenario.source());
+    let mut sink = scenario.sink();
     let flows: BTreeMap<&str, usize> = scenario
         .flows
         .iter()

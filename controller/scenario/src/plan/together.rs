@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use parser_gen::{Classes, Library};
+use parser_gen::Classes;
 
 use super::Plan;
 use crate::diagnostic::{Code, Diagnostics, Sink};
@@ -22,9 +22,9 @@ pub fn check_together(scenarios: &[(&Scenario, &Plan)]) -> Diagnostics {
                     pair.faults(&mut sink);
                     pair.protected(&mut sink);
                 }
-                Err(error) => {
-                    let message = format!("together with {}: {error}", earlier.0.file);
-                    sink.error(Code::Capacity, Default::default(), message);
+                Err((code, why)) => {
+                    let message = format!("together with {}: {why}", earlier.0.file);
+                    sink.error(code, Default::default(), message);
                 }
             }
         }
@@ -45,7 +45,9 @@ impl<'a> Pair<'a> {
     fn new(
         earlier: (&'a Scenario, &'a Plan),
         later: (&'a Scenario, &'a Plan),
-    ) -> Result<Pair<'a>, parser_gen::GenerateError> {
+    ) -> Result<Pair<'a>, (Code, String)> {
+        let protocols = earlier.0.protocols.union(&later.0.protocols);
+        let protocols = protocols.map_err(|error| (Code::Protocol, error.to_string()))?;
         let flows = earlier.0.flows.iter().chain(&later.0.flows);
         let flows: Vec<parser_gen::Flow> = flows
             .map(|flow| parser_gen::Flow {
@@ -56,7 +58,8 @@ impl<'a> Pair<'a> {
         Ok(Pair {
             earlier,
             later,
-            classes: Classes::new(&Library::builtin(), &flows)?,
+            classes: Classes::new(&protocols, &flows)
+                .map_err(|error| (Code::Capacity, error.to_string()))?,
         })
     }
 

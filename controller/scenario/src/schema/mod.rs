@@ -12,6 +12,7 @@ mod workload;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
 use crate::model::{Direction, Limits};
+use crate::protocols::{self, Given};
 use crate::selection::Selection;
 use crate::topology::Topology;
 use crate::units::Dimension;
@@ -96,7 +97,7 @@ pub(crate) struct RawStep {
 }
 
 /// Reads a whole file. `None` when it is not YAML or has no usable topology.
-pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
+pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
     let sections = reader::fields(
         sink,
@@ -106,6 +107,7 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
         &[
             "description",
             "seed",
+            "protocols",
             "workload",
             "probes",
             "flows",
@@ -117,6 +119,12 @@ pub(crate) fn read(sink: &mut Sink<'_>) -> Option<Raw> {
         ],
     )?;
     version(sink, sections.get("weir"));
+    let errors = sink.errors();
+    protocols::read(sink, sections.get("protocols"), given);
+    if sink.errors() > errors {
+        // Without them no filter means what it says.
+        return None;
+    }
     let name = sections
         .get("name")
         .and_then(|node| reader::name(sink, node, "a scenario"));

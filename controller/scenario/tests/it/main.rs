@@ -7,5 +7,6 @@ mod delays;
 mod faults_page;
 mod many;
 mod p4_names;
+mod protocols;
 mod shipped;
 mod translations;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::p4info::P4Info;
-use parser_gen::{Arch, Library};
+use parser_gen::Arch;
 use scenario::model::Direction;
 use scenario::names::fault;
 use scenario::names::{aggregate, classify, forward, group, port, timeline};
@@ -41,7 +41,7 @@ fn p4info(arch: Arch) -> P4Info {
     let mut switch = planned().switches.remove(0);
     // The names of what sums are asked for, too.
     switch.aggregates = Some(parser_gen::FrameValues::V256);
-    let generated = switch.generate(&Library::builtin()).unwrap();
+    let generated = switch.generate().unwrap();
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(arch, &generated) {
         files.insert(&path, text);

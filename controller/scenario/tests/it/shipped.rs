@@ -28,15 +28,31 @@ fn made(name: &str, text: &str) -> (Scenario, Plan) {
 fn every_shipped_scenario_is_planned_without_a_warning() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbeds/scenarios");
     let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "yaml") {
             continue;
         }
-        let (scenario, _) = made(
+        let (file, text) = (
             path.to_str().unwrap(),
-            &std::fs::read_to_string(&path).unwrap(),
+            std::fs::read_to_string(&path).unwrap(),
         );
+        let read = |name: String| {
+            let file = folder.join(&name);
+            let text = std::fs::read_to_string(&file).unwrap();
+            let file = file.display().to_string();
+            (name, Ok(parser_gen::ProtocolSource { file, text }))
+        };
+        let given = scenario::Given {
+            files: scenario::named_files(file, &text)
+                .into_iter()
+                .map(read)
+                .collect(),
+            ..scenario::Given::default()
+        };
+        let scenario = scenario::load_with(file, &text, &given).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(scenario.warnings.0, []);
+        plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
         let stem = path.file_stem().unwrap().to_str().unwrap();
         assert_eq!(scenario.name, stem, "a scenario is called as its file");
         count += 1;

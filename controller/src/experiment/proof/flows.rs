@@ -59,7 +59,6 @@ pub fn count(
     aggregator: Option<&str>,
     changed: &Changed,
 ) -> BTreeMap<String, FlowCount> {
-    let library = Library::builtin();
     let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();
     for flow in &scenario.flows {
         let on_path = flow.paths.iter().map(|path| {
@@ -77,7 +76,7 @@ pub fn count(
             let (entry, exit) = (port(first, &path.from)?, port(last, &path.to)?);
             let receiver = scenario.topology.host(&path.to)?.mac.0;
             let ends = (entry, exit);
-            Some(between(&library, ends, receiver, &flow.filter, changed))
+            Some(between(&scenario.protocols, ends, receiver, &flow.filter, changed))
         });
         let on_path: Option<Vec<FlowCount>> = on_path.collect();
         let Some(on_path) = on_path.filter(|counts| !counts.is_empty()) else {

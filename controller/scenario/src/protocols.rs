@@ -1,0 +1,187 @@
+//! The protocols that a scenario's filters and fields name: those that come with weir, and files of the user's.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
+
+use parser_gen::{Library, LibraryError, ProtocolSource};
+
+use crate::diagnostic::{Code, Related, Sink, Source, Span};
+use crate::overlap::Carriage;
+use crate::schema::reader;
+use crate::yaml::{self, Kind, Node};
+
+/// Files of the user's in one scenario: each may take states of a parser.
+const MAX_FILES: usize = 64;
+
+/// A protocol library, and what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protocols {
+    library: Library,
+    carriage: Carriage,
+    own: Vec<ProtocolSource>,
+}
+
+impl Protocols {
+    /// Those that come with weir.
+    #[must_use]
+    pub fn builtin() -> Arc<Protocols> {
+        static BUILTIN: LazyLock<Arc<Protocols>> =
+            LazyLock::new(|| Arc::new(Protocols::of(Library::builtin(), Vec::new())));
+        Arc::clone(&BUILTIN)
+    }
+
+    /// Those, and these files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Library::with`].
+    pub fn with(own: Vec<ProtocolSource>) -> Result<Arc<Protocols>, LibraryError> {
+        if own.is_empty() {
+            return Ok(Protocols::builtin());
+        }
+        let library = Library::with(&own)?;
+        Ok(Arc::new(Protocols::of(library, own)))
+    }
+
+    /// What two scenarios know together.
+    ///
+    /// # Errors
+    ///
+    /// Where their files contradict each other.
+    pub fn union(&self, other: &Protocols) -> Result<Arc<Protocols>, LibraryError> {
+        let mut own = self.own.clone();
+        for source in &other.own {
+            // The same file, perhaps under another path.
+            if own.iter().all(|before| before.text != source.text) {
+                own.push(source.clone());
+            }
+        }
+        Protocols::with(own)
+    }
+
+    fn of(library: Library, own: Vec<ProtocolSource>) -> Protocols {
+        Protocols {
+            carriage: Carriage::of(&library),
+            library,
+            own,
+        }
+    }
+
+    /// The user's files.
+    #[must_use]
+    pub fn own(&self) -> &[ProtocolSource] {
+        &self.own
+    }
+
+    pub(crate) fn carriage(&self) -> &Carriage {
+        &self.carriage
+    }
+}
+
+impl Deref for Protocols {
+    type Target = Library;
+
+    fn deref(&self) -> &Library {
+        &self.library
+    }
+}
+
+/// What a scenario needs and does not hold itself. The caller reads it: this crate reads no files.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// Protocol files that the command line gives.
+    pub protocols: Vec<ProtocolSource>,
+    /// What the files are that [`named_files`] lists, or why one cannot be read.
+    pub files: BTreeMap<String, Result<ProtocolSource, String>>,
+}
+
+/// The files that a scenario names, as it writes them: relative to itself.
+#[must_use]
+pub fn named_files(file: &str, text: &str) -> Vec<String> {
+    // What is wrong is said when the scenario is read.
+    let root = yaml::parse(&mut Sink::new(Source { file, text }));
+    let Some(Node {
+        kind: Kind::Map(entries),
+        ..
+    }) = root
+    else {
+        return Vec::new();
+    };
+    let section = entries.iter().find(|entry| entry.key == "protocols");
+    let Some(Kind::List(items)) = section.map(|entry| &entry.value.kind) else {
+        return Vec::new();
+    };
+    let names = items.iter().filter_map(|item| match &item.kind {
+        Kind::Text { value, .. } => Some(value.clone()),
+        _ => None,
+    });
+    names.take(MAX_FILES).collect()
+}
+
+/// Reads `protocols`, and lets the rest of the file know them.
+pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, given: &Given) {
+    let items = node.and_then(|node| reader::list(sink, node, "`protocols`"));
+    let items = items.unwrap_or_default();
+    if let Some(beyond) = items.get(MAX_FILES) {
+        let message = format!(
+            "{} protocol files; there are at most {MAX_FILES}",
+            items.len()
+        );
+        sink.error(Code::Capacity, beyond.span, message);
+        return;
+    }
+    let mut own = given.protocols.clone();
+    let mut places: Vec<(String, Span)> = Vec::new();
+    for item in items {
+        let Some(name) = reader::text(sink, item, "a protocol file") else {
+            continue;
+        };
+        match given.files.get(&name.value) {
+            Some(Ok(source)) if own.iter().any(|before| before.file == source.file) => {
+                let message = format!("`{}` is given twice", name.value);
+                sink.error(Code::Duplicate, name.span, message);
+            }
+            Some(Ok(source)) => {
+                places.push((source.file.clone(), name.span));
+                own.push(source.clone());
+            }
+            Some(Err(why)) => {
+                let message = format!("cannot read protocol file `{}`: {why}", name.value);
+                sink.error(Code::Protocol, name.span, message)
+                    .hint("the path is relative to the scenario");
+            }
+            None => {
+                let message = format!("protocol file `{}` was not given", name.value);
+                sink.error(Code::Protocol, name.span, message);
+            }
+        }
+    }
+    if own.len() > MAX_FILES {
+        let message = format!(
+            "{} protocol files; there are at most {MAX_FILES}",
+            own.len()
+        );
+        sink.error(Code::Capacity, Span::default(), message);
+        return;
+    }
+    match Protocols::with(own) {
+        Ok(protocols) => sink.set_protocols(protocols),
+        Err(error) => report(sink, &places, error),
+    }
+}
+
+/// At the place that names the file; the place inside the file stands beside it.
+fn report(sink: &mut Sink<'_>, places: &[(String, Span)], error: LibraryError) {
+    let span = places.iter().find(|(file, _)| *file == error.file);
+    let span = span.map_or(Span::default(), |(_, span)| *span);
+    let diagnostic = sink.error(Code::Protocol, span, error.to_string());
+    diagnostic.hint("docs/protocols.md has the format");
+    diagnostic.related.push(Related {
+        file: error.file,
+        line: error.line,
+        column: error.column,
+        span: Span::default(),
+        message: "here".to_owned(),
+    });
+}

@@ -1,0 +1,73 @@
+//! Protocol files: those that a scenario names, beside it, and those of `--protocols`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use parser_gen::ProtocolSource;
+use scenario::Given;
+
+use super::fail;
+
+/// What a scenario needs beside itself.
+pub fn given(path: &Path, text: &str, folders: &[PathBuf]) -> Result<Given, ExitCode> {
+    let beside = match cli_io::disk::is_stdin(path) {
+        true => Path::new(""),
+        false => path.parent().unwrap_or(Path::new("")),
+    };
+    let file = path.display().to_string();
+    let read = |name: String| {
+        let path = beside.join(&name);
+        let source = source(&path).map_err(|error| error.to_string());
+        (name, source)
+    };
+    let files = scenario::named_files(&file, text).into_iter().map(read);
+    let mut protocols = Vec::new();
+    for folder in folders {
+        protocols.extend(all_of(folder)?);
+    }
+    Ok(Given {
+        protocols,
+        files: files.collect(),
+    })
+}
+
+fn source(path: &Path) -> std::io::Result<ProtocolSource> {
+    // `-` would be the standard input, which the scenario itself may be.
+    let path = match path == Path::new("-") {
+        true => Path::new("./-"),
+        false => path,
+    };
+    Ok(ProtocolSource {
+        file: path.display().to_string(),
+        text: cli_io::disk::text(path)?,
+    })
+}
+
+/// The folder's YAML files, by name.
+fn all_of(folder: &Path) -> Result<Vec<ProtocolSource>, ExitCode> {
+    let wrong = |path: &Path, error: std::io::Error| {
+        fail(format_args!("cannot read {}: {error}", path.display()))
+    };
+    let entries = std::fs::read_dir(folder).map_err(|error| wrong(folder, error))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| wrong(folder, error))?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml")
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.is_empty() {
+        let folder = folder.display();
+        return Err(fail(format_args!(
+            "no protocol in {folder}: there is no *.yaml"
+        )));
+    }
+    let sources = paths
+        .iter()
+        .map(|path| source(path).map_err(|error| wrong(path, error)));
+    sources.collect()
+}

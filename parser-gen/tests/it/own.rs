@@ -1,0 +1,310 @@
+//! Protocol files of a user's: the one that docs/protocols.md walks through and headers that carry each other, executed; and
+//! what is refused.
+
+use crate::common::Random;
+use crate::common::bench::{ARCHES, Bench, expected};
+use parser_gen::{Filter, Flow, Library, Options, ProtocolSource, generate};
+
+const MEMO: &str = include_str!("../../../testbeds/scenarios/protocols/memo.yaml");
+
+const SHIM: &str = "
+name: shim
+filter: shim
+about: what stands before a cell
+header: {type: shim_h}
+fields:
+  - {name: version, bits: 4, filter: shim.version, about: x}
+  - {name: spare, bits: 4}
+  - {name: kind, bits: 8, filter: shim.kind, about: x}
+select: [version, kind]
+carried_by:
+  - {by: udp, when: [9999]}
+";
+
+const CELL: &str = "
+name: cell
+filter: cell
+about: x
+header: {type: cell_h}
+fields:
+  - {name: id, bits: 16, filter: cell.id, about: x}
+  - {name: to, bits: 32, filter: cell.to, type: ipv4, about: x}
+carried_by:
+  - {by: shim, when: [1, any]}
+";
+
+fn source(file: &str, text: &str) -> ProtocolSource {
+    ProtocolSource {
+        file: file.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+/// The carried before its carrier: the order does not matter.
+fn library() -> Library {
+    let files = [
+        ("cell.yaml", CELL),
+        ("memo.yaml", MEMO),
+        ("shim.yaml", SHIM),
+    ];
+    Library::with(&files.map(|(file, text)| source(file, text))).expect("a library")
+}
+
+fn frame(random: &mut Random) -> Vec<u8> {
+    let mut any = |of: &[u8]| of[random.below(of.len())];
+    let (is_udp, is_there) = (any(&[0, 1]) == 1, any(&[0, 1, 1, 1]) == 1);
+    let mut payload = match is_udp {
+        true => vec![
+            any(&[0x10, 0x11, 0x20]),
+            any(&[1, 2]),
+            0,
+            any(&[7, 8]),
+            10,
+            0,
+            0,
+            any(&[1, 2]),
+        ],
+        false => {
+            let author: &[u8] =
+                [&b"ann"[..], b"bob", b"sixteen-bytes-xx"][usize::from(any(&[0, 1, 2]))];
+            let mut note = b"MEMO".to_vec();
+            note.extend([any(&[1, 2]), author.len() as u8]);
+            note.extend(author);
+            note.extend(format!("{}\n", u32::from(any(&[0, 9, 100, 250])) * 3).bytes());
+            note.extend([&b"urgent: x\n"[..], b"url\n", b"no\n"][usize::from(any(&[0, 1, 2]))]);
+            note
+        }
+    };
+    if any(&[0, 0, 0, 1]) == 1 {
+        let at = random.below(payload.len());
+        payload[at] ^= 1 << random.below(8);
+    }
+    if random.below(4) == 0 {
+        payload.truncate(random.below(payload.len() + 1));
+    }
+    let port: u16 = match (is_udp, is_there) {
+        (true, true) => 9999,
+        (false, true) => 7070,
+        _ => 81,
+    };
+    let mut frame = vec![
+        2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 0, 0, 0, 0x40, 0, 64,
+    ];
+    frame.extend([
+        if is_udp { 17 } else { 6 },
+        0,
+        0,
+        10,
+        0,
+        0,
+        1,
+        10,
+        0,
+        0,
+        2,
+        0x9C,
+        0x40,
+    ]);
+    frame.extend(port.to_be_bytes());
+    match is_udp {
+        true => frame.extend([0; 4]),
+        false => frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0]),
+    }
+    frame.extend(payload);
+    frame
+}
+
+#[test]
+fn the_switch_reads_protocols_of_the_users_on_all_architectures() {
+    let library = library();
+    let filters = [
+        r#"memo.author == "ann""#,
+        "memo.priority >= 500",
+        r#"memo.author == "bob" && memo.title startswith "ur""#,
+        "memo.version != 1",
+        "shim.kind == 1",
+        "cell.id == 7 && cell.to == 10.0.0.1",
+        "cell || shim.version == 2",
+        "!memo",
+    ];
+    let flows: Vec<Flow> = filters
+        .iter()
+        .enumerate()
+        .map(|(n, text)| Flow {
+            name: format!("f{n}"),
+            filter: Filter::parse(&library, text).unwrap_or_else(|error| panic!("{error}")),
+        })
+        .collect();
+    let generated = generate(&library, &flows, &Options::default()).expect("generates");
+    let mut benches = ARCHES.map(|arch| Bench::new(arch, &generated));
+    let mut random = Random(5);
+    let mut met = vec![0; filters.len()];
+    for _ in 0..3000 {
+        let frame = frame(&mut random);
+        let expected = expected(&library, &flows, &frame);
+        for (bench, arch) in benches.iter_mut().zip(ARCHES) {
+            let (class, _) = bench.send(&frame);
+            let found = &generated.classes().sets()[class];
+            assert_eq!(found, &expected, "{arch:?} {frame:02x?}\n{}", generated.p4);
+        }
+        expected.iter().for_each(|flow| met[*flow] += 1);
+    }
+    assert!(met.iter().all(|met| *met > 20), "{met:?}");
+}
+
+#[test]
+fn the_walk_through_is_the_shipped_file() {
+    let page = include_str!("../../../docs/protocols.md");
+    assert!(page.contains(MEMO), "not in docs/protocols.md:\n{MEMO}");
+}
+
+#[test]
+fn what_is_refused_is_said_with_its_place() {
+    let cases: &[(&str, &str, &str, &str)] = &[
+        // (file, what to replace, by what, what is said)
+        (
+            "memo",
+            "name: memo ",
+            "name: redis ",
+            "memo.yaml:1:7: there is a protocol `redis` already: a file cannot redefine it",
+        ),
+        (
+            "memo",
+            "name: memo ",
+            "name: redis_key ",
+            "memo.yaml:1:7: `redis_key` begins as `redis` does, or the other way round: their headers' names could be the same",
+        ),
+        (
+            "memo",
+            "name: memo ",
+            "name: values0 ",
+            "memo.yaml:1:7: `values0` is a header of every program",
+        ),
+        (
+            "memo",
+            "name: memo ",
+            "name: table ",
+            "memo.yaml:1:7: `table` is a reserved word of P4",
+        ),
+        (
+            "memo",
+            "text: title",
+            "text: in",
+            "memo.yaml:10:12: `in` is a reserved word of P4",
+        ),
+        (
+            "memo",
+            "text: title",
+            "text: author_read",
+            "memo.yaml:10:12: `author_read` is what a part of `author` is called",
+        ),
+        (
+            "memo",
+            "filter: memo   ",
+            "filter: kafka  ",
+            "memo.yaml:6:40: filter name `memo.version` must begin with `kafka.`",
+        ),
+        (
+            "memo",
+            "{by: tcp, when: [7070]}",
+            "{by: tcp, when: [6379]}",
+            "memo.yaml:12:10: carried_by: with these values `tcp` carries `redis` already",
+        ),
+        (
+            "memo",
+            "{by: tcp, when: [7070]}",
+            "{by: tcp, when: [70000]}",
+            "memo.yaml:12:10: carried_by: `tcp` is followed by what `dst_port` says, and 70000 does not fit its 16 bits",
+        ),
+        (
+            "memo",
+            "{by: tcp,",
+            "{by: sctp,",
+            "memo.yaml:12:10: carried_by: there is no protocol `sctp`",
+        ),
+        (
+            "memo",
+            "length: author_len",
+            "length: author",
+            "memo.yaml:8:12: message: `author`: `length: author` is not the number that stands before it, literals apart",
+        ),
+        (
+            "memo",
+            "max: 32",
+            "max: 4000000",
+            "memo.yaml:10:12: message: `title`: `max` is 1 to 64",
+        ),
+        (
+            "shim",
+            "{by: udp, when: [9999]}",
+            "{by: shim, when: [1, 1]}",
+            "shim.yaml:2:7: `shim` is carried by itself, so a parser would loop",
+        ),
+        (
+            "shim",
+            "{by: udp, when: [9999]}",
+            "{by: cell, when: []}",
+            "cell.yaml:2:7: `cell`, `shim`: each waits for another, so a parser would loop",
+        ),
+        (
+            "shim",
+            "type: shim_h",
+            "type: ipv4_h",
+            "shim.yaml:5:16: the header's type is `shim_h`, not `ipv4_h`",
+        ),
+        (
+            "shim",
+            "type: shim_h",
+            "type: shim_h, declared: common",
+            "shim.yaml:5:24: `declared` and `values` are for what p4src/common declares",
+        ),
+        (
+            "shim",
+            "bits: 4}",
+            "bits: 5}",
+            "shim.yaml:1:1: the fields sum to 17 bits, which is not whole bytes",
+        ),
+        (
+            "shim",
+            "about: what",
+            "root: true\nabout: what",
+            "shim.yaml:4:1: a packet begins with Ethernet: no `root` and no `metadata` here",
+        ),
+        (
+            "shim",
+            "select:",
+            "options: {length: kind, first_word: 1, max: 4000000000, malformed: truncated}\nselect:",
+            "shim.yaml:10:1: `options`: `max` is at most 15 words; found 4000000000",
+        ),
+        (
+            "shim",
+            "select:",
+            "chooses:",
+            "shim.yaml:10:1: unknown field `chooses`",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (name, from, to, said) in cases {
+        let files = [("cell", CELL), ("memo", MEMO), ("shim", SHIM)].map(|(file, text)| {
+            let text = match file == *name {
+                true => {
+                    assert!(text.contains(from), "{from} is not in {file}");
+                    text.replacen(from, to, 1)
+                }
+                false => text.to_owned(),
+            };
+            source(&format!("{file}.yaml"), &text)
+        });
+        let error = Library::with(&files).expect_err(said).to_string();
+        if !error.starts_with(said) {
+            wrong.push(format!("{error}\n{said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    let long = source("long.yaml", &format!("name: long\n{}", "#".repeat(70_000)));
+    let error = Library::with(&[long]).expect_err("too long").to_string();
+    assert_eq!(
+        error,
+        "long.yaml:1:1: 70011 bytes; a protocol has at most 65536"
+    );
+}
