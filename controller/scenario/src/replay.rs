@@ -38,6 +38,9 @@ pub struct Engine {
     start: State,
 }
 
+/// A word that stands for the middle of a distribution.
+const MEDIAN: u32 = 1 << 31;
+
 /// How many different packets are remembered.
 const MAX_SEEN: usize = 1 << 16;
 
@@ -112,10 +115,14 @@ pub struct Act<'e> {
 }
 
 impl Act<'_> {
-    /// For how long it holds the packet, or would have.
+    /// For how long it holds the packet, or would have. One that did not look at it drew no word: the longest is assumed, since
+    /// what is shorter cannot be told from a frame that was a little late.
     #[must_use]
     pub fn hold_ns(&self) -> u64 {
-        self.effect.hold_ns(self.w)
+        match self.met {
+            true => self.effect.hold_ns(self.w),
+            false => self.effect.longest_hold_ns(),
+        }
     }
 }
 
@@ -368,12 +375,12 @@ impl Engine {
         self.rewritten(frame, fired.map(|act| (act.effect, act.w)))
     }
 
-    /// The shortest that any unit holds a packet on purpose; `None` if none does.
+    /// The shortest that any unit holds a packet on purpose, in the middle of what it draws; `None` if none does.
     #[must_use]
     pub fn shortest_hold_ns(&self) -> Option<u64> {
         let holding = self.ingress.iter();
         let holding = holding.filter(|unit| unit.effect.longest_hold_ns() > 0);
-        let holding = holding.map(|unit| unit.effect.hold_ns(0));
+        let holding = holding.map(|unit| unit.effect.hold_ns(MEDIAN));
         holding.filter(|hold_ns| *hold_ns > 0).min()
     }
 

@@ -7,7 +7,7 @@ use scenario::replay::Passage;
 
 use super::STAMP_NS;
 use super::epochs::PortFrames;
-use super::judge::{Share, are_due, deal};
+use super::judge::{self, Share, are_due, deal};
 use super::trace::{Identity, SwitchTrace};
 
 /// A frame that was overtaken by this much was held, by a fault that holds for `hold_ns`. A machine that stood still lets all
@@ -20,6 +20,8 @@ pub fn held_if_overtaken_by(hold_ns: u64) -> u64 {
 pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
     let trace = port.trace;
     let mut alike: BTreeMap<(u32, Identity), Vec<Share>> = BTreeMap::new();
+    // They had to leave as something that was never seen.
+    let mut unseen = 0;
     for index in port.range.0..port.range.1 {
         let arrival = &trace.arrivals[index];
         if trace.is_unique(arrival.identity) {
@@ -27,8 +29,15 @@ pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage
         }
         let passage = passages.get(&index);
         let fate = passage.map_or(Fate::UNTOUCHED, |passage| passage.ingress.fate);
+        let leaves_as = passage.map_or(Some(arrival.identity), |passage| {
+            judge::leaves_as(port.engine, trace, arrival, &passage.ingress)
+        });
+        let Some(identity) = leaves_as else {
+            unseen += 1;
+            continue;
+        };
         for (position, (exit, _)) in port.classified[index].exits.iter().enumerate() {
-            let shares = alike.entry((*exit, arrival.identity)).or_default();
+            let shares = alike.entry((*exit, identity)).or_default();
             shares.push(Share {
                 came_ns: arrival.at_ns,
                 copies: passage.map_or(1, |passage| passage.leaving(position)),
@@ -43,7 +52,7 @@ pub fn misfits_of_alike(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage
         });
         wrong.count()
     });
-    misfits.sum()
+    misfits.sum::<usize>() + unseen
 }
 
 /// How many frames that no fault hit, if passages are right, were overtaken as if one had held them.
