@@ -435,13 +435,17 @@ fn report_unreachable(
 /// Steps and the gaps between them, numbered from 1: a fault without `during` acts in all of them.
 fn epochs(steps: &[RawStep]) -> Vec<Epoch> {
     let mut marks: Vec<(u64, Option<String>)> = vec![(0, None)];
-    for step in steps {
-        let at = step.at_ns.value;
+    let times = steps
+        .iter()
+        .flat_map(|step| step.times.iter().map(move |time| (step, time)));
+    for (step, time) in times {
         // A step that starts where the last mark stands takes its place.
-        marks.retain(|(mark, _)| *mark < at);
-        marks.push((at, Some(step.name.value.clone())));
-        if let Some(length) = &step.for_ns {
-            marks.push((at.saturating_add(length.value), None));
+        while marks.last().is_some_and(|(mark, _)| *mark >= time.at_ns) {
+            marks.pop();
+        }
+        marks.push((time.at_ns, Some(step.name.value.clone())));
+        if let Some(length) = time.for_ns {
+            marks.push((time.at_ns.saturating_add(length), None));
         }
     }
     let numbered = marks.into_iter().zip(1..);

@@ -139,6 +139,7 @@ mod tests {
             scenario: scenario.to_owned(),
             seed: 1,
             wall: Duration::from_secs(1),
+            steps: Vec::new(),
             faults: Vec::new(),
             flows: [].into(),
             losses: Vec::new(),

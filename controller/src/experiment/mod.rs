@@ -30,6 +30,7 @@ in_a_testbed! {
     pub mod proof;
     mod run;
     mod stage;
+pub mod steps;
     pub mod workload;
 
     pub use captures::write_captures;

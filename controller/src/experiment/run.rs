@@ -11,6 +11,7 @@ use testbeds::bed::PortRecording;
 
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
+use super::steps::{self, StepResult};
 use super::proof::{FlowCount, Hit, Loss};
 use super::timeline::Timeline;
 use super::probing::Probing;
@@ -30,6 +31,8 @@ pub struct Run {
     pub wall: Duration,
     /// In declared order.
     pub faults: Vec<FaultResult>,
+    /// Each time that a step of the timeline was due.
+    pub steps: Vec<StepResult>,
     /// By name of the flow.
     pub flows: BTreeMap<String, FlowCount>,
     /// Frames that are not in the evidence: nothing is proved without them.
@@ -132,6 +135,7 @@ pub fn run(
     }
     metrics.extend(stage.metrics()?);
     let priorities = stage.fleet.priorities();
+    let steps = steps::steps(&planned.plan.timeline, stage.fleet.epoch_writes(), wall);
     let (conclusion, recordings) = stage.conclude(observer)?;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
@@ -140,6 +144,7 @@ pub fn run(
         seed: scenario.seed,
         wall,
         faults: conclusion.faults,
+        steps,
         flows: conclusion.flows,
         losses: conclusion.losses,
         hits: conclusion.hits,

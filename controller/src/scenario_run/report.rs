@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{ScenarioRun, programs};
 use crate::experiment::machine::Strain;
+use crate::experiment::steps::StepResult;
 use crate::experiment::workload::CommandResult;
 use crate::experiment::{FaultResult, Planned, ProbeResult, Run};
 use crate::report::html::Page;
@@ -41,6 +42,30 @@ fn flows_table(run: &Run) -> Table {
     }
     table
 }
+
+/// How each step came into force: at how many of the times that it was due, and at worst.
+fn steps_table(run: &Run) -> Table {
+    let mut table = Table::new(["step", "times", "skipped", "longest write", "longest skew"]);
+    let mut names: Vec<&str> = run.steps.iter().map(|step| step.step.as_str()).collect();
+    names.dedup();
+    for name in names {
+        let times = || run.steps.iter().filter(|step| step.step == name);
+        let skipped = times().filter(|step| step.write_ns.is_none()).count();
+        let longest = |ns: Option<u64>| ns.map_or_else(String::new, milliseconds);
+        table.row([
+            name.to_owned(),
+            grouped((times().count() - skipped) as u64),
+            grouped(skipped as u64),
+            longest(times().filter_map(|step| step.write_ns).max()),
+            longest(times().filter_map(|step| step.skew_ns).max()),
+        ]);
+    }
+    table
+}
+
+const STEPS_LEGEND: &str = "The longest write: from its sending to the first switch until the last switch has confirmed it. \
+     Skew: between the first switch's confirmation and the last one's; for so long they were in different steps. \
+     Skipped: the next was due before it was written.";
 
 /// The groups of requests that clients measured, with the value of one metric of each.
 fn clients(run: &Run, wanted: ClientMetric) -> impl Iterator<Item = (&Name, Option<&Name>, f64)> {
@@ -119,6 +144,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     let tables = [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
+        steps_table(run),
         flows_table(run),
         clients_table(run),
         programs::commands_table(&run.commands),
@@ -144,6 +170,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         wall_s: f64,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
+        steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
         metrics: Map<String, Value>,
@@ -160,6 +187,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         wall_s: run.wall.as_secs_f64(),
         machine_strain: &run.strain,
         faults: &run.faults,
+        steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
         metrics: common::metrics(&run.metrics),
@@ -188,6 +216,10 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
+    }
+    let steps = steps_table(run);
+    if !steps.rows().is_empty() {
+        page.heading("Timeline").table(&steps).about(STEPS_LEGEND);
     }
     page.heading("What holds").successes(&judged.verdict);
     let flows = flows_table(run);

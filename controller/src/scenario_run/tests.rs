@@ -107,6 +107,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         seed: planned.scenario.seed,
         wall: Duration::from_secs(1),
         faults: conclusion.faults,
+        steps: Vec::new(),
         flows: conclusion.flows,
         losses: conclusion.losses,
         hits: conclusion.hits,

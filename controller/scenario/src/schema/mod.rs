@@ -6,6 +6,7 @@ mod partition;
 mod probes;
 pub(crate) mod reader;
 mod selection;
+mod timeline;
 mod topology;
 mod workload;
 
@@ -20,12 +21,10 @@ use crate::workload::Workload;
 use crate::yaml::{self, Kind, Node};
 
 pub(crate) use probes::RawProbe;
+pub(crate) use timeline::RawStep;
 
 /// The version of the schema that this program reads.
 const VERSION: u64 = 1;
-
-/// Each step and each gap is an epoch, of which a switch knows 2^16.
-const MAX_STEPS: usize = 1024;
 
 /// A file as written: every value typed, no name looked up.
 #[derive(Debug)]
@@ -87,13 +86,6 @@ pub(crate) struct RawFault {
 pub(crate) struct RawPlace {
     pub switch: Spanned<String>,
     pub direction: Direction,
-}
-
-#[derive(Debug)]
-pub(crate) struct RawStep {
-    pub name: Spanned<String>,
-    pub at_ns: Spanned<u64>,
-    pub for_ns: Option<Spanned<u64>>,
 }
 
 /// Reads a whole file. `None` when it is not YAML or has no usable topology.
@@ -177,17 +169,17 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         declared.flows.push(name.value.clone());
         flows.push(flow);
     }
+    let limits = sections
+        .get("limits")
+        .map(|node| limits(sink, node))
+        .unwrap_or_default();
     let steps = sections
         .get("timeline")
-        .map(|node| timeline(sink, node))
+        .map(|node| timeline::read(sink, node, &limits))
         .unwrap_or_default();
     let expect = sections
         .get("expect")
         .map(|node| expectations(sink, node))
-        .unwrap_or_default();
-    let limits = sections
-        .get("limits")
-        .map(|node| limits(sink, node))
         .unwrap_or_default();
     Some(Raw {
         name: name.map(|name| name.value).unwrap_or_default(),
@@ -220,66 +212,6 @@ fn version(sink: &mut Sink<'_>, node: Option<&Node>) {
         sink.error(Code::Version, node.span, message)
             .hint(format!("write `weir: {VERSION}`"));
     }
-}
-
-fn timeline(sink: &mut Sink<'_>, node: &Node) -> Vec<RawStep> {
-    let mut steps: Vec<RawStep> = Vec::new();
-    let items = reader::list(sink, node, "the timeline").unwrap_or_default();
-    if let Some(beyond) = items.get(MAX_STEPS) {
-        sink.error(
-            Code::Capacity,
-            beyond.span,
-            format!("{} steps; a timeline has at most {MAX_STEPS}", items.len()),
-        );
-        return steps;
-    }
-    for item in items {
-        let Some(fields) = reader::fields(sink, item, "a step", &["name", "at"], &["for"]) else {
-            continue;
-        };
-        let name = fields
-            .get("name")
-            .and_then(|node| reader::name(sink, node, "a step"));
-        let duration = |sink: &mut Sink<'_>, key: &str| {
-            fields.get(key).and_then(|node| {
-                reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
-            })
-        };
-        let (at_ns, for_ns) = (duration(sink, "at"), duration(sink, "for"));
-        let (Some(name), Some(at_ns)) = (name, at_ns) else {
-            continue;
-        };
-        if let Some(zero) = for_ns.filter(|length| length.value == 0) {
-            sink.error(Code::OutOfRange, zero.span, "a step lasts longer than 0s");
-        }
-        if let Some(before) = steps.last() {
-            let end = before
-                .at_ns
-                .value
-                .saturating_add(before.for_ns.map_or(1, |length| length.value));
-            if at_ns.value < end {
-                let message = format!(
-                    "step `{}` starts before step `{}` is over",
-                    name.value, before.name.value
-                );
-                sink.error(Code::OutOfRange, at_ns.span, message)
-                    .hint("steps stand in order and do not overlap");
-            }
-        }
-        if steps.iter().any(|step| step.name.value == name.value) {
-            sink.error(
-                Code::Duplicate,
-                name.span,
-                format!("step `{}` is declared twice", name.value),
-            );
-        }
-        steps.push(RawStep {
-            name,
-            at_ns,
-            for_ns,
-        });
-    }
-    steps
 }
 
 fn expectations(sink: &mut Sink<'_>, node: &Node) -> Vec<Node> {

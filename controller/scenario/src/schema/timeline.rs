@@ -1,0 +1,232 @@
+//! `timeline`: steps, once or again and again. What repeats is unrolled here, so that the rest of the house knows epochs only.
+
+use crate::diagnostic::{Code, Sink, Span, Spanned};
+use crate::model::Limits;
+use crate::schema::reader::{self, Fields};
+use crate::units::{Dimension, show_duration};
+use crate::yaml::Node;
+
+/// Times that steps come. Each and each gap behind it is an epoch, of which a switch knows 2^16.
+const MAX_TIMES: usize = 1024;
+
+/// The shortest part of a step that repeats: a write to a switch takes milliseconds, and a step that is over before it is
+/// written is skipped.
+const SHORTEST_NS: u64 = 10_000_000;
+
+#[derive(Debug)]
+pub(crate) struct RawStep {
+    pub name: Spanned<String>,
+    /// When it begins, and for how long it lasts: each time that it comes.
+    pub times: Vec<Time>,
+}
+
+/// One of the times that a step is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Time {
+    pub at_ns: u64,
+    /// `None`: until the next step, or the end.
+    pub for_ns: Option<u64>,
+}
+
+/// A step as it is written.
+struct Written {
+    name: Spanned<String>,
+    at: Spanned<u64>,
+    /// Of each time.
+    length: Option<u64>,
+    /// From one beginning to the next.
+    every: Option<u64>,
+    /// How often, at most.
+    times: Option<u64>,
+    /// When it is over for good.
+    until: Option<Spanned<u64>>,
+    span: Span,
+}
+
+const OPTIONAL: &[&str] = &["for", "until", "every", "times", "flap"];
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<RawStep> {
+    let items = reader::list(sink, node, "the timeline").unwrap_or_default();
+    if let Some(beyond) = items.get(MAX_TIMES) {
+        let message = format!("{} steps; a timeline has at most {MAX_TIMES}", items.len());
+        sink.error(Code::Capacity, beyond.span, message);
+        return Vec::new();
+    }
+    let written: Vec<Written> = items.iter().filter_map(|item| step(sink, item)).collect();
+    let mut steps: Vec<RawStep> = Vec::new();
+    let mut count = 0;
+    for (index, step) in written.iter().enumerate() {
+        if steps
+            .iter()
+            .any(|other| other.name.value == step.name.value)
+        {
+            let message = format!("step `{}` is declared twice", step.name.value);
+            sink.error(Code::Duplicate, step.name.span, message);
+        }
+        if let Some(before) = steps.last() {
+            overlap(sink, before, step);
+        }
+        let next = written.get(index + 1).map(|next| next.at.value);
+        let times = unroll(sink, step, next, limits);
+        count += times.len();
+        steps.push(RawStep {
+            name: step.name.clone(),
+            times,
+        });
+        if count > MAX_TIMES {
+            let message = format!(
+                "step `{}` makes more than {MAX_TIMES} times that steps of this timeline come",
+                step.name.value
+            );
+            sink.error(Code::Capacity, step.span, message)
+                .hint("a longer `every`, or an end by `times` or `until`");
+            break;
+        }
+    }
+    steps
+}
+
+fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
+    let fields = reader::fields(sink, item, "a step", &["name", "at"], OPTIONAL)?;
+    let errors = sink.errors();
+    let name = fields.get("name");
+    let name = name.and_then(|node| reader::name(sink, node, "a step"));
+    let duration = |sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str| {
+        let node = fields.get(key)?;
+        reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
+    };
+    let at = duration(sink, &fields, "at");
+    let mut length = duration(sink, &fields, "for");
+    let until = duration(sink, &fields, "until");
+    let mut every = duration(sink, &fields, "every");
+    let times = fields.get("times");
+    let times = times.and_then(|node| reader::integer(sink, node, "`times`", 1..=MAX_TIMES as u64));
+    if let Some(node) = fields.get("flap") {
+        let flap = reader::fields(sink, node, "`flap`", &["down", "up"], &[]);
+        let down = flap.and_then(|flap| duration(sink, &flap, "down"));
+        let up = flap.and_then(|flap| duration(sink, &flap, "up"));
+        if length.is_some() || every.is_some() {
+            let message = "`flap` says how long the step lasts and how often it comes";
+            sink.error(Code::Contradiction, node.span, message)
+                .hint("leave `for` and `every` out");
+        }
+        let period = up.zip(down);
+        every = period.map(|(up, down)| up.map(|up| up.saturating_add(down.value)));
+        length = down;
+    }
+    if let Some(zero) = length.filter(|length| length.value == 0) {
+        sink.error(Code::OutOfRange, zero.span, "a step lasts longer than 0s");
+    }
+    let (name, at) = (name?, at?);
+    if let Some(until) = until.filter(|until| until.value <= at.value) {
+        sink.error(
+            Code::OutOfRange,
+            until.span,
+            "`until` is not later than `at`",
+        )
+        .hint("both count from the start of the workload; `for` counts from `at`");
+    }
+    match (length, every) {
+        (None, Some(every)) => {
+            sink.error(
+                Code::MissingKey,
+                every.span,
+                "what comes `every` so often has an end",
+            )
+            .hint("say by `for` how long the step lasts each time");
+        }
+        (Some(length), Some(every)) => {
+            let gap = every.value.saturating_sub(length.value);
+            if length.value < SHORTEST_NS || gap < SHORTEST_NS {
+                let shortest = show_duration(SHORTEST_NS);
+                let message = format!(
+                    "what repeats lasts {shortest} at least, and so does the time between; found {} and {}",
+                    show_duration(length.value),
+                    show_duration(gap)
+                );
+                sink.error(Code::OutOfRange, every.span, message)
+                    .hint("a write to a switch takes milliseconds");
+            }
+        }
+        (Some(length), None) if until.is_some() => {
+            let message = "a step that comes once ends by `for` or by `until`, not by both";
+            sink.error(Code::Contradiction, length.span, message);
+        }
+        _ => {}
+    }
+    if let (None, Some(node)) = (every, fields.get("times")) {
+        sink.error(
+            Code::MissingKey,
+            node.span,
+            "`times` is for a step that repeats",
+        )
+        .hint("say by `every` or `flap` how it does");
+    }
+    (sink.errors() == errors).then_some(Written {
+        name,
+        at,
+        length: length.map(|length| length.value),
+        every: every.map(|every| every.value),
+        times,
+        until,
+        span: item.span,
+    })
+}
+
+/// Refuses a step that begins while the one before it is in force, or is still to come again.
+fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &Written) {
+    let Some(last) = before.times.last() else {
+        return;
+    };
+    let end = last.at_ns.saturating_add(last.for_ns.unwrap_or(1));
+    if step.at.value < end {
+        let message = format!(
+            "step `{}` starts before step `{}` is over",
+            step.name.value, before.name.value
+        );
+        sink.error(Code::OutOfRange, step.at.span, message)
+            .hint("steps stand in order and do not overlap");
+    }
+}
+
+/// The times that a step comes. One without an end of its own lasts until the next step, or until the run has to be over.
+fn unroll(sink: &mut Sink<'_>, step: &Written, next: Option<u64>, limits: &Limits) -> Vec<Time> {
+    let at = step.at.value;
+    let until = step.until.map(|until| until.value);
+    let (Some(every), Some(length)) = (step.every, step.length) else {
+        let for_ns = step.length.or(until.map(|until| until.saturating_sub(at)));
+        return vec![Time { at_ns: at, for_ns }];
+    };
+    let last = step.times.map(|times| {
+        let gaps = (times - 1).saturating_mul(every);
+        at.saturating_add(gaps).saturating_add(length)
+    });
+    let said = match (until, last) {
+        (Some(until), Some(last)) => Some(until.min(last)),
+        (until, last) => until.or(last),
+    };
+    if said.unwrap_or(at.saturating_add(1)) > limits.time_ns {
+        let message = format!(
+            "step `{}` repeats {} after the start, and the run may take {}",
+            step.name.value,
+            match said {
+                Some(end) => format!("until {}", show_duration(end)),
+                None => format!("from {}", show_duration(at)),
+            },
+            show_duration(limits.time_ns)
+        );
+        sink.error(Code::OutOfRange, step.span, message)
+            .hint("begin and end it earlier, or raise `limits.time`");
+        return Vec::new();
+    }
+    let end = said.or(next).unwrap_or(limits.time_ns);
+    let mut times = Vec::new();
+    let mut at_ns = at;
+    // One beyond what is allowed is enough to say so.
+    while at_ns < end && times.len() <= MAX_TIMES {
+        let for_ns = Some(length.min(end - at_ns));
+        times.push(Time { at_ns, for_ns });
+        at_ns = at_ns.saturating_add(every);
+    }
+    times
+}
