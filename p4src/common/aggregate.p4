@@ -1,7 +1,7 @@
 // Sums gradients in slots: docs/protocol.md, "What a slot does with an UPDATE".
 //
-// cell_t, CellOf, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are what each architecture defines in its
-// externs.p4. The same cell of all of them together is one version of one slot.
+// cell_t, LOCATE, FIRST_STAGE, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are what each architecture
+// defines in its slots.p4 and externs.p4. The same cell of all of them together is one version of one slot.
 // NUM_VALUES, the values of a frame, is what engine.p4 says: as many as one pass of the target sums.
 //
 // Acts on packets whose verdict is FORWARD, and on no others.
@@ -67,7 +67,6 @@ control SumBlock(inout values32_h values, in cell_t cell, in presence_t presence
 }
 
 control Aggregate(inout headers_t hdr, inout metadata_t meta) {
-    CellOf() cell_of;
     SlotOwner() owner;
     WorkerBitmap() bitmap;
     SlotFlags() flags;
@@ -83,8 +82,8 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     // What the chunk number says of slot and version.
     bit<16> slot;
     bit<32> odd_window;
-    // Which pair of cells the frame's slot is.
-    bit<16> pair;
+    // The frame's version of its slot.
+    cell_t cell;
     ahead_t ahead = AHEAD_NOTHING;
     presence_t presence = PRESENT_UNKNOWN;
     bit<32> present = 0;
@@ -94,7 +93,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     action form_is(form_t form_) {
         form = form_;
     }
-    table forms {
+    FIRST_STAGE table forms {
         key = {
             hdr.agg.isValid(): exact;
             hdr.agg.version: ternary;
@@ -119,14 +118,14 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         all_workers = all_workers_;
         slot = hdr.agg.chunk[15:0] & slot_mask_;
         odd_window = hdr.agg.chunk & window_;
-        pair = base_ + hdr.agg.slot;
+        LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
     // Said by an action as well: a value that is set before the table is written a stage before it.
     action no_job() {
         has_job = 0;
     }
     // A job without an entry is not summed here: its frames pass, and are counted.
-    table jobs {
+    FIRST_STAGE table jobs {
         key = { hdr.agg.job: exact; }
         actions = { aggregate_job; no_job; }
         const default_action = no_job();
@@ -141,7 +140,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         is_member = 0;
     }
     // The port is part of the key: nobody can speak for another port's worker.
-    table members {
+    FIRST_STAGE table members {
         key = {
             hdr.agg.job: exact;
             hdr.agg.worker: exact;
@@ -205,8 +204,6 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                 } else if (is_member == 0) {
                     end(OUTCOME_FOREIGN);
                 } else {
-                    cell_t cell;
-                    cell_of.apply(pair, hdr.agg.slot_version, cell);
                     owner.apply(cell, hdr.agg.chunk, ahead);
                     bitmap.apply(cell, worker_bit, ahead, presence, present);
                     if (ahead[31:31] == 1) {

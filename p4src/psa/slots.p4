@@ -4,11 +4,10 @@
 
 typedef bit<32> cell_t;
 
-control CellOf(in bit<16> pair, in bit<1> version, out cell_t cell) {
-    apply {
-        cell = 15w0 ++ pair ++ version;
-    }
-}
+// Of pipelines with stages.
+#define FIRST_STAGE
+
+#define LOCATE(CELL, PAIR, VERSION) CELL = 15w0 ++ (PAIR) ++ (VERSION)
 
 // Who owns the cell: an older chunk is taken over from.
 control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {

@@ -1,9 +1,9 @@
 // What common/ needs of the architecture, in Tofino's externs: one stateful ALU execution per packet and register.
 
 control Tally(in bit<8> index) {
-    Counter<bit<64>, bit<8>>(64, CounterType_t.PACKETS) cells;
+    Counter<bit<64>, bit<6>>(64, CounterType_t.PACKETS) cells;
     apply {
-        cells.count(index);
+        cells.count(index[5:0]);
     }
 }
 

@@ -52,6 +52,7 @@ parser IngressParserImpl(
         pkt.extract(ig_intr_md);
         pkt.advance(PORT_METADATA_SIZE);
         meta.parse_note = 0;
+        meta.port = (port_t) ig_intr_md.ingress_port;
         transition select(ig_intr_md.ingress_port) {
             armed: armed_headers;
             default: disarmed_headers;
@@ -71,13 +72,20 @@ parser IngressParserImpl(
         // Port metadata that we do not use.
         pkt.advance(PORT_METADATA_SIZE);
         meta.parse_note = 0;
+#ifdef FAULTS
         transition select(ig_intr_md.ingress_port) {
             RECIRCULATION_PORT: held;
-            default: headers;
+            default: fresh;
         }
     }
     state held {
         pkt.extract(hdr.hold);
+        transition headers;
+    }
+    state fresh {
+#endif
+        // The parser says the port: what the first stage looks up may not wait for it.
+        meta.port = (port_t) ig_intr_md.ingress_port;
         transition headers;
     }
 #endif
@@ -140,16 +148,18 @@ control SwitchIngress(
             meta.detain: ternary;
             meta.duplicate: ternary;
             meta.way: ternary;
+            // A packet that the parser gave up on is dropped by TNA unless somebody looks at the error.
+            ig_prsr_md.parser_err: ternary;
         }
         actions = { drop; again; detain; detain_twice; unicast; multicast; }
         const default_action = drop();
         const entries = {
-            (VERDICT_HOLD, _, _, _): again();
-            (VERDICT_DROP, _, _, _): drop();
-            (_, 1, 1, _): detain_twice();
-            (_, 1, _, _): detain();
-            (_, _, _, WAY_PORT): unicast();
-            (_, _, _, WAY_GROUP): multicast();
+            (VERDICT_HOLD, _, _, _, _): again();
+            (VERDICT_DROP, _, _, _, _): drop();
+            (_, 1, 1, _, _): detain_twice();
+            (_, 1, _, _, _): detain();
+            (_, _, _, WAY_PORT, _): unicast();
+            (_, _, _, WAY_GROUP, _): multicast();
         }
         size = 8;
     }
@@ -157,17 +167,11 @@ control SwitchIngress(
     apply {
         meta.verdict = VERDICT_FORWARD;
         meta.now = ig_prsr_md.global_tstamp[31:0];
-        meta.port = (port_t) ig_intr_md.ingress_port;
         meta.class = 0;
         meta.delay_ns = 0;
         meta.duplicate = 0;
         meta.detain = 0;
         meta.way = WAY_UNKNOWN;
-
-        // A packet that the parser gave up on is dropped by TNA unless somebody looks at the error.
-        if (ig_prsr_md.parser_err != PARSER_ERROR_OK) {
-            meta.parse_note = meta.parse_note | 0x80;
-        }
 
         forward.apply(hdr, meta);
 #ifdef EARLY_FAULT

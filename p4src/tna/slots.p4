@@ -14,12 +14,15 @@ struct cell_t {
 typedef bit<17> cell_index_t;
 #define INDEX(CELL) (CELL.pair ++ CELL.version)
 
-control CellOf(in bit<16> pair, in bit<1> version, out cell_t cell) {
-    apply {
-        cell.pair = pair;
-        cell.version = version;
-    }
-}
+#define LOCATE(CELL, PAIR, VERSION) CELL.pair = PAIR; CELL.version = VERSION
+
+// What waits for nothing stands in the first stage. On Tofino 2 bf-p4c has to be told: it lets other fields use their containers
+// first, and 64 values leave it no stage to spare.
+#if __TARGET_TOFINO__ == 2
+#define FIRST_STAGE @stage(0)
+#else
+#define FIRST_STAGE
+#endif
 
 struct owner_t {
     bit<32> chunk;
@@ -36,7 +39,7 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     RegisterAction<owner_t, cell_index_t, bit<32>>(owners) high = {
         void apply(inout owner_t owner, out bit<32> now) {
             owner.ahead = chunk - owner.chunk;
-            if (chunk > owner.chunk && chunk - 0x7FFFFFFF <= owner.chunk) {
+            if (chunk > owner.chunk && chunk - owner.chunk <= 0x7FFFFFFF) {
                 owner.chunk = chunk;
             }
             now = owner.ahead;
@@ -45,7 +48,7 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     RegisterAction<owner_t, cell_index_t, bit<32>>(owners) low = {
         void apply(inout owner_t owner, out bit<32> now) {
             owner.ahead = chunk - owner.chunk;
-            if (chunk > owner.chunk || chunk + 0x80000000 < owner.chunk) {
+            if (chunk > owner.chunk || owner.chunk - chunk > 0x80000000) {
                 owner.chunk = chunk;
             }
             now = owner.ahead;

@@ -52,8 +52,8 @@ const MUTANTS: &[Mutant] = &[
         name: "one version of each slot",
         patch: (
             AGGREGATE,
-            "cell_of.apply(pair, hdr.agg.slot_version, cell);",
-            "cell_of.apply(pair, 0, cell);",
+            "LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);",
+            "LOCATE(cell, base_ + hdr.agg.slot, 1w0);",
         ),
         breaks_training: false,
     },

@@ -258,12 +258,9 @@ pub(super) fn write(tables: &[Table], w: &mut Writer) {
         w.blank();
     }
     w.open("apply");
-    w.line("// The counter has 64 cells; an architecture may mark parser errors above them.");
-    w.line("bit<8> note = meta.parse_note & 0x3f;");
-    w.open("if (note != NOTE_NONE)");
-    w.line("notes.apply(note);");
+    w.open("if (meta.parse_note != NOTE_NONE)");
+    w.line("notes.apply(meta.parse_note);");
     w.close();
-    w.line("meta.parse_note = note;");
     for table in tables {
         w.line(format!("{}.apply();", table.name));
     }
