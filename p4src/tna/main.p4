@@ -38,6 +38,16 @@ const verdict_t VERDICT_JUDGE = 3;
 // Recirculation port of pipe 0.
 const PortId_t RECIRCULATION_PORT = 68;
 
+// The parser does it: in the first stage, tables that wait for nothing would wait for it.
+#define INITIALISE \
+    meta.parse_note = 0; \
+    meta.verdict = VERDICT_FORWARD; \
+    meta.class = 0; \
+    meta.delay_ns = 0; \
+    meta.duplicate = 0; \
+    meta.detain = 0; \
+    meta.way = WAY_UNKNOWN;
+
 parser IngressParserImpl(
     packet_in pkt,
     out headers_t hdr,
@@ -51,7 +61,7 @@ parser IngressParserImpl(
     state start {
         pkt.extract(ig_intr_md);
         pkt.advance(PORT_METADATA_SIZE);
-        meta.parse_note = 0;
+        INITIALISE
         meta.port = (port_t) ig_intr_md.ingress_port;
         transition select(ig_intr_md.ingress_port) {
             armed: armed_headers;
@@ -71,7 +81,7 @@ parser IngressParserImpl(
         pkt.extract(ig_intr_md);
         // Port metadata that we do not use.
         pkt.advance(PORT_METADATA_SIZE);
-        meta.parse_note = 0;
+        INITIALISE
 #ifdef FAULTS
         transition select(ig_intr_md.ingress_port) {
             RECIRCULATION_PORT: held;
@@ -165,13 +175,7 @@ control SwitchIngress(
     }
 
     apply {
-        meta.verdict = VERDICT_FORWARD;
         meta.now = ig_prsr_md.global_tstamp[31:0];
-        meta.class = 0;
-        meta.delay_ns = 0;
-        meta.duplicate = 0;
-        meta.detain = 0;
-        meta.way = WAY_UNKNOWN;
 
         forward.apply(hdr, meta);
 #ifdef EARLY_FAULT
