@@ -129,6 +129,7 @@ control SwitchIngress(
     action drop() {
         ig_dprsr_md.drop_ctl = 1;
     }
+#ifdef FAULTS
     // Held once more: it has its hold header.
     action again() {
         ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
@@ -145,6 +146,7 @@ control SwitchIngress(
         hdr.hold.port = meta.port;
         ig_tm_md.mcast_grp_a = meta.multicast_group;
     }
+#endif
     action unicast() {
         ig_tm_md.ucast_egress_port = (PortId_t) meta.egress_port;
     }
@@ -155,28 +157,46 @@ control SwitchIngress(
     table leave {
         key = {
             meta.verdict: ternary;
-            meta.detain: ternary;
-            meta.duplicate: ternary;
             meta.way: ternary;
             // A packet that the parser gave up on is dropped by TNA unless somebody looks at the error.
             ig_prsr_md.parser_err: ternary;
+#ifdef FAULTS
+            meta.detain: ternary;
+            meta.duplicate: ternary;
+#endif
         }
-        actions = { drop; again; detain; detain_twice; unicast; multicast; }
+        actions = {
+            drop;
+            unicast;
+            multicast;
+#ifdef FAULTS
+            again;
+            detain;
+            detain_twice;
+#endif
+        }
         const default_action = drop();
         const entries = {
+#ifdef FAULTS
             (VERDICT_HOLD, _, _, _, _): again();
             (VERDICT_DROP, _, _, _, _): drop();
-            (_, 1, 1, _, _): detain_twice();
-            (_, 1, _, _, _): detain();
-            (_, _, _, WAY_PORT, _): unicast();
-            (_, _, _, WAY_GROUP, _): multicast();
+            (_, _, _, 1, 1): detain_twice();
+            (_, _, _, 1, _): detain();
+            (_, WAY_PORT, _, _, _): unicast();
+            (_, WAY_GROUP, _, _, _): multicast();
+#else
+            (VERDICT_DROP, _, _): drop();
+            (_, WAY_PORT, _): unicast();
+            (_, WAY_GROUP, _): multicast();
+#endif
         }
         size = 8;
     }
 
     apply {
+#ifdef FAULTS
         meta.now = ig_prsr_md.global_tstamp[31:0];
-
+#endif
         forward.apply(hdr, meta);
 #ifdef EARLY_FAULT
         faults.apply(hdr, meta);
