@@ -4,6 +4,9 @@
 //!
 //! A program of its own: it takes the processors for itself, which the runs of other tests would be late for.
 
+#[path = "fault_engine/keys.rs"]
+mod keys;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

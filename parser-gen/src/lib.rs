@@ -22,6 +22,7 @@ mod dissect;
 pub mod engine;
 pub mod filter;
 mod generate;
+pub mod key;
 pub mod library;
 pub mod pace;
 mod program;

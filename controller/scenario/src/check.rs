@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Direction, Fault, Scenario};
-use crate::selection::Selection;
+use crate::selection::{Selection, Share};
 
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     effects(sink, scenario);
@@ -32,6 +32,9 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
             .place
             .as_ref()
             .is_some_and(|place| place.direction == Direction::Egress);
+        if let Selection::Share(share) = &fault.selection {
+            shared(sink, fault, share, in_egress);
+        }
         if in_egress && fault.effect.is_for_ingress() {
             let message = format!(
                 "fault `{}` cannot {} in egress",
@@ -41,6 +44,26 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
             sink.error(Code::Effect, fault.place_span, message)
                 .hint("only `drop` and `observe` act on what goes out: use `ingress`, of the next switch if need be");
         }
+    }
+}
+
+/// A unit draws once for a packet, and knows keys as they come in.
+fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
+    if fault.effect.draws() {
+        let message = format!(
+            "fault `{}` draws for each packet what it does, and selects a share of {}: it is drawn by one of the two",
+            fault.id, share.of
+        );
+        sink.error(Code::Effect, fault.span, message)
+            .hint("name a fixed delay, or the bits that turn over; or select by `probability`");
+    }
+    if in_egress {
+        let message = format!(
+            "fault `{}` selects a share of {} in egress, where only flows are told apart",
+            fault.id, share.of
+        );
+        sink.error(Code::Effect, fault.place_span, message)
+            .hint("use `ingress`, of the next switch if need be");
     }
 }
 

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use p4lang::runtime::Match;
+use parser_gen::key::PacketKey;
 use parser_gen::{FieldValues, Value};
 
 use crate::decision::{self, Draws};
@@ -87,6 +88,8 @@ pub struct Classified {
     pub ingress: FlowSet,
     /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
     pub exits: Vec<(u32, FlowSet)>,
+    /// By unit of ingress, the hash of the packet's key, where keys are told apart.
+    pub keys: Arc<[u32]>,
     /// When it came, for effects that go by that.
     pub at_ns: u64,
     /// How long it is, for those that go by that.
@@ -254,6 +257,7 @@ impl Engine {
                 0
             },
             seen_to_leave: None,
+            keys: self.keys(frame),
             ingress: if self.ingress.is_empty() {
                 FlowSet::default()
             } else {
@@ -270,6 +274,15 @@ impl Engine {
                 })
                 .collect(),
         }
+    }
+
+    /// What units of ingress tell keys apart by.
+    fn keys(&self, frame: &[u8]) -> Arc<[u32]> {
+        if !self.ingress.iter().any(|unit| unit.key().is_some()) {
+            return Arc::default();
+        }
+        let hash = |unit: &Unit| unit.key().map_or(0, |key| key.hash(&self.library, frame));
+        self.ingress.iter().map(hash).collect()
     }
 
     /// The flows whose filters a packet with these values passes: their plain meaning.
@@ -396,7 +409,7 @@ impl Engine {
         let mut fired: Vec<(&Unit, usize, u32)> = Vec::new();
         let mut waits_ns: u64 = 0;
         let is_guarded = flows.iter().any(|flow| self.plan.flows[*flow].protected);
-        for unit in units {
+        for (number, unit) in units.iter().enumerate() {
             let Some(entry) = unit.entry(flows, epoch).filter(|_| !is_guarded) else {
                 continue;
             };
@@ -409,9 +422,10 @@ impl Engine {
                 false => 0,
             };
             verdict.drawn.push(w);
+            let hash = frame.keys.get(number).copied().unwrap_or(0);
             let words = unit
                 .selection
-                .take(&self.draws, entry.key, draws_words, cell);
+                .take(&self.draws, entry.key, hash, draws_words, cell);
             if words.is_some() {
                 verdict.hits.push(entry.injection);
                 let at_ns = frame.at_ns;
@@ -545,6 +559,14 @@ impl Unit {
             cells.push(Cell::default());
         }
         Some(unit)
+    }
+
+    /// What tells packets apart that it selects by their key.
+    fn key(&self) -> Option<&PacketKey> {
+        match &self.selection {
+            Selection::Share(share) => Some(&share.key),
+            _ => None,
+        }
     }
 
     fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {

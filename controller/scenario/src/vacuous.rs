@@ -62,6 +62,10 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
             None => format!("it met {met}"),
         },
         Selection::Probability { limit } => drawn(*limit),
+        Selection::Share(share) => format!(
+            "it met {packets} of its flows, and their {} are not among the {share}",
+            share.of
+        ),
         Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
         Selection::Always | Selection::Never => format!("it met {met}"),
     }

@@ -93,6 +93,9 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
     }
     for (number, unit) in units.iter().enumerate() {
         let mut arguments = vec!["meta".to_owned(), format!("fire{number}")];
+        if unit.key.is_some() {
+            arguments.insert(0, "hdr".to_owned());
+        }
         if holds(unit) {
             arguments.push(format!("hold{number}"));
         }

@@ -14,6 +14,7 @@ mod unit;
 
 use crate::generate::Options;
 use crate::generate::writer::Writer;
+use crate::key::PacketKey;
 use crate::library::Library;
 use crate::pace::Pace;
 use crate::program::Arch;
@@ -40,6 +41,8 @@ pub struct UnitSpec {
     pub about: String,
     /// How it selects packets.
     pub select: Select,
+    /// What tells the keys apart of which [`Select::Share`] selects some.
+    pub key: Option<PacketKey>,
     /// What it does to those.
     pub action: Action,
     /// How many flows it counts apart: its registers and its counter have room for as many.
@@ -61,11 +64,16 @@ pub enum Select {
     Probability,
     /// By chance, in a channel of two states.
     GilbertElliott,
+    /// All packets of some keys: by chance, each key for itself.
+    Share,
 }
 
 impl Select {
     fn draws(self) -> bool {
-        matches!(self, Select::Probability | Select::GilbertElliott)
+        matches!(
+            self,
+            Select::Probability | Select::GilbertElliott | Select::Share
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use super::dialect::Dialect;
 use super::lot;
 use super::{Action, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
+use crate::key::PacketKey;
 
 /// The key of `select` that says which flows a packet belongs to.
 const FLOWS: &str = "meta.class: exact;";
@@ -27,6 +28,12 @@ struct Needs<'a> {
 impl Needs<'_> {
     fn counts(&self) -> bool {
         self.unit.select == Select::Counted
+    }
+
+    /// What is drawn by instead of a count.
+    fn key(&self) -> Option<&PacketKey> {
+        let key = self.unit.key.as_ref();
+        key.filter(|_| self.unit.select == Select::Share)
     }
 
     fn draws(&self) -> bool {
@@ -94,6 +101,9 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     };
     w.line(format!("// {}", unit.about));
     let mut parameters = vec!["inout metadata_t meta", "out bit<8> fire"];
+    if needs.key().is_some() {
+        parameters.insert(0, "in headers_t hdr");
+    }
     if needs.holds() {
         parameters.push("out time_ns_t hold");
     }
@@ -147,7 +157,7 @@ fn state(needs: &Needs<'_>, w: &mut Writer) {
     if needs.counts() {
         dialect.register(w, "ordinals", "bit<32>", cell, cells);
     }
-    if needs.draws() {
+    if needs.draws() && needs.key().is_none() {
         dialect.register(w, needs.turns(), "bit<32>", cell, cells);
     }
     if needs.unit.select == Select::GilbertElliott {
@@ -170,6 +180,9 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
     if needs.draws() {
         needs.variable(w, "bit<32>", "key_");
         needs.variable(w, "bit<32>", "mixed");
+        if let Some(key) = needs.key() {
+            key.write_state(needs.dialect.0, w);
+        }
         for word in &needs.words {
             needs.variable(w, "draw_t", &word.to_string());
         }
@@ -355,7 +368,7 @@ fn outcome(needs: &Needs<'_>, w: &mut Writer) {
     w.open("key =");
     match needs.unit.select {
         Select::Always | Select::Counted => w.line("index: ternary @name(\"index\");"),
-        Select::Probability => w.line("u: range @name(\"u\");"),
+        Select::Probability | Select::Share => w.line("u: range @name(\"u\");"),
         Select::GilbertElliott => {
             w.line("bad: exact @name(\"bad\");");
             w.line("v: range @name(\"v\");");
@@ -442,7 +455,7 @@ fn register_actions(needs: &Needs<'_>, w: &mut Writer) {
         w.close_with(";");
         w.line("action number() { index = next.execute(cell_); }");
     }
-    if needs.draws() {
+    if needs.draws() && needs.key().is_none() {
         let turns = needs.turns();
         w.line(format!(
             "Register<turn_t, {cell}>({cells}, {{ 0, 0 }}) {turns};"
@@ -478,7 +491,10 @@ fn count(needs: &Needs<'_>, w: &mut Writer) {
 
 /// The words of the packet.
 fn draw(needs: &Needs<'_>, w: &mut Writer) {
-    if needs.dialect.is_tna() {
+    if let Some(key) = needs.key() {
+        key.write(needs.dialect.0, "mixed", w);
+        w.line("mixed = mixed ^ key_;");
+    } else if needs.dialect.is_tna() {
         w.line("mix();");
     } else {
         let turns = needs.turns();

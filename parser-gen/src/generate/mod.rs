@@ -235,6 +235,10 @@ pub fn generate_with(
         if let Action::Pace(_) = unit.action {
             pace::protocols(library).for_each(|id| slice.add_protocol(library, id));
         }
+        if let Some(key) = &unit.key {
+            key.protocols()
+                .for_each(|id| slice.add_protocol(library, id));
+        }
         if unit.action == Action::Reset {
             reset::protocols(library).for_each(|id| slice.add_protocol(library, id));
         }

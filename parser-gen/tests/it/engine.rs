@@ -2,16 +2,18 @@
 
 use p4lang::Files;
 use parser_gen::engine::{Action, Copies, EngineSpec, Hold, Select, UnitSpec};
+use parser_gen::key::PacketKey;
 use parser_gen::pace::Pace;
 use parser_gen::rewrite::{Rewrite, To};
 use parser_gen::{Arch, Filter, Flow, Library, Options, generate_with, program};
 
 const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
-const SELECTS: [Select; 4] = [
+const SELECTS: [Select; 5] = [
     Select::Always,
     Select::Counted,
     Select::Probability,
     Select::GilbertElliott,
+    Select::Share,
 ];
 
 fn actions() -> Vec<Action> {
@@ -67,10 +69,23 @@ fn rewrite() -> Rewrite {
     Rewrite::new(&Library::builtin(), &changes, true).unwrap()
 }
 
+/// Fields of every kind here, too.
+fn key() -> PacketKey {
+    let fields = [
+        "ipv6.src",
+        "ip.ecn",
+        "tcp.sport",
+        "tcp.flags.syn",
+        "eth.src",
+    ];
+    PacketKey::new(&Library::builtin(), &fields).unwrap()
+}
+
 fn unit(select: Select, action: Action) -> UnitSpec {
     UnitSpec {
         about: format!("{select:?}, {action:?}."),
         select,
+        key: (select == Select::Share).then(key),
         action,
         cells: 3,
         entries: 3,

@@ -38,6 +38,10 @@ pub(super) fn spec(
             Some(UnitSpec {
                 about: about(declared),
                 select: select(&declared.selection),
+                key: match &declared.selection {
+                    Selection::Share(share) => Some(share.key.clone()),
+                    _ => None,
+                },
                 action: match declared.effect.duplicate() {
                     Some(duplicate) => Action::Duplicate(copies(scenario, duplicate)),
                     None => declared.effect.action(),
@@ -96,6 +100,7 @@ fn select(selection: &Selection) -> Select {
         Selection::Counted(_) => Select::Counted,
         Selection::Probability { .. } => Select::Probability,
         Selection::GilbertElliott(_) => Select::GilbertElliott,
+        Selection::Share(_) => Select::Share,
     }
 }
 

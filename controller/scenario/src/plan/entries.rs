@@ -14,7 +14,7 @@ use crate::effect::Duplicate;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
 use crate::names::{JOB, forward, group, timeline};
-use crate::selection::Selection;
+use crate::selection::{Selection, Share};
 use crate::topology::Mac;
 use crate::workload::Workload;
 
@@ -208,7 +208,7 @@ impl UnitWriter<'_> {
                     fires(Some(any).filter(|_| mask != 0).into_iter().collect())
                 }));
             }
-            Selection::Probability { limit } => {
+            Selection::Probability { limit } | Selection::Share(Share { limit, .. }) => {
                 entries.push(fires(self.draws(key::U, 0, *limit)));
             }
             Selection::GilbertElliott(chain) => {

@@ -114,7 +114,9 @@ impl<'a> Point<'a> {
         // Words are drawn by ordinal, too.
         let draws = self.fault.effect.draws() || self.fault.effect.goes_by_time();
         let counts = draws || !self.fault.selection.is_always();
-        let counts = counts && self.fault.selection != Selection::Never;
+        // The key decides, whichever packet came first.
+        let counts =
+            counts && !matches!(self.fault.selection, Selection::Never | Selection::Share(_));
         let entries = entries(self.flow, self.switch);
         if !counts || entries.len() < 2 {
             return false;

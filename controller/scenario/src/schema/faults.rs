@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::per::per;
 use super::selection::selection;
 use super::{RawFault, RawFlow, RawPlace, partition, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
@@ -152,7 +153,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         node,
         "a fault",
         &["id", "flows", "effect"],
-        &["select", "where", "during"],
+        &["select", "per", "where", "during"],
     )?;
     let id = fields
         .get("id")
@@ -163,10 +164,25 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
     let effect = fields
         .get("effect")
         .and_then(|node| effect(sink, node).map(|effect| Spanned::new(effect, node.span)));
+    let per_node = fields.get("per");
+    let per = match per_node {
+        Some(node) => per(sink, node)?,
+        None => None,
+    };
+    let is_keyed = per.is_some();
     let selection = match fields.get("select") {
-        Some(node) => selection(sink, node).map(|selection| Spanned::new(selection, node.span)),
+        Some(node) => {
+            selection(sink, node, per).map(|selection| Spanned::new(selection, node.span))
+        }
         None => Some(Spanned::new(Selection::Always, fields.span)),
     };
+    if let (Some(node), Some(selection)) = (per_node.filter(|_| is_keyed), &selection)
+        && !matches!(selection.value, Selection::Share(_))
+    {
+        let message = "`per` has no effect here: packets are numbered, and drawn, flow by flow";
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("with `select: {share: 10%}` it says what the share is of; else leave it out");
+    }
     let place = match fields.get("where") {
         Some(node) => Some(place(sink, node)?),
         None => None,

@@ -3,6 +3,7 @@
 
 mod faults;
 mod partition;
+mod per;
 mod probes;
 pub(crate) mod reader;
 mod selection;

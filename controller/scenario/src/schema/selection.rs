@@ -2,13 +2,14 @@
 
 use std::ops::RangeInclusive;
 
+use super::per::Per;
 use super::reader;
 use crate::decision;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
-use crate::selection::{Counted, GilbertElliott, Selection};
+use crate::selection::{Counted, GilbertElliott, Selection, Share};
 use crate::yaml::{Kind, Node};
 
-const SELECTIONS: [&str; 10] = [
+const SELECTIONS: [&str; 11] = [
     "always",
     "nth",
     "every",
@@ -19,6 +20,7 @@ const SELECTIONS: [&str; 10] = [
     "pattern",
     "probability",
     "gilbert_elliott",
+    "share",
 ];
 
 /// The longest pattern.
@@ -26,8 +28,8 @@ const MAX_PATTERN: usize = 1024;
 /// The most entries of a unit's `outcome` table: a range of ordinals takes up to 62.
 const MAX_KEYS: usize = 4096;
 
-/// Reads a selection.
-pub(super) fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
+/// Reads a selection, of the packets of these keys.
+pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<Per>) -> Option<Selection> {
     let variant = reader::variant(sink, node, "a selection", &SELECTIONS)?;
     let mut count = |what: &str, example: &str| {
         let node = variant.needed(sink, example)?;
@@ -68,6 +70,10 @@ pub(super) fn selection(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
             return Some(Selection::Probability {
                 limit: limit(sink, p)?,
             });
+        }
+        "share" => {
+            let node = variant.needed(sink, "10%")?;
+            return share(sink, node, per);
         }
         _ => {
             let node = variant.needed(sink, "{to_bad: 0.01, to_good: 0.3}")?;
@@ -211,6 +217,31 @@ fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
     }
     let pattern: Vec<bool> = value.chars().map(|digit| digit == '1').collect();
     Some(Counted::pattern(&pattern))
+}
+
+/// `10%` of the keys.
+fn share(sink: &mut Sink<'_>, node: &Node, per: Option<Per>) -> Option<Selection> {
+    let p = reader::probability(sink, node, "a share")?;
+    let wrong = match p.value {
+        0.0 => Some("a share of 0 selects nothing"),
+        1.0 => Some("a share of all selects every packet: `select: always`"),
+        _ => None,
+    };
+    if let Some(message) = wrong {
+        sink.error(Code::OutOfRange, p.span, message);
+        return None;
+    }
+    let Some(Per { key, of }) = per else {
+        sink.error(
+            Code::MissingKey,
+            node.span,
+            "a share of what? A flow alone is hit as a whole, or not at all",
+        )
+        .hint("write `per: connection`, `per: source`, or `per: [ip.src, udp.sport]`");
+        return None;
+    };
+    let limit = limit(sink, p)?;
+    Some(Selection::Share(Share { limit, key, of }))
 }
 
 fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {

@@ -1,10 +1,12 @@
 //! Which packets of a flow a fault fires on: the model that the switch is held against.
 
 mod counted;
+mod share;
 
 use std::fmt;
 
 pub use counted::Counted;
+pub use share::Share;
 
 use crate::decision::{Draws, Words, coarse, probability};
 
@@ -26,6 +28,8 @@ pub enum Selection {
     },
     /// Two states with a loss rate each (Gilbert 1960, Elliott 1963).
     GilbertElliott(GilbertElliott),
+    /// All packets of some keys.
+    Share(Share),
 }
 
 /// The two-state chain's limits.
@@ -58,7 +62,7 @@ impl Selection {
     pub fn is_by_chance(&self) -> bool {
         matches!(
             self,
-            Selection::Probability { .. } | Selection::GilbertElliott(_)
+            Selection::Probability { .. } | Selection::GilbertElliott(_) | Selection::Share(_)
         )
     }
 
@@ -73,11 +77,12 @@ impl Selection {
     }
 
     /// Takes the next packet of a flow: the words drawn for it if the fault fires. `draws_words`: whether the effect needs any.
-    /// What does not count stays as it is: states are compared.
+    /// `hash` is that of the packet's key, where one selects. What does not count stays as it is: states are compared.
     pub fn take(
         &self,
         draws: &Draws,
         key: u32,
+        hash: u32,
         draws_words: bool,
         cell: &mut Cell,
     ) -> Option<Words> {
@@ -85,12 +90,15 @@ impl Selection {
         if *self == Selection::Never {
             return None;
         }
+        if let Selection::Share(share) = self {
+            return share.fires_on(draws, key, hash).then_some(words);
+        }
         if self.is_by_chance() || draws_words {
             words = draws.words(key, cell.turn);
             cell.turn = cell.turn.wrapping_add(1);
         }
         let fires = match self {
-            Selection::Never => false,
+            Selection::Never | Selection::Share(_) => false,
             Selection::Always => true,
             Selection::Counted(counted) => {
                 let fires = counted.fires_at(cell.index);
@@ -109,7 +117,7 @@ impl Selection {
     /// Whether the fault fires, packet by packet from the first one; never ends.
     pub fn decisions<'a>(&'a self, draws: &'a Draws, key: u32) -> impl Iterator<Item = bool> + 'a {
         let mut cell = Cell::default();
-        std::iter::from_fn(move || Some(self.take(draws, key, false, &mut cell).is_some()))
+        std::iter::from_fn(move || Some(self.take(draws, key, 0, false, &mut cell).is_some()))
     }
 
     /// Where draws have only their upper `bits`: with the nearest probabilities that are left. `Err` is one that would be 0.
@@ -125,6 +133,10 @@ impl Selection {
                 loss_bad: round(chain.loss_bad)?,
                 loss_good: chain.loss_good.map(round).transpose()?,
             }),
+            Selection::Share(share) => Selection::Share(Share {
+                limit: round(share.limit)?,
+                ..share.clone()
+            }),
             other => other.clone(),
         })
     }
@@ -133,6 +145,7 @@ impl Selection {
     pub fn limits(&self) -> Vec<u32> {
         match self {
             Selection::Probability { limit } => vec![*limit],
+            Selection::Share(share) => vec![share.limit],
             Selection::GilbertElliott(chain) => [chain.to_bad, chain.to_good, chain.loss_bad]
                 .into_iter()
                 .chain(chain.loss_good)
@@ -164,6 +177,7 @@ impl fmt::Display for Selection {
             Selection::Never => f.write_str("none"),
             Selection::Always => f.write_str("all"),
             Selection::Counted(counted) => counted.fmt(f),
+            Selection::Share(share) => share.fmt(f),
             Selection::Probability { limit } => f.write_str(&percent(*limit)),
             Selection::GilbertElliott(chain) => {
                 let (to_bad, to_good) = (percent(chain.to_bad), percent(chain.to_good));
@@ -212,7 +226,7 @@ mod tests {
         let every = Selection::Counted(Counted::every(3));
         let mut cell = Cell::default();
         let taken: Vec<Option<Words>> = (0..9)
-            .map(|_| every.take(&draws, key, true, &mut cell))
+            .map(|_| every.take(&draws, key, 0, true, &mut cell))
             .collect();
         let words = |turn| Some(draws.words(key, turn));
         let expected = [2, 5, 8].map(words);

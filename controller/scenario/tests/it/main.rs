@@ -8,5 +8,6 @@ mod faults_page;
 mod many;
 mod p4_names;
 mod protocols;
+mod shares;
 mod shipped;
 mod translations;

@@ -1,0 +1,204 @@
+//! What tells the packets of one key from those of another: a hash of header fields, as P4 text and on a frame's bytes,
+//! which must come to the same.
+//!
+//! It is the CRC-32 of IEEE 802.3, which PSA, v1model and Tofino have by name. A CRC is linear, so it decides nothing by
+//! itself: the decision function mixes what comes of it. A field whose header a packet lacks counts as 0, and each field is
+//! as wide as its bytes, since targets pad a list of odd bits differently.
+
+use crate::generate::writer::Writer;
+use crate::library::{Body, Library, ProtocolId};
+use crate::program::Arch;
+
+/// The most fields of a key.
+pub const MAX_FIELDS: usize = 16;
+
+/// Fields whose values are a packet's key, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketKey {
+    fields: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    protocol: ProtocolId,
+    /// In P4: `hdr.ipv4`.
+    header: String,
+    /// In P4: `src`.
+    field: String,
+    /// Its bits in the header.
+    begin: usize,
+    bits: usize,
+}
+
+/// Why fields are no key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// No such field.
+    #[error("no field is called `{0}`")]
+    Unknown(String),
+    /// It is no part of a header, or not at a fixed place in it.
+    #[error("`{0}` is no field of fixed size in a header")]
+    NoHeader(String),
+    /// None, or too many.
+    #[error("a key has 1 to {MAX_FIELDS} fields; found {0}")]
+    Count(usize),
+    /// It says nothing more the second time.
+    #[error("`{0}` is named twice")]
+    Twice(String),
+}
+
+impl PacketKey {
+    /// Fields by their names in filters.
+    pub fn new(library: &Library, names: &[&str]) -> Result<PacketKey, KeyError> {
+        if names.is_empty() || names.len() > MAX_FIELDS {
+            return Err(KeyError::Count(names.len()));
+        }
+        for (index, name) in names.iter().enumerate() {
+            if names[..index].contains(name) {
+                return Err(KeyError::Twice((*name).to_owned()));
+            }
+        }
+        let fields = names.iter().map(|name| Part::new(library, name));
+        Ok(PacketKey {
+            fields: fields.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The hash of a frame's key.
+    pub fn hash(&self, library: &Library, frame: &[u8]) -> u32 {
+        let headers = library.headers(frame);
+        let mut bytes = Vec::new();
+        for part in &self.fields {
+            let start = headers.iter().find(|(id, _)| *id == part.protocol);
+            let value = start.map_or(0, |(_, start)| part.read(frame, *start));
+            bytes.extend(&value.to_be_bytes()[16 - part.bytes()..]);
+        }
+        crc32(&bytes)
+    }
+
+    /// The protocols that a program must parse for it.
+    pub(crate) fn protocols(&self) -> impl Iterator<Item = ProtocolId> {
+        self.fields.iter().map(|part| part.protocol)
+    }
+
+    /// What stands before a control's `apply`.
+    pub(crate) fn write_state(&self, arch: Arch, w: &mut Writer) {
+        match arch {
+            Arch::Psa => w.line("Hash<bit<32>>(PSA_HashAlgorithm_t.CRC32) crc;"),
+            Arch::Tna => w.line("Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;"),
+            Arch::V1model => {}
+        }
+        for (number, part) in self.fields.iter().enumerate() {
+            w.line(format!("bit<{}> part{number} = 0;", 8 * part.bytes()));
+        }
+    }
+
+    /// Statements that put the hash into a variable of 32 bits.
+    pub(crate) fn write(&self, arch: Arch, into: &str, w: &mut Writer) {
+        for (number, part) in self.fields.iter().enumerate() {
+            let field = format!("{}.{}", part.header, part.field);
+            w.open(format!("if ({}.isValid())", part.header));
+            w.line(match part.bits % 8 {
+                0 => format!("part{number} = {field};"),
+                _ => format!("part{number} = (bit<{}>) {field};", 8 * part.bytes()),
+            });
+            w.close();
+        }
+        let parts: Vec<String> = (0..self.fields.len())
+            .map(|part| format!("part{part}"))
+            .collect();
+        let list = format!("{{ {} }}", parts.join(", "));
+        w.line(match arch {
+            Arch::Psa => format!("{into} = crc.get_hash({list});"),
+            Arch::Tna => format!("{into} = crc.get({list});"),
+            Arch::V1model => {
+                format!("hash({into}, HashAlgorithm.crc32, 32w0, {list}, 64w0x100000000);")
+            }
+        });
+    }
+}
+
+impl Part {
+    fn new(library: &Library, name: &str) -> Result<Part, KeyError> {
+        let mut protocols = library.protocols.iter().enumerate();
+        let found = protocols.find_map(|(id, protocol)| {
+            let index = protocol.fields.iter().position(|field| {
+                let filter = field.filter.as_ref();
+                filter.is_some_and(|filter| filter.name == name)
+            })?;
+            Some((id, protocol, index))
+        });
+        let (id, protocol, index) = found.ok_or_else(|| KeyError::Unknown(name.to_owned()))?;
+        let Body::Header { .. } = &protocol.body else {
+            return Err(KeyError::NoHeader(name.to_owned()));
+        };
+        let before: u32 = protocol.fields[..index].iter().map(|f| f.bits).sum();
+        Ok(Part {
+            protocol: id,
+            header: format!("hdr.{}", protocol.name),
+            field: protocol.fields[index].name.clone(),
+            begin: before as usize,
+            bits: protocol.fields[index].bits as usize,
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.bits.div_ceil(8)
+    }
+
+    /// Its value in a frame in which its header starts there.
+    fn read(&self, frame: &[u8], start: usize) -> u128 {
+        let begin = start * 8 + self.begin;
+        (begin..begin + self.bits).fold(0, |value, bit| {
+            let byte = frame.get(bit / 8).copied().unwrap_or(0);
+            value << 1 | u128::from(byte >> (7 - bit % 8) & 1)
+        })
+    }
+}
+
+/// CRC-32 of IEEE 802.3: reflected, all ones before and after.
+fn crc32(bytes: &[u8]) -> u32 {
+    const REFLECTED: u32 = 0xEDB8_8320;
+    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            crc >> 1 ^ if crc & 1 == 1 { REFLECTED } else { 0 }
+        })
+    });
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_check_value_of_the_catalogue() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn what_is_no_key_is_told() {
+        let library = Library::builtin();
+        let told = |names: &[&str]| PacketKey::new(&library, names).unwrap_err().to_string();
+        assert_eq!(told(&["tcp.sprt"]), "no field is called `tcp.sprt`");
+        assert_eq!(told(&["ip.src", "ip.src"]), "`ip.src` is named twice");
+        assert_eq!(told(&[]), "a key has 1 to 16 fields; found 0");
+        assert_eq!(
+            told(&["resp.command"]),
+            "`resp.command` is no field of fixed size in a header"
+        );
+    }
+
+    #[test]
+    fn a_header_that_a_frame_lacks_counts_as_0() {
+        let library = Library::builtin();
+        let key = PacketKey::new(&library, &["eth.src", "tcp.sport", "ip.ecn"]).unwrap();
+        let mut frame = vec![0xff; 14];
+        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            key.hash(&library, &frame),
+            crc32(&[2, 0, 0, 0, 0, 1, 0, 0, 0])
+        );
+        assert_eq!(key.hash(&library, &[]), crc32(&[0; 9]));
+    }
+}
