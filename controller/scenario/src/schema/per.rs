@@ -1,6 +1,5 @@
 //! `per`: which packets of a flow belong together.
 
-use parser_gen::Library;
 use parser_gen::key::{KeyError, PacketKey};
 
 use super::reader;
@@ -27,7 +26,7 @@ pub(super) struct Per {
 
 /// `flow` (`Some(None)`: the flow is the key), `connection`, `source`, or a list of fields.
 pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
-    let library = Library::builtin();
+    let library = sink.protocols();
     if let Kind::List(items) = &node.kind {
         let mut names: Vec<&str> = Vec::new();
         for item in items {
