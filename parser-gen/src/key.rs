@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(told(&["ip.src", "ip.src"]), "`ip.src` is named twice");
         assert_eq!(told(&[]), "a key has 1 to 16 fields; found 0");
         assert_eq!(
-            told(&["resp.command"]),
-            "`resp.command` is no field of fixed size in a header"
+            told(&["redis.command"]),
+            "`redis.command` is no field of fixed size in a header"
         );
     }
 
