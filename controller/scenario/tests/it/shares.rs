@@ -51,7 +51,7 @@ fn no_two_of_ten_thousand_connections_have_one_hash() {
     }
 }
 
-/// Of each of 40 seeds: how many are hit, and how many of them are neighbours of one that is. A bare CRC fails the second.
+/// Of each of 40 seeds: how many are hit, and how many of them are neighbours of one that is.
 #[test]
 fn as_many_keys_as_asked_are_hit_and_neighbours_no_more_often() {
     const SEEDS: u64 = 40;
