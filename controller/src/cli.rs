@@ -31,6 +31,10 @@ pub enum Command {
     #[cfg(feature = "testbed")]
     /// Run a scenario file and prove what its faults did
     Run(Run),
+    #[cfg(feature = "testbed")]
+    /// Be a wire between two interfaces that exist, with a scenario's faults in it. Ctrl-C ends it; every ending puts the
+    /// interfaces back
+    Between(Between),
     /// Carry a scenario out on switches that are running already, and tell what fired
     Control(Control),
     /// Check scenario files, alone and against each other; touches no network
@@ -57,6 +61,10 @@ pub enum Command {
     #[command(hide = true)]
     #[command(subcommand)]
     Agent(host_agent::agent::AgentCommand),
+    #[cfg(feature = "testbed")]
+    /// Puts interfaces back when `between` has ended (started by it)
+    #[command(hide = true)]
+    Keeper,
     #[cfg(feature = "testbed")]
     /// A client of a workload (started by `run`)
     #[command(hide = true)]
@@ -133,6 +141,46 @@ pub struct Protocols {
     /// Let filters know the protocols of this folder's *.yaml (docs/protocols.md), may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub protocols: Vec<PathBuf>,
+}
+
+#[cfg(feature = "testbed")]
+/// `weir between`
+#[derive(Debug, Args)]
+pub struct Between {
+    /// The interface of the first side that the scenario's `wire` names
+    pub one: String,
+    /// The interface of the second side
+    pub other: String,
+    /// The faults in the wire; `-` is the standard input. Without: just a wire, and what passed it
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// End after so long, such as 600s, instead of at Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub length: Option<std::time::Duration>,
+    /// Where the report of a scenario goes
+    #[arg(long, default_value = "weir-between.html")]
+    pub report: PathBuf,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Protocols of the user's own
+    #[command(flatten)]
+    pub protocols: Protocols,
+    /// Write what passed each interface into this folder, as wire-PORT_in.pcap and wire-PORT_out.pcap; needs a scenario
+    #[arg(long, value_name = "FOLDER", requires = "scenario")]
+    pub pcap: Option<PathBuf>,
+    /// Use the P4 text of this folder instead of the built-in one
+    #[arg(long, value_name = "FOLDER")]
+    pub p4src: Option<PathBuf>,
+}
+
+#[cfg(feature = "testbed")]
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let ns = scenario::units::parse(text, scenario::units::Dimension::Duration);
+    match ns.map_err(|error| error.to_string())? {
+        0 => Err("it ends before it has begun".to_owned()),
+        ns => Ok(std::time::Duration::from_nanos(ns)),
+    }
 }
 
 /// Which switches run, and where the programs are that they take.

@@ -18,6 +18,10 @@ fn main() -> ExitCode {
         Command::Demo(args) => commands::demo::main(&args),
         #[cfg(feature = "testbed")]
         Command::Run(args) => commands::run::main(&args),
+        #[cfg(feature = "testbed")]
+        Command::Between(args) => commands::between::main(&args),
+        #[cfg(feature = "testbed")]
+        Command::Keeper => commands::between::keeper(),
         Command::Control(args) => commands::control::main(&args),
         Command::Validate(args) => commands::validate::main(&args),
         Command::Plan(args) => commands::plan::main(&args),

@@ -1,4 +1,5 @@
-// Forwarding by destination MAC. What the table says is a matter of main.p4: Tofino looks it up beside all else.
+// Forwarding by destination MAC, or, in a wire, by the port that a packet came in by: it need not have a destination. What the
+// table says is a matter of main.p4: Tofino looks it up beside all else.
 
 control Forward(in headers_t hdr, inout metadata_t meta) {
     action unicast(port_t port) {
@@ -12,6 +13,17 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
     action unknown() {
         meta.way = WAY_UNKNOWN;
     }
+#ifdef WIRE
+    table wire {
+        key = { meta.port: exact; }
+        actions = { unicast; unknown; }
+        const default_action = unknown();
+        size = 16;
+    }
+    apply {
+        wire.apply();
+    }
+#else
     table mac {
         key = { hdr.ethernet.dst: exact; }
         actions = { unicast; multicast; unknown; }
@@ -21,4 +33,5 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
     apply {
         mac.apply();
     }
+#endif
 }

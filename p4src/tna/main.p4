@@ -197,7 +197,9 @@ control SwitchIngress(
 #ifdef FAULTS
         meta.now = ig_prsr_md.global_tstamp[31:0];
 #endif
+#ifndef WIRE
         forward.apply(hdr, meta);
+#endif
 #ifdef EARLY_FAULT
         faults.apply(hdr, meta);
 #endif
@@ -230,6 +232,10 @@ control SwitchIngress(
             }
         }
 #endif
+#endif
+#ifdef WIRE
+        // A packet that was held comes from the recirculation port; by now it is known which one it came by.
+        forward.apply(hdr, meta);
 #endif
         leave.apply();
     }

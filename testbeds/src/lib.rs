@@ -8,6 +8,7 @@
 //! | [`net`] | veth pairs, addresses, offloads, rates, counters |
 //! | [`link`] | cables in memory, for machines that refuse namespaces |
 //! | [`bed`] | a topology, brought up |
+//! | [`edge`] | interfaces that exist: taken, and given back in every ending |
 //! | [`capture`] | recordings of a link, pcap files, and what two recordings say about the switch between them |
 //! | [`command`] | programs of the user's |
 //! | [`probes`] | questions to services, timed |
@@ -19,6 +20,7 @@
 pub mod bed;
 pub mod capture;
 pub mod command;
+pub mod edge;
 pub mod host;
 pub mod link;
 pub mod net;

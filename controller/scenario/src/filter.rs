@@ -3,20 +3,37 @@
 use parser_gen::{Filter, Library};
 
 use crate::diagnostic::{Code, Sink};
-use crate::topology::Host;
+use crate::topology::{Host, Topology};
 use crate::yaml::{Kind, Node, locate};
+
+/// What `from` and `to` ask of a packet: addresses, or, of a wire, whose sides have none, by which port it comes.
+fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<String> {
+    if !topology.wire {
+        let from = from.map(|host| format!("ip.src == {}", host.ip));
+        let to = to.map(|host| format!("ip.dst == {}", host.ip));
+        return from.into_iter().chain(to).collect();
+    }
+    let opposite = to.and_then(|side| topology.across(&side.name));
+    let senders = [from.map(|side| side.name.as_str()), opposite];
+    let ports = senders.into_iter().flatten().filter_map(|side| {
+        let port = topology.next_hop(Topology::WIRE, side)?;
+        Some(format!("switch.port == {}", port.number))
+    });
+    let mut ports: Vec<String> = ports.collect();
+    ports.dedup();
+    ports
+}
 
 /// Checks a user's filter and joins it with the senders' and receivers' addresses.
 pub(crate) fn compile(
     sink: &mut Sink<'_>,
     library: &Library,
     written: Option<&Node>,
+    topology: &Topology,
     from: Option<&Host>,
     to: Option<&Host>,
 ) -> Option<Filter> {
-    let mut text = Vec::new();
-    text.extend(from.map(|host| format!("ip.src == {}", host.ip)));
-    text.extend(to.map(|host| format!("ip.dst == {}", host.ip)));
+    let mut text = ends(topology, from, to);
     if let Some(node) = written {
         let Kind::Text { value, .. } = &node.kind else {
             return None;

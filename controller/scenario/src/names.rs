@@ -167,6 +167,10 @@ pub mod forward {
     pub const TABLE: &str = "SwitchIngress.forward.mac";
     /// Its key.
     pub const KEY: &str = "hdr.ethernet.dst";
+    /// In a wire: by the port that a packet came in by.
+    pub const WIRE: &str = "SwitchIngress.forward.wire";
+    /// The key of [`WIRE`].
+    pub const WIRE_KEY: &str = "meta.port";
     /// To one port.
     pub const UNICAST: &str = "SwitchIngress.forward.unicast";
     /// The parameter of [`UNICAST`].

@@ -248,7 +248,7 @@ impl Engine {
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
         let flows = |port| self.flows(&self.library.dissect(frame, port));
-        let exits = self.exits(frame).into_iter();
+        let exits = self.exits(frame, port).into_iter();
         Classified {
             at_ns: 0,
             bytes: if self.paces() {
@@ -470,8 +470,22 @@ impl Engine {
         verdict
     }
 
-    /// The ports that the forwarding entries name for a frame.
-    fn exits(&self, frame: &[u8]) -> Vec<u32> {
+    /// The ports that the forwarding entries name for a frame that came in by a port.
+    fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
+        let mut wire = self
+            .plan
+            .entries
+            .iter()
+            .filter(|entry| entry.table == forward::WIRE);
+        let came_by = Match::exact(u128::from(port));
+        if let Some(entry) = wire.find(|entry| entry.key.iter().any(|key| key.value == came_by)) {
+            let leads_to = entry
+                .action
+                .params
+                .first()
+                .and_then(|(_, value)| value.to());
+            return leads_to.into_iter().collect();
+        }
         let Some(destination) = frame.get(..6) else {
             return Vec::new();
         };

@@ -138,6 +138,10 @@ fn switch(sink: &mut Sink<'_>, topology: &Topology, name: &Spanned<String>) -> b
 }
 
 fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
+    if raw.topology.wire {
+        refuse_hosts_of_ours(sink, raw);
+        return;
+    }
     for probe in &raw.probes {
         for name in [Some(&probe.from), probe.to.as_ref()].into_iter().flatten() {
             host(sink, &raw.topology, name);
@@ -151,6 +155,21 @@ fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
     }
     for name in &workload.value.switches {
         switch(sink, &raw.topology, name);
+    }
+}
+
+/// The sides of a wire are machines of somebody else's.
+fn refuse_hosts_of_ours(sink: &mut Sink<'_>, raw: &Raw) {
+    let hint = "start it on the machines themselves, while `weir between` runs";
+    if let Some(workload) = &raw.workload {
+        let message = "nothing of ours runs at the ends of a wire: it has no `workload`";
+        sink.error(Code::Topology, workload.span, message)
+            .hint(hint);
+    }
+    if let Some(probe) = raw.probes.first() {
+        let message = "nothing of ours runs at the ends of a wire: it has no `probes`";
+        sink.error(Code::Topology, probe.from.span, message)
+            .hint(hint);
     }
 }
 
@@ -237,6 +256,7 @@ fn expand(
             sink,
             library,
             flow.filter.as_ref(),
+            &raw.topology,
             source.as_ref(),
             target.as_ref(),
         ) else {
@@ -359,7 +379,12 @@ impl<'t> AllRoutes<'t> {
         let mut paths = Vec::new();
         for (to_at, receiver) in chosen(to) {
             for (from_at, sender) in chosen(from) {
-                let fixed = [("ip.src", address(sender)), ("ip.dst", address(receiver))];
+                let mut fixed = vec![("ip.src", address(sender)), ("ip.dst", address(receiver))];
+                if topology.wire {
+                    let port = topology.next_hop(Topology::WIRE, &sender.name);
+                    let port = port.map(|port| ("switch.port", u128::from(port.number)));
+                    fixed = port.into_iter().collect();
+                }
                 if sender.name == receiver.name || !allowed.allows(&fixed, &[]) {
                     continue;
                 }
@@ -410,7 +435,9 @@ fn report_unreachable(
         };
         !raw.topology.hosts.iter().any(accepted)
     };
-    let reason = if !overlap::possible(&protocols, filter) {
+    let reason = if raw.topology.wire {
+        "no packet that crosses the wire passes its filter with its `from` and `to`".to_owned()
+    } else if !overlap::possible(&protocols, filter) {
         "no packet passes its filter and its hosts' addresses together".to_owned()
     } else if no_host("ip.src") {
         "no host has an address that its filter accepts as source".to_owned()

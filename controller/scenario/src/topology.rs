@@ -26,6 +26,10 @@ pub struct Topology {
     pub hosts: Vec<Host>,
     /// Links in declared order.
     pub links: Vec<Link>,
+    /// A wire: one switch between two sides that exist. They have no addresses that we know, and what comes in by one port
+    /// leaves by the other.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub wire: bool,
 }
 
 /// A host and its addresses.
@@ -173,6 +177,28 @@ impl Topology {
             topology.add_host(host, switch);
         }
         topology
+    }
+
+    /// The name of the switch in a [`Topology::wire_between`].
+    pub const WIRE: &'static str = "wire";
+
+    /// One switch between two sides.
+    #[must_use]
+    pub fn wire_between(sides: [&str; 2]) -> Topology {
+        Topology {
+            wire: true,
+            ..Topology::star(Topology::WIRE, &sides)
+        }
+    }
+
+    /// The other side of a wire.
+    #[must_use]
+    pub fn across(&self, from: &str) -> Option<&str> {
+        let mut others = self.hosts.iter().filter(|host| host.name != from);
+        others
+            .next()
+            .filter(|_| self.wire)
+            .map(|host| host.name.as_str())
     }
 
     /// Eight workers and a server for training: `core` aggregates and carries the server and six workers; the other two

@@ -1,5 +1,7 @@
 //! What each command of the command line does: read its input, call the module that knows, print, choose the exit code.
 
+#[cfg(feature = "testbed")]
+pub mod between;
 pub mod control;
 #[cfg(feature = "testbed")]
 pub mod demo;

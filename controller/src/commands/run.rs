@@ -39,6 +39,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
             .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
     }
     let conditions = Conditions {
+        between: None,
         wiring: Wiring::Veth,
         p4src: args.p4src.as_deref(),
         switches: &switches,
@@ -81,6 +82,12 @@ fn plan(args: &Run) -> Result<Planned, ExitCode> {
         true => load_quietly(&args.file, folders)?,
         false => load(&args.file, folders)?,
     };
+    if scenario.topology.wire {
+        return Err(fail(format_args!(
+            "{}: its topology is a wire, between machines that exist: `weir between IF1 IF2 --scenario FILE`",
+            scenario.file
+        )));
+    }
     let (name, text) = (scenario.file.clone(), scenario.text.clone());
     Planned::of(scenario, args.target.kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }

@@ -137,6 +137,7 @@ fn train(
     observer: &mut dyn Observer,
 ) -> Result<Run, ExperimentError> {
     let conditions = Conditions {
+        between: None,
         switches: &Switches::default(),
         wiring: settings.wiring,
         p4src: settings.p4src,

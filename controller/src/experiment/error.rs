@@ -36,6 +36,12 @@ pub enum ExperimentError {
     /// The user's own programs.
     #[error(transparent)]
     Commands(CommandError),
+    /// The ends of a wire.
+    #[error(transparent)]
+    Link(#[from] testbeds::net::NetError),
+    /// A wire without ends.
+    #[error("a wire is between two interfaces that exist: `weir between IF1 IF2 --scenario FILE`")]
+    NoEnds,
     /// The probes.
     #[error("cannot probe: {0}")]
     Probes(std::io::Error),

@@ -25,8 +25,14 @@ pub struct TimeLimit {
 impl TimeLimit {
     /// That of a scenario.
     pub fn of(scenario: &Scenario) -> TimeLimit {
+        let limits = &scenario.limits;
+        // Machines of somebody else's stay connected for as long as they are left; only a limit that is written ends that.
+        let is_open = scenario.topology.wire && limits.time_span.is_none();
         TimeLimit {
-            allowed: Duration::from_nanos(scenario.limits.time_ns),
+            allowed: match is_open {
+                true => Duration::MAX,
+                false => Duration::from_nanos(limits.time_ns),
+            },
             place: place(scenario, scenario.limits.time_span),
         }
     }

@@ -18,6 +18,7 @@ macro_rules! in_a_testbed {
 }
 
 in_a_testbed! {
+    mod between;
     mod captures;
     mod conclusion;
     mod error;
@@ -33,6 +34,7 @@ in_a_testbed! {
 pub mod steps;
     pub mod workload;
 
+    pub use between::{Between, Passing};
     pub use captures::write_captures;
     pub use conclusion::{Conclusion, FaultResult};
     pub use error::ExperimentError;

@@ -13,7 +13,7 @@ use super::fleet::Fleet;
 use super::launch::{self, SwitchProcess};
 use super::limits::LimitReached;
 use super::proof::{Evidence, Loser, Loss};
-use super::{Conclusion, ExperimentError, Observer, Planned, Switches};
+use super::{Between, Conclusion, ExperimentError, Observer, Planned, Switches};
 
 /// Which switches' links are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Conditions<'a> {
     pub record: Record,
     /// What each command of a workload writes goes into this folder, too.
     pub out: Option<&'a Path>,
+    /// Of a wire: what it is between. Its links are nobody's to make.
+    pub between: Option<Between<'a>>,
     /// The program that agents, clients and switches are run with: `weir`.
     pub weir: &'a Path,
 }
@@ -85,7 +87,11 @@ impl<'a> Stage<'a> {
             filter: Filter::Everything,
             limits,
         };
-        let mut bed = Bed::up(&planned.scenario.topology, &options)?;
+        let topology = &planned.scenario.topology;
+        let mut bed = match conditions.between {
+            Some(between) => Bed::between(topology, between.interfaces, &options),
+            None => Bed::up(topology, &options)?,
+        };
         tracing::info!(
             hosts = planned.scenario.topology.hosts.len(),
             links = planned.scenario.topology.links.len(),

@@ -55,10 +55,18 @@ fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
         remarks: run.remarks.clone(),
     };
     ScenarioRun {
-        header: Header::of("weir run"),
+        header: Header::of(command(scenario)),
         run,
         expectations,
         verdict,
+    }
+}
+
+/// The command that carries a scenario out.
+fn command(scenario: &Scenario) -> &'static str {
+    match scenario.topology.wire {
+        true => "weir between",
+        false => "weir run",
     }
 }
 

@@ -152,7 +152,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
         programs::probes_table(&run.probes),
         other_metrics(run),
     ];
-    let title = format!("weir run {}", run.scenario);
+    let title = format!("{} {}", super::command(&planned.scenario), run.scenario);
     text::report(&title, &judged.verdict, &tables, colour)
 }
 

@@ -10,10 +10,11 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "",
     "demo",
     "run",
+    "between",
     "control",
     "validate",
     "plan",
@@ -29,7 +30,7 @@ const COMMANDS: [&str; 17] = [
     "completions",
     "man",
 ];
-const HIDDEN: [&str; 2] = ["agent", "client"];
+const HIDDEN: [&str; 3] = ["agent", "client", "keeper"];
 
 fn redis() -> String {
     repository("testbeds/scenarios/redis-get-loss.yaml")

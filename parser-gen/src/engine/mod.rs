@@ -165,6 +165,11 @@ pub(crate) fn text(
         w.line("#define AGGREGATES");
         w.line(format!("#define NUM_VALUES {}", values.count()));
     }
+    if options.wire {
+        w.blank();
+        w.line("// A wire: what comes in by one port leaves by the other.");
+        w.line("#define WIRE");
+    }
     if let (Some(early), Some((key, rows)), [unit], Arch::Tna) =
         (spec.early, classes, spec.ingress.as_slice(), arch)
     {

@@ -46,6 +46,8 @@ pub struct Flow {
 pub struct Options {
     /// The program sums frames of so many values: they are parsed, values included, whatever the filters name.
     pub aggregate: Option<FrameValues>,
+    /// The program forwards by the port that a packet came in by.
+    pub wire: bool,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
     pub fn aggregating(aggregate: bool) -> Options {
         Options {
             aggregate: aggregate.then(FrameValues::default),
+            wire: false,
         }
     }
 }

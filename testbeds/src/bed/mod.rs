@@ -5,6 +5,7 @@
 
 mod memory;
 mod veth;
+mod wire;
 
 use std::fmt;
 use std::io;
@@ -104,6 +105,7 @@ pub struct PortRecording {
 enum Links {
     Veth(veth::Links),
     Memory(memory::Links),
+    Wire(wire::Links),
 }
 
 /// A topology, brought up. Dropping it takes it down.
@@ -127,6 +129,15 @@ impl Bed {
         })
     }
 
+    /// A wire between two interfaces of this namespace, which have been taken already.
+    pub fn between(topology: &Topology, interfaces: [&str; 2], options: &Options) -> Bed {
+        Bed {
+            topology: topology.clone(),
+            options: options.clone(),
+            links: Links::Wire(wire::Links::new(topology, interfaces)),
+        }
+    }
+
     /// Starts the captures that were asked for; links in memory are captured from the beginning.
     ///
     /// To be called when the switches have opened their ports: the kernel hands a frame to the packet socket that was bound
@@ -135,6 +146,7 @@ impl Bed {
     pub fn record(&mut self) -> Result<(), BedError> {
         match &mut self.links {
             Links::Veth(links) => links.record(&self.topology, &self.options),
+            Links::Wire(links) => links.record(&self.options),
             Links::Memory(_) => Ok(()),
         }
     }
@@ -148,7 +160,7 @@ impl Bed {
     pub fn host(&self, name: &str) -> Option<&Host> {
         match &self.links {
             Links::Veth(links) => links.host(name),
-            Links::Memory(_) => None,
+            Links::Memory(_) | Links::Wire(_) => None,
         }
     }
 
@@ -159,6 +171,7 @@ impl Bed {
                 .host(host)
                 .map(|_| Attachment::Interface(veth::HOST_INTERFACE.into())),
             Links::Memory(links) => links.host(host),
+            Links::Wire(_) => None,
         }
         .ok_or_else(|| BedError::Unknown(format!("host {host}")))
     }
@@ -171,6 +184,7 @@ impl Bed {
                 let attachment = match &self.links {
                     Links::Veth(links) => links.port(switch, port.number),
                     Links::Memory(links) => links.port(switch, port.number),
+                    Links::Wire(links) => links.port(switch, port.number),
                 };
                 Some((port.number, attachment?))
             })
@@ -201,6 +215,7 @@ impl Bed {
             Links::Memory(links) => links
                 .host_counters(host)
                 .ok_or_else(|| BedError::Unknown(format!("host {host}"))),
+            Links::Wire(_) => Err(BedError::Unknown(format!("host {host}"))),
         }
     }
 
@@ -209,6 +224,7 @@ impl Bed {
         match &mut self.links {
             Links::Veth(links) => links.recordings(),
             Links::Memory(links) => Ok(links.recordings()),
+            Links::Wire(links) => links.recordings(),
         }
     }
 }

@@ -131,6 +131,26 @@ fn record(mut ring: Ring, stopped: &OwnedFd, limits: Limits) -> io::Result<Recor
     Ok(recorder.finish(lost))
 }
 
+/// A tag was taken out of the frame; TPID known. (`linux/if_packet.h`; `libc` lacks them.)
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+const TPID_8021Q: u16 = 0x8100;
+/// What a tag stands after.
+const ADDRESSES: usize = 12;
+
+/// The VLAN tag that the kernel keeps beside a frame instead of in it.
+fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
+    if status & TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let tpid = match status & TP_STATUS_VLAN_TPID_VALID {
+        0 => TPID_8021Q,
+        _ => tpid,
+    };
+    let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
+    Some([a, b, c, d])
+}
+
 struct Ring {
     socket: OwnedFd,
     memory: *mut u8,
@@ -251,7 +271,20 @@ impl Ring {
             Direction::In
         };
         let at_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
-        recorder.record(at_ns, direction, header.tp_len, bytes);
+        let status = header.tp_status;
+        match stripped_tag(
+            status,
+            header.hv1.tp_vlan_tpid,
+            header.hv1.tp_vlan_tci as u16,
+        ) {
+            Some(tag) if bytes.len() >= ADDRESSES => {
+                let (addresses, rest) = bytes.split_at(ADDRESSES);
+                let tagged = [addresses, &tag, rest].concat();
+                let wire_len = header.tp_len + tag.len() as u32;
+                recorder.record(at_ns, direction, wire_len, &tagged);
+            }
+            _ => recorder.record(at_ns, direction, header.tp_len, bytes),
+        }
         self.delivered += 1;
     }
 

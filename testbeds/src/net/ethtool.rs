@@ -15,6 +15,75 @@ const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
+const ETHTOOL_GRXCSUM: u32 = 0x14;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GGRO: u32 = 0x2b;
+/// Of the flags.
+const ETH_FLAG_LRO: u32 = 1 << 15;
+
+/// What merges frames on their way in, so that what is seen never was on the wire. A merge in hardware goes with the checksum
+/// that it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Merging {
+    rx_checksum: Option<u32>,
+    gro: Option<u32>,
+    flags: Option<u32>,
+}
+
+impl Merging {
+    /// As it is; `None` of what the interface does not have.
+    pub(super) fn of(name: &str) -> io::Result<Merging> {
+        Ok(Merging {
+            rx_checksum: ethtool(name, ETHTOOL_GRXCSUM, 0)?,
+            gro: ethtool(name, ETHTOOL_GGRO, 0)?,
+            flags: ethtool(name, ETHTOOL_GFLAGS, 0)?,
+        })
+    }
+
+    /// The same, with nothing merged.
+    pub(super) fn off(self) -> Merging {
+        Merging {
+            rx_checksum: self.rx_checksum.map(|_| 0),
+            gro: self.gro.map(|_| 0),
+            flags: self.flags.map(|flags| flags & !ETH_FLAG_LRO),
+        }
+    }
+
+    /// Makes it so, where it is not.
+    pub(super) fn set(self, name: &str) -> io::Result<()> {
+        let is = Merging::of(name)?;
+        // Merging needs the checksum: that comes first when it goes on, and after the others it makes no difference.
+        let wanted = [
+            (ETHTOOL_SRXCSUM, is.rx_checksum, self.rx_checksum),
+            (ETHTOOL_SFLAGS, is.flags, self.flags),
+            (ETHTOOL_SGRO, is.gro, self.gro),
+        ];
+        for (command, is, wanted) in wanted {
+            if let Some(value) = wanted.filter(|_| is != wanted) {
+                ethtool(name, command, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Carries out a command whose argument and answer are one number; `None` if the interface does not know it.
+fn ethtool(name: &str, command: u32, data: u32) -> io::Result<Option<u32>> {
+    let socket = control_socket()?;
+    let mut value = EthtoolValue { command, data };
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: as in `offloads_off`.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    match Errno::result(result) {
+        Ok(_) => Ok(Some(value.data)),
+        Err(Errno::EOPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// `struct ethtool_value`.
 #[repr(C)]
 struct EthtoolValue {

@@ -4,6 +4,7 @@
 //! asynchronous runtime; setting up is not a hot path.
 
 mod ethtool;
+mod existing;
 mod tbf;
 
 use std::fs;
@@ -24,7 +25,8 @@ use rtnetlink::packet_route::link::{
 use rtnetlink::{LinkUnspec, LinkVeth};
 use tokio::runtime::Runtime;
 
-pub use ethtool::loopback_up;
+pub use ethtool::{Merging, loopback_up};
+pub use existing::Found;
 
 use crate::host::Namespace;
 

@@ -319,8 +319,11 @@ impl UnitWriter<'_> {
     }
 }
 
-/// Every host by its MAC address, broadcasts, and the job's group.
+/// Every host by its MAC address, broadcasts, and the job's group; in a wire, each port to the other.
 fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
+    if scenario.topology.wire {
+        return across(scenario, switch);
+    }
     let entry = |mac: Mac, action: &str, name: &str, value: u32| TableEntry {
         table: forward::TABLE.to_owned(),
         key: vec![FieldMatch {
@@ -350,6 +353,26 @@ fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
         entries.push(to_group(Mac::of_job(JOB), group::JOB));
     }
     entries
+}
+
+fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
+    let topology = &scenario.topology;
+    let ports = topology.ports(switch).filter_map(|port| {
+        let other = topology.next_hop(switch, topology.across(port.peer)?)?;
+        Some(TableEntry {
+            table: forward::WIRE.to_owned(),
+            key: vec![FieldMatch {
+                field: forward::WIRE_KEY.to_owned(),
+                value: Match::exact(u128::from(port.number)),
+            }],
+            priority: 0,
+            action: call(
+                forward::UNICAST.to_owned(),
+                &[(forward::PORT, u128::from(other.number))],
+            ),
+        })
+    });
+    ports.collect()
 }
 
 /// The ports of a switch behind which workers get their results from the server.

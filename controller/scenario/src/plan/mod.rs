@@ -196,6 +196,9 @@ pub struct SwitchPlan {
     pub engine: EngineSpec,
     /// How many values the frames have that are summed here; none if nothing is.
     pub aggregates: Option<FrameValues>,
+    /// It forwards by the port that a packet came in by.
+    #[serde(skip)]
+    pub wire: bool,
     /// A fault that stands before a sum. Its unit is as on other targets but for Tofino's program ([`SwitchPlan::all_entries`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sum: Option<BeforeSum>,
@@ -367,6 +370,7 @@ impl SwitchPlan {
     fn options(&self) -> Options {
         Options {
             aggregate: self.aggregates,
+            wire: self.wire,
         }
     }
 
@@ -501,6 +505,7 @@ fn switch_plan(
         units,
         engine,
         aggregates,
+        wire: scenario.topology.wire,
         before_sum,
         entries,
         groups,
@@ -614,7 +619,9 @@ fn measure(
             .filter(|point| point.switch == switch.name)
             .count(),
         select_entries: entries_in(&|table| select_tables.iter().any(|select| select == table)),
-        forward_entries: entries_in(&|table| table == names::forward::TABLE),
+        forward_entries: entries_in(&|table| {
+            [names::forward::TABLE, names::forward::WIRE].contains(&table)
+        }),
         replicas: switch.groups.iter().map(|group| group.replicas.len()).sum(),
         held_bits,
         recirculation_bps: (u128::from(held_bits) * 1_000_000_000

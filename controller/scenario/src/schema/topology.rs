@@ -1,4 +1,4 @@
-//! Section `topology`: a built-in shape, or switches, hosts and links.
+//! Section `topology`: a built-in shape, a wire, or switches, hosts and links.
 
 use std::net::Ipv4Addr;
 
@@ -15,6 +15,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         Kind::Map(entries) if entries.len() == 1 && entries[0].key == "star" => {
             star(sink, &entries[0].value)
         }
+        Kind::Map(entries) if entries.iter().any(|entry| entry.key == "wire") => wire(sink, node),
         _ => explicit(sink, node),
     }
 }
@@ -47,7 +48,31 @@ fn star(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         switches: vec![switch],
         hosts: hosts.into_iter().map(|(host, _)| host).collect(),
         links,
+        wire: false,
     })
+}
+
+/// `wire: [left, right]`: two sides that exist, and what stands between them.
+fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
+    let fields = reader::fields(sink, node, "a wire", &["wire"], &["rate"])?;
+    let attributes = Attributes::default().read(sink, &fields);
+    let named = fields.get("wire")?;
+    let sides = reader::names(sink, named, "a side")?;
+    let [a, b] = sides.as_slice() else {
+        let message = format!("a wire has two sides; found {}", sides.len());
+        sink.error(Code::Topology, named.span, message)
+            .hint("for example `wire: [left, right]`");
+        return None;
+    };
+    let mut seen = vec![Topology::WIRE.to_owned()];
+    for side in [a, b] {
+        once(sink, &mut seen, &side.value, side.span);
+    }
+    let mut topology = Topology::wire_between([&a.value, &b.value]);
+    for link in &mut topology.links {
+        link.rate_bps = attributes.rate_bps;
+    }
+    Some(topology)
 }
 
 fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
@@ -86,6 +111,7 @@ fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         switches: switches.into_iter().map(|switch| switch.value).collect(),
         hosts: hosts.iter().map(|(host, _)| host.clone()).collect(),
         links: Vec::new(),
+        wire: false,
     };
     for item in reader::list(sink, fields.get("links")?, "`links`").unwrap_or_default() {
         topology.links.extend(link(sink, item, &seen, attributes));

@@ -7,6 +7,7 @@ use parser_gen::Arch;
 use scenario::model::Direction;
 use scenario::names::fault;
 use scenario::names::{aggregate, classify, forward, group, port, timeline};
+use scenario::plan::SwitchPlan;
 use scenario::{Plan, TargetModel, load, plan};
 
 const TYPES: &str = include_str!("../../../../p4src/common/types.p4");
@@ -41,6 +42,10 @@ fn p4info(arch: Arch) -> P4Info {
     let mut switch = planned().switches.remove(0);
     // The names of what sums are asked for, too.
     switch.aggregates = Some(parser_gen::FrameValues::V256);
+    p4info_of(&switch, arch)
+}
+
+fn p4info_of(switch: &SwitchPlan, arch: Arch) -> P4Info {
     let generated = switch.generate().unwrap();
     let mut files = p4lang::Files::new();
     for (path, text) in parser_gen::program(arch, &generated) {
@@ -83,6 +88,29 @@ fn parameters<'i>(info: &'i P4Info, action: &str) -> BTreeSet<&'i str> {
         .iter()
         .map(|param| param.name.as_str())
         .collect()
+}
+
+/// A wire that drops and one that holds: on Tofino a held packet is forwarded when it has come around.
+#[test]
+fn a_wire_forwards_by_port_in_every_architecture() {
+    let text = "weir: 1
+name: wire
+topology: {wire: [a, b]}
+flows: {f: {from: a, filter: icmp}}
+faults:
+  - {id: gone, flows: f, effect: drop, select: {nth: 3}}
+  - {id: late, flows: f, effect: {delay: 1ms}}
+";
+    let scenario = load("wire.yaml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan(&scenario, &TargetModel::EMBEDDED).unwrap_or_else(|error| panic!("{error}"));
+    for arch in ARCHS {
+        let info = p4info_of(&plan.switches[0], arch);
+        let tables = tables(&info);
+        let (keys, actions) = &tables[forward::WIRE];
+        assert_eq!(*keys, [forward::WIRE_KEY].into(), "{arch:?}");
+        assert!(actions.contains(forward::UNICAST), "{arch:?}");
+        assert!(!tables.contains_key(forward::TABLE), "{arch:?}");
+    }
 }
 
 #[test]

@@ -74,9 +74,13 @@ pub fn count(
                     .find(|recording| recording.switch == switch && recording.port == number)
             };
             let (entry, exit) = (port(first, &path.from)?, port(last, &path.to)?);
-            let receiver = scenario.topology.host(&path.to)?.mac.0;
+            // All that comes in by one end of a wire is for the other.
+            let receiver = match scenario.topology.wire {
+                true => Vec::new(),
+                false => scenario.topology.host(&path.to)?.mac.0.to_vec(),
+            };
             let ends = (entry, exit);
-            Some(between(&scenario.protocols, ends, receiver, &flow.filter, changed))
+            Some(between(&scenario.protocols, ends, &receiver, &flow.filter, changed))
         });
         let on_path: Option<Vec<FlowCount>> = on_path.collect();
         let Some(on_path) = on_path.filter(|counts| !counts.is_empty()) else {
@@ -96,11 +100,11 @@ pub fn count(
 fn between(
     library: &Library,
     (entry, exit): (&PortRecording, &PortRecording),
-    receiver: [u8; 6],
+    receiver: &[u8],
     filter: &Filter,
     changed: &Changed,
 ) -> FlowCount {
-    let is_for_receiver = |frame: &&Frame| frame.bytes.starts_with(&receiver);
+    let is_for_receiver = |frame: &&Frame| frame.bytes.starts_with(receiver);
     let seen = |frame: &Frame| Seen {
         key: (frame.bytes.clone(), frame.wire_len),
         at_ns: frame.at_ns,

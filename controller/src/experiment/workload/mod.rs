@@ -13,7 +13,7 @@ use testbeds::bed::Bed;
 use testbeds::host::Process;
 
 use super::timeline::Activity;
-use super::{Conditions, ExperimentError, Planned};
+use super::{Conditions, ExperimentError, Passing, Planned};
 
 pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
 pub use redis::RedisError;
@@ -88,6 +88,10 @@ pub fn ready(
             Box::new(training::Job::start(bed, scenario, training, conditions.weir)?)
         }
         Some(Workload::Idle { for_ns }) => Box::new(idle::Idle::new(*for_ns)),
+        None if scenario.topology.wire => {
+            let between = conditions.between.ok_or(ExperimentError::NoEnds)?;
+            Box::new(Passing::new(between)?)
+        }
         None => Box::new(idle::Idle::new(0)),
     })
 }

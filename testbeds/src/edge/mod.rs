@@ -1,0 +1,89 @@
+//! Interfaces that exist, taken for a while.
+//!
+//! ```text
+//! weir between ─┬─ switch     dies with weir (PR_SET_PDEATHSIG)
+//!               └─ keeper     knows how the interfaces were; waits until the pipe from weir is closed, puts them back
+//! ```
+//!
+//! However weir ends, by itself, by Ctrl-C or by SIGKILL, the kernel closes its end of the pipe: there is one way to put things
+//! back, and every ending takes it.
+
+mod before;
+mod keeper;
+
+use std::io;
+use std::net::IpAddr;
+
+use crate::net::NetError;
+
+pub use before::Before;
+pub use keeper::{Keeper, keep};
+
+/// Why an interface cannot be taken, or was not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum EdgeError {
+    /// The kernel's answer.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// CAP_NET_ADMIN is missing.
+    #[error(
+        "interfaces are changed with CAP_NET_ADMIN, and opened with CAP_NET_RAW: run it as root ({0})"
+    )]
+    Privileges(NetError),
+    /// Frames that it brings are this machine's own.
+    #[error("{interface} is the loopback interface: nothing is at its other end")]
+    Loopback {
+        /// Which.
+        interface: String,
+    },
+    /// Somebody else takes its frames.
+    #[error(
+        "{interface} belongs to a bridge or bond, which takes its frames, too: `ip link set {interface} nomaster` first"
+    )]
+    Master {
+        /// Which.
+        interface: String,
+    },
+    /// This machine would lose its own way out.
+    #[error(
+        "{interface} has the address {address}: this machine would answer on the wire, and lose the address to it; \
+         take an interface without one, or `ip address flush dev {interface}` first"
+    )]
+    Address {
+        /// Which.
+        interface: String,
+        /// One of them.
+        address: IpAddr,
+    },
+    /// Longer frames than the switch takes.
+    #[error(
+        "{interface} has an MTU of {mtu}; the switch takes frames of up to {limit} bytes of payload"
+    )]
+    Mtu {
+        /// Which.
+        interface: String,
+        /// Its.
+        mtu: u32,
+        /// The switch's.
+        limit: u32,
+    },
+    /// The other side would get frames that it cannot take.
+    #[error(
+        "{0} and {1} have different MTUs ({2} and {3}): a frame of the one would not pass the other"
+    )]
+    Mtus(String, String, u32, u32),
+    /// A wire has two ends.
+    #[error("{0} cannot be both ends of a wire")]
+    Same(String),
+    /// The keeper.
+    #[error("the process that puts interfaces back: {what}: {source}")]
+    Keeper {
+        /// What was tried.
+        what: &'static str,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// It said so.
+    #[error("not all is as it was: {0}")]
+    NotBack(String),
+}

@@ -1,0 +1,145 @@
+//! Interfaces that somebody else has made: how they are, and what of it can be changed and put back.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+use futures::TryStreamExt;
+use rtnetlink::LinkUnspec;
+use rtnetlink::packet_route::address::AddressAttribute;
+use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo};
+
+use super::{Merging, NetError, Netlink, failure};
+
+/// An interface, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Whether it is to be up.
+    pub up: bool,
+    /// Whether it has a carrier; never while it is down.
+    pub carrier: bool,
+    /// Whether ARP runs.
+    pub arp: bool,
+    /// The largest packet, without the Ethernet header.
+    pub mtu: u32,
+    /// Whether it is the loopback interface.
+    pub loopback: bool,
+    /// Whether it belongs to a bridge, bond or other interface.
+    pub has_master: bool,
+    /// Whether it is one end of a virtual Ethernet pair.
+    pub is_veth: bool,
+    /// The longest frame that the kernel merges others into.
+    pub gro_max_size: Option<u32>,
+}
+
+impl Netlink {
+    /// How an interface is.
+    pub fn find(&self, name: &str) -> Result<Found, NetError> {
+        let link = self.link(name)?;
+        let flags = link.header.flags;
+        let has = |flag| flags.contains(flag);
+        let mut found = Found {
+            up: has(LinkFlags::Up),
+            carrier: has(LinkFlags::Up) && has(LinkFlags::LowerUp),
+            arp: !has(LinkFlags::Noarp),
+            mtu: 0,
+            loopback: has(LinkFlags::Loopback),
+            has_master: false,
+            is_veth: false,
+            gro_max_size: None,
+        };
+        for attribute in link.attributes {
+            match attribute {
+                LinkAttribute::Mtu(mtu) => found.mtu = mtu,
+                LinkAttribute::Controller(index) => found.has_master = index != 0,
+                LinkAttribute::GroMaxSize(size) => found.gro_max_size = Some(size),
+                LinkAttribute::LinkInfo(infos) => {
+                    found.is_veth = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// The addresses that an interface has.
+    pub fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NetError> {
+        let index = self.index(name)?;
+        let messages: Vec<_> = self.request("cannot ask the addresses of", name, |handle| {
+            let addresses = handle.address().get().set_link_index_filter(index);
+            addresses.execute().try_collect()
+        })?;
+        let address = |attribute| match attribute {
+            AddressAttribute::Address(address) => Some(address),
+            _ => None,
+        };
+        let attributes = messages.into_iter().flat_map(|message| message.attributes);
+        Ok(attributes.filter_map(address).collect())
+    }
+
+    /// Brings an interface up, or takes it down.
+    pub fn set_up(&self, name: &str, up: bool) -> Result<(), NetError> {
+        let link = LinkUnspec::new_with_index(self.index(name)?);
+        let (what, link) = match up {
+            true => ("cannot bring up", link.up()),
+            false => ("cannot take down", link.down()),
+        };
+        let message = link.build();
+        self.request(what, name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
+    }
+
+    /// Has the kernel answer ARP there, or not.
+    pub fn set_arp(&self, name: &str, arp: bool) -> Result<(), NetError> {
+        let message = LinkUnspec::new_with_index(self.index(name)?)
+            .arp(arp)
+            .build();
+        self.request("cannot set ARP of", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
+    }
+
+    /// How long a frame may become that others are merged into.
+    pub fn set_gro_max_size(&self, name: &str, size: u32) -> Result<(), NetError> {
+        let message = LinkUnspec::new_with_index(self.index(name)?)
+            .append_extra_attribute(LinkAttribute::GroMaxSize(size))
+            .build();
+        self.request("cannot configure", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
+    }
+
+    /// What merges frames on their way in.
+    pub fn merging(&self, name: &str) -> Result<Merging, NetError> {
+        let asked = self.namespace.run(|| Merging::of(name));
+        asked.map_err(|source| failure("cannot ask the offloads of", name, source))
+    }
+
+    /// Sets what merges frames on their way in; nothing does if `off`.
+    pub fn set_merging(&self, name: &str, merging: Merging, off: bool) -> Result<(), NetError> {
+        let wanted = if off { merging.off() } else { merging };
+        let set = self.namespace.run(|| wanted.set(name));
+        set.map_err(|source| failure("cannot set the offloads of", name, source))
+    }
+
+    /// Whether IPv6 is off there; `None` where the kernel has none.
+    pub fn ipv6_is_off(&self, name: &str) -> Result<Option<bool>, NetError> {
+        match self.namespace.run(|| fs::read_to_string(ipv6_switch(name))) {
+            Ok(text) => Ok(Some(text.trim() != "0")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(failure("cannot ask whether IPv6 is on at", name, source)),
+        }
+    }
+
+    /// Switches IPv6 off there, or on.
+    pub fn set_ipv6_off(&self, name: &str, off: bool) -> Result<(), NetError> {
+        let value = if off { "1" } else { "0" };
+        let set = self.namespace.run(|| fs::write(ipv6_switch(name), value));
+        set.map_err(|source| failure("cannot switch IPv6 at", name, source))
+    }
+}
+
+fn ipv6_switch(name: &str) -> String {
+    format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
+}
