@@ -7,8 +7,9 @@
 mod verdict;
 
 use anyhow::{Context, Result, bail};
-use parser_gen::Arch;
+use parser_gen::{Arch, ProtocolSource};
 use scenario::TargetModel;
+use scenario::model::Scenario;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,11 +103,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut rows = Vec::new();
     let mut units = Vec::new();
     for file in scenarios(args)? {
-        let text = std::fs::read_to_string(&file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
-        let name = file.display().to_string();
-        let scenario =
-            scenario::load(&name, &text).map_err(|errors| anyhow::anyhow!("{errors}"))?;
+        let scenario = load(&file)?;
         for chip in &CHIPS {
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
             match scenario::plan(&scenario, &chip.model) {
@@ -156,6 +153,26 @@ pub fn run(args: &Args) -> Result<bool> {
         println!("{}", as_json(&rows, &units));
     }
     Ok(rows.iter().all(Row::fits))
+}
+
+/// A scenario, and the protocol files beside it.
+fn load(file: &Path) -> Result<Scenario> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let text = read(file)?;
+    let name = file.display().to_string();
+    let beside = file.parent().unwrap_or(Path::new(""));
+    let mut given = scenario::Given::default();
+    for named in scenario::named_files(&name, &text) {
+        let path = beside.join(&named);
+        let source = ProtocolSource {
+            file: path.display().to_string(),
+            text: read(&path)?,
+        };
+        given.files.insert(named, Ok(source));
+    }
+    scenario::load_with(&name, &text, &given).map_err(|errors| anyhow::anyhow!("{errors}"))
 }
 
 fn on_the_path() -> Option<PathBuf> {
