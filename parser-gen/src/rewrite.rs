@@ -106,6 +106,11 @@ impl Rewrite {
         self.mends
     }
 
+    /// The same, if there is a checksum over it.
+    pub fn has_sums_to_mend(&self) -> bool {
+        self.mends && !self.sums().is_empty()
+    }
+
     fn sums(&self) -> Vec<ProtocolId> {
         let all = self.changes.iter().flat_map(|change| &change.summed_by);
         let mut sums: Vec<ProtocolId> = all.copied().collect();

@@ -109,7 +109,12 @@ pub fn run(args: &Args) -> Result<bool> {
             match scenario::plan(&scenario, &chip.model) {
                 Err(errors) => rows.push(Row {
                     name: format!("{stem}, {}", chip.target),
-                    outcome: Outcome::Refused(first_line(&errors.to_string())),
+                    outcome: Outcome::Refused(
+                        errors
+                            .0
+                            .first()
+                            .map_or_else(String::new, |error| error.message.clone()),
+                    ),
                 }),
                 Ok(plan) => {
                     for switch in &plan.switches {
@@ -236,9 +241,15 @@ fn place(compiler: &Path, includes: &[PathBuf], chip: &Chip, folder: &Path) -> R
         .with_context(|| format!("cannot start {}", compiler.display()))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        let mut errors = said.lines().filter(|line| line.contains("error"));
-        let error = errors
-            .next()
+        let mut lines = said.lines();
+        let error = lines
+            .find_map(|line| {
+                Some(
+                    line.split_once("error: ")
+                        .or(line.split_once("Compiler Bug: "))?
+                        .1,
+                )
+            })
             .unwrap_or("it ended with an error and said none");
         return Ok(Outcome::Error(first_line(error)));
     }

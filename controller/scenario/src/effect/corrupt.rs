@@ -7,9 +7,10 @@ use parser_gen::rewrite::{Rewrite, To};
 
 use super::distribution::{QUANTILES, of_lot};
 use super::set::{are_mended, report, value};
-use super::{Behaviour, Effect, Fate, Kind};
+use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::decision;
 use crate::diagnostic::{Code, Sink};
+use crate::plan::TargetModel;
 use crate::schema::reader;
 use crate::yaml::Node;
 
@@ -157,6 +158,10 @@ impl Behaviour for Corrupt {
     fn change(&self, library: &Library, w: u32, frame: &mut [u8]) {
         let mask = self.masks.get(of_lot(w)).copied().unwrap_or(0);
         self.rewrite.apply(library, frame, mask);
+    }
+
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        (self.rewrite.has_sums_to_mend() && !target.mends_checksums).then_some(MENDS)
     }
 }
 

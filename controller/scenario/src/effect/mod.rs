@@ -111,6 +111,10 @@ impl Effect {
     }
 }
 
+/// Why a target refuses an effect that has checksums to mend.
+const MENDS: &str =
+    "mend checksums: in the text that is written for it, sums are deeper than an action may be";
+
 /// How an effect is written in a file.
 pub(crate) struct Kind {
     /// Its word.

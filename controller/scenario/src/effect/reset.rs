@@ -4,7 +4,8 @@
 use parser_gen::engine::Action;
 use parser_gen::{Library, reset};
 
-use super::{Behaviour, Effect, Fate, Kind};
+use super::{Behaviour, Effect, Fate, Kind, MENDS};
+use crate::plan::TargetModel;
 
 /// The packet becomes a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,10 @@ impl Behaviour for Reset {
     }
 
     fn compose(&self, _w: u32, _fate: &mut Fate) {}
+
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        (!target.mends_checksums).then_some(MENDS)
+    }
 
     fn changes(&self) -> bool {
         true

@@ -6,8 +6,9 @@ use parser_gen::Library;
 use parser_gen::engine::Action;
 use parser_gen::rewrite::{Rewrite, RewriteError, To};
 
-use super::{Behaviour, Effect, Fate, Kind};
+use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::diagnostic::{Code, Sink, Span};
+use crate::plan::TargetModel;
 use crate::schema::reader;
 use crate::yaml::{Kind as NodeKind, Node};
 
@@ -150,5 +151,9 @@ impl Behaviour for Set {
 
     fn change(&self, library: &Library, _w: u32, frame: &mut [u8]) {
         self.rewrite.apply(library, frame, 0);
+    }
+
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        (self.rewrite.has_sums_to_mend() && !target.mends_checksums).then_some(MENDS)
     }
 }

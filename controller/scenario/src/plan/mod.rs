@@ -54,6 +54,8 @@ pub struct TargetModel {
     pub frame_values: FrameValues,
     /// Whether a register can hold a deadline and be compared with it: Tofino's stateful ALU cannot, where clocks wrap.
     pub compares_deadlines: bool,
+    /// Whether checksums over what changes can be mended.
+    pub mends_checksums: bool,
     /// The same where faults act, too; `None` if a sum leaves them no more than the first stage.
     pub frame_values_beside_faults: Option<FrameValues>,
     /// Whether a fault that can stand before a sum does: one pass less.
@@ -74,6 +76,7 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         compares_deadlines: true,
+        mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
         faults_before_sums: false,
     };
@@ -92,6 +95,7 @@ impl TargetModel {
         time_bits: 48,
         frame_values: FrameValues::V256,
         compares_deadlines: true,
+        mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
         faults_before_sums: false,
     };
@@ -117,6 +121,7 @@ impl TargetModel {
         time_bits: 32,
         frame_values: FrameValues::V32,
         compares_deadlines: false,
+        mends_checksums: false,
         frame_values_beside_faults: None,
         faults_before_sums: true,
     };
