@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use parser_gen::{Library, LibraryError, ProtocolSource};
+use parser_gen::{Library, LibraryError, PayloadSlice, ProtocolSource};
 
 use crate::diagnostic::{Code, Related, Sink, Source, Span};
 use crate::overlap::Carriage;
 use crate::schema::reader;
-use crate::yaml::{self, Kind, Node};
+use crate::yaml::{self, Kind, Node, locate};
 
 /// Files of the user's in one scenario: each may take states of a parser.
 const MAX_FILES: usize = 64;
@@ -20,6 +20,7 @@ pub struct Protocols {
     library: Library,
     carriage: Carriage,
     own: Vec<ProtocolSource>,
+    slices: Vec<PayloadSlice>,
 }
 
 impl Protocols {
@@ -27,21 +28,24 @@ impl Protocols {
     #[must_use]
     pub fn builtin() -> Arc<Protocols> {
         static BUILTIN: LazyLock<Arc<Protocols>> =
-            LazyLock::new(|| Arc::new(Protocols::of(Library::builtin(), Vec::new())));
+            LazyLock::new(|| Arc::new(Protocols::of(Library::builtin(), Vec::new(), Vec::new())));
         Arc::clone(&BUILTIN)
     }
 
-    /// Those, and these files.
+    /// Those, these files, and slices of payloads that filters name.
     ///
     /// # Errors
     ///
-    /// As [`Library::with`].
-    pub fn with(own: Vec<ProtocolSource>) -> Result<Arc<Protocols>, LibraryError> {
-        if own.is_empty() {
+    /// As [`Library::with_payload`].
+    pub fn with(
+        own: Vec<ProtocolSource>,
+        slices: Vec<PayloadSlice>,
+    ) -> Result<Arc<Protocols>, LibraryError> {
+        if own.is_empty() && slices.is_empty() {
             return Ok(Protocols::builtin());
         }
-        let library = Library::with(&own)?;
-        Ok(Arc::new(Protocols::of(library, own)))
+        let library = Library::with_payload(&own, &slices)?;
+        Ok(Arc::new(Protocols::of(library, own, slices)))
     }
 
     /// What two scenarios know together.
@@ -57,14 +61,16 @@ impl Protocols {
                 own.push(source.clone());
             }
         }
-        Protocols::with(own)
+        let slices = self.slices.iter().chain(&other.slices).copied().collect();
+        Protocols::with(own, slices)
     }
 
-    fn of(library: Library, own: Vec<ProtocolSource>) -> Protocols {
+    fn of(library: Library, own: Vec<ProtocolSource>, slices: Vec<PayloadSlice>) -> Protocols {
         Protocols {
             carriage: Carriage::of(&library),
             library,
             own,
+            slices,
         }
     }
 
@@ -119,8 +125,8 @@ pub fn named_files(file: &str, text: &str) -> Vec<String> {
     names.take(MAX_FILES).collect()
 }
 
-/// Reads `protocols`, and lets the rest of the file know them.
-pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, given: &Given) {
+/// Reads `protocols`, and lets the rest of the file know them, and the slices of payloads that `flows` name.
+pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, flows: Option<&Node>, given: &Given) {
     let items = node.and_then(|node| reader::list(sink, node, "`protocols`"));
     let items = items.unwrap_or_default();
     if let Some(beyond) = items.get(MAX_FILES) {
@@ -165,9 +171,40 @@ pub(crate) fn read(sink: &mut Sink<'_>, node: Option<&Node>, given: &Given) {
         sink.error(Code::Capacity, Span::default(), message);
         return;
     }
-    match Protocols::with(own) {
+    let Some(slices) = flows.map_or(Some(Vec::new()), |flows| slices(sink, flows)) else {
+        return;
+    };
+    match Protocols::with(own, slices) {
         Ok(protocols) => sink.set_protocols(protocols),
         Err(error) => report(sink, &places, error),
+    }
+}
+
+/// The slices that filters name; `None` if they cannot be read, which is reported.
+fn slices(sink: &mut Sink<'_>, flows: &Node) -> Option<Vec<PayloadSlice>> {
+    let mut filters = Vec::new();
+    texts(flows, &mut filters);
+    let mut all = Vec::new();
+    for (node, text) in filters {
+        for (slice, place) in PayloadSlice::named_in(text) {
+            all.push(slice);
+            if let Err(error) = Library::slices_are_readable(&all) {
+                let span = locate(sink.source().text, node, place.start, place.end);
+                sink.error(Code::Filter, span, error.to_string());
+                return None;
+            }
+        }
+    }
+    Some(all)
+}
+
+/// All texts in a node, in the order of the file.
+fn texts<'n>(node: &'n Node, into: &mut Vec<(&'n Node, &'n str)>) {
+    match &node.kind {
+        Kind::Text { value, .. } => into.push((node, value)),
+        Kind::List(items) => items.iter().for_each(|item| texts(item, into)),
+        Kind::Map(entries) => entries.iter().for_each(|entry| texts(&entry.value, into)),
+        _ => {}
     }
 }
 

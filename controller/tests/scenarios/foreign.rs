@@ -22,6 +22,7 @@ scenarios! {
     dig_asks_again: "dns-retries.yaml", ["dnsmasq", "dig"];
     haproxy_notices_a_lost_server: "haproxy-backend.yaml", ["haproxy", "nginx", "curl"];
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
+    a_lost_client_hello_costs_a_timeout: "tls-hello.yaml", ["openssl", "curl"];
     memcached_is_not_told_of_copies: "memcached-duplicates.yaml", ["memcached", "memcslap"];
     a_megabyte_through_a_narrow_place: "curl-bandwidth.yaml", ["nginx", "curl"];
     nginx_whose_answers_become_resets: "nginx-resets.yaml", ["nginx", "curl"];

@@ -64,6 +64,24 @@ pub enum FilterErrorKind {
         /// The name.
         name: String,
     },
+    /// Slices of payloads are read where it would stand.
+    #[error(
+        "`{protocol}` is not read here: filters look at bytes of the payload where it would stand"
+    )]
+    BehindPayload {
+        /// The protocol.
+        protocol: String,
+    },
+    /// A string for a slice of another length.
+    #[error("`{field}` has {expected} byte(s), and the string {found}")]
+    SliceLength {
+        /// The field.
+        field: String,
+        /// Its bytes.
+        expected: usize,
+        /// The string's.
+        found: usize,
+    },
     /// A protocol where a field is needed.
     #[error("`{name}` is a protocol and has no value")]
     ProtocolCompared {

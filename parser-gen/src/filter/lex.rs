@@ -12,6 +12,7 @@ use nom::combinator::value;
 use nom::{IResult, Parser};
 
 use super::error::{FilterError, FilterErrorKind};
+use crate::library::payload_bounds;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
@@ -100,6 +101,7 @@ fn token(text: &str, at: usize) -> Result<(&str, Token), FilterError> {
         '=' => Some("write `==` to compare"),
         '&' => Some("write `&&` or `and`"),
         '|' => Some("write `||` or `or`"),
+        '[' => Some("bytes of a payload are `tcp.payload[offset:length]`"),
         '\'' => Some("strings stand in double quotes"),
         _ => None,
     };
@@ -146,9 +148,19 @@ fn word(text: &str) -> IResult<&str, Token> {
         "not" => Token::Not,
         "in" => Token::In,
         "startswith" => Token::StartsWith,
-        _ => Token::Word(word.to_owned()),
+        _ => match slice(rest) {
+            Some((bounds, rest)) => return Ok((rest, Token::Word(format!("{word}{bounds}")))),
+            None => Token::Word(word.to_owned()),
+        },
     };
     Ok((rest, token))
+}
+
+/// `[4:2]` behind a word, as its name has it.
+fn slice(text: &str) -> Option<(String, &str)> {
+    let end = text.find(']')?;
+    let (offset, length) = payload_bounds(&text[..=end])?;
+    Some((format!("[{offset}:{length}]"), &text[end + 1..]))
 }
 
 fn is_word_character(c: char) -> bool {

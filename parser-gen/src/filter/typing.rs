@@ -28,6 +28,15 @@ pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterErr
 }
 
 fn test(library: &Library, name: &Name, condition: &Condition) -> Result<Expr, FilterError> {
+    let protocol = name.text.split('.').next().unwrap_or(&name.text);
+    if library.hidden.iter().any(|hidden| hidden == protocol) {
+        let kind = FilterErrorKind::BehindPayload {
+            protocol: protocol.to_owned(),
+        };
+        return Err(FilterError::new(kind, name.span.clone()).hint(Some(
+            "match its bytes by slices as well, or read what the slices name by a protocol file",
+        )));
+    }
     if *condition == Condition::Bare && library.protocol_by_filter(&name.text).is_some() {
         return Ok(Expr::Present {
             protocol: name.text.clone(),
@@ -120,6 +129,9 @@ fn lookup<'a>(
 
 /// What somebody may have meant by a name that the library does not have.
 fn hint_for_unknown(library: &Library, name: &str) -> Option<String> {
+    if name.ends_with(']') {
+        return Some("bytes have a name in `tcp.payload` and `udp.payload` only".to_owned());
+    }
     let has = |field: &String| library.field(field).is_some();
     // Wireshark's `ip.addr` and `tcp.port` are either end's.
     let ends = |stem: &str, ends: [&str; 2]| {
@@ -332,10 +344,32 @@ fn type_clash(field: &FieldRef<'_>, literal: &Literal) -> FilterError {
     FilterError::new(kind, literal.span.clone()).hint(hint)
 }
 
+/// Whether it is `tcp.payload[4:2]`, which numbers and strings both stand for.
+fn is_slice(field: &FieldRef<'_>) -> bool {
+    field.name.ends_with(']')
+}
+
+fn slice_length(
+    field: &FieldRef<'_>,
+    found: usize,
+    expected: usize,
+    literal: &Literal,
+) -> FilterError {
+    let kind = FilterErrorKind::SliceLength {
+        field: field.name.to_owned(),
+        expected,
+        found,
+    };
+    FilterError::new(kind, literal.span.clone())
+}
+
 fn text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError> {
     let LiteralKind::Text(bytes) = &literal.kind else {
         return Err(type_clash(field, literal));
     };
+    if is_slice(field) && bytes.len() != field.max_bytes {
+        return Err(slice_length(field, bytes.len(), field.max_bytes, literal));
+    }
     let bytes = match field.labels {
         true => labels(bytes).ok_or_else(|| {
             FilterError::new(FilterErrorKind::NotLabels, literal.span.clone())
@@ -377,8 +411,19 @@ fn labels(text: &[u8]) -> Option<Vec<u8>> {
 
 /// The values that a literal stands for: one, or a network's.
 fn number(field: &FieldRef<'_>, literal: &Literal) -> Result<RangeInclusive<u128>, FilterError> {
-    let LiteralKind::Word(word) = &literal.kind else {
-        return Err(type_clash(field, literal));
+    let word = match &literal.kind {
+        LiteralKind::Word(word) => word,
+        LiteralKind::Text(bytes) if is_slice(field) => {
+            let expected = field.bits as usize / 8;
+            if bytes.len() != expected {
+                return Err(slice_length(field, bytes.len(), expected, literal));
+            }
+            let value = bytes
+                .iter()
+                .fold(0, |value, byte| value << 8 | u128::from(*byte));
+            return Ok(value..=value);
+        }
+        LiteralKind::Text(_) => return Err(type_clash(field, literal)),
     };
     let single = |value: Option<u128>| {
         value

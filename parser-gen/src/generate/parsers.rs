@@ -62,16 +62,27 @@ impl Program<'_> {
         format!("parse_{}", self.library.protocols[to].name)
     }
 
-    /// The edges that the program follows, in the library's order. Notes and ends count only where a filter looks
-    /// beyond, since they say that it could not.
-    fn kept(&self, id: ProtocolId) -> impl Iterator<Item = &Edge> {
-        self.library.protocols[id]
-            .next
+    /// The edges that the program follows, in the library's order, and to where. Notes and ends count only where a filter
+    /// looks beyond, since they say that it could not. What the program does not read ends there, where something else
+    /// would be read in its place.
+    fn kept(&self, id: ProtocolId) -> impl Iterator<Item = (&Edge, Target)> {
+        let next = &self.library.protocols[id].next;
+        let follows = move |edge: &Edge| matches!(edge.to, Target::Protocol(to) if self.slice.follows(id, to));
+        let is_any = |edge: &Edge| edge.when.iter().all(Option::is_none);
+        let any = next
             .iter()
-            .filter(move |edge| match edge.to {
-                Target::Protocol(to) => self.slice.follows(id, to),
+            .position(|edge| is_any(edge) && follows(edge))
+            .unwrap_or(0);
+        next.iter().enumerate().filter_map(move |(number, edge)| {
+            let is_read = match edge.to {
+                Target::Protocol(_) => follows(edge),
                 Target::Note(_) | Target::End => self.slice.filters_look_beyond(id),
-            })
+            };
+            match is_read {
+                true => Some((edge, edge.to)),
+                false => (number < any).then_some((edge, Target::End)),
+            }
+        })
     }
 
     fn note_state(&self, code: u8) -> String {
@@ -118,8 +129,8 @@ fn next_transition(program: &Program<'_>, id: ProtocolId) -> Transition {
     }
     let mut cases = Vec::new();
     let mut default = COMPLETE.to_owned();
-    for edge in program.kept(id) {
-        let state = match edge.to {
+    for (edge, to) in program.kept(id) {
+        let state = match to {
             Target::Protocol(to) => program.entry_state(to),
             Target::Note(code) => program.note_state(code),
             Target::End => COMPLETE.to_owned(),

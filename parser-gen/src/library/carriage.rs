@@ -39,6 +39,15 @@ impl Library {
         is_metadata(a) || is_metadata(b) || self.reaches(a, b, None) || self.reaches(b, a, None)
     }
 
+    /// Filter names of the protocols that no packet has.
+    pub(super) fn unreachable(&self) -> Vec<String> {
+        let lost = (0..self.protocols.len()).filter(|id| {
+            let is_metadata = matches!(self.protocols[*id].body, Body::Metadata { .. });
+            !is_metadata && !self.reaches(self.root, *id, None)
+        });
+        lost.map(|id| self.protocols[id].filter.clone()).collect()
+    }
+
     /// Whether a parse may come from one protocol to another without passing `without`.
     fn reaches(&self, from: ProtocolId, to: ProtocolId, without: Option<ProtocolId>) -> bool {
         let mut seen = BTreeSet::new();

@@ -2,16 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::message::{self, Kind};
 use super::own::{self, ProtocolSource};
-use super::schema::{
-    CarrierFile, Declared, EdgeFile, ElementFile, FieldFile, NoteFile, ProtocolFile, TypeFile,
-    WhenFile,
-};
-use super::{
-    Body, Edge, Element, Field, FieldType, FilterField, Library, Note, Options, PayloadLength,
-    Protocol, Target,
-};
+use super::payload::{self, PayloadSlice, SliceError};
+use super::protocol::Context;
+use super::schema::{CarrierFile, EdgeFile, NoteFile, ProtocolFile, WhenFile};
+use super::{Library, Note};
 
 /// Why a set of protocol files is no library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,8 +79,35 @@ impl Library {
     ///
     /// Files that are wrong, that redefine or contradict the library or each other, or that carry each other.
     pub fn with(sources: &[ProtocolSource]) -> Result<Library, LibraryError> {
+        Library::with_payload(sources, &[])
+    }
+
+    /// The same, and slices of payloads that filters name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Library::with`]; slices that [`Library::slices_are_readable`] refuses.
+    pub fn with_payload(
+        sources: &[ProtocolSource],
+        slices: &[PayloadSlice],
+    ) -> Result<Library, LibraryError> {
         let all = own::in_wire_order(BUILTIN, sources)?;
-        Library::from_sources(&all, BUILTIN_NOTES)
+        let payloads = payload::protocols(slices).map_err(|error| LibraryError {
+            file: "payload".to_owned(),
+            line: 1,
+            column: 1,
+            message: error.to_string(),
+        })?;
+        Library::read(&all, BUILTIN_NOTES, payloads)
+    }
+
+    /// Whether slices can be read beside each other.
+    ///
+    /// # Errors
+    ///
+    /// Those that overlap, or are too long, or too far from the payload's beginning.
+    pub fn slices_are_readable(slices: &[PayloadSlice]) -> Result<(), SliceError> {
+        payload::protocols(slices).map(|_| ())
     }
 
     /// Reads protocol files, given as (name, text) in wire order, and the file of notes.
@@ -93,13 +115,21 @@ impl Library {
         protocols: &[(&str, &str)],
         notes: (&str, &str),
     ) -> Result<Library, LibraryError> {
+        Library::read(protocols, notes, Vec::new())
+    }
+
+    fn read(
+        protocols: &[(&str, &str)],
+        notes: (&str, &str),
+        payloads: Vec<ProtocolFile>,
+    ) -> Result<Library, LibraryError> {
         let text_of = |file: &str| {
             let mut files = protocols.iter().chain([&notes]);
             files
                 .find(|(name, _)| *name == file)
                 .map_or("", |(_, text)| *text)
         };
-        Library::from_files(protocols, notes).map_err(|error| match error.line {
+        Library::from_files(protocols, notes, payloads).map_err(|error| match error.line {
             0 => located(&error.file, text_of(&error.file), error.message),
             _ => error,
         })
@@ -108,13 +138,16 @@ impl Library {
     fn from_files(
         protocols: &[(&str, &str)],
         notes: (&str, &str),
+        payloads: Vec<ProtocolFile>,
     ) -> Result<Library, LibraryError> {
         let notes = load_notes(notes.0, notes.1)?;
         let mut files = Vec::new();
         for (file, text) in protocols {
             files.push((*file, parse(file, text)?));
         }
+        files.extend(payloads.into_iter().map(|file| ("payload", file)));
         carry(&mut files)?;
+        let displaced = displace(&mut files);
         let mut ids = BTreeMap::new();
         for (id, (file, parsed)) in files.iter().enumerate() {
             let context = Context {
@@ -124,7 +157,9 @@ impl Library {
                 id,
             };
             context.identifier("name", &parsed.name)?;
-            context.identifier("filter", &parsed.filter)?;
+            if parsed.payload_of.is_none() {
+                context.identifier("filter", &parsed.filter)?;
+            }
             if ids.insert(parsed.name.clone(), id).is_some() {
                 return Err(invalid(
                     file,
@@ -166,11 +201,16 @@ impl Library {
             [] => return Err(invalid("library", "no protocol is the root".to_owned())),
             [_, second, ..] => return Err(invalid(files[*second].0, "a second root".to_owned())),
         };
-        Ok(Library {
+        let mut library = Library {
             protocols: loaded,
             notes,
             root,
-        })
+            hidden: Vec::new(),
+        };
+        if displaced {
+            library.hidden = library.unreachable();
+        }
+        Ok(library)
     }
 }
 
@@ -244,6 +284,28 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
     Ok(())
 }
 
+/// Takes away what stood where slices of a payload are read now; whether there was any. Frames of weir's own stay: what
+/// sums them reads them by their port, which comes first.
+fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
+    let payloads: Vec<(String, String)> = files
+        .iter()
+        .filter_map(|(_, file)| Some((file.payload_of.clone()?, file.name.clone())))
+        .collect();
+    for (carrier, payload) in &payloads {
+        for (_, file) in files.iter_mut().filter(|(_, file)| file.name == *carrier) {
+            let stays = |edge: &EdgeFile| {
+                let to = edge.to.as_deref();
+                to == Some(payload) || to == Some("agg")
+            };
+            file.next.retain(stays);
+            // What has a port of its own is asked first.
+            file.next
+                .sort_by_key(|edge| edge.to.as_deref() == Some(payload));
+        }
+    }
+    !payloads.is_empty()
+}
+
 /// Said of the file that is carried: the carrier, which may be a shipped one, is right.
 fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
     if when.len() != carrier.select.len() {
@@ -272,7 +334,7 @@ fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
 }
 
 /// The place is found when the error leaves: [`located`].
-fn invalid(file: &str, message: String) -> LibraryError {
+pub(super) fn invalid(file: &str, message: String) -> LibraryError {
     LibraryError {
         file: file.to_owned(),
         line: 0,
@@ -354,300 +416,4 @@ fn load_notes(file: &str, text: &str) -> Result<Vec<Note>, LibraryError> {
             about: n.about,
         })
         .collect())
-}
-
-/// What the checks of one file need to see.
-struct Context<'a> {
-    file: &'a str,
-    ids: &'a BTreeMap<String, usize>,
-    notes: &'a [Note],
-    id: usize,
-}
-
-impl Context<'_> {
-    fn error(&self, message: impl Into<String>) -> LibraryError {
-        invalid(self.file, message.into())
-    }
-
-    fn identifier(&self, what: &str, name: &str) -> Result<(), LibraryError> {
-        let mut chars = name.chars();
-        let starts = chars.next().is_some_and(|c| c.is_ascii_lowercase());
-        if starts && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
-            Ok(())
-        } else {
-            Err(self.error(format!("{what} `{name}` is not a lower-case identifier")))
-        }
-    }
-
-    fn protocol(&self, file: &ProtocolFile) -> Result<Protocol, LibraryError> {
-        let mut fields = self.fields(file)?;
-        let mut body = self.body(file, &fields)?;
-        if let (Body::Message(elements), Some(message)) = (&mut body, &file.message) {
-            (*elements, fields) = self.message(file, message)?;
-        }
-        let select = file
-            .select
-            .iter()
-            .map(|name| self.field_index(&fields, "select", name))
-            .collect::<Result<Vec<_>, _>>()?;
-        let next = file
-            .next
-            .iter()
-            .enumerate()
-            .map(|(n, edge)| self.edge(n + 1, edge, &fields, &select))
-            .collect::<Result<Vec<_>, _>>()?;
-        let notes = file.notes.iter().map(|name| self.note(name));
-        let notes = notes.collect::<Result<Vec<_>, _>>()?;
-        Ok(Protocol {
-            name: file.name.clone(),
-            filter: file.filter.clone(),
-            about: file.about.clone(),
-            body,
-            fields,
-            notes,
-            select,
-            next,
-        })
-    }
-
-    fn fields(&self, file: &ProtocolFile) -> Result<Vec<Field>, LibraryError> {
-        let mut names = BTreeSet::new();
-        let mut fields = Vec::new();
-        for field in &file.fields {
-            self.identifier("field", &field.name)?;
-            if !names.insert(&field.name) {
-                return Err(self.error(format!("field `{}` is there twice", field.name)));
-            }
-            if !(1..=128).contains(&field.bits) {
-                return Err(self.error(format!(
-                    "field `{}`: 1 to 128 bits, not {}",
-                    field.name, field.bits
-                )));
-            }
-            fields.push(self.field(file, field)?);
-        }
-        Ok(fields)
-    }
-
-    /// The elements of a message, and each as a field.
-    fn message(
-        &self,
-        file: &ProtocolFile,
-        message: &[ElementFile],
-    ) -> Result<(Vec<Element>, Vec<Field>), LibraryError> {
-        let mut elements: Vec<Element> = Vec::new();
-        let mut fields: Vec<Field> = Vec::new();
-        if message.is_empty() {
-            return Err(self.error("a message has elements"));
-        }
-        for (index, element) in message.iter().enumerate() {
-            let mut before = elements.iter().zip(&fields).rev();
-            let before = before.find(|(element, _)| !matches!(element.kind, Kind::Literal(_)));
-            let before = before.map(|(element, field)| (field.name.as_str(), &element.kind));
-            let is_last = index + 1 == message.len();
-            let (name, parsed, ty) = message::element(element, before, is_last)
-                .map_err(|error| self.error(format!("message: {error}")))?;
-            if element.literal.is_none() {
-                self.identifier("field", &name)?;
-                if fields.iter().any(|field| field.name == name) {
-                    return Err(self.error(format!("field `{name}` is there twice")));
-                }
-            }
-            if let Some(filter) = &element.filter {
-                if element.literal.is_some() {
-                    return Err(self.error(format!("message: a literal has no filter `{filter}`")));
-                }
-                self.filter_name(&file.filter, filter)?;
-            }
-            fields.push(Field {
-                name,
-                bits: parsed.kind.bits(),
-                filter: element.filter.as_ref().map(|filter| FilterField {
-                    name: filter.clone(),
-                    ty,
-                    about: element.about.clone(),
-                }),
-            });
-            elements.push(parsed);
-        }
-        Ok((elements, fields))
-    }
-
-    fn field(&self, file: &ProtocolFile, field: &FieldFile) -> Result<Field, LibraryError> {
-        let (ty, width) = match field.ty {
-            TypeFile::Unsigned => (FieldType::Unsigned, None),
-            TypeFile::Flag => (FieldType::Flag, Some(1)),
-            TypeFile::Ipv4 => (FieldType::Ipv4, Some(32)),
-            TypeFile::Ipv6 => (FieldType::Ipv6, Some(128)),
-            TypeFile::Mac => (FieldType::Mac, Some(48)),
-        };
-        if let Some(width) = width.filter(|width| *width != field.bits) {
-            return Err(self.error(format!(
-                "field `{}`: {} has {width} bits, not {}",
-                field.name,
-                ty.describe(),
-                field.bits
-            )));
-        }
-        let filter = match &field.filter {
-            None => None,
-            Some(name) => {
-                self.filter_name(&file.filter, name)?;
-                Some(FilterField {
-                    name: name.clone(),
-                    ty,
-                    about: field.about.clone(),
-                })
-            }
-        };
-        Ok(Field {
-            name: field.name.clone(),
-            bits: field.bits,
-            filter,
-        })
-    }
-
-    /// A field's name begins with its protocol's, so that its presence follows from the name.
-    fn filter_name(&self, protocol: &str, name: &str) -> Result<(), LibraryError> {
-        let rest = name
-            .strip_prefix(protocol)
-            .and_then(|rest| rest.strip_prefix('.'));
-        match rest {
-            Some(rest) if !rest.is_empty() => rest
-                .split('.')
-                .try_for_each(|part| self.identifier("filter", part)),
-            _ => Err(self.error(format!(
-                "filter name `{name}` must begin with `{protocol}.`"
-            ))),
-        }
-    }
-
-    fn body(&self, file: &ProtocolFile, fields: &[Field]) -> Result<Body, LibraryError> {
-        match (&file.metadata, &file.header, &file.message) {
-            (Some(instance), None, None) => Ok(Body::Metadata {
-                instance: instance.clone(),
-            }),
-            (None, None, Some(_)) if !file.select.is_empty() || !file.next.is_empty() => {
-                Err(self.error("nothing follows a message: it has no `select` and no `next`"))
-            }
-            (None, None, Some(_)) if !file.fields.is_empty() || file.options.is_some() => {
-                Err(self.error("a message has elements, and neither `fields` nor `options`"))
-            }
-            // `message` fills it in.
-            (None, None, Some(_)) => Ok(Body::Message(Vec::new())),
-            (None, Some(header), None) => {
-                let bits: u32 = fields.iter().map(|field| field.bits).sum();
-                if bits == 0 || !bits.is_multiple_of(8) {
-                    return Err(self.error(format!(
-                        "the fields sum to {bits} bits, which is not whole bytes"
-                    )));
-                }
-                let options = match &file.options {
-                    None => None,
-                    Some(options) => {
-                        let length = self.field_index(fields, "options", &options.length)?;
-                        if options.first_word > options.max || bits != options.first_word * 32 {
-                            return Err(self.error(format!(
-                                "options: a header of {bits} bits ends at word {}, not {}",
-                                bits / 32,
-                                options.first_word
-                            )));
-                        }
-                        Some(Options {
-                            length,
-                            first_word: options.first_word,
-                            max: options.max,
-                            malformed: self.note(&options.malformed)?,
-                        })
-                    }
-                };
-                let payload = match &file.payload {
-                    None => None,
-                    Some(payload) => Some(match (&payload.total, &payload.after_header) {
-                        (Some(name), None) => {
-                            PayloadLength::Total(self.field_index(fields, "payload", name)?)
-                        }
-                        (None, Some(name)) => {
-                            PayloadLength::AfterHeader(self.field_index(fields, "payload", name)?)
-                        }
-                        _ => return Err(self.error("payload: one of `total` and `after_header`")),
-                    }),
-                };
-                Ok(Body::Header {
-                    type_name: header.type_name.clone(),
-                    common: header.declared == Declared::Common,
-                    values: header.values,
-                    options,
-                    payload,
-                })
-            }
-            _ => Err(self.error("a protocol is one of `metadata`, `header` and `message`")),
-        }
-    }
-
-    fn edge(
-        &self,
-        n: usize,
-        edge: &EdgeFile,
-        fields: &[Field],
-        select: &[usize],
-    ) -> Result<Edge, LibraryError> {
-        if edge.when.len() != select.len() {
-            return Err(self.error(format!(
-                "next {n}: {} values for {} select fields",
-                edge.when.len(),
-                select.len()
-            )));
-        }
-        let mut when = Vec::new();
-        for (value, index) in edge.when.iter().zip(select) {
-            when.push(match value {
-                WhenFile::Word(word) if word == "any" => None,
-                WhenFile::Word(word) => {
-                    return Err(
-                        self.error(format!("next {n}: `{word}` is neither a number nor `any`"))
-                    );
-                }
-                WhenFile::Value(value) => {
-                    let field = &fields[*index];
-                    if field.bits < 64 && *value >> field.bits != 0 {
-                        return Err(self.error(format!(
-                            "next {n}: {value} does not fit the {} bits of `{}`",
-                            field.bits, field.name
-                        )));
-                    }
-                    Some(u128::from(*value))
-                }
-            });
-        }
-        let to = match (&edge.to, &edge.note) {
-            (Some(to), None) if to == "end" => Target::End,
-            (Some(to), None) => match self.ids.get(to) {
-                // Wire order also keeps the graph free of cycles.
-                Some(id) if *id > self.id => Target::Protocol(*id),
-                Some(_) => {
-                    return Err(self.error(format!("next {n}: `{to}` stands before this protocol")));
-                }
-                None => return Err(self.error(format!("next {n}: there is no protocol `{to}`"))),
-            },
-            (None, Some(note)) => Target::Note(self.note(note)?),
-            _ => return Err(self.error(format!("next {n}: one of `to` and `note`"))),
-        };
-        Ok(Edge { when, to })
-    }
-
-    fn field_index(&self, fields: &[Field], what: &str, name: &str) -> Result<usize, LibraryError> {
-        fields
-            .iter()
-            .position(|field| field.name == name)
-            .ok_or_else(|| self.error(format!("{what}: there is no field `{name}`")))
-    }
-
-    fn note(&self, name: &str) -> Result<u8, LibraryError> {
-        self.notes
-            .iter()
-            .find(|note| note.name == name)
-            .map(|note| note.code)
-            .ok_or_else(|| self.error(format!("there is no note `{name}`")))
-    }
 }

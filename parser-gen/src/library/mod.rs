@@ -8,6 +8,8 @@ mod carriage;
 mod load;
 mod message;
 mod own;
+mod payload;
+mod protocol;
 mod schema;
 
 use crate::filter::typing::max_value;
@@ -15,6 +17,8 @@ use crate::filter::typing::max_value;
 pub use load::LibraryError;
 pub(crate) use message::{Element, Kind};
 pub use own::ProtocolSource;
+pub(crate) use payload::bounds as payload_bounds;
+pub use payload::{PayloadSlice, SliceError};
 
 /// Every protocol, in the order in which headers stand in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub struct Library {
     pub(crate) protocols: Vec<Protocol>,
     pub(crate) notes: Vec<Note>,
     pub(crate) root: ProtocolId,
+    /// Filter names of what is not read, since filters look at the bytes where it would stand.
+    pub(crate) hidden: Vec<String>,
 }
 
 /// Index into [`Library::protocols`].

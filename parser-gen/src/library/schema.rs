@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProtocolFile {
     pub name: String,
@@ -25,6 +25,9 @@ pub(super) struct ProtocolFile {
     pub select: Vec<String>,
     #[serde(default)]
     pub next: Vec<EdgeFile>,
+    /// Of the slices that filters name: no file says it.
+    #[serde(skip)]
+    pub payload_of: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,4 +8,5 @@ mod filters;
 mod generated;
 mod library;
 mod own;
+mod payload;
 mod program;

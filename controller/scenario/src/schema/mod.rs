@@ -113,7 +113,12 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     )?;
     version(sink, sections.get("weir"));
     let errors = sink.errors();
-    protocols::read(sink, sections.get("protocols"), given);
+    protocols::read(
+        sink,
+        sections.get("protocols"),
+        sections.get("flows"),
+        given,
+    );
     if sink.errors() > errors {
         // Without them no filter means what it says.
         return None;
