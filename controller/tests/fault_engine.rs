@@ -4,6 +4,8 @@
 //!
 //! A program of its own: it takes the processors for itself, which the runs of other tests would be late for.
 
+#[path = "fault_engine/cut.rs"]
+mod cut;
 #[path = "fault_engine/keys.rs"]
 mod keys;
 
@@ -16,7 +18,7 @@ use parser_gen::Library;
 use parser_gen::rewrite::{Rewrite, To};
 use pipeline::{Config, Switch};
 use scenario::model::{Direction, Scenario};
-use scenario::replay::{Classified, Engine, State};
+use scenario::replay::{Classified, Engine, Recorded, State};
 use scenario::{Plan, TargetModel, names};
 
 /// One pass over the recirculation port.
@@ -144,6 +146,9 @@ impl Lab {
         }
         for group in &planned.groups {
             switch.set_multicast_group(group).unwrap();
+        }
+        for session in &planned.sessions {
+            switch.set_clone_session(session).unwrap();
         }
         Lab {
             scenario,
@@ -875,7 +880,8 @@ fn bytes_change_as_the_model_says_and_checksums_follow() {
             let (frame, sums) = &kinds[number % 7 * 3 % 7];
             let classified = engine.classify(frame, lab.in_port());
             let passage = engine.pass(&mut state, &classified, 1);
-            let expected = engine.leaves_as(&passage.ingress, frame);
+            let expected = engine.leaves_as(&passage.ingress, Recorded::whole(frame));
+            let expected = expected.map(|expected| expected.bytes);
             changed += usize::from(expected.is_some());
             let in_port = lab.in_port();
             lab.switch.handle_packet(lab.now_ns, in_port, frame);

@@ -43,8 +43,11 @@ struct metadata_t {
     // Sum of the delays that fired.
     time_ns_t delay_ns;
     bit<1> duplicate;
-    // It is delayed, or comes twice.
+    // It is delayed, comes twice or is cut short.
     bit<1> detain;
+    // Bytes that are left of the packet when it leaves; 0 if all are. In v1model kept by a packet that recirculates.
+    @field_list(0)
+    bit<16> cut;
 
     // Filled by Forward.
     way_t way;

@@ -33,6 +33,15 @@ typedef bit<32> draw_t;
 
 struct empty_t { }
 
+// What ingress tells egress of a packet.
+#ifdef TRUNCATES
+struct bridge_t {
+    bit<16> cut;
+}
+#else
+struct bridge_t { }
+#endif
+
 parser IngressParserImpl(
     packet_in pkt,
     out headers_t hdr,
@@ -82,6 +91,7 @@ control SwitchIngress(
         meta.delay_ns = 0;
         meta.duplicate = 0;
         meta.detain = 0;
+        meta.cut = 0;
         meta.way = WAY_UNKNOWN;
 
         if (hdr.hold.isValid()) {
@@ -125,13 +135,16 @@ control IngressDeparserImpl(
     packet_out pkt,
     out empty_t clone_i2e_meta,
     out empty_t resubmit_meta,
-    out empty_t normal_meta,
+    out bridge_t normal_meta,
     inout headers_t hdr,
     in metadata_t meta,
     in psa_ingress_output_metadata_t istd)
 {
     FlowDeparser() flow_deparser;
     apply {
+#ifdef TRUNCATES
+        normal_meta.cut = meta.cut;
+#endif
         pkt.emit(hdr.hold);
         flow_deparser.apply(pkt, hdr);
     }
@@ -143,13 +156,33 @@ parser EgressParserImpl(
     out headers_t hdr,
     inout metadata_t meta,
     in psa_egress_parser_input_metadata_t istd,
-    in empty_t normal_meta,
+    in bridge_t normal_meta,
     in empty_t clone_i2e_meta,
     in empty_t clone_e2e_meta)
 {
+#ifdef TRUNCATES
+    state start {
+        transition select(istd.packet_path) {
+            PSA_PacketPath_t.CLONE_E2E: cut_already;
+            default: bridged;
+        }
+    }
+    state cut_already {
+        meta.cut = 0;
+        transition by_port;
+    }
+    state bridged {
+        meta.cut = normal_meta.cut;
+        transition by_port;
+    }
+#else
+    state start {
+        transition by_port;
+    }
+#endif
 #ifdef EGRESS_FAULTS
     FlowParserShort() flow_parser;
-    state start {
+    state by_port {
         transition select((PortIdUint_t) istd.egress_port) {
 #ifdef SPREADS_COPIES
             (PortIdUint_t) PSA_PORT_RECIRCULATE: held;
@@ -164,14 +197,14 @@ parser EgressParserImpl(
         transition accept;
     }
 #elif defined(SPREADS_COPIES)
-    state start {
+    state by_port {
         transition select((PortIdUint_t) istd.egress_port) {
             (PortIdUint_t) PSA_PORT_RECIRCULATE: held;
             default: accept;
         }
     }
 #else
-    state start {
+    state by_port {
         transition accept;
     }
 #endif
@@ -217,6 +250,15 @@ control SwitchEgress(
             }
         }
         ostd.drop = meta.verdict == VERDICT_DROP;
+#endif
+#ifdef TRUNCATES
+        // Nothing but a clone is ever cut short. Its session has the number of bytes that it leaves, and leads to the
+        // recirculation port as well.
+        if (meta.cut != 0) {
+            ostd.clone = true;
+            ostd.clone_session_id = (CloneSessionId_t)(CloneSessionIdUint_t) meta.cut;
+            ostd.drop = true;
+        }
 #endif
     }
 }

@@ -173,6 +173,11 @@ control SwitchEgress(
                 mark_to_drop(standard_metadata);
             }
 #endif
+#ifdef TRUNCATES
+            if (meta.cut != 0) {
+                truncate((bit<32>) meta.cut);
+            }
+#endif
         }
     }
 }

@@ -98,6 +98,35 @@ pub struct Classified {
     pub seen_to_leave: Option<bool>,
 }
 
+/// A frame as far as it was recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'f> {
+    /// From its first on.
+    pub bytes: &'f [u8],
+    /// How long it was.
+    pub wire_len: u32,
+}
+
+impl<'f> Recorded<'f> {
+    /// A frame of which all is there.
+    #[must_use]
+    pub fn whole(bytes: &'f [u8]) -> Recorded<'f> {
+        Recorded {
+            bytes,
+            wire_len: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// What leaves of a frame, as far as the frame was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rewritten {
+    /// From its first on.
+    pub bytes: Vec<u8>,
+    /// How long it is.
+    pub wire_len: u32,
+}
+
 /// By how much a switch may take a frame later than it was seen to come. Where a queue is as near to its end as this, what
 /// became of the frame says whether it had room.
 const CLOCK_NS: u64 = 5_000_000;
@@ -358,15 +387,25 @@ impl Engine {
     #[must_use]
     pub fn rewritten<'e>(
         &self,
-        frame: &[u8],
+        frame: Recorded<'_>,
         fired: impl Iterator<Item = (&'e Effect, u32)>,
-    ) -> Option<Vec<u8>> {
-        let mut changed: Option<Vec<u8>> = None;
+    ) -> Option<Rewritten> {
+        let mut changed: Option<Rewritten> = None;
+        let mut leaves = u32::MAX;
         for (effect, w) in fired.filter(|(effect, _)| effect.changes()) {
-            let bytes = changed.get_or_insert_with(|| frame.to_vec());
-            effect.change(&self.library, w, bytes);
+            let changed = changed.get_or_insert_with(|| Rewritten {
+                bytes: frame.bytes.to_vec(),
+                wire_len: frame.wire_len,
+            });
+            effect.change(&self.library, w, &mut changed.bytes);
+            leaves = leaves.min(effect.leaves().map_or(u32::MAX, u32::from));
         }
-        changed.filter(|bytes| bytes != frame)
+        // Headers are read whole and written before the packet is cut.
+        if let Some(changed) = &mut changed {
+            changed.wire_len = changed.wire_len.min(leaves);
+            changed.bytes.truncate(leaves as usize);
+        }
+        changed.filter(|changed| changed.bytes != frame.bytes || changed.wire_len != frame.wire_len)
     }
 
     fn paces(&self) -> bool {
@@ -383,7 +422,7 @@ impl Engine {
 
     /// What leaves of a frame with this verdict in ingress; `None` if it is as it came.
     #[must_use]
-    pub fn leaves_as(&self, verdict: &Verdict, frame: &[u8]) -> Option<Vec<u8>> {
+    pub fn leaves_as(&self, verdict: &Verdict, frame: Recorded<'_>) -> Option<Rewritten> {
         let fired = self.ingress_acts(verdict).filter(|act| act.hit);
         self.rewritten(frame, fired.map(|act| (act.effect, act.w)))
     }

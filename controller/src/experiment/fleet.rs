@@ -106,9 +106,14 @@ impl Fleet {
                 .iter()
                 .cloned()
                 .map(|group| (UpdateType::Insert, Item::MulticastGroup(group)));
+            let sessions = switch
+                .sessions
+                .iter()
+                .cloned()
+                .map(|session| (UpdateType::Insert, Item::CloneSession(session)));
             let entries = program.classify.iter().chain(&switch.entries).cloned();
             let entries = entries.map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
-            let updates: Vec<_> = groups.chain(entries).collect();
+            let updates: Vec<_> = groups.chain(sessions).chain(entries).collect();
             target.write(&updates).map_err(FleetError::Target)?;
             tracing::info!(
                 switch = switch.name,

@@ -33,6 +33,7 @@ scenarios! {
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_that_wait_by_chance: "ping-jitter.yaml", ["ping"];
+    pings_that_arrive_cut_short: "ping-truncated.yaml", ["ping"];
     pings_to_the_packet: "ping-loss.yaml", ["ping"];
     pings_by_their_numbers: "ping-ordinals.yaml", ["ping"];
     postgres_pays_by_the_round_trip: "postgres-pgbench.yaml", ["pgbench", "initdb"];

@@ -16,6 +16,8 @@ struct Acting {
     rank: u8,
     name: String,
     body: Vec<String>,
+    /// Whether no other of its kind has decided already; where one table does, it has seen to that.
+    only_if: Option<String>,
 }
 
 impl Acting {
@@ -34,21 +36,33 @@ impl Acting {
                 ],
             ),
             Action::Delay(_) => (2, "detain".into(), vec!["meta.detain = 1;".into()]),
+            Action::Truncate(bytes) => (
+                3,
+                format!("cut_to_{bytes}"),
+                vec!["meta.detain = 1;".into(), format!("meta.cut = {bytes};")],
+            ),
+        };
+        let only_if = match action {
+            // Of several duplicates, the one declared first is made.
+            Action::Duplicate(_) => Some("meta.duplicate == 0".to_owned()),
+            // Of several cuts, the shortest.
+            Action::Truncate(bytes) => Some(format!("(meta.cut == 0 || meta.cut > {bytes})")),
+            _ => None,
         };
         Some(Acting {
             number,
             rank,
             name,
             body,
+            only_if,
         })
     }
 
-    /// Of several duplicates, the one declared first is made.
     fn condition(&self) -> String {
         let fires = format!("fire{} == 1", self.number);
-        match self.rank {
-            1 => format!("{fires} && meta.duplicate == 0"),
-            _ => fires,
+        match &self.only_if {
+            Some(undecided) => format!("{fires} && {undecided}"),
+            None => fires,
         }
     }
 }

@@ -92,6 +92,8 @@ pub enum Action {
     Rewrite(Rewrite),
     /// It becomes the reset of its TCP connection.
     Reset,
+    /// So many bytes of it are left. Tofino has no text of it.
+    Truncate(u16),
     /// It waits for its turn in a queue, or ends beyond it. Tofino has no text of it.
     Pace(Pace),
 }
@@ -190,6 +192,12 @@ pub(crate) fn text(
         w.blank();
         w.line("// There are faults in egress: main.p4 parses and classifies there, too.");
         w.line("#define EGRESS_FAULTS");
+    }
+    let mut units = spec.ingress.iter();
+    if units.any(|unit| matches!(unit.action, Action::Truncate(_))) {
+        w.blank();
+        w.line("// Packets are cut short: main.p4 does it when they leave.");
+        w.line("#define TRUNCATES");
     }
     spread::write(spec, &mut w);
     for (side, units) in [(Side::Ingress, &spec.ingress), (Side::Egress, &spec.egress)] {

@@ -13,6 +13,7 @@ mod observe;
 mod rate;
 mod reset;
 mod set;
+mod truncate;
 
 use std::fmt;
 use std::ops::Deref;
@@ -31,6 +32,7 @@ pub(crate) use rate::OVER;
 pub use rate::Rate;
 pub use reset::Reset;
 pub use set::Set;
+pub use truncate::Truncate;
 
 use crate::diagnostic::Sink;
 use crate::plan::TargetModel;
@@ -57,6 +59,8 @@ pub enum Effect {
     Rate(Rate),
     /// Packets beyond a rate end.
     Police(Rate),
+    /// The packet is cut short.
+    Truncate(Truncate),
 }
 
 /// All effects, in the order in which messages list them.
@@ -70,6 +74,7 @@ pub(crate) const KINDS: &[Kind] = &[
     reset::KIND,
     rate::RATE,
     rate::POLICE,
+    truncate::KIND,
 ];
 
 impl Effect {
@@ -107,6 +112,7 @@ impl Effect {
             },
         };
         samples.extend([Effect::Rate(pace(true)), Effect::Police(pace(false))]);
+        samples.push(Effect::Truncate(Truncate { to_bytes: 64 }));
         samples
     }
 }
@@ -136,6 +142,7 @@ impl Deref for Effect {
             Effect::Corrupt(corrupt) => corrupt,
             Effect::Reset(reset) => reset,
             Effect::Rate(rate) | Effect::Police(rate) => rate,
+            Effect::Truncate(truncate) => truncate,
         }
     }
 }
@@ -150,6 +157,7 @@ impl fmt::Display for Effect {
             Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
             Effect::Duplicate(duplicate) => duplicate.fmt(f),
             Effect::Rate(rate) | Effect::Police(rate) => write!(f, " {rate}"),
+            Effect::Truncate(truncate) => write!(f, " to {}B", truncate.to_bytes),
             Effect::Drop(_) | Effect::Observe(_) | Effect::Reset(_) => Ok(()),
         }
     }
@@ -200,8 +208,13 @@ pub trait Behaviour: fmt::Debug {
         false
     }
 
-    /// Changes those of a packet for which it drew this word.
+    /// Changes those of a packet for which it drew this word, but for how many there are.
     fn change(&self, _library: &Library, _w: u32, _frame: &mut [u8]) {}
+
+    /// Of how many bytes it leaves no more than these.
+    fn leaves(&self) -> Option<u16> {
+        None
+    }
 
     /// Whether it can only act where packets come in.
     fn is_for_ingress(&self) -> bool {

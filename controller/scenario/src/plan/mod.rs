@@ -3,6 +3,7 @@
 //! Every packet of a flow meets each of its faults at exactly one injection point, on every path it can take.
 
 mod before_sum;
+mod cut;
 mod engine;
 mod entries;
 mod latency;
@@ -14,7 +15,7 @@ mod together;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use p4lang::runtime::{ActionCall, MulticastGroup, TableEntry};
+use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
 use parser_gen::{Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated, Options};
 use serde::{Serialize, Serializer};
 
@@ -60,6 +61,18 @@ pub struct TargetModel {
     pub frame_values_beside_faults: Option<FrameValues>,
     /// Whether a fault that can stand before a sum does: one pass less.
     pub faults_before_sums: bool,
+    /// How it cuts packets short; `None` if it cannot.
+    pub truncates: Option<Truncates>,
+}
+
+/// What cuts packets short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Truncates {
+    /// Clone sessions do, one for each length.
+    Clones,
+    /// An extern of the architecture's.
+    Extern,
 }
 
 impl TargetModel {
@@ -79,6 +92,7 @@ impl TargetModel {
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
         faults_before_sums: false,
+        truncates: Some(Truncates::Clones),
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -98,18 +112,21 @@ impl TargetModel {
         mends_checksums: true,
         frame_values_beside_faults: Some(FrameValues::V256),
         faults_before_sums: false,
+        truncates: Some(Truncates::Extern),
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
+        truncates: None,
         ..TargetModel::SIMPLE_SWITCH_GRPC
     };
 
     /// Tofino: its recirculation port carries 100 Gbit/s, and a pass through both pipelines takes under a microsecond
     /// (assumed; no chip was measured).
     pub const TOFINO: TargetModel = TargetModel {
+        truncates: None,
         loop_ns: 1_000,
         loop_rate_bps: 100_000_000_000,
         wakeup_ns: 0,
@@ -213,6 +230,12 @@ pub struct SwitchPlan {
     /// Duplicates, broadcasts, results of a job.
     #[serde(serialize_with = "entries::serialize_groups")]
     pub groups: Vec<MulticastGroup>,
+    /// What cuts packets short, where clones do.
+    #[serde(
+        serialize_with = "cut::serialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub sessions: Vec<CloneSession>,
     /// What it costs.
     pub resources: Resources,
 }
@@ -417,10 +440,16 @@ impl SwitchPlan {
             entries: Vec<TableEntry>,
             #[serde(serialize_with = "entries::serialize_groups")]
             groups: Vec<MulticastGroup>,
+            #[serde(
+                serialize_with = "cut::serialize",
+                skip_serializing_if = "Vec::is_empty"
+            )]
+            sessions: Vec<CloneSession>,
         }
         Written {
             entries: self.all_entries(arch, generated),
             groups: self.groups.clone(),
+            sessions: self.sessions.clone(),
         }
     }
 
@@ -491,6 +520,9 @@ fn switch_plan(
     if sums && before_sum.is_none() {
         before_sum::check(sink, scenario, name, &units, target);
     }
+    if sums {
+        cut::check(sink, scenario, name, &units, target);
+    }
     let values = match units.is_empty() {
         true => target.frame_values,
         false => target
@@ -514,6 +546,7 @@ fn switch_plan(
         before_sum,
         entries,
         groups,
+        sessions: cut::sessions(scenario, target),
         resources: Resources::default(),
     }
 }

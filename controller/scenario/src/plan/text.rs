@@ -147,6 +147,10 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
             ports.join(", ")
         )?;
     }
+    for session in &switch.sessions {
+        let bytes = session.packet_length_bytes;
+        writeln!(f, "  clone session {}: cut to {bytes} bytes", session.id)?;
+    }
     Ok(())
 }
 

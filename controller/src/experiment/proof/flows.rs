@@ -34,7 +34,7 @@ impl FlowCount {
 
 /// Frames that faults changed on their way: what came to a switch (bytes and length), and what left it. `None` where some of
 /// the same bytes were changed and others were not.
-pub type Changed = HashMap<(Box<[u8]>, u32), Option<Box<[u8]>>>;
+pub type Changed = HashMap<(Box<[u8]>, u32), Option<(Box<[u8]>, u32)>>;
 
 /// No path has as many switches.
 const MAX_CHANGES: usize = 512;
@@ -44,7 +44,7 @@ fn arrives_as(frame: &Frame, changed: &Changed) -> (Box<[u8]>, u32) {
     let mut key = (frame.bytes.clone(), frame.wire_len);
     for _ in 0..MAX_CHANGES {
         match changed.get(&key) {
-            Some(Some(next)) if *next != key.0 => key.0.clone_from(next),
+            Some(Some(next)) if *next != key => key.clone_from(next),
             _ => break,
         }
     }

@@ -40,8 +40,8 @@ fn departing<'e>(
     arrival: &Arrival<'_>,
     fired: impl Iterator<Item = (&'e Effect, u32)>,
 ) -> Option<Identity> {
-    match engine.rewritten(arrival.bytes, fired) {
-        Some(changed) => trace.identity_of(&changed, arrival.wire_len),
+    match engine.rewritten(arrival.recorded(), fired) {
+        Some(changed) => trace.identity_of(&changed.bytes, changed.wire_len),
         None => Some(arrival.identity),
     }
 }

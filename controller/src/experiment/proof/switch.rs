@@ -144,9 +144,9 @@ impl<'a> Witness<'a> {
         }
         for (frame, arrival) in frames.iter().zip(&self.trace.arrivals) {
             let verdict = &frame.passage.ingress;
-            let leaves_as = self.engine.leaves_as(verdict, arrival.bytes);
-            let leaves_as = leaves_as.map(Vec::into_boxed_slice);
-            let key = (arrival.bytes.into(), arrival.wire_len);
+            let leaves_as = self.engine.leaves_as(verdict, arrival.recorded());
+            let leaves_as = leaves_as.map(|as_is| (as_is.bytes.into(), as_is.wire_len));
+            let key: (Box<[u8]>, u32) = (arrival.bytes.into(), arrival.wire_len);
             if self.trace.is_unique(arrival.identity) {
                 if leaves_as.is_some() {
                     changed.insert(key, leaves_as);
@@ -154,7 +154,7 @@ impl<'a> Witness<'a> {
                 continue;
             }
             // Of frames that are alike, all must have become the same.
-            let same = leaves_as.unwrap_or_else(|| arrival.bytes.into());
+            let same = leaves_as.unwrap_or_else(|| key.clone());
             let known = changed.entry(key).or_insert_with(|| Some(same.clone()));
             if known.as_ref() != Some(&same) {
                 *known = None;

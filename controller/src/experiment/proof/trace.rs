@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use scenario::plan::PortLatency;
+use scenario::replay::Recorded;
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame};
 
@@ -24,6 +25,16 @@ pub struct Arrival<'a> {
     pub wire_len: u32,
     /// Which frame it is.
     pub identity: Identity,
+}
+
+impl<'a> Arrival<'a> {
+    /// As the model takes it.
+    pub fn recorded(&self) -> Recorded<'a> {
+        Recorded {
+            bytes: self.bytes,
+            wire_len: self.wire_len,
+        }
+    }
 }
 
 /// What captures saw of one switch.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scenario::effect::Fate;
 use scenario::model::Direction as InOut;
-use scenario::replay::{Classified, Engine, Verdict};
+use scenario::replay::{Classified, Engine, Recorded, Verdict};
 use testbeds::bed::PortRecording;
 use testbeds::capture::{Direction, Frame, Recording};
 
@@ -236,8 +236,8 @@ impl Bench {
             if hits == passage.ingress.hits {
                 fate = passage.ingress.fate;
             }
-            let changed = engine.rewritten(&bytes, hits.iter().map(drawn));
-            let bytes = changed.map_or(bytes, Vec::into_boxed_slice);
+            let changed = engine.rewritten(Recorded::whole(&bytes), hits.iter().map(drawn));
+            let bytes = changed.map_or(bytes, |changed| changed.bytes.into());
             counted.iter().for_each(|hit| fired[*hit] += 1);
             let processed_ns = self.awake(sent.at_ns) + 20 * US;
             let left_ns =

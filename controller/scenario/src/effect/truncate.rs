@@ -1,0 +1,74 @@
+//! `truncate`: the packet is cut short on its way out: over the recirculation port on PSA, whose clones can be cut, by
+//! `truncate` on v1model. Lengths and checksums in its headers stay. Of several faults that ask for it, the shortest cut is
+//! made.
+
+use parser_gen::engine::Action;
+
+use super::{Behaviour, Effect, Fate, Kind};
+use crate::diagnostic::Code;
+use crate::plan::TargetModel;
+use crate::schema::reader;
+use crate::units::Dimension;
+
+/// So many bytes are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncate {
+    /// Of the frame, from its first on.
+    pub to_bytes: u16,
+}
+
+/// An Ethernet header: what is shorter no host takes for a frame.
+const LEAST: u64 = 14;
+/// The largest number of a clone session, which is that of the bytes, less what stands in front of a held packet.
+const MOST: u64 = 32_000;
+
+pub(super) const KIND: Kind = Kind {
+    word: "truncate",
+    read: |sink, written| {
+        let node = written.needed(sink, "64B")?;
+        let size = reader::quantity(sink, node, "`truncate`", Dimension::Size)?;
+        if !(LEAST..=MOST).contains(&size.value) {
+            let message = format!(
+                "a frame is cut to {LEAST} to {MOST} bytes; found {}",
+                size.value
+            );
+            sink.error(Code::OutOfRange, size.span, message);
+            return None;
+        }
+        Some(Effect::Truncate(Truncate {
+            to_bytes: size.value as u16,
+        }))
+    },
+};
+
+impl Behaviour for Truncate {
+    fn word(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn verb(&self) -> &'static str {
+        "cuts short"
+    }
+
+    fn action(&self) -> Action {
+        Action::Truncate(self.to_bytes)
+    }
+
+    fn compose(&self, _w: u32, _fate: &mut Fate) {}
+
+    fn recirculates(&self) -> bool {
+        true
+    }
+
+    fn changes(&self) -> bool {
+        true
+    }
+
+    fn leaves(&self) -> Option<u16> {
+        Some(self.to_bytes)
+    }
+
+    fn refused_by(&self, target: &TargetModel) -> Option<&'static str> {
+        target.truncates.is_none().then_some("cut packets short")
+    }
+}

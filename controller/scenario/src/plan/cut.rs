@@ -1,0 +1,80 @@
+//! How packets are cut short where clones are: a session for each length, whose number that is.
+
+use p4lang::runtime::{CloneSession, Replica};
+use serde::{Serialize, Serializer};
+
+use super::{TargetModel, Truncates, Unit};
+use crate::diagnostic::{Code, Sink};
+use crate::model::Scenario;
+
+/// What stands in front of a packet that goes over the recirculation port: `hold_h` in p4src/common/headers.p4, with times
+/// of 48 bits.
+const HOLD_BYTES: u32 = 10;
+
+/// Refuses cuts where a packet is summed before it is cut.
+pub(super) fn check(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    switch: &str,
+    units: &[Unit],
+    target: &TargetModel,
+) {
+    if target.truncates != Some(Truncates::Extern) {
+        return;
+    }
+    let faults = units
+        .iter()
+        .filter_map(|unit| scenario.faults.iter().find(|f| f.id == unit.fault));
+    for fault in faults.filter(|fault| fault.effect.leaves().is_some()) {
+        let message = format!(
+            "switch `{switch}` sums, and on this target it would sum what fault `{}` is to cut off",
+            fault.id
+        );
+        sink.error(Code::Effect, fault.place_span, message)
+            .hint("let it act on another switch (`where`)");
+    }
+}
+
+/// The sessions that a scenario needs, by number.
+pub(super) fn sessions(scenario: &Scenario, target: &TargetModel) -> Vec<CloneSession> {
+    if target.truncates != Some(Truncates::Clones) {
+        return Vec::new();
+    }
+    let lengths = scenario.faults.iter();
+    let mut lengths: Vec<u16> = lengths.filter_map(|fault| fault.effect.leaves()).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let session = |bytes: u16| CloneSession {
+        id: bytes.into(),
+        replicas: vec![Replica {
+            port: target.recirculation_port,
+            instance: 1,
+        }],
+        class_of_service: 0,
+        packet_length_bytes: u32::from(bytes) + HOLD_BYTES,
+    };
+    lengths.into_iter().map(session).collect()
+}
+
+pub(super) fn serialize<S: Serializer>(
+    sessions: &[CloneSession],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Session {
+        id: u32,
+        ports: Vec<u32>,
+        packet_length_bytes: u32,
+    }
+    serializer.collect_seq(sessions.iter().map(|session| {
+        Session {
+            id: session.id,
+            ports: session
+                .replicas
+                .iter()
+                .map(|replica| replica.port)
+                .collect(),
+            packet_length_bytes: session.packet_length_bytes,
+        }
+    }))
+}
