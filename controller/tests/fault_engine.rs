@@ -8,6 +8,8 @@
 mod cut;
 #[path = "fault_engine/keys.rs"]
 mod keys;
+#[path = "fault_engine/wait.rs"]
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

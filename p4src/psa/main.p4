@@ -59,6 +59,9 @@ parser IngressParserImpl(
     }
     state held {
         pkt.extract(hdr.hold);
+#ifdef REORDERS
+        pkt.extract(hdr.wait);
+#endif
         transition headers;
     }
     state headers {
@@ -74,6 +77,9 @@ control SwitchIngress(
     inout psa_ingress_output_metadata_t ostd)
 {
     HoldGate() gate;
+#ifdef REORDERS
+    WaitLimit() wait_limit;
+#endif
     Timeline() timeline;
     Classify() classify;
     FaultEngine() faults;
@@ -94,17 +100,43 @@ control SwitchIngress(
         meta.cut = 0;
         meta.way = WAY_UNKNOWN;
 
-        if (hdr.hold.isValid()) {
-            meta.port = hdr.hold.port;
-            gate.apply(hdr, meta);
-        } else {
+        bool is_back = hdr.hold.isValid();
+        meta.epoch = 0;
+        if (!is_back) {
             timeline.apply(meta);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
-                faults.apply(hdr, meta);
-                detain.apply(hdr, meta);
             }
         }
+#ifdef REORDERS
+        if (is_back || meta.epoch != 0) {
+#else
+        if (meta.epoch != 0) {
+#endif
+            faults.apply(hdr, meta);
+            detain.apply(hdr, meta);
+        }
+        if (is_back) {
+            meta.port = hdr.hold.port;
+#ifdef REORDERS
+            wait_limit.apply(hdr, meta.now);
+            if (hdr.wait.unit != WAIT_NONE) {
+                meta.verdict = VERDICT_HOLD;
+            } else {
+                gate.apply(hdr, meta);
+            }
+#else
+            gate.apply(hdr, meta);
+#endif
+        }
+#ifdef REORDERS
+        if (!hdr.hold.isValid()) {
+            hdr.wait.setInvalid();
+        } else if (!hdr.wait.isValid()) {
+            hdr.wait.setValid();
+            hdr.wait.unit = WAIT_NONE;
+        }
+#endif
 #ifdef AGGREGATES
         if (meta.verdict == VERDICT_FORWARD) {
             aggregate.apply(hdr, meta);
@@ -146,6 +178,9 @@ control IngressDeparserImpl(
         normal_meta.cut = meta.cut;
 #endif
         pkt.emit(hdr.hold);
+#ifdef REORDERS
+        pkt.emit(hdr.wait);
+#endif
         flow_deparser.apply(pkt, hdr);
     }
 }

@@ -55,6 +55,9 @@ parser ParserImpl(
     }
     state held {
         pkt.extract(hdr.hold);
+#ifdef REORDERS
+        pkt.extract(hdr.wait);
+#endif
         transition headers;
     }
     state headers {
@@ -92,22 +95,47 @@ control SwitchIngress(
         meta.detain = 0;
         meta.way = WAY_UNKNOWN;
 
-        if (hdr.hold.isValid()) {
+        bool is_back = hdr.hold.isValid();
+        meta.epoch = 0;
+        if (!is_back) {
+            timeline.apply(meta);
+            if (meta.epoch != 0) {
+                classify.apply(hdr, meta);
+            }
+        }
+#ifdef REORDERS
+        if (is_back || meta.epoch != 0) {
+#else
+        if (meta.epoch != 0) {
+#endif
+            faults.apply(hdr, meta);
+            detain.apply(hdr, meta);
+        }
+        if (is_back) {
             meta.port = hdr.hold.port;
             // All that the gate asks: whether the deadline is before now.
             meta.now = hdr.hold.deadline;
             if (hdr.hold.deadline != HOLD_DUE) {
                 meta.now = meta.now - 1;
             }
-            gate.apply(hdr, meta);
-        } else {
-            timeline.apply(meta);
-            if (meta.epoch != 0) {
-                classify.apply(hdr, meta);
-                faults.apply(hdr, meta);
-                detain.apply(hdr, meta);
+#ifdef REORDERS
+            if (hdr.wait.unit != WAIT_NONE) {
+                meta.verdict = VERDICT_HOLD;
+            } else {
+                gate.apply(hdr, meta);
             }
+#else
+            gate.apply(hdr, meta);
+#endif
         }
+#ifdef REORDERS
+        if (!hdr.hold.isValid()) {
+            hdr.wait.setInvalid();
+        } else if (!hdr.wait.isValid()) {
+            hdr.wait.setValid();
+            hdr.wait.unit = WAIT_NONE;
+        }
+#endif
 #ifdef AGGREGATES
         if (meta.verdict == VERDICT_FORWARD) {
             aggregate.apply(hdr, meta);
@@ -148,6 +176,9 @@ control SwitchEgress(
 #ifdef SPREADS_COPIES
     SpreadCopies() spread;
 #endif
+#ifdef REORDERS
+    WaitLimit() wait_limit;
+#endif
 
     apply {
         if (hdr.hold.isValid()) {
@@ -158,6 +189,9 @@ control SwitchEgress(
             if (late[TIME_SIGN:TIME_SIGN] == 0) {
                 hdr.hold.deadline = HOLD_DUE;
             }
+#ifdef REORDERS
+            wait_limit.apply(hdr, standard_metadata.egress_global_timestamp * NS_PER_TICK);
+#endif
             recirculate_preserving_field_list(0);
         } else {
 #ifdef EGRESS_FAULTS
@@ -190,6 +224,9 @@ control DeparserImpl(packet_out pkt, in headers_t hdr) {
     FlowDeparser() flow_deparser;
     apply {
         pkt.emit(hdr.hold);
+#ifdef REORDERS
+        pkt.emit(hdr.wait);
+#endif
         flow_deparser.apply(pkt, hdr);
     }
 }

@@ -94,6 +94,9 @@ pub struct Classified {
     pub at_ns: u64,
     /// How long it is, for those that go by that.
     pub bytes: u32,
+    /// By unit of ingress, when as many more packets of its cell had come as the unit makes one wait for; `u64::MAX` if they
+    /// never did. Empty if no unit does.
+    pub passed_ns: Arc<[u64]>,
     /// Whether it was seen to leave, by those who look from outside: the clock of a switch is not theirs.
     pub seen_to_leave: Option<bool>,
 }
@@ -286,6 +289,7 @@ impl Engine {
                 0
             },
             seen_to_leave: None,
+            passed_ns: Arc::default(),
             keys: self.keys(frame),
             ingress: if self.ingress.is_empty() {
                 FlowSet::default()
@@ -303,6 +307,50 @@ impl Engine {
                 })
                 .collect(),
         }
+    }
+
+    /// Says of frames, which stand in the order in which they came by each port, when others of their flow had passed. The
+    /// timeline is not asked: where a step ends while a packet waits, it may be due later than is said here, never earlier.
+    pub fn tell_passed(&self, frames: &mut [Classified]) {
+        if !self
+            .ingress
+            .iter()
+            .any(|unit| unit.effect.distance().is_some())
+        {
+            return;
+        }
+        let mut passed_ns = vec![vec![u64::MAX; self.ingress.len()]; frames.len()];
+        for (number, unit) in self.ingress.iter().enumerate() {
+            let Some(distance) = unit.effect.distance() else {
+                continue;
+            };
+            let mut cells: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for (index, frame) in frames.iter().enumerate() {
+                let entries = frame
+                    .ingress
+                    .iter()
+                    .filter_map(|flow| unit.of_flow.get(flow));
+                if let Some(entry) = entries.min().filter(|_| !self.guards(&frame.ingress)) {
+                    cells
+                        .entry(unit.entries[*entry].cell)
+                        .or_default()
+                        .push(index);
+                }
+            }
+            for met in cells.values() {
+                for (one, other) in met.iter().zip(met.iter().skip(distance as usize)) {
+                    passed_ns[*one][number] = frames[*other].at_ns;
+                }
+            }
+        }
+        for (frame, passed_ns) in frames.iter_mut().zip(passed_ns) {
+            frame.passed_ns = passed_ns.into();
+        }
+    }
+
+    /// Whether packets of these flows are protected.
+    fn guards(&self, flows: &FlowSet) -> bool {
+        flows.iter().any(|flow| self.plan.flows[*flow].protected)
     }
 
     /// What units of ingress tell keys apart by.
@@ -447,7 +495,7 @@ impl Engine {
         let mut verdict = Verdict::untouched();
         let mut fired: Vec<(&Unit, usize, u32)> = Vec::new();
         let mut waits_ns: u64 = 0;
-        let is_guarded = flows.iter().any(|flow| self.plan.flows[*flow].protected);
+        let is_guarded = self.guards(flows);
         for (number, unit) in units.iter().enumerate() {
             let Some(entry) = unit.entry(flows, epoch).filter(|_| !is_guarded) else {
                 continue;
@@ -456,9 +504,13 @@ impl Engine {
             let cell = &mut state.cells[entry.cell];
             let draws_words = unit.effect.draws();
             // It is drawn whether the unit fires or not.
-            let w = match draws_words {
-                true => self.draws.words(entry.key, cell.turn).w,
-                false => 0,
+            let w = match (draws_words, unit.effect.distance()) {
+                (true, _) => self.draws.words(entry.key, cell.turn).w,
+                (false, Some(_)) => {
+                    let passed_ns = frame.passed_ns.get(number).copied().unwrap_or(u64::MAX);
+                    u32::try_from(passed_ns.saturating_sub(frame.at_ns)).unwrap_or(u32::MAX)
+                }
+                (false, None) => 0,
             };
             verdict.drawn.push(w);
             let hash = frame.keys.get(number).copied().unwrap_or(0);

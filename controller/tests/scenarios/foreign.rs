@@ -21,6 +21,7 @@ scenarios! {
     dnsmasq_whose_answers_are_lost_for_a_while: "dns-outage.yaml", ["dnsmasq", "dig"];
     dig_asks_again: "dns-retries.yaml", ["dnsmasq", "dig"];
     haproxy_notices_a_lost_server: "haproxy-backend.yaml", ["haproxy", "nginx", "curl"];
+    datagrams_out_of_order: "iperf3-reorder.yaml", ["iperf3"];
     bulk_tcp_under_loss: "iperf3-loss.yaml", ["iperf3"];
     a_lost_client_hello_costs_a_timeout: "tls-hello.yaml", ["openssl", "curl"];
     memcached_is_not_told_of_copies: "memcached-duplicates.yaml", ["memcached", "memcslap"];

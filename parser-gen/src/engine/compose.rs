@@ -4,6 +4,7 @@
 use super::dialect::Dialect;
 use super::lot;
 use super::unit::holds;
+use super::wait;
 use super::{Action, Side, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::pace;
@@ -24,7 +25,11 @@ impl Acting {
     fn of(number: usize, action: &Action) -> Option<Acting> {
         let (rank, name, body): (u8, String, Vec<String>) = match action {
             // Of bytes that change, each unit has a control of its own.
-            Action::Observe | Action::Rewrite(_) | Action::Reset | Action::Pace(_) => return None,
+            Action::Observe
+            | Action::Rewrite(_)
+            | Action::Reset
+            | Action::Pace(_)
+            | Action::Reorder(_) => return None,
             Action::Drop => (0, "end".into(), vec!["meta.verdict = VERDICT_DROP;".into()]),
             Action::Duplicate(copies) => (
                 1,
@@ -92,6 +97,7 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             w.line(format!("{}() change{number};", side.change(number)));
         }
     }
+    wait::state(dialect, units, w);
     let units_acting = units.iter().enumerate();
     let acting: Vec<Acting> = units_acting
         .filter_map(|(number, unit)| Acting::of(number, &unit.action))
@@ -101,6 +107,10 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         table(&acting, w);
     }
     w.open("apply");
+    let waits = wait::waits(units);
+    if waits {
+        w.open("if (!hdr.hold.isValid())");
+    }
     let mut paced = units.iter();
     if paced.any(|unit| matches!(unit.action, Action::Pace(_))) {
         pace::measure(w);
@@ -119,6 +129,10 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         }
         if lot::mask_bits(unit).is_some() {
             arguments.push(format!("mask{number}"));
+        }
+        if wait::reorder(unit).is_some() {
+            arguments.push(format!("met{number}"));
+            arguments.push(format!("cell{number}"));
         }
         w.line(format!("u{number}.apply({});", arguments.join(", ")));
     }
@@ -155,6 +169,10 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
                 w.close();
             }
         }
+    }
+    if waits {
+        w.close();
+        wait::apply(dialect, units, w);
     }
     w.close();
     w.close();

@@ -11,6 +11,7 @@ mod early;
 mod lot;
 mod spread;
 mod unit;
+mod wait;
 
 use crate::generate::Options;
 use crate::generate::writer::Writer;
@@ -32,6 +33,14 @@ pub struct EngineSpec {
     pub egress: Vec<UnitSpec>,
     /// On Tofino the one unit of ingress stands before a sum, in the same pass.
     pub early: Option<Early>,
+}
+
+impl EngineSpec {
+    /// Whether packets wait for others.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        wait::waits(&self.ingress)
+    }
 }
 
 /// One fault.
@@ -92,6 +101,8 @@ pub enum Action {
     Rewrite(Rewrite),
     /// It becomes the reset of its TCP connection.
     Reset,
+    /// It waits for others of its flow. Tofino has no text of it.
+    Reorder(Reorder),
     /// So many bytes of it are left. Tofino has no text of it.
     Truncate(u16),
     /// It waits for its turn in a queue, or ends beyond it. Tofino has no text of it.
@@ -105,6 +116,15 @@ pub struct Hold {
     pub drawn: bool,
     /// No packet is due before the one that the unit held before, of the same cell.
     pub keeps_order: bool,
+}
+
+/// For what a packet waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reorder {
+    /// So many packets of its cell come after it, whatever becomes of them.
+    pub distance: u32,
+    /// But no longer than this.
+    pub within_ns: u64,
 }
 
 /// How a unit multiplies packets.
@@ -199,6 +219,7 @@ pub(crate) fn text(
         w.line("// Packets are cut short: main.p4 does it when they leave.");
         w.line("#define TRUNCATES");
     }
+    wait::write_gate(spec, &mut w);
     spread::write(spec, &mut w);
     for (side, units) in [(Side::Ingress, &spec.ingress), (Side::Egress, &spec.egress)] {
         for (number, unit) in units.iter().enumerate() {

@@ -5,6 +5,7 @@
 
 use super::dialect::Dialect;
 use super::lot;
+use super::wait;
 use super::{Action, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::key::PacketKey;
@@ -112,6 +113,9 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     }
     let mask = lot::mask_bits(unit).map(|bits| format!("out bit<{bits}> mask"));
     parameters.extend(mask.as_deref());
+    if wait::reorder(unit).is_some() {
+        parameters.extend(["out bit<8> met", "out bit<16> at"]);
+    }
     w.open(format!(
         "control {}({})",
         side.unit(number),
@@ -400,6 +404,10 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     if lot::mask_bits(needs.unit).is_some() {
         w.line("mask = 0;");
     }
+    if wait::reorder(needs.unit).is_some() {
+        w.line("met = 0;");
+        w.line("at = 0;");
+    }
     let only_looks = !needs.decides() && !needs.draws() && needs.dialect.is_tna();
     if only_looks {
         w.line("select_fault.apply();");
@@ -407,6 +415,10 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         return;
     }
     w.open("if (select_fault.apply().hit)");
+    if wait::reorder(needs.unit).is_some() {
+        w.line("met = 1;");
+        w.line("at = (bit<16>) cell_;");
+    }
     if needs.counts() {
         count(needs, w);
     }

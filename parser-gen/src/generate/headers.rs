@@ -89,6 +89,9 @@ pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
     w.line("// In the order in which they stand in a packet.");
     w.open("struct headers_t");
     w.line("hold_h hold;");
+    if program.options.waits {
+        w.line("wait_h wait;");
+    }
     for (ty, instance) in program.instances(false) {
         w.line(format!("{ty} {instance};"));
     }
@@ -97,7 +100,7 @@ pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
 }
 
 pub(super) fn write_deparser(program: &Program<'_>, w: &mut Writer) {
-    w.line("// Everything but the hold header, which each architecture puts in front itself.");
+    w.line("// Everything but the hold header and what belongs to it, which each architecture puts in front itself.");
     w.open("control FlowDeparser(packet_out pkt, in headers_t hdr)");
     w.open("apply");
     for (_, instance) in program.instances(true) {

@@ -48,6 +48,8 @@ pub struct Options {
     pub aggregate: Option<FrameValues>,
     /// The program forwards by the port that a packet came in by.
     pub wire: bool,
+    /// Packets wait for others: a header says for how many.
+    pub waits: bool,
 }
 
 impl Options {
@@ -57,6 +59,7 @@ impl Options {
         Options {
             aggregate: aggregate.then(FrameValues::default),
             wire: false,
+            waits: false,
         }
     }
 }

@@ -11,6 +11,7 @@ mod drop;
 mod duplicate;
 mod observe;
 mod rate;
+mod reorder;
 mod reset;
 mod set;
 mod truncate;
@@ -30,6 +31,7 @@ use parser_gen::pace::Pace;
 use parser_gen::rewrite::{Rewrite, To};
 pub(crate) use rate::OVER;
 pub use rate::Rate;
+pub use reorder::Reorder;
 pub use reset::Reset;
 pub use set::Set;
 pub use truncate::Truncate;
@@ -61,6 +63,8 @@ pub enum Effect {
     Police(Rate),
     /// The packet is cut short.
     Truncate(Truncate),
+    /// The packet lets others pass.
+    Reorder(Reorder),
 }
 
 /// All effects, in the order in which messages list them.
@@ -75,6 +79,7 @@ pub(crate) const KINDS: &[Kind] = &[
     rate::RATE,
     rate::POLICE,
     truncate::KIND,
+    reorder::KIND,
 ];
 
 impl Effect {
@@ -113,6 +118,10 @@ impl Effect {
         };
         samples.extend([Effect::Rate(pace(true)), Effect::Police(pace(false))]);
         samples.push(Effect::Truncate(Truncate { to_bytes: 64 }));
+        samples.push(Effect::Reorder(Reorder {
+            distance: 3,
+            within_ns: 1,
+        }));
         samples
     }
 }
@@ -143,6 +152,7 @@ impl Deref for Effect {
             Effect::Reset(reset) => reset,
             Effect::Rate(rate) | Effect::Police(rate) => rate,
             Effect::Truncate(truncate) => truncate,
+            Effect::Reorder(reorder) => reorder,
         }
     }
 }
@@ -157,6 +167,7 @@ impl fmt::Display for Effect {
             Effect::Corrupt(corrupt) => write!(f, " {}", corrupt.told),
             Effect::Duplicate(duplicate) => duplicate.fmt(f),
             Effect::Rate(rate) | Effect::Police(rate) => write!(f, " {rate}"),
+            Effect::Reorder(reorder) => write!(f, " {reorder}"),
             Effect::Truncate(truncate) => write!(f, " to {}B", truncate.to_bytes),
             Effect::Drop(_) | Effect::Observe(_) | Effect::Reset(_) => Ok(()),
         }
@@ -211,6 +222,11 @@ pub trait Behaviour: fmt::Debug {
     /// Changes those of a packet for which it drew this word, but for how many there are.
     fn change(&self, _library: &Library, _w: u32, _frame: &mut [u8]) {}
 
+    /// For how many packets of its flow it makes one wait.
+    fn distance(&self) -> Option<u32> {
+        None
+    }
+
     /// Of how many bytes it leaves no more than these.
     fn leaves(&self) -> Option<u16> {
         None
@@ -233,7 +249,7 @@ pub trait Behaviour: fmt::Debug {
 
     /// Whether what becomes of a packet depends on when others came.
     fn goes_by_time(&self) -> bool {
-        self.keeps_order() || self.pace().is_some()
+        self.keeps_order() || self.pace().is_some() || self.distance().is_some()
     }
 
     /// How it multiplies a packet, if it does.
@@ -273,6 +289,8 @@ pub struct Fate {
     pub copies: u32,
     /// How long it is held.
     pub delay_ns: u64,
+    /// How long it waits for others meanwhile: it goes when both are over.
+    pub waits_ns: u64,
     /// How much longer each further copy is.
     pub spaced_ns: u64,
 }
@@ -282,6 +300,7 @@ impl Fate {
     pub const UNTOUCHED: Fate = Fate {
         copies: 1,
         delay_ns: 0,
+        waits_ns: 0,
         spaced_ns: 0,
     };
 
@@ -295,6 +314,7 @@ impl Fate {
     pub const DROPPED: Fate = Fate {
         copies: 0,
         delay_ns: 0,
+        waits_ns: 0,
         spaced_ns: 0,
     };
 
@@ -302,7 +322,7 @@ impl Fate {
     #[must_use]
     pub fn held_ns(self, copy: usize) -> u64 {
         let spaced_ns = self.spaced_ns.saturating_mul(copy as u64);
-        self.delay_ns.saturating_add(spaced_ns)
+        self.delay_ns.max(self.waits_ns).saturating_add(spaced_ns)
     }
 
     /// For how long the last copy is.
@@ -351,6 +371,7 @@ mod tests {
         let fate = |copies, delay_ns| Fate {
             copies,
             delay_ns,
+            waits_ns: 0,
             spaced_ns: 0,
         };
         assert_eq!(after(&[]), Fate::UNTOUCHED);

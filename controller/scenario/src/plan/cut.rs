@@ -1,6 +1,7 @@
 //! How packets are cut short where clones are: a session for each length, whose number that is.
 
 use p4lang::runtime::{CloneSession, Replica};
+use parser_gen::EngineSpec;
 use serde::{Serialize, Serializer};
 
 use super::{TargetModel, Truncates, Unit};
@@ -10,6 +11,8 @@ use crate::model::Scenario;
 /// What stands in front of a packet that goes over the recirculation port: `hold_h` in p4src/common/headers.p4, with times
 /// of 48 bits.
 const HOLD_BYTES: u32 = 10;
+/// What stands there too where packets wait for others: `wait_h`.
+const WAIT_BYTES: u32 = 13;
 
 /// Refuses cuts where a packet is summed before it is cut.
 pub(super) fn check(
@@ -35,15 +38,23 @@ pub(super) fn check(
     }
 }
 
-/// The sessions that a scenario needs, by number.
-pub(super) fn sessions(scenario: &Scenario, target: &TargetModel) -> Vec<CloneSession> {
+/// The sessions that a switch needs, by number.
+pub(super) fn sessions(
+    scenario: &Scenario,
+    units: &[Unit],
+    engine: &EngineSpec,
+    target: &TargetModel,
+) -> Vec<CloneSession> {
     if target.truncates != Some(Truncates::Clones) {
         return Vec::new();
     }
-    let lengths = scenario.faults.iter();
-    let mut lengths: Vec<u16> = lengths.filter_map(|fault| fault.effect.leaves()).collect();
+    let faults = units
+        .iter()
+        .filter_map(|unit| scenario.faults.iter().find(|f| f.id == unit.fault));
+    let mut lengths: Vec<u16> = faults.filter_map(|fault| fault.effect.leaves()).collect();
     lengths.sort_unstable();
     lengths.dedup();
+    let front = HOLD_BYTES + if engine.waits() { WAIT_BYTES } else { 0 };
     let session = |bytes: u16| CloneSession {
         id: bytes.into(),
         replicas: vec![Replica {
@@ -51,7 +62,7 @@ pub(super) fn sessions(scenario: &Scenario, target: &TargetModel) -> Vec<CloneSe
             instance: 1,
         }],
         class_of_service: 0,
-        packet_length_bytes: u32::from(bytes) + HOLD_BYTES,
+        packet_length_bytes: u32::from(bytes) + front,
     };
     lengths.into_iter().map(session).collect()
 }

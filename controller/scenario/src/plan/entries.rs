@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
-use parser_gen::engine::Copies;
+use parser_gen::engine::{Action, Copies, Hold};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -131,9 +131,8 @@ fn select(
         if selection.is_by_chance() || declared.effect.draws() {
             params.push((param::KEY, decision::key(declared.key, flow.key).into()));
         }
-        let hold_ns = declared.effect.longest_hold_ns();
-        let is_fixed = !declared.effect.draws() && declared.effect.pace().is_none();
-        if hold_ns > 0 && is_fixed {
+        if let Action::Delay(Hold { drawn: false, .. }) = declared.effect.action() {
+            let hold_ns = declared.effect.longest_hold_ns();
             params.push((param::DELAY_NS, hold_ns.into()));
         }
         for epochs in &declared.epochs {

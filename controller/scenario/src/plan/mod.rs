@@ -11,6 +11,7 @@ mod place;
 mod provable;
 mod text;
 mod together;
+mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub struct TargetModel {
     pub frame_values_beside_faults: Option<FrameValues>,
     /// Whether a fault that can stand before a sum does: one pass less.
     pub faults_before_sums: bool,
+    /// Whether packets can wait for others: one that comes back reads a register that others write.
+    pub reorders: bool,
     /// How it cuts packets short; `None` if it cannot.
     pub truncates: Option<Truncates>,
 }
@@ -93,6 +96,7 @@ impl TargetModel {
         frame_values_beside_faults: Some(FrameValues::V256),
         faults_before_sums: false,
         truncates: Some(Truncates::Clones),
+        reorders: true,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -113,6 +117,7 @@ impl TargetModel {
         frame_values_beside_faults: Some(FrameValues::V256),
         faults_before_sums: false,
         truncates: Some(Truncates::Extern),
+        reorders: true,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -127,6 +132,7 @@ impl TargetModel {
     /// (assumed; no chip was measured).
     pub const TOFINO: TargetModel = TargetModel {
         truncates: None,
+        reorders: false,
         loop_ns: 1_000,
         loop_rate_bps: 100_000_000_000,
         wakeup_ns: 0,
@@ -399,6 +405,7 @@ impl SwitchPlan {
         Options {
             aggregate: self.aggregates,
             wire: self.wire,
+            waits: self.engine.waits(),
         }
     }
 
@@ -534,6 +541,8 @@ fn switch_plan(
         early: before_sum.as_ref().map(|before| before.early),
         ..engine::spec(scenario, placement, name, &units, &entries)
     };
+    let sessions = cut::sessions(scenario, &units, &engine, target);
+    wait::check(sink, scenario, &flows, &classes, &units);
     SwitchPlan {
         name: name.to_owned(),
         protocols: Arc::clone(&scenario.protocols),
@@ -546,7 +555,7 @@ fn switch_plan(
         before_sum,
         entries,
         groups,
-        sessions: cut::sessions(scenario, target),
+        sessions,
         resources: Resources::default(),
     }
 }

@@ -101,7 +101,7 @@ pub fn took_as_long_as_held(
 
 /// Whether a frame waited, beyond what its faults held it for, as long as another one would have held it.
 pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) -> bool {
-    let free_ns = came_ns.saturating_add(verdict.fate.delay_ns);
+    let free_ns = came_ns.saturating_add(verdict.fate.held_ns(0));
     let waited_ns = left_ns.saturating_sub(free_ns);
     hold_ns > 0 && waited_ns.saturating_add(tolerance_ns(hold_ns)) >= hold_ns
 }

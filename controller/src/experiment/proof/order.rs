@@ -70,7 +70,7 @@ pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usi
         Move {
             index,
             came_ns: port.trace.arrivals[index].at_ns,
-            delay_ns: fate.unwrap_or(Fate::UNTOUCHED).delay_ns,
+            delay_ns: fate.unwrap_or(Fate::UNTOUCHED).held_ns(0),
             left: left.collect(),
         }
     });

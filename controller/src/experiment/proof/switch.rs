@@ -75,7 +75,7 @@ impl<'a> Witness<'a> {
         changed: &mut Changed,
     ) -> Strays {
         let arrivals = self.trace.arrivals.iter();
-        let classified: Vec<Classified> = arrivals
+        let mut classified: Vec<Classified> = arrivals
             .map(|arrival| {
                 let frame = self.engine.classify(arrival.bytes, arrival.port);
                 let mut exits = frame.exits.iter();
@@ -90,6 +90,7 @@ impl<'a> Witness<'a> {
                 }
             })
             .collect();
+        self.engine.tell_passed(&mut classified);
         let frames = self.replay(&classified, fired, observations);
         let left = self.dealt(&frames);
         let order = self.order(&frames, &left);
@@ -298,7 +299,7 @@ impl<'a> Witness<'a> {
             Move {
                 index,
                 came_ns: self.trace.arrivals[index].at_ns,
-                delay_ns: frame.passage.ingress.fate.delay_ns,
+                delay_ns: frame.passage.ingress.fate.held_ns(0),
                 left: exits.collect(),
             }
         });

@@ -140,6 +140,8 @@ impl Bench {
         frame.extend(sent.dport.to_be_bytes());
         frame.extend([0, 12, 0, 0]);
         frame.extend(sent.marker.to_be_bytes());
+        // What may be cut off.
+        frame.extend([0, 0]);
         frame.into()
     }
 
@@ -196,14 +198,16 @@ impl Bench {
             let mut faults = scenario.faults.iter();
             &faults.find(|fault| fault.id == *id).unwrap().effect
         };
+        let classified = self.sent.iter().map(|sent| Classified {
+            at_ns: sent.at_ns,
+            ..engine.classify(&self.frame(sent), self.port(sent.from))
+        });
+        let mut classified: Vec<Classified> = classified.collect();
+        engine.tell_passed(&mut classified);
         for (number, sent) in self.sent.iter().enumerate() {
             let (bytes, port) = (self.frame(sent), self.port(sent.from));
             record(port, sent.at_ns, Direction::In, &bytes);
-            let classified = Classified {
-                at_ns: sent.at_ns,
-                ..engine.classify(&bytes, port)
-            };
-            let passage = engine.pass(&mut state, &classified, self.epoch(number));
+            let passage = engine.pass(&mut state, &classified[number], self.epoch(number));
             let error = self.errors.get(&number);
             // What a verdict has hit, and what is counted of that.
             let erring = |direction, verdict: &Verdict| {

@@ -110,6 +110,8 @@ fn what_each_effect_did_wrongly_is_counted() {
         "{delay: {uniform: [4ms, 9ms], order: kept}}",
         "{set: {ip.ecn: 3}}",
         "{corrupt: {field: ip.id, bits: 2}}",
+        "{truncate: 46B}",
+        "{reorder: {distance: 2, within: 50ms}}",
     ] {
         let one = format!("faults: [{{id: x, flows: first, effect: {effect}, select: !every 5}}]");
         let wrong = [(9, Error::Spares(0), (1, 0)), (11, Error::Hits(0), (0, 1))];

@@ -1,0 +1,104 @@
+//! Packets that wait for others of their flow: each unit that makes some wait counts what it meets, and a packet that comes
+//! back over the recirculation port looks at that count.
+
+use super::dialect::Dialect;
+use super::{Action, EngineSpec, Reorder, UnitSpec};
+use crate::generate::writer::Writer;
+use crate::program::Arch;
+
+/// For what the packets of a unit wait, if they do.
+pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {
+    match unit.action {
+        Action::Reorder(reorder) => Some(reorder),
+        _ => None,
+    }
+}
+
+/// Whether packets wait in any unit.
+pub(super) fn waits(units: &[UnitSpec]) -> bool {
+    units.iter().any(|unit| reorder(unit).is_some())
+}
+
+/// What main.p4 asks of a packet that comes back.
+pub(super) fn write_gate(spec: &EngineSpec, w: &mut Writer) {
+    if !waits(&spec.ingress) {
+        return;
+    }
+    w.blank();
+    w.line(
+        "// Packets wait for others: those that come back meet the engine as well, which counts.",
+    );
+    w.line("#define REORDERS");
+    w.blank();
+    w.line("// A packet that has waited as long as it may waits for none any more.");
+    w.open("control WaitLimit(inout headers_t hdr, in time_ns_t now)");
+    w.open("apply");
+    w.line("time_ns_t late = now - hdr.wait.limit;");
+    w.open("if (late[TIME_SIGN:TIME_SIGN] == 0)");
+    w.line("hdr.wait.unit = WAIT_NONE;");
+    w.close();
+    w.close();
+    w.close();
+}
+
+/// Registers of `FaultEngine`.
+pub(super) fn state(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
+    for (number, unit) in units.iter().enumerate() {
+        if reorder(unit).is_some() {
+            let cells = unit.cells.max(1).next_power_of_two();
+            dialect.register(w, &format!("passed{number}"), "bit<32>", "bit<16>", cells);
+            w.line(format!("bit<8> met{number} = 0;"));
+            w.line(format!("bit<16> cell{number} = 0;"));
+        }
+    }
+}
+
+/// Statements behind the composition: counts a packet that comes in, and lets one go that has waited.
+pub(super) fn apply(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
+    for (number, unit) in units.iter().enumerate() {
+        let Some(Reorder {
+            distance,
+            within_ns,
+        }) = reorder(unit)
+        else {
+            continue;
+        };
+        let register = format!("passed{number}");
+        let (read, write) = match dialect.0 {
+            Arch::V1model => (
+                format!("{register}.read(passed, (bit<32>) at);"),
+                format!("{register}.write((bit<32>) at, passed);"),
+            ),
+            Arch::Psa | Arch::Tna => (
+                format!("passed = {register}.read(at);"),
+                format!("{register}.write(at, passed);"),
+            ),
+        };
+        w.open("@atomic");
+        w.line("bit<32> passed = 0;");
+        w.line(format!("bit<16> at = cell{number};"));
+        w.open(format!("if (met{number} == 1)"));
+        w.line(&read);
+        w.line("passed = passed + 1;");
+        w.line(write);
+        w.open(format!("if (fire{number} == 1)"));
+        w.line("meta.detain = 1;");
+        w.line("hdr.wait.setValid();");
+        w.line(format!("hdr.wait.unit = {number};"));
+        w.line("hdr.wait.cell = at;");
+        w.line(format!("hdr.wait.until = passed + {distance};"));
+        w.line(format!("hdr.wait.limit = meta.now + {within_ns};"));
+        w.close();
+        w.close_open(&format!(
+            "else if (hdr.hold.isValid() && hdr.wait.unit == {number})"
+        ));
+        w.line("at = hdr.wait.cell;");
+        w.line(read);
+        w.line("bit<32> missing = passed - hdr.wait.until;");
+        w.open("if (missing[31:31] == 0)");
+        w.line("hdr.wait.unit = WAIT_NONE;");
+        w.close();
+        w.close();
+        w.close();
+    }
+}
