@@ -10,6 +10,8 @@ mod cut;
 mod keys;
 #[path = "fault_engine/wait.rs"]
 mod wait;
+#[path = "fault_engine/lease.rs"]
+mod lease;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

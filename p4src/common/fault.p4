@@ -15,6 +15,30 @@ control Timeline(inout metadata_t meta) {
     }
 }
 
+// For how long faults hold without a word from the controller: until a deadline on the switch's own clock, and for ever if it
+// has set none. A packet that comes later meets no fault, and is counted.
+control Lease(inout metadata_t meta, in lease_t now) {
+    lease_t left = 0;
+    action unlimited() { }
+    action until(lease_t deadline) {
+        left = deadline - now;
+    }
+    table deadline {
+        actions = { unlimited; until; }
+        default_action = unlimited();
+        size = 1;
+    }
+    Tally() lapsed;
+    apply {
+        deadline.apply();
+        // The sign of the difference, so that the clock may wrap.
+        if (meta.epoch != 0 && left[LEASE_SIGN:LEASE_SIGN] == 1) {
+            meta.epoch = 0;
+            lapsed.apply(0);
+        }
+    }
+}
+
 // Turns "delay" and "duplicate" into a hold header; both copies of a duplicate go round once.
 control Detain(inout headers_t hdr, inout metadata_t meta) {
     apply {

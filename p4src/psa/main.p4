@@ -16,6 +16,9 @@
 // Modulo 78 hours.
 typedef bit<48> time_ns_t;
 const int TIME_SIGN = 47;
+// The clock as the switch tells it: it does not wrap.
+typedef TimestampUint_t lease_t;
+const int LEASE_SIGN = 63;
 typedef bit<32> draw_t;
 
 #include "../common/types.p4"
@@ -81,6 +84,9 @@ control SwitchIngress(
     WaitLimit() wait_limit;
 #endif
     Timeline() timeline;
+#ifdef FAULTS
+    Lease() lease;
+#endif
     Classify() classify;
     FaultEngine() faults;
     Detain() detain;
@@ -104,6 +110,9 @@ control SwitchIngress(
         meta.epoch = 0;
         if (!is_back) {
             timeline.apply(meta);
+#ifdef FAULTS
+            lease.apply(meta, (TimestampUint_t) istd.ingress_timestamp);
+#endif
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
             }
@@ -259,6 +268,7 @@ control SwitchEgress(
 {
 #ifdef EGRESS_FAULTS
     Timeline() timeline;
+    Lease() lease;
     Classify() classify;
     EgressFaultEngine() faults;
 #endif
@@ -279,6 +289,7 @@ control SwitchEgress(
 
         if (istd.egress_port != PSA_PORT_RECIRCULATE) {
             timeline.apply(meta);
+            lease.apply(meta, (TimestampUint_t) istd.egress_timestamp);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
                 faults.apply(hdr, meta);

@@ -16,6 +16,9 @@
 // Tofino reckons with 32 bits: modulo 4.3 s, so no delay is 2.1 s or longer.
 typedef bit<32> time_ns_t;
 const int TIME_SIGN = 31;
+// Steps of 65,536 ns: modulo 78 hours. A lease that ran out 39 hours ago would hold again.
+typedef bit<32> lease_t;
+const int LEASE_SIGN = 31;
 // The upper half of a word.
 typedef bit<16> draw_t;
 
@@ -116,6 +119,7 @@ control SwitchIngress(
 #ifdef FAULTS
     HoldGate() gate;
     Timeline() timeline;
+    Lease() lease;
     Classify() classify;
 #endif
 #if defined(FAULTS) || defined(EARLY_FAULT)
@@ -209,6 +213,7 @@ control SwitchIngress(
             gate.apply(hdr, meta);
         } else {
             timeline.apply(meta);
+            lease.apply(meta, ig_prsr_md.global_tstamp[47:16]);
             classify.apply(hdr, meta);
 #ifdef AGGREGATES
             // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass
@@ -311,6 +316,7 @@ control SwitchEgress(
 {
 #ifdef EGRESS_FAULTS
     Timeline() timeline;
+    Lease() lease;
     Classify() classify;
     EgressFaultEngine() faults;
 #endif
@@ -331,6 +337,7 @@ control SwitchEgress(
 
         if (eg_intr_md.egress_port != RECIRCULATION_PORT) {
             timeline.apply(meta);
+            lease.apply(meta, eg_prsr_md.global_tstamp[47:16]);
             classify.apply(hdr, meta);
             faults.apply(hdr, meta);
         }

@@ -16,6 +16,9 @@
 // Modulo 78 hours.
 typedef bit<48> time_ns_t;
 const int TIME_SIGN = 47;
+// Microseconds, as simple_switch counts them: modulo nine years.
+typedef bit<48> lease_t;
+const int LEASE_SIGN = 47;
 typedef bit<32> draw_t;
 
 #include "../common/types.p4"
@@ -77,6 +80,9 @@ control SwitchIngress(
 {
     HoldGate() gate;
     Timeline() timeline;
+#ifdef FAULTS
+    Lease() lease;
+#endif
     Classify() classify;
     FaultEngine() faults;
     Detain() detain;
@@ -99,6 +105,9 @@ control SwitchIngress(
         meta.epoch = 0;
         if (!is_back) {
             timeline.apply(meta);
+#ifdef FAULTS
+            lease.apply(meta, standard_metadata.ingress_global_timestamp);
+#endif
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
             }
@@ -170,6 +179,7 @@ control SwitchEgress(
 {
 #ifdef EGRESS_FAULTS
     Timeline() timeline;
+    Lease() lease;
     Classify() classify;
     EgressFaultEngine() faults;
 #endif
@@ -199,6 +209,7 @@ control SwitchEgress(
             meta.port = (port_t) standard_metadata.egress_port;
             meta.class = 0;
             timeline.apply(meta);
+            lease.apply(meta, standard_metadata.egress_global_timestamp);
             if (meta.epoch != 0) {
                 classify.apply(hdr, meta);
                 faults.apply(hdr, meta);

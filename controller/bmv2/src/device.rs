@@ -105,6 +105,11 @@ impl Device {
         Ok(())
     }
 
+    /// The clock by which it stamps packets, in microseconds since it was started.
+    pub fn elapsed_us(&mut self) -> Result<u64> {
+        Ok(self.runtime.elapsed_us()?)
+    }
+
     fn update(&mut self, update: UpdateType, item: &Item) -> Result<()> {
         for call in translate::calls(&self.program, update, item)? {
             self.carry_out(call)?;

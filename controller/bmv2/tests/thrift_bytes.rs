@@ -425,6 +425,11 @@ fn groups_sessions_and_programs() {
             bytes(),
         ),
         Exchange::new(plain("bm_swap_configs"), bytes(), bytes()),
+        Exchange::new(
+            psa("get_time_elapsed_us"),
+            bytes(),
+            bytes().field_i64(0, 1_234_567),
+        ),
     ];
     with_switch(script, |runtime| {
         let group = runtime.create_multicast_group(17).unwrap();
@@ -442,6 +447,7 @@ fn groups_sessions_and_programs() {
         );
         runtime.load_config("{}").unwrap();
         runtime.swap().unwrap();
+        assert_eq!(runtime.elapsed_us().unwrap(), 1_234_567);
     });
 }
 

@@ -10,6 +10,7 @@ pub mod diagnostic;
 pub mod effect;
 pub mod expect;
 mod filter;
+pub mod lease;
 pub mod model;
 pub mod names;
 pub mod natural;

@@ -12,6 +12,7 @@ use crate::diagnostic::{Diagnostics, Sink, Source, Span};
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
+use crate::lease::Asked;
 use crate::probe::Probe;
 use crate::protocols::Protocols;
 use crate::selection::Selection;
@@ -58,6 +59,8 @@ pub struct Scenario {
     pub expectations: Vec<Expectation>,
     /// Bounds of the run.
     pub limits: Limits,
+    /// For how long faults hold without a word from the controller.
+    pub lease: Asked,
     /// What is legal and suspicious.
     pub warnings: Diagnostics,
 }

@@ -59,6 +59,32 @@ pub mod timeline {
     }
 }
 
+/// `Lease` in p4src/common/fault.p4.
+pub mod lease {
+    use super::{Direction, control};
+
+    /// The deadline's parameter of [`until`].
+    pub const DEADLINE: &str = "deadline";
+
+    /// The table whose default action says until when faults hold.
+    #[must_use]
+    pub fn table(direction: Direction) -> String {
+        format!("{}.lease.deadline", control(direction))
+    }
+
+    /// That action.
+    #[must_use]
+    pub fn until(direction: Direction) -> String {
+        format!("{}.lease.until", control(direction))
+    }
+
+    /// Counts packets that came later.
+    #[must_use]
+    pub fn lapsed(direction: Direction) -> String {
+        format!("{}.lease.lapsed.cells", control(direction))
+    }
+}
+
 /// A unit of the generated engine.p4: one fault of a scenario.
 pub mod fault {
     use super::{Direction, control};

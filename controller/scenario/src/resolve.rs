@@ -58,6 +58,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         probes,
         expect,
         limits,
+        lease,
         declared,
         ..
     } = raw;
@@ -78,6 +79,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         epochs,
         expectations: Vec::new(),
         limits,
+        lease,
         warnings: Diagnostics::default(),
     };
     scenario.expectations = expect::read(sink, &scenario, &declared, &expect);

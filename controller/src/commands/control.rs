@@ -25,6 +25,8 @@ use crate::cli::Control;
 struct Report {
     scenario: String,
     seed: u64,
+    /// Packets that came while the lease of the faults had run out.
+    lapsed: u64,
     /// In declared order.
     faults: Vec<Fired>,
 }
@@ -132,7 +134,12 @@ fn report(planned: &Planned, fleet: &mut Fleet) -> Result<Report, FleetError> {
         *fired.entry(&injection.fault).or_default() += packets;
     }
     let faults = planned.scenario.faults.iter();
+    let mut lapsed = 0;
+    for switch in &planned.plan.switches {
+        lapsed += fleet.lapsed(&switch.name)?;
+    }
     Ok(Report {
+        lapsed,
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         faults: faults

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use p4lang::runtime::TableEntry;
+use p4lang::runtime::{ActionCall, TableEntry};
 use p4rt::translate::CounterValue;
 use scenario::Plan;
+use scenario::lease::Lease;
+use scenario::names;
 use scenario::plan::SwitchPlan;
 use tokio::runtime::Runtime;
 
@@ -53,10 +55,49 @@ struct Device {
     planned: SwitchPlan,
 }
 
+impl Device {
+    fn set_defaults(&mut self, calls: Vec<(String, ActionCall)>) -> Result<(), FleetError> {
+        let updates: Vec<_> = calls
+            .into_iter()
+            .map(|(table, action)| {
+                let action = Some(action);
+                (UpdateType::Modify, Item::DefaultAction { table, action })
+            })
+            .collect();
+        Ok(self.target.write(&updates)?)
+    }
+}
+
+/// Does something with all switches, each from a thread of its own, and waits for all.
+fn at_once<T: Send>(
+    devices: &mut [Device],
+    act: impl Fn(&mut Device) -> Result<T, FleetError> + Sync,
+) -> Vec<Result<T, FleetError>> {
+    let [first, others @ ..] = devices else {
+        return Vec::new();
+    };
+    std::thread::scope(|scope| {
+        let act = &act;
+        let others: Vec<_> = others
+            .iter_mut()
+            .map(|device| scope.spawn(move || act(device)))
+            .collect();
+        let mut done = vec![act(first)];
+        done.extend(others.into_iter().map(|other| match other.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }));
+        done
+    })
+}
+
 /// The switches of an experiment.
 pub struct Fleet {
     devices: Vec<Device>,
     epoch_writes: Vec<EpochWrite>,
+    lease: Option<Lease>,
+    /// When the lease was refreshed; nothing while no fault is armed.
+    refreshed: Option<Instant>,
 }
 
 impl Fleet {
@@ -96,6 +137,8 @@ impl Fleet {
         let mut fleet = Fleet {
             devices: Vec::new(),
             epoch_writes: Vec::new(),
+            lease: planned.plan.lease.lease(),
+            refreshed: None,
         };
         for (device_id, switch) in (1..).zip(&planned.plan.switches) {
             let arch = switches.kind.arch();
@@ -163,26 +206,79 @@ impl Fleet {
         Ok(device.target.write(&updates)?)
     }
 
-    /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms.
+    /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms. All switches are written to at
+    /// once, and one that does not answer keeps none of the others from it.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
-        for device in &mut self.devices {
-            let calls = device.planned.set_epoch(epoch).into_iter();
-            let updates: Vec<_> = calls
-                .map(|(table, action)| {
-                    let action = Some(action);
-                    (UpdateType::Modify, Item::DefaultAction { table, action })
-                })
-                .collect();
+        self.refreshed = None;
+        if epoch != 0 {
+            self.refresh_lease()?;
+        }
+        let write = |device: &mut Device| {
             let sent_ns = now_ns();
-            device.target.write(&updates)?;
-            self.epoch_writes.push(EpochWrite {
+            device.set_defaults(device.planned.set_epoch(epoch))?;
+            Ok(EpochWrite {
                 switch: device.target.name().to_owned(),
                 epoch,
                 sent_ns,
                 confirmed_ns: now_ns(),
-            });
+            })
+        };
+        let mut failed = None;
+        for written in at_once(&mut self.devices, write) {
+            match written {
+                Ok(written) => self.epoch_writes.push(written),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Refreshes the lease of faults that are armed, if it is time to.
+    pub fn keep_lease(&mut self) -> Result<(), FleetError> {
+        let (Some(lease), Some(refreshed)) = (self.lease, self.refreshed) else {
+            return Ok(());
+        };
+        if refreshed.elapsed() < Duration::from_nanos(lease.refresh_ns) {
+            return Ok(());
+        }
+        self.refresh_lease()
+    }
+
+    /// Each switch is asked for its clock first: what it says is past when the deadline is written, so that a lease is never
+    /// longer than it says.
+    fn refresh_lease(&mut self) -> Result<(), FleetError> {
+        let Some(lease) = self.lease else {
+            return Ok(());
+        };
+        let begun = Instant::now();
+        let refresh = |device: &mut Device| {
+            if device.planned.faulting().is_empty() {
+                return Ok(());
+            }
+            let deadline = device.target.clock()?.after(lease.for_ns);
+            device.set_defaults(device.planned.hold_until(deadline))
+        };
+        at_once(&mut self.devices, refresh)
+            .into_iter()
+            .collect::<Result<(), _>>()?;
+        self.refreshed = Some(begun);
         Ok(())
+    }
+
+    /// Packets that met faults whose lease had run out.
+    pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
+        let Some(device) = self.device(switch) else {
+            return Ok(0);
+        };
+        let mut lapsed = 0;
+        for direction in device.planned.faulting() {
+            let cells = self.counter(switch, &names::lease::lapsed(direction))?;
+            lapsed += cells.iter().map(|cell| cell.packets).sum::<u64>();
+        }
+        Ok(lapsed)
     }
 
     /// The writes of epochs so far, in the order in which they were sent.

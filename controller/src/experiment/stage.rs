@@ -148,6 +148,7 @@ impl<'a> Stage<'a> {
                 add(Some(count.port), count.tx_lost_frames, Loser::Transmit);
             }
             add(None, self.fleet.queue_losses(&switch.name)?, Loser::Queue);
+            add(None, self.fleet.lapsed(&switch.name)?, Loser::Lease);
         }
         Ok(losses)
     }

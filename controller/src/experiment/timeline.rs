@@ -38,7 +38,7 @@ impl Timeline {
     }
 
     /// Follows the timeline for as long as the activity lasts, and says how long that was. `each_turn` is called often with
-    /// the time since the start. What is in force at the end stays so.
+    /// the time since the start. The lease of what is in force is kept meanwhile. What is in force at the end stays so.
     pub fn follow<A: Activity + ?Sized>(
         mut self,
         fleet: &mut Fleet,
@@ -57,6 +57,7 @@ impl Timeline {
                 return Ok(elapsed);
             }
             self.advance(elapsed, fleet)?;
+            fleet.keep_lease()?;
         }
     }
 

@@ -62,6 +62,14 @@ pub fn priority(runtime: &Runtime, address: &str) -> Result<String, String> {
     Ok(response.priority)
 }
 
+/// The clock by which the switch stamps packets.
+pub fn clock(runtime: &Runtime, address: &str) -> Result<u64, String> {
+    let response = ask(runtime, address, |mut switch: Client| async move {
+        switch.clock(extension::ClockRequest {}).await
+    })?;
+    Ok(response.now_ns)
+}
+
 fn ask<T, F: Future<Output = Result<Response<T>, Status>>>(
     runtime: &Runtime,
     address: &str,

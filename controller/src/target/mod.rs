@@ -56,6 +56,14 @@ pub enum TargetError {
         /// What is wrong.
         reason: String,
     },
+    /// Its clock: no P4Runtime either.
+    #[error("switch {switch} does not tell its clock: {reason}")]
+    Clock {
+        /// Its name in the topology.
+        switch: String,
+        /// What it answered.
+        reason: String,
+    },
     /// Port counters: no P4Runtime, but a service of the embedded switch.
     #[error("switch {switch} does not tell its port counters: {reason}")]
     PortCounters {
@@ -87,8 +95,25 @@ pub struct PortCount {
     pub tx_lost_frames: u64,
 }
 
+/// What a switch's clock shows, as its programs get it with each packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// Ticks since an origin of the switch's.
+    pub ticks: u64,
+    /// How long one is.
+    pub tick_ns: u64,
+}
+
+impl Clock {
+    /// What it will show so much later: the deadline of a lease.
+    #[must_use]
+    pub fn after(self, ns: u64) -> u64 {
+        self.ticks.saturating_add(ns / self.tick_ns)
+    }
+}
+
 /// A switch as the controller sees it: programs, entries, cells, by name.
-pub trait Target {
+pub trait Target: Send {
     /// Its name in the topology.
     fn name(&self) -> &str;
     /// Loads a program in its initial state and starts it.
@@ -97,6 +122,13 @@ pub trait Target {
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
     /// Reads what the queries ask for.
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError>;
+    /// Its clock, for leases.
+    fn clock(&mut self) -> Result<Clock, TargetError> {
+        Err(TargetError::Clock {
+            switch: self.name().to_owned(),
+            reason: "this kind of switch has no call for it".to_owned(),
+        })
+    }
     /// All ports, by number.
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError>;

@@ -80,6 +80,17 @@ impl Target for P4Runtime {
             .map_err(|source| failure(&self.name, source))
     }
 
+    /// The embedded switch's, through its extension.
+    #[cfg(feature = "testbed")]
+    fn clock(&mut self) -> Result<super::Clock, TargetError> {
+        let told = super::extension::clock(&self.runtime, self.client.address());
+        let ticks = told.map_err(|reason| TargetError::Clock {
+            switch: self.name.clone(),
+            reason,
+        })?;
+        Ok(super::Clock { ticks, tick_ns: 1 })
+    }
+
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<super::PortCount>, TargetError> {
         super::extension::port_counts(&self.runtime, self.client.address())

@@ -6,7 +6,7 @@ use bmv2::device::{Device, DeviceError};
 use bmv2::program::Program;
 use p4lang::p4info::P4Info;
 
-use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
+use super::{ANSWER_TIMEOUT, Clock, Item, Query, Target, TargetError, UpdateType};
 
 /// A connection to a `psa_switch`.
 pub struct PsaSwitch {
@@ -60,6 +60,14 @@ impl Target for PsaSwitch {
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError> {
         let items = self.device.read(queries);
         items.map_err(|source| failure(&self.name, source))
+    }
+
+    fn clock(&mut self) -> Result<Clock, TargetError> {
+        let elapsed_us = self.device.elapsed_us();
+        Ok(Clock {
+            ticks: elapsed_us.map_err(|source| failure(&self.name, source))?,
+            tick_ns: 1_000,
+        })
     }
 
     #[cfg(feature = "testbed")]

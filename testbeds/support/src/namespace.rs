@@ -34,6 +34,8 @@ pub fn in_namespace(test: &str) -> bool {
         output.status.success() && out.contains("1 passed"),
         "{out}{err}"
     );
+    // What it measured.
+    print!("{out}");
     false
 }
 

@@ -1,4 +1,4 @@
-//! Services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions), and the program as a whole.
+//! Services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions, the clock), and the program as a whole.
 
 use super::connection::ThriftError;
 use super::refusal::Family;
@@ -91,6 +91,13 @@ impl Runtime {
     pub fn delete_mirror(&mut self, session: i32) -> Result<()> {
         self.psa_switch("mirroring_session_delete", vec![(1, session.into())])?;
         Ok(())
+    }
+
+    /// The clock by which it stamps packets: microseconds since it was started.
+    pub fn elapsed_us(&mut self) -> Result<u64> {
+        const METHOD: &str = "get_time_elapsed_us";
+        let result = self.psa_switch(METHOD, Vec::new())?;
+        self.expect(METHOD, result, |value| u64::try_from(value.i64()?).ok())
     }
 
     // The program.

@@ -13,7 +13,7 @@ use crate::decision::{self, Draws, Words};
 use crate::effect::Duplicate;
 use crate::model::{Direction, Scenario};
 use crate::names::fault::{self, channel, key, param};
-use crate::names::{JOB, forward, group, timeline};
+use crate::names::{JOB, forward, group, lease, timeline};
 use crate::selection::{Selection, Share};
 use crate::topology::Mac;
 use crate::workload::Workload;
@@ -25,6 +25,15 @@ pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall
         params: vec![(timeline::EPOCH.to_owned(), u128::from(epoch).into())],
     };
     (timeline::table(direction), call)
+}
+
+/// The default action that lets faults hold until then, on the switch's clock.
+pub(super) fn until(direction: Direction, deadline: u64) -> (String, ActionCall) {
+    let call = ActionCall {
+        name: lease::until(direction),
+        params: vec![(lease::DEADLINE.to_owned(), u128::from(deadline).into())],
+    };
+    (lease::table(direction), call)
 }
 
 pub(super) fn of_switch(

@@ -7,6 +7,7 @@ mod cut;
 mod engine;
 mod entries;
 mod latency;
+mod lease;
 mod place;
 mod provable;
 mod text;
@@ -21,6 +22,7 @@ use parser_gen::{Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated
 use serde::{Serialize, Serializer};
 
 use crate::diagnostic::{Code, Diagnostics, Sink};
+use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
 use crate::protocols::Protocols;
 use crate::workload::Workload;
@@ -66,6 +68,8 @@ pub struct TargetModel {
     pub reorders: bool,
     /// How it cuts packets short; `None` if it cannot.
     pub truncates: Option<Truncates>,
+    /// Whether a controller can ask it for its clock, as leases need.
+    pub tells_time: bool,
 }
 
 /// What cuts packets short.
@@ -97,6 +101,7 @@ impl TargetModel {
         faults_before_sums: false,
         truncates: Some(Truncates::Clones),
         reorders: true,
+        tells_time: true,
     };
 
     /// BMv2's `simple_switch_grpc`, which runs v1model. A packet takes 10 to 20 µs of a processor, and waits for four threads
@@ -118,6 +123,7 @@ impl TargetModel {
         faults_before_sums: false,
         truncates: Some(Truncates::Extern),
         reorders: true,
+        tells_time: false,
     };
 
     /// BMv2's `psa_switch`: the same machinery, but its multicast knows the ports 0 to 511 only.
@@ -125,6 +131,7 @@ impl TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,
         truncates: None,
+        tells_time: true,
         ..TargetModel::SIMPLE_SWITCH_GRPC
     };
 
@@ -147,6 +154,7 @@ impl TargetModel {
         mends_checksums: false,
         frame_values_beside_faults: None,
         faults_before_sums: true,
+        tells_time: true,
     };
 
     /// Tofino 2: more stages.
@@ -171,6 +179,8 @@ pub struct Plan {
     pub injections: Vec<Injection>,
     /// Written to every switch at its time; epoch 0 is in force before the start and after the end.
     pub timeline: Vec<Epoch>,
+    /// Whether faults end by themselves.
+    pub lease: Leased,
     /// Bits of a draw on these switches.
     pub draw_bits: u32,
     /// Probabilities that these switches can only hold with an error of more than 1 %.
@@ -355,6 +365,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     for switch in &mut switches {
         measure(scenario, &placement, target, switch);
     }
+    let lease = lease::plan(&mut sink, scenario, target, &switches);
     if sink.has_errors() {
         return Err(sink.into_diagnostics());
     }
@@ -365,6 +376,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         switches,
         injections,
         timeline: scenario.epochs.clone(),
+        lease,
         draw_bits: target.draw_bits,
         rounded,
         drawn: engine::drawn(scenario),
@@ -412,17 +424,29 @@ impl SwitchPlan {
     /// The default actions that put an epoch in force; none where no fault is.
     #[must_use]
     pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
-        if self.units.is_empty() {
-            return Vec::new();
-        }
-        let mut directions = vec![Direction::Ingress];
-        if !self.engine.egress.is_empty() {
-            directions.push(Direction::Egress);
-        }
-        let calls = directions.into_iter();
-        calls
+        let directions = self.faulting().into_iter();
+        directions
             .map(|direction| entries::set_epoch(direction, epoch))
             .collect()
+    }
+
+    /// The default actions that let faults hold until then, in ticks of the clock by which its program stamps packets.
+    #[must_use]
+    pub fn hold_until(&self, deadline: u64) -> Vec<(String, ActionCall)> {
+        let directions = self.faulting().into_iter();
+        directions
+            .map(|direction| entries::until(direction, deadline))
+            .collect()
+    }
+
+    /// The pipelines that know a timeline: both where faults act in egress, none without faults.
+    #[must_use]
+    pub fn faulting(&self) -> Vec<Direction> {
+        match (self.units.is_empty(), self.engine.egress.is_empty()) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![Direction::Ingress],
+            (false, false) => vec![Direction::Ingress, Direction::Egress],
+        }
     }
 
     /// Everything that is written into a switch of this program before the timeline begins.

@@ -35,6 +35,9 @@ impl fmt::Display for Plan {
                 show_duration(drawn.most_ns)
             )?;
         }
+        if !self.injections.is_empty() {
+            writeln!(f, "{}", self.lease)?;
+        }
         writeln!(f, "\ntimeline")?;
         for epoch in &self.timeline {
             let step = epoch.step.as_deref().unwrap_or("–");

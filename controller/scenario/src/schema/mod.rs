@@ -2,6 +2,7 @@
 //! reference.
 
 mod faults;
+mod lease;
 mod partition;
 mod per;
 mod probes;
@@ -13,6 +14,7 @@ mod workload;
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
+use crate::lease::Asked;
 use crate::model::{Direction, Limits};
 use crate::protocols::{self, Given};
 use crate::selection::Selection;
@@ -42,6 +44,7 @@ pub(crate) struct Raw {
     pub steps: Vec<RawStep>,
     pub expect: Vec<Node>,
     pub limits: Limits,
+    pub lease: Asked,
     pub declared: Declared,
 }
 
@@ -109,6 +112,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
             "timeline",
             "expect",
             "limits",
+            "lease",
         ],
     )?;
     version(sink, sections.get("weir"));
@@ -179,6 +183,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("limits")
         .map(|node| limits(sink, node))
         .unwrap_or_default();
+    let lease = sections
+        .get("lease")
+        .map(|node| lease::read(sink, node))
+        .unwrap_or_default();
     let steps = sections
         .get("timeline")
         .map(|node| timeline::read(sink, node, &limits))
@@ -200,6 +208,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         steps,
         expect,
         limits,
+        lease,
         declared,
     })
 }

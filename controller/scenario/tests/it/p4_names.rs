@@ -6,7 +6,7 @@ use p4lang::p4info::P4Info;
 use parser_gen::Arch;
 use scenario::model::Direction;
 use scenario::names::fault;
-use scenario::names::{aggregate, classify, forward, group, port, timeline};
+use scenario::names::{aggregate, classify, forward, group, lease, port, timeline};
 use scenario::plan::SwitchPlan;
 use scenario::{Plan, TargetModel, load, plan};
 
@@ -177,6 +177,10 @@ fn tables_actions_and_cells_have_these_names_in_every_architecture() {
             let set_epoch = timeline::set_epoch(direction);
             assert_table(&timeline::table(direction), &[], &[&set_epoch]);
             assert_eq!(parameters(&info, &set_epoch), [timeline::EPOCH].into());
+            let until = lease::until(direction);
+            assert_table(&lease::table(direction), &[], &[&until]);
+            assert_eq!(parameters(&info, &until), [lease::DEADLINE].into());
+            assert!(counters.contains(&*lease::lapsed(direction)), "{arch:?}");
             let plan = planned();
             for planned in &plan.switches[0].units {
                 let unit = planned.unit;

@@ -32,6 +32,8 @@ pub enum Loser {
     Transmit,
     /// A queue within the switch was full.
     Queue,
+    /// The faults' lease had run out: nobody had refreshed it in time.
+    Lease,
 }
 
 /// What recordings lack.
@@ -81,6 +83,10 @@ impl fmt::Display for Loss {
             Loser::Transmit => write!(
                 f,
                 "{frames} could not be sent by {port}: the link was too slow"
+            ),
+            Loser::Lease => write!(
+                f,
+                "{frames} met no fault at {port}: the lease of its faults had run out, weir was too slow to refresh it"
             ),
             Loser::Queue => write!(f, "{frames} met a full queue within {port}"),
         }

@@ -17,7 +17,7 @@ use testbeds::net::{NetError, Netlink};
 use tokio::runtime::Runtime;
 
 use crate::target::{
-    Item, Kind, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError, UpdateType,
+    Clock, Item, Kind, P4Runtime, PortCount, PsaSwitch, Query, Target, TargetError, UpdateType,
 };
 use p4lang::p4info::P4Info;
 
@@ -246,6 +246,10 @@ impl Target for OnInterfaces {
 
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError> {
         self.target.read(queries)
+    }
+
+    fn clock(&mut self) -> Result<Clock, TargetError> {
+        self.target.clock()
     }
 
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError> {

@@ -103,6 +103,12 @@ impl Core {
         }
     }
 
+    /// The time, as programs get it.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        elapsed_ns(self.origin)
+    }
+
     /// The program that the control plane writes to: a saved one, else the running one.
     pub fn target(&mut self) -> Option<&mut Dataplane> {
         let running = self.engine.program.as_mut();

@@ -103,6 +103,18 @@ impl Switch for Extension {
         }))
     }
 
+    async fn clock(
+        &self,
+        _: Request<proto::ClockRequest>,
+    ) -> Result<Response<proto::ClockResponse>, Status> {
+        let now_ns = self
+            .driver
+            .run(|core| core.now_ns())
+            .await
+            .map_err(super::stopped)?;
+        Ok(Response::new(proto::ClockResponse { now_ns }))
+    }
+
     async fn set_generator(
         &self,
         request: Request<proto::SetGeneratorRequest>,

@@ -1,0 +1,71 @@
+//! `lease`: how soon faults end of which nobody takes care any more.
+
+use crate::diagnostic::{Code, Sink};
+use crate::lease::{Asked, Lease, SHORTEST_REFRESH_NS};
+use crate::schema::reader;
+use crate::units::{Dimension, show_duration};
+use crate::yaml::{Kind, Node};
+
+/// The longest: a day, so that no clock of a switch wraps meanwhile.
+const LONGEST_NS: u64 = 86_400_000_000_000;
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Asked {
+    let span = Some(node.span);
+    if matches!(&node.kind, Kind::Text { value, .. } if value == "off") {
+        return Asked { lease: None, span };
+    }
+    let lease = match node.kind {
+        Kind::Map(_) => mapping(sink, node),
+        _ => reader::quantity(sink, node, "`lease`", Dimension::Duration)
+            .map(|length| Lease::of(length.value)),
+    };
+    if let Some(lease) = lease {
+        check(sink, node, lease);
+    }
+    Asked { lease, span }
+}
+
+fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
+    let fields = reader::fields(sink, node, "`lease`", &["for"], &["refresh"])?;
+    let mut duration = |key: &str| {
+        let node = fields.get(key)?;
+        reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
+    };
+    let (length, refresh) = (duration("for")?, duration("refresh"));
+    let lease = Lease::of(length.value);
+    Some(match refresh {
+        Some(refresh) => Lease {
+            refresh_ns: refresh.value,
+            ..lease
+        },
+        None => lease,
+    })
+}
+
+fn check(sink: &mut Sink<'_>, node: &Node, lease: Lease) {
+    let Lease { for_ns, refresh_ns } = lease;
+    if refresh_ns < SHORTEST_REFRESH_NS {
+        let message = format!(
+            "a lease is refreshed every {} at most; found {}",
+            show_duration(SHORTEST_REFRESH_NS),
+            show_duration(refresh_ns)
+        );
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("each refresh is a question and a write to every switch");
+    } else if for_ns < refresh_ns.saturating_mul(2) {
+        let message = format!(
+            "a lease of {} is shorter than twice its refresh, {}",
+            show_duration(for_ns),
+            show_duration(refresh_ns)
+        );
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("one refresh that is late would end the faults in the middle of the run");
+    } else if for_ns > LONGEST_NS {
+        let message = format!(
+            "a lease lasts a day at most; found {}",
+            show_duration(for_ns)
+        );
+        sink.error(Code::OutOfRange, node.span, message)
+            .hint("`lease: off` has faults hold until they are disarmed");
+    }
+}
