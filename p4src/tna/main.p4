@@ -213,7 +213,8 @@ control SwitchIngress(
             gate.apply(hdr, meta);
         } else {
             timeline.apply(meta);
-            lease.apply(meta, ig_prsr_md.global_tstamp[47:16]);
+            // Not global_tstamp: of that the delays take other bits, and one field cannot be cut in two ways.
+            lease.apply(meta, ig_intr_md.ingress_mac_tstamp[47:16]);
             classify.apply(hdr, meta);
 #ifdef AGGREGATES
             // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass
