@@ -8,10 +8,10 @@
 mod cut;
 #[path = "fault_engine/keys.rs"]
 mod keys;
-#[path = "fault_engine/wait.rs"]
-mod wait;
 #[path = "fault_engine/lease.rs"]
 mod lease;
+#[path = "fault_engine/wait.rs"]
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
