@@ -20,7 +20,7 @@ pub struct Cli {
     pub verbose: u8,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could not run.";
+const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could not run, 3 aborted by a condition of the scenario.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]

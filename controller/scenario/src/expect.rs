@@ -15,7 +15,7 @@ use crate::model::Scenario;
 use crate::units;
 
 pub use metric::{Metric, Metrics};
-pub(crate) use parse::read;
+pub(crate) use parse::{read, read_while_running};
 
 use metric::FlowMetric;
 
@@ -147,7 +147,17 @@ impl Expectation {
                 || is_zero(&self.left) && is_metric(&self.right))
     }
 
-    fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
+    /// The metrics that it names, and where.
+    pub fn metrics(&self) -> impl Iterator<Item = (&Metric, Span)> {
+        let mut all = Vec::new();
+        self.left.collect(&mut all);
+        self.right.collect(&mut all);
+        all.into_iter()
+    }
+
+    /// Holds it against what was measured.
+    #[must_use]
+    pub fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
         let mut sink = Sink::new(scenario.source());
         let sides = (
             self.left.value(&mut sink, scenario, metrics),
@@ -235,6 +245,17 @@ impl Term {
             Self::Constant { .. } => false,
             Self::Metric { metric, .. } => metric == wanted,
             Self::Binary { left, right, .. } => left.names(wanted) || right.names(wanted),
+        }
+    }
+
+    fn collect<'t>(&'t self, all: &mut Vec<(&'t Metric, Span)>) {
+        match self {
+            Self::Constant { .. } => {}
+            Self::Metric { metric, span } => all.push((metric, *span)),
+            Self::Binary { left, right, .. } => {
+                left.collect(all);
+                right.collect(all);
+            }
         }
     }
 

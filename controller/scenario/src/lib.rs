@@ -4,6 +4,7 @@
 //! switch injects which fault, and the table entries that make it do so. After the run, [`expect::evaluate`] judges it.
 //! docs/scenarios.md describes the file for users.
 
+pub mod blast_radius;
 mod check;
 pub mod decision;
 pub mod diagnostic;

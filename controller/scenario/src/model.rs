@@ -7,8 +7,9 @@ use std::sync::Arc;
 use parser_gen::{Classes, Filter};
 use serde::Serialize;
 
+use crate::blast_radius::BlastRadius;
 use crate::decision;
-use crate::diagnostic::{Diagnostics, Sink, Source, Span};
+use crate::diagnostic::{Diagnostics, Sink, Source, Span, Spanned};
 use crate::effect::Effect;
 use crate::expect::Expectation;
 use crate::expect::metric::{CommandMetric, FaultMetric, Metric};
@@ -59,6 +60,10 @@ pub struct Scenario {
     pub expectations: Vec<Expectation>,
     /// Bounds of the run.
     pub limits: Limits,
+    /// While it runs, any of these ends it.
+    pub abort_if: Vec<Expectation>,
+    /// What may be hit at most, where the file says it.
+    pub blast_radius: Option<BlastRadius>,
     /// For how long faults hold without a word from the controller.
     pub lease: Asked,
     /// What is legal and suspicious.
@@ -230,6 +235,9 @@ pub struct Limits {
     /// Where that is written, if it is.
     #[serde(skip)]
     pub packets_span: Option<Span>,
+    /// Packets that all faults together may hit; beyond, the run is aborted.
+    #[serde(skip)]
+    pub hits: Option<Spanned<u64>>,
 }
 
 impl Default for Limits {
@@ -239,6 +247,7 @@ impl Default for Limits {
             time_span: None,
             packets: 4_000_000,
             packets_span: None,
+            hits: None,
         }
     }
 }

@@ -59,6 +59,8 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         expect,
         limits,
         lease,
+        abort_if,
+        blast_radius,
         declared,
         ..
     } = raw;
@@ -80,9 +82,12 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         expectations: Vec::new(),
         limits,
         lease,
+        abort_if: Vec::new(),
+        blast_radius,
         warnings: Diagnostics::default(),
     };
     scenario.expectations = expect::read(sink, &scenario, &declared, &expect);
+    scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
     check::check(sink, &scenario);
     if !sink.has_errors() {
         vacuous::check(sink, &scenario);
@@ -140,6 +145,10 @@ fn switch(sink: &mut Sink<'_>, topology: &Topology, name: &Spanned<String>) -> b
 }
 
 fn check_workload(sink: &mut Sink<'_>, raw: &Raw) {
+    let radius = raw.blast_radius.iter();
+    for name in radius.flat_map(|radius| radius.hosts.iter().flatten()) {
+        host(sink, &raw.topology, name);
+    }
     if raw.topology.wire {
         refuse_hosts_of_ours(sink, raw);
         return;

@@ -29,6 +29,8 @@ impl Dimension {
                 ("µs", 1_000),
                 ("ms", 1_000_000),
                 ("s", 1_000_000_000),
+                ("m", 60_000_000_000),
+                ("h", 3_600_000_000_000),
             ],
             Self::Rate => &[
                 ("bit/s", 1),
@@ -69,9 +71,8 @@ impl Dimension {
     /// What people write instead of a unit, and what they mean.
     fn correction(self, unit: &str) -> Option<&'static str> {
         Some(match (self, unit.to_ascii_lowercase().as_str()) {
-            (Self::Duration, "m" | "min" | "h") => {
-                "minutes and hours are written in seconds, milliseconds as `ms`"
-            }
+            (Self::Duration, "min" | "mins" | "minute" | "minutes") => "minutes are `m`",
+            (Self::Duration, "hr" | "hrs" | "hour" | "hours") => "hours are `h`",
             (Self::Duration, "sec" | "secs" | "second" | "seconds") => "seconds are `s`",
             (Self::Duration, "msec" | "millis" | "milliseconds") => "milliseconds are `ms`",
             (Self::Rate, "bps" | "b/s") => "bits per second are `bit/s`",

@@ -16,7 +16,7 @@ use testbeds::net::Netlink;
 
 use super::p4::stdout_colour;
 use super::report_file::ReportFile;
-use super::{FAILED, fail, load, print, print_json, show};
+use super::{exit_code, fail, load, print, print_json, show};
 use crate::cli;
 
 /// The hidden command that [`Keeper::start`] runs.
@@ -92,10 +92,7 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         let page = scenario_run::page(&planned, &result).map_err(fail)?;
         report.write(&page, args.json)?;
     }
-    Ok(match result.verdict.is_ok() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(FAILED),
-    })
+    Ok(exit_code(&result))
 }
 
 fn plan(file: Option<&Path>, protocols: &[PathBuf]) -> Result<Planned, ExitCode> {

@@ -13,11 +13,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use controller::experiment::Planned;
 use controller::experiment::fleet::{Fleet, FleetError};
+use controller::experiment::guard::{Aborted, Guard};
 use controller::experiment::limits::{LimitReached, TimeLimit};
 use controller::experiment::timeline::{Activity, TURN, Timeline};
 use serde::Serialize;
 
-use super::{fail, load, print, print_json, show};
+use super::{ABORTED, fail, load, print, print_json, show};
 use crate::cli::Control;
 
 /// What fired.
@@ -27,6 +28,8 @@ struct Report {
     seed: u64,
     /// Packets that came while the lease of the faults had run out.
     lapsed: u64,
+    /// Why it was broken off, if it was.
+    aborted: Option<Aborted>,
     /// In declared order.
     faults: Vec<Fired>,
 }
@@ -71,14 +74,27 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     }
     let timeline = Timeline::new(&planned.plan.timeline);
     let limit = TimeLimit::of(&planned.scenario);
-    let followed = timeline.follow(&mut fleet, &mut others, |_, _, elapsed| {
-        Ok(limit.check(elapsed, || "the standard input is still open".to_owned())?)
+    let mut guard = Guard::of(&planned);
+    let mut aborted = None;
+    let followed = timeline.follow(&mut fleet, &mut others, |_, fleet, elapsed| {
+        limit.check(elapsed, || "the standard input is still open".to_owned())?;
+        aborted = guard.look(elapsed, fleet, |_| {})?;
+        Ok(match aborted {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
     });
     // Whatever happened: nothing stays armed.
-    let disarmed = fleet.set_epoch(0);
+    let disarmed = fleet.disarm();
     followed.map_err(fail)?;
     disarmed.map_err(fail)?;
-    print_json(&report(&planned, &mut fleet).map_err(fail)?)
+    let is_aborted = aborted.is_some();
+    let report = report(&planned, &mut fleet, aborted).map_err(fail)?;
+    print_json(&report)?;
+    match is_aborted {
+        true => Err(ExitCode::from(ABORTED)),
+        false => Ok(()),
+    }
 }
 
 /// What goes on in a network that is not ours, for as long as the standard input lasts.
@@ -127,7 +143,11 @@ impl Activity for Others {
     }
 }
 
-fn report(planned: &Planned, fleet: &mut Fleet) -> Result<Report, FleetError> {
+fn report(
+    planned: &Planned,
+    fleet: &mut Fleet,
+    aborted: Option<Aborted>,
+) -> Result<Report, FleetError> {
     let mut fired: BTreeMap<&str, u64> = BTreeMap::new();
     let counts = fleet.fired(&planned.plan)?;
     for (injection, packets) in planned.plan.injections.iter().zip(counts) {
@@ -140,6 +160,7 @@ fn report(planned: &Planned, fleet: &mut Fleet) -> Result<Report, FleetError> {
     }
     Ok(Report {
         lapsed,
+        aborted,
         scenario: planned.scenario.name.clone(),
         seed: planned.scenario.seed,
         faults: faults

@@ -29,6 +29,19 @@ pub const FAILED: u8 = 1;
 /// Could not run.
 pub const ERROR: u8 = 2;
 
+/// A condition of the scenario's ended it.
+pub const ABORTED: u8 = 3;
+
+/// How a run ended.
+#[cfg(feature = "testbed")]
+fn exit_code(judged: &controller::scenario_run::ScenarioRun) -> ExitCode {
+    match (&judged.run.aborted, judged.verdict.is_ok()) {
+        (Some(_), _) => ExitCode::from(ABORTED),
+        (None, true) => ExitCode::SUCCESS,
+        (None, false) => ExitCode::from(FAILED),
+    }
+}
+
 /// One message for people, exit code 2.
 pub fn fail(message: impl std::fmt::Display) -> ExitCode {
     cli_io::stderr::tell(format_args!("weir: {message}\n"));

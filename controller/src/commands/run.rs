@@ -12,7 +12,7 @@ use testbeds::sandbox;
 
 use super::p4::stdout_colour;
 use super::report_file::ReportFile;
-use super::{FAILED, fail, load, load_quietly, print, print_json, show};
+use super::{exit_code, fail, load, load_quietly, print, print_json, show};
 use crate::cli::Run;
 
 /// Runs a scenario.
@@ -69,10 +69,7 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
         }
     }
     report.write(&page, args.json)?;
-    Ok(match result.verdict.is_ok() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(FAILED),
-    })
+    Ok(exit_code(&result))
 }
 
 fn plan(args: &Run) -> Result<Planned, ExitCode> {

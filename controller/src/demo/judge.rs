@@ -134,6 +134,7 @@ mod tests {
         Run {
             commands: Vec::new(),
             probes: Vec::new(),
+            aborted: None,
             failures: Vec::new(),
             remarks: Vec::new(),
             scenario: scenario.to_owned(),

@@ -236,6 +236,14 @@ impl Fleet {
         }
     }
 
+    /// Disarms all faults, unless that was done and nothing was armed since.
+    pub fn disarm(&mut self) -> Result<(), FleetError> {
+        match self.epoch_writes.last() {
+            Some(last) if last.epoch == 0 => Ok(()),
+            _ => self.set_epoch(0),
+        }
+    }
+
     /// Refreshes the lease of faults that are armed, if it is time to.
     pub fn keep_lease(&mut self) -> Result<(), FleetError> {
         let (Some(lease), Some(refreshed)) = (self.lease, self.refreshed) else {

@@ -5,6 +5,7 @@
 
 pub mod aggregation;
 pub mod fleet;
+pub mod guard;
 pub mod limits;
 mod planned;
 pub mod program;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use scenario::Scenario;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric};
@@ -15,6 +16,9 @@ use super::ExperimentError;
 use super::percentile::percentile;
 use super::timeline::Activity;
 use super::workload::Load;
+
+/// While a run goes on, a probe's figures are of the questions asked in so long a time.
+const RECENT: Duration = Duration::from_secs(5);
 
 /// A workload with its probes.
 pub struct Probing {
@@ -77,6 +81,15 @@ impl Probing {
             declared,
             running: None,
         })
+    }
+
+    /// What was asked lately, under the names of expectations.
+    pub fn add_recent(&self, metrics: &mut Metrics) {
+        let recent = self.running.as_ref().map(|probes| probes.recent(RECENT));
+        let declared = self.declared.iter().zip(recent.into_iter().flatten());
+        for ((probe, _, to), answers) in declared {
+            ProbeResult::of(probe, *to, answers).add_metrics(metrics);
+        }
     }
 
     /// Ends the asking; gives the workload and what the probes saw.

@@ -1,6 +1,7 @@
 //! One run: what `weir run` does once and `weir demo` three times.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use host_agent::agent::RoundReport;
@@ -9,13 +10,14 @@ use scenario::expect::metric::{
 };
 use testbeds::bed::PortRecording;
 
+use super::guard::{Aborted, Guard};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::steps::{self, StepResult};
 use super::proof::{FlowCount, Hit, Loss};
 use super::timeline::Timeline;
 use super::probing::Probing;
-use super::workload::{self, CommandResult, TrainingOutcome};
+use super::workload::{self, CommandResult, Measured, TrainingOutcome};
 use super::{
     Conclusion, Conditions, ExperimentError, FaultResult, LinkCount, Observer, Planned, ProbeResult,
     Stage, Turn,
@@ -47,6 +49,8 @@ pub struct Run {
     pub commands: Vec<CommandResult>,
     /// In declared order.
     pub probes: Vec<ProbeResult>,
+    /// Why it was broken off, if it was. What ran until then is proved all the same; the workload has measured nothing.
+    pub aborted: Option<Aborted>,
     /// What of the workload itself failed, and was not expected to.
     pub failures: Vec<String>,
     /// What the workload says of its figures.
@@ -96,6 +100,8 @@ pub fn run(
     let before = job.map(|job| LinkCount::take(&mut stage, &job.server));
     let before = before.transpose()?;
     let limit = TimeLimit::of(scenario);
+    let mut guard = Guard::of(planned);
+    let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
     tracing::info!(scenario = scenario.name, "workload begins");
@@ -111,14 +117,23 @@ pub fn run(
         observer.turn(&mut Turn {
             elapsed,
             position,
-            fleet,
+            fleet: &mut *fleet,
             load,
+        })?;
+        aborted = guard.look(elapsed, fleet, |metrics| probing.add_recent(metrics))?;
+        Ok(match aborted {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
         })
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");
 
     let (load, probes) = probing.finish()?;
-    let measured = load.finish()?;
+    let measured = match aborted {
+        // Its processes end here.
+        Some(_) => Measured::default(),
+        None => load.finish()?,
+    };
     let (mut metrics, mut remarks) = (measured.metrics, measured.remarks);
     remarks.extend(probes.iter().filter_map(ProbeResult::remark));
     probes.iter().for_each(|probe| probe.add_metrics(&mut metrics));
@@ -152,6 +167,7 @@ pub fn run(
         training,
         commands: measured.commands,
         probes,
+        aborted,
         failures: measured.failures,
         remarks,
         strain: Strain::since(ticks, load_before, priorities),

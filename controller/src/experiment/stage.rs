@@ -158,7 +158,7 @@ impl<'a> Stage<'a> {
         &mut self,
         observer: &mut dyn Observer,
     ) -> Result<(Conclusion, Vec<PortRecording>), ExperimentError> {
-        self.fleet.set_epoch(0)?;
+        self.fleet.disarm()?;
         // What is held leaves at its deadline, and belongs to the captures.
         std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
         let mut fired = self.fleet.fired(&self.planned.plan)?;

@@ -38,12 +38,12 @@ impl Timeline {
     }
 
     /// Follows the timeline for as long as the activity lasts, and says how long that was. `each_turn` is called often with
-    /// the time since the start. The lease of what is in force is kept meanwhile. What is in force at the end stays so.
+    /// the time since the start, and may end it, too. The lease of what is in force is kept meanwhile. What is in force at the end stays so.
     pub fn follow<A: Activity + ?Sized>(
         mut self,
         fleet: &mut Fleet,
         activity: &mut A,
-        mut each_turn: impl FnMut(&mut A, &mut Fleet, Duration) -> Result<(), A::Error>,
+        mut each_turn: impl FnMut(&mut A, &mut Fleet, Duration) -> Result<ControlFlow<()>, A::Error>,
     ) -> Result<Duration, A::Error> {
         // Before the activity begins, so that no packet escapes a fault that holds from the beginning.
         self.advance(Duration::ZERO, fleet)?;
@@ -52,8 +52,8 @@ impl Timeline {
         loop {
             let state = activity.turn()?;
             let elapsed = start.elapsed();
-            each_turn(activity, fleet, elapsed)?;
-            if state.is_break() {
+            let wanted = each_turn(activity, fleet, elapsed)?;
+            if state.is_break() || wanted.is_break() {
                 return Ok(elapsed);
             }
             self.advance(elapsed, fleet)?;

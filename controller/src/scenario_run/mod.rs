@@ -47,7 +47,11 @@ pub fn run(
 
 /// Holds all that was measured against what is expected.
 fn judged(scenario: &Scenario, run: Run) -> ScenarioRun {
-    let expectations = expect::evaluate(scenario, &run.metrics);
+    // What a workload would have measured that was broken off is not missing.
+    let expectations = match run.aborted {
+        Some(_) => Vec::new(),
+        None => expect::evaluate(scenario, &run.metrics),
+    };
     let late = faults::late(&run.faults);
     let verdict = Verdict {
         checks: checks(scenario, &run, &expectations),
@@ -94,8 +98,10 @@ fn checks(scenario: &Scenario, run: &Run, expectations: &[Outcome]) -> Vec<Check
     let losses = losses.map(|loss| Check::new(false, loss.to_string()));
     let failures = run.failures.iter();
     let failures = failures.map(|failure| Check::new(false, failure.as_str()));
-    faults
-        .map(faults::check)
+    let aborted = run.aborted.iter();
+    aborted
+        .map(|aborted| Check::new(false, aborted.to_string()))
+        .chain(faults.map(faults::check))
         .chain(failures)
         .chain(losses)
         .chain(expected)

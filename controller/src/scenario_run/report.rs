@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{ScenarioRun, programs};
+use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
 use crate::experiment::steps::StepResult;
 use crate::experiment::workload::CommandResult;
@@ -168,6 +169,8 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         degraded: bool,
         degraded_reasons: &'a [String],
         wall_s: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        aborted: &'a Option<Aborted>,
         machine_strain: &'a Strain,
         faults: &'a [FaultResult],
         steps: &'a [StepResult],
@@ -185,6 +188,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         degraded: !judged.verdict.degraded.is_empty(),
         degraded_reasons: &judged.verdict.degraded,
         wall_s: run.wall.as_secs_f64(),
+        aborted: &run.aborted,
         machine_strain: &run.strain,
         faults: &run.faults,
         steps: &run.steps,

@@ -115,6 +115,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         training: None,
         commands: Vec::new(),
         probes: Vec::new(),
+        aborted: None,
         failures: Vec::new(),
         remarks: Vec::new(),
         strain: Strain::default(),

@@ -25,7 +25,7 @@ fn run_in(folder: &Path, text: &str, arguments: &[&str]) -> Finished {
     Watched::weir(folder, &arguments).run()
 }
 
-fn run(commands: &[&str], rest: &str) -> Finished {
+pub(super) fn run(commands: &[&str], rest: &str) -> Finished {
     let folder = tempfile::tempdir().unwrap();
     run_in(folder.path(), &scenario(commands, rest), &["--json"])
 }

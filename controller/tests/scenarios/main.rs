@@ -2,6 +2,7 @@
 //!
 //! A program of its own: its runs are in real time, each alone on the machine.
 
+mod abort;
 mod commands;
 mod foreign;
 #[path = "../support/leftovers.rs"]

@@ -13,6 +13,8 @@ pub const PASSED: i32 = 0;
 pub const FAILED: i32 = 1;
 /// Could not run.
 pub const ERROR: i32 = 2;
+/// A condition of the scenario's ended it.
+pub const ABORTED: i32 = 3;
 
 /// `weir` with arguments, in a folder of its own; it leaves the user's cache alone.
 pub fn weir(folder: &Path, args: &[&str]) -> Command {

@@ -21,6 +21,9 @@ use crate::host::Host;
 /// How many answers of one probe are kept: an hour at ten a second. What comes later is counted alone.
 pub const MAX_SAMPLES: usize = 36_000;
 
+/// So many answers of a probe count as recent at most.
+const MAX_RECENT: usize = 8192;
+
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sample {
@@ -47,6 +50,7 @@ pub struct Probes {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     answers: Vec<Arc<Mutex<Answers>>>,
+    started: Instant,
 }
 
 impl Probes {
@@ -71,7 +75,26 @@ impl Probes {
             stop,
             threads,
             answers,
+            started: start,
         })
+    }
+
+    /// The answers, and the failures, to what was asked in the last so long; probe by probe.
+    pub fn recent(&self, time: Duration) -> Vec<Answers> {
+        let since = self.started.elapsed().saturating_sub(time);
+        let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        let recent = |answers: &Arc<Mutex<Answers>>| {
+            let answers = lock(answers);
+            let latest = answers.samples.iter().rev().take(MAX_RECENT);
+            Answers {
+                samples: latest
+                    .filter(|sample| sample.at_ns >= since_ns)
+                    .cloned()
+                    .collect(),
+                ..Answers::default()
+            }
+        };
+        self.answers.iter().map(recent).collect()
     }
 
     /// Asks no more, waits for the answers that are still to come, and gives all, probe by probe.

@@ -46,6 +46,8 @@ pub enum Code {
     Unprovable,
     /// A fault that may hit a protected flow.
     Protected,
+    /// Faults that reach further than the file allows.
+    BlastRadius,
     /// More than the switch holds.
     Capacity,
     /// An expectation that does not parse or does not type-check.
@@ -80,6 +82,7 @@ impl fmt::Display for Code {
             Self::Contradiction => "contradiction",
             Self::Unprovable => "unprovable",
             Self::Protected => "protected",
+            Self::BlastRadius => "blast-radius",
             Self::Capacity => "capacity",
             Self::Expectation => "expectation",
             Self::Unmet => "unmet",

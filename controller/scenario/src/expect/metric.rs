@@ -393,6 +393,17 @@ impl Metric {
         line.measure
     }
 
+    /// Whether it is known while a run goes on; all others are told by its captures, or by what a workload leaves.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        match self {
+            Metric::Fault { what, .. } => *what == FaultMetric::Fired,
+            Metric::Run(what) => *what == RunMetric::Wall,
+            Metric::Probe { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether its value may be broken; all others are whole numbers of packets, nanoseconds or bytes.
     #[must_use]
     pub fn is_ratio(&self) -> bool {

@@ -49,6 +49,28 @@ pub(crate) fn read(
     read
 }
 
+/// All conditions of `abort_if`: comparisons of what is known while a run goes on.
+pub(crate) fn read_while_running(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    declared: &Declared,
+    lines: &[Node],
+) -> Vec<Expectation> {
+    let conditions = read(sink, scenario, declared, lines);
+    for condition in &conditions {
+        let later = condition.metrics().find(|(metric, _)| !metric.is_live());
+        if let Some((metric, span)) = later {
+            let message = format!("`{metric}` is known only when the run is over");
+            sink.error(Code::Expectation, span, message)
+                .hint("while it runs there are `fault.ID.fired`, `probe.NAME.…` and `run.wall`");
+        } else if condition.metrics().next().is_none() {
+            let message = "this condition names no metric, so it never changes";
+            sink.error(Code::Expectation, condition.span, message);
+        }
+    }
+    conditions
+}
+
 /// Which metrics an expectation may name.
 struct Known<'a> {
     catalogue: BTreeSet<Metric>,

@@ -21,6 +21,7 @@ use p4lang::runtime::{ActionCall, CloneSession, MulticastGroup, TableEntry};
 use parser_gen::{Arch, EngineSpec, Filter, FrameValues, GenerateError, Generated, Options};
 use serde::{Serialize, Serializer};
 
+use crate::blast_radius::{self, Reach};
 use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::lease::Leased;
 use crate::model::{Direction, Epoch, Fault, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
@@ -181,6 +182,8 @@ pub struct Plan {
     pub timeline: Vec<Epoch>,
     /// Whether faults end by themselves.
     pub lease: Leased,
+    /// What each fault may hit at most.
+    pub blast_radius: Vec<Reach>,
     /// Bits of a draw on these switches.
     pub draw_bits: u32,
     /// Probabilities that these switches can only hold with an error of more than 1 %.
@@ -370,6 +373,11 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         return Err(sink.into_diagnostics());
     }
     let injections = injections(scenario, &placement, &switches, target);
+    let blast_radius = blast_radius::reaches(scenario, &injections);
+    blast_radius::check(&mut sink, scenario, &blast_radius);
+    if sink.has_errors() {
+        return Err(sink.into_diagnostics());
+    }
     Ok(Plan {
         scenario: scenario.name.clone(),
         seed: scenario.seed,
@@ -377,6 +385,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
         injections,
         timeline: scenario.epochs.clone(),
         lease,
+        blast_radius,
         draw_bits: target.draw_bits,
         rounded,
         drawn: engine::drawn(scenario),

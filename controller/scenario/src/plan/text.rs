@@ -37,6 +37,10 @@ impl fmt::Display for Plan {
         }
         if !self.injections.is_empty() {
             writeln!(f, "{}", self.lease)?;
+            writeln!(f, "\nblast radius")?;
+        }
+        for reach in &self.blast_radius {
+            writeln!(f, "  {reach}")?;
         }
         writeln!(f, "\ntimeline")?;
         for epoch in &self.timeline {

@@ -1,6 +1,7 @@
 //! The file's shape, version 1: one function per section, each reporting all it finds. docs/scenarios.md is its
 //! reference.
 
+mod blast_radius;
 mod faults;
 mod lease;
 mod partition;
@@ -12,6 +13,7 @@ mod timeline;
 mod topology;
 mod workload;
 
+use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
 use crate::lease::Asked;
@@ -45,6 +47,8 @@ pub(crate) struct Raw {
     pub expect: Vec<Node>,
     pub limits: Limits,
     pub lease: Asked,
+    pub abort_if: Vec<Node>,
+    pub blast_radius: Option<BlastRadius>,
     pub declared: Declared,
 }
 
@@ -113,6 +117,8 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
             "expect",
             "limits",
             "lease",
+            "abort_if",
+            "blast_radius",
         ],
     )?;
     version(sink, sections.get("weir"));
@@ -193,8 +199,15 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .unwrap_or_default();
     let expect = sections
         .get("expect")
-        .map(|node| expectations(sink, node))
+        .map(|node| comparisons(sink, node, "`expect`", "an expectation"))
         .unwrap_or_default();
+    let abort_if = sections
+        .get("abort_if")
+        .map(|node| comparisons(sink, node, "`abort_if`", "a condition"))
+        .unwrap_or_default();
+    let blast_radius = sections
+        .get("blast_radius")
+        .and_then(|node| blast_radius::read(sink, node));
     Some(Raw {
         name: name.map(|name| name.value).unwrap_or_default(),
         description: description.map(|text| text.value).unwrap_or_default(),
@@ -209,6 +222,8 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         expect,
         limits,
         lease,
+        abort_if,
+        blast_radius,
         declared,
     })
 }
@@ -229,18 +244,19 @@ fn version(sink: &mut Sink<'_>, node: Option<&Node>) {
     }
 }
 
-fn expectations(sink: &mut Sink<'_>, node: &Node) -> Vec<Node> {
-    let items = reader::list(sink, node, "`expect`").unwrap_or_default();
+fn comparisons(sink: &mut Sink<'_>, node: &Node, section: &str, what: &str) -> Vec<Node> {
+    let items = reader::list(sink, node, section).unwrap_or_default();
     items
         .iter()
-        .filter(|item| reader::text(sink, item, "an expectation").is_some())
+        .filter(|item| reader::text(sink, item, what).is_some())
         .cloned()
         .collect()
 }
 
 fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
     let mut limits = Limits::default();
-    let Some(fields) = reader::fields(sink, node, "`limits`", &[], &["time", "packets"]) else {
+    let Some(fields) = reader::fields(sink, node, "`limits`", &[], &["time", "packets", "hits"])
+    else {
         return limits;
     };
     if let Some(time) = fields
@@ -255,6 +271,11 @@ fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
     {
         limits.packets = packets;
         limits.packets_span = Some(node.span);
+    }
+    if let Some(node) = fields.get("hits")
+        && let Some(hits) = reader::integer(sink, node, "`hits`", 1..=u64::from(u32::MAX))
+    {
+        limits.hits = Some(Spanned::new(hits, node.span));
     }
     limits
 }

@@ -1,0 +1,213 @@
+//! The blast radius: what a plan's faults may hit at most, and what the file allows of it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::decision::probability;
+use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
+use crate::model::{Fault, Flow, Scenario};
+use crate::plan::Injection;
+use crate::selection::{Counted, Selection};
+
+/// What a file allows its faults to reach; what it does not name has no bound.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BlastRadius {
+    /// The hosts that may send or receive what is hit.
+    pub hosts: Option<Vec<Spanned<String>>>,
+    /// How many flows may be hit, each pair of hosts its own.
+    pub flows: Option<Spanned<u64>>,
+    /// The share of a flow's packets that one fault may hit.
+    pub share: Option<Spanned<f64>>,
+    /// Where the section stands.
+    pub span: Span,
+}
+
+/// What a fault may hit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reach {
+    /// Its name.
+    pub fault: String,
+    /// The flows that it acts on.
+    pub flows: Vec<String>,
+    /// Who sends or receives them.
+    pub hosts: Vec<String>,
+    /// Each link that they take, as `a-sw`.
+    pub links: Vec<String>,
+    /// How much of each flow.
+    #[serde(flatten)]
+    pub extent: Extent,
+}
+
+/// How much of a flow a selection picks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// So many packets, and then no more.
+    Packets(u64),
+    /// This part of them, for as long as they come; of keys or of packets by chance, on average.
+    Share(f64),
+}
+
+impl Extent {
+    fn of(selection: &Selection) -> Extent {
+        match selection {
+            Selection::Never => Extent::Packets(0),
+            Selection::Always => Extent::Share(1.0),
+            Selection::Counted(counted) => Extent::of_counted(counted),
+            Selection::Probability { limit } => Extent::Share(probability(*limit)),
+            Selection::Share(share) => Extent::Share(probability(share.limit)),
+            Selection::GilbertElliott(chain) => {
+                let [to_bad, to_good, bad] =
+                    [chain.to_bad, chain.to_good, chain.loss_bad].map(probability);
+                let good = chain.loss_good.map_or(0.0, probability);
+                let is_bad = to_bad / (to_bad + to_good);
+                Extent::Share(is_bad * bad + (1.0 - is_bad) * good)
+            }
+        }
+    }
+
+    fn of_counted(counted: &Counted) -> Extent {
+        let fires = counted.fires().iter();
+        let packets = fires
+            .map(|range| u64::from(*range.end()) - u64::from(*range.start()) + 1)
+            .sum();
+        let last = counted.last();
+        let is_open = counted.fires().iter().any(|range| *range.end() == last);
+        match (last, is_open) {
+            (u32::MAX, true) => Extent::Share(1.0),
+            (u32::MAX, false) => Extent::Packets(packets),
+            (last, _) => Extent::Share(packets as f64 / (f64::from(last) + 1.0)),
+        }
+    }
+}
+
+/// What each fault that a plan injects may hit, in declared order.
+pub(crate) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reach> {
+    let faults = scenario.faults.iter();
+    let reach = |fault: &Fault| {
+        let here = injections.iter().filter(|point| point.fault == fault.id);
+        let (mut flows, mut hosts, mut links) = Default::default();
+        for point in here {
+            let flow = scenario.flows.iter().find(|flow| flow.name == point.flow);
+            let Some(flow) = flow else { continue };
+            add(flow, &point.switch, &mut flows, &mut hosts, &mut links);
+        }
+        (!flows.is_empty()).then(|| Reach {
+            fault: fault.id.clone(),
+            flows: flows.into_iter().collect(),
+            hosts: hosts.into_iter().collect(),
+            links: links.into_iter().collect(),
+            extent: Extent::of(&fault.selection),
+        })
+    };
+    faults.filter_map(reach).collect()
+}
+
+fn add(
+    flow: &Flow,
+    switch: &str,
+    flows: &mut BTreeSet<String>,
+    hosts: &mut BTreeSet<String>,
+    links: &mut BTreeSet<String>,
+) {
+    flows.insert(flow.name.clone());
+    let paths = flow.paths.iter();
+    for path in paths.filter(|path| path.switches.iter().any(|on| on == switch)) {
+        hosts.extend([path.from.clone(), path.to.clone()]);
+        let ends = [&path.from, &path.to];
+        let nodes: Vec<&String> = [ends[0]]
+            .into_iter()
+            .chain(&path.switches)
+            .chain([ends[1]])
+            .collect();
+        for link in nodes.windows(2) {
+            // Either direction is the same link.
+            let mut ends = [link[0].as_str(), link[1].as_str()];
+            ends.sort_unstable();
+            links.insert(ends.join("-"));
+        }
+    }
+}
+
+/// Refuses a plan that reaches further than the file allows.
+pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario, reaches: &[Reach]) {
+    let Some(allowed) = &scenario.blast_radius else {
+        return;
+    };
+    let span = |reach: &Reach| {
+        let mut faults = scenario.faults.iter();
+        let fault = faults.find(|fault| fault.id == reach.fault);
+        fault.map_or(allowed.span, |fault| fault.span)
+    };
+    for reach in reaches {
+        if let Some(hosts) = &allowed.hosts {
+            let is_allowed = |host: &&String| hosts.iter().any(|name| name.value == **host);
+            let beyond: Vec<&str> = reach
+                .hosts
+                .iter()
+                .filter(|host| !is_allowed(host))
+                .map(String::as_str)
+                .collect();
+            if !beyond.is_empty() {
+                let message = format!(
+                    "fault `{}` reaches {}, which the blast radius does not have",
+                    reach.fault,
+                    enumerate_names(beyond.iter().copied())
+                );
+                sink.error(Code::BlastRadius, span(reach), message)
+                    .hint("name fewer hosts in `from` and `to` of its flows, or more in `blast_radius.hosts`");
+            }
+        }
+        if let (Some(most), Extent::Share(share)) = (&allowed.share, reach.extent)
+            && share > most.value
+        {
+            let message = format!(
+                "fault `{}` may hit {} of a flow, and the blast radius is {}",
+                reach.fault,
+                percent(share),
+                percent(most.value)
+            );
+            sink.error(Code::BlastRadius, span(reach), message);
+        }
+    }
+    let flows: BTreeSet<&String> = reaches.iter().flat_map(|reach| &reach.flows).collect();
+    if let Some(most) = &allowed.flows
+        && flows.len() as u64 > most.value
+    {
+        let message = format!(
+            "{} flows may be hit, and the blast radius is {}",
+            flows.len(),
+            most.value
+        );
+        sink.error(Code::BlastRadius, most.span, message)
+            .hint("a flow with several hosts in `from` or `to` counts once for each pair");
+    }
+}
+
+fn percent(share: f64) -> String {
+    let percent = (share * 1e8).round() / 1e6;
+    format!("{percent}%")
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.fault)?;
+        match self.extent {
+            Extent::Packets(packets) => write!(f, "{packets} packets of each of ")?,
+            Extent::Share(share) => write!(f, "{} of ", percent(share))?,
+        }
+        let list = |all: &[String]| match all.len() {
+            0..=8 => all.join(", "),
+            many => format!("{}, … ({many} in all)", all[..8].join(", ")),
+        };
+        write!(
+            f,
+            "{}; hosts {}; links {}",
+            list(&self.flows),
+            list(&self.hosts),
+            list(&self.links)
+        )
+    }
+}

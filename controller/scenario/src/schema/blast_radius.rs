@@ -1,0 +1,43 @@
+//! `blast_radius`: how far the faults of a file may reach.
+
+use crate::blast_radius::BlastRadius;
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::model::MAX_FLOWS;
+use crate::schema::reader;
+use crate::yaml::Node;
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<BlastRadius> {
+    let fields = reader::fields(
+        sink,
+        node,
+        "`blast_radius`",
+        &[],
+        &["hosts", "flows", "share"],
+    )?;
+    let mut radius = BlastRadius {
+        span: node.span,
+        ..BlastRadius::default()
+    };
+    if let Some(node) = fields.get("hosts") {
+        radius.hosts = reader::names(sink, node, "a host");
+    }
+    if let Some(node) = fields.get("flows") {
+        let most = reader::integer(sink, node, "`flows`", 0..=MAX_FLOWS as u64);
+        radius.flows = most.map(|most| Spanned::new(most, node.span));
+    }
+    if let Some(node) = fields.get("share") {
+        radius.share = reader::probability(sink, node, "`share`");
+    }
+    if ["hosts", "flows", "share"]
+        .iter()
+        .all(|key| fields.get(key).is_none())
+    {
+        sink.error(
+            Code::MissingKey,
+            node.span,
+            "a blast radius without a bound",
+        )
+        .hint("say `hosts`, `flows` or `share`");
+    }
+    Some(radius)
+}

@@ -1,0 +1,114 @@
+//! What ends a run early: `abort_if` and `limits.hits`, looked at while it goes on.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
+use serde::Serialize;
+
+use super::Planned;
+use super::fleet::{Fleet, FleetError};
+
+/// How often it looks: each time it reads the counters of all switches.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A run that was broken off, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Aborted {
+    /// The condition, with what it found.
+    pub reason: String,
+    /// When it held, since the start of the workload.
+    pub at_ns: u64,
+    /// From then until all switches had confirmed that no fault is armed.
+    pub disarmed_ns: u64,
+}
+
+impl std::fmt::Display for Aborted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "aborted after {:.3} s: {}; all faults were disarmed {:.1} ms later",
+            self.at_ns as f64 / 1e9,
+            self.reason,
+            self.disarmed_ns as f64 / 1e6
+        )
+    }
+}
+
+/// Looks whether a run has to end.
+pub struct Guard<'p> {
+    planned: &'p Planned,
+    /// What the conditions name.
+    wanted: BTreeSet<Metric>,
+    looked: Option<Duration>,
+}
+
+impl<'p> Guard<'p> {
+    /// Of a scenario.
+    pub fn of(planned: &'p Planned) -> Guard<'p> {
+        let conditions = planned.scenario.abort_if.iter();
+        let named = conditions.flat_map(|condition| condition.metrics());
+        Guard {
+            planned,
+            wanted: named.map(|(metric, _)| metric.clone()).collect(),
+            looked: None,
+        }
+    }
+
+    /// Looks, if it is time to, and disarms all faults if a condition holds. `probes` adds what probes have seen lately.
+    pub fn look(
+        &mut self,
+        elapsed: Duration,
+        fleet: &mut Fleet,
+        probes: impl FnOnce(&mut Metrics),
+    ) -> Result<Option<Aborted>, FleetError> {
+        let scenario = &self.planned.scenario;
+        let limit = scenario.limits.hits.map(|hits| hits.value);
+        let is_idle = self.wanted.is_empty() && limit.is_none();
+        let is_early = |looked: Duration| elapsed < looked + LOOK_EVERY;
+        if is_idle || self.looked.is_some_and(is_early) {
+            return Ok(None);
+        }
+        self.looked = Some(elapsed);
+        let mut metrics = Metrics::new();
+        let wall = Metric::Run(RunMetric::Wall);
+        metrics.insert(wall, elapsed.as_nanos() as f64);
+        let is_fired = |metric: &Metric| matches!(metric, Metric::Fault { .. });
+        let mut hits = 0;
+        if limit.is_some() || self.wanted.iter().any(is_fired) {
+            let fired = fleet.fired(&self.planned.plan)?;
+            hits = fired.iter().sum();
+            for (injection, fired) in self.planned.plan.injections.iter().zip(fired) {
+                let metric = Metric::fault(&injection.fault, FaultMetric::Fired);
+                *metrics.entry(metric).or_default() += fired as f64;
+            }
+        }
+        if self
+            .wanted
+            .iter()
+            .any(|metric| matches!(metric, Metric::Probe { .. }))
+        {
+            probes(&mut metrics);
+        }
+        let conditions = scenario.abort_if.iter();
+        let mut outcomes = conditions.map(|condition| condition.evaluate(scenario, &metrics));
+        let held = outcomes.find(|outcome| outcome.passed).map(|outcome| {
+            let values = outcome.values.unwrap_or_default();
+            format!("{}  ({values})", outcome.text)
+        });
+        let beyond = limit
+            .filter(|limit| hits > *limit)
+            .map(|limit| format!("{hits} packets were hit, and `limits.hits` is {limit}"));
+        let Some(reason) = held.or(beyond) else {
+            return Ok(None);
+        };
+        let found = Instant::now();
+        fleet.set_epoch(0)?;
+        tracing::warn!(reason, "the run is aborted");
+        Ok(Some(Aborted {
+            reason,
+            at_ns: elapsed.as_nanos() as u64,
+            disarmed_ns: found.elapsed().as_nanos() as u64,
+        }))
+    }
+}
