@@ -286,6 +286,8 @@ mod tests {
         assert_eq!(parse("20ms", Dimension::Duration), Ok(20_000_000));
         assert_eq!(parse("1.5 us", Dimension::Duration), Ok(1_500));
         assert_eq!(parse("0.1s", Dimension::Duration), Ok(100_000_000));
+        assert_eq!(parse("10m", Dimension::Duration), Ok(600_000_000_000));
+        assert_eq!(parse("1.5h", Dimension::Duration), Ok(5_400_000_000_000));
         assert_eq!(parse("2.5Gbit/s", Dimension::Rate), Ok(2_500_000_000));
         assert_eq!(parse("64KiB", Dimension::Size), Ok(65_536));
         assert_eq!(parse("1_000ns", Dimension::Duration), Ok(1_000));
@@ -298,8 +300,8 @@ mod tests {
             format!("{error}; {}", error.hint().unwrap_or_default())
         };
         assert_eq!(
-            error("20 m", Dimension::Duration),
-            "`m` is not a unit of duration; minutes and hours are written in seconds, milliseconds as `ms`; units are ns, us, ms, s"
+            error("20 min", Dimension::Duration),
+            "`min` is not a unit of duration; minutes are `m`; units are ns, us, ms, s, m, h"
         );
         assert!(error("20", Dimension::Duration).starts_with("`20` has no unit"));
         assert!(error("-1ms", Dimension::Duration).starts_with("`-1ms` is not a duration"));

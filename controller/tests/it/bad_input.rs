@@ -73,14 +73,14 @@ error[unknown-key]: a scenario has no key `fautls`
 #[test]
 fn a_wrong_unit() {
     refused(
-        &changed("!delay 20ms", "!delay 20 m"),
+        &changed("!delay 20ms", "!delay 20 min"),
         "\
-error[unit]: `delay`: `m` is not a unit of duration
+error[unit]: `delay`: `min` is not a unit of duration
   --> s.yaml:10:48
    |
-10 |   - {id: second, flows: others, effect: !delay 20 m}
-   |                                                ^^^^
-   = hint: minutes and hours are written in seconds, milliseconds as `ms`; units are ns, us, ms, s
+10 |   - {id: second, flows: others, effect: !delay 20 min}
+   |                                                ^^^^^^
+   = hint: minutes are `m`; units are ns, us, ms, s, m, h
 
 ",
     );

@@ -68,7 +68,7 @@ fn every_command_explains_itself() {
     }
     let help = passes(&["--help"]).stdout;
     assert!(
-        help.contains("Exit codes: 0 passed, 1 an expectation failed, 2 could not run."),
+        help.contains("Exit codes: 0 passed, 1 an expectation failed, 2 could not run, 3 aborted"),
         "{help}"
     );
     for command in COMMANDS
