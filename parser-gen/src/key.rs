@@ -5,6 +5,8 @@
 //! itself: the decision function mixes what comes of it. A field whose header a packet lacks counts as 0, and each field is
 //! as wide as its bytes, since targets pad a list of odd bits differently.
 
+use std::sync::Arc;
+
 use crate::generate::writer::Writer;
 use crate::library::{Body, Library, ProtocolId};
 use crate::program::Arch;
@@ -30,6 +32,37 @@ struct Part {
     bits: usize,
 }
 
+/// What a switch makes of a key. Both are linear, of different fields' orders.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHash {
+    /// What tells keys apart.
+    pub hash: u32,
+    /// Where it is looked for.
+    pub place: u32,
+    /// The key itself.
+    pub key: Arc<[u8]>,
+}
+
+/// In how many ways a key's cell may be found.
+pub const WAYS: usize = 4;
+
+impl KeyHash {
+    /// What a cell holds of the key of a flow with this salt; never 0, which is an empty cell's.
+    #[must_use]
+    pub fn print(&self, salt: u32) -> u32 {
+        (self.hash ^ salt).max(1)
+    }
+
+    /// The cells that may be its own, in the order in which they are asked, where each way has 2 to the power of `bits` cells.
+    #[must_use]
+    pub fn cells(&self, salt: u32, bits: u32) -> [u32; WAYS] {
+        let (print, place) = (self.hash ^ salt, self.place ^ salt);
+        let (low, high) = (u32::MAX >> (32 - bits), 32 - bits);
+        let cells = [place & low, place >> high, print & low, print >> high];
+        std::array::from_fn(|way| (way as u32) << bits | cells[way])
+    }
+}
+
 /// Why fields are no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
@@ -45,6 +78,19 @@ pub enum KeyError {
     /// It says nothing more the second time.
     #[error("`{0}` is named twice")]
     Twice(String),
+}
+
+/// Puts the hash of values that are there already into a variable of 32 bits.
+fn crc_of(arch: Arch, crc: &str, into: &str, parts: impl Iterator<Item = usize>, w: &mut Writer) {
+    let parts: Vec<String> = parts.map(|part| format!("part{part}")).collect();
+    let list = format!("{{ {} }}", parts.join(", "));
+    w.line(match arch {
+        Arch::Psa => format!("{into} = {crc}.get_hash({list});"),
+        Arch::Tna => format!("{into} = {crc}.get({list});"),
+        Arch::V1model => {
+            format!("hash({into}, HashAlgorithm.crc32, 32w0, {list}, 64w0x100000000);")
+        }
+    });
 }
 
 impl PacketKey {
@@ -64,16 +110,22 @@ impl PacketKey {
         })
     }
 
-    /// The hash of a frame's key.
-    pub fn hash(&self, library: &Library, frame: &[u8]) -> u32 {
+    /// The hashes of a frame's key.
+    pub fn hash(&self, library: &Library, frame: &[u8]) -> KeyHash {
         let headers = library.headers(frame);
-        let mut bytes = Vec::new();
-        for part in &self.fields {
+        let values = self.fields.iter().map(|part| {
             let start = headers.iter().find(|(id, _)| *id == part.protocol);
             let value = start.map_or(0, |(_, start)| part.read(frame, *start));
-            bytes.extend(&value.to_be_bytes()[16 - part.bytes()..]);
+            value.to_be_bytes()[16 - part.bytes()..].to_vec()
+        });
+        let mut values: Vec<Vec<u8>> = values.collect();
+        let key = values.concat();
+        values.reverse();
+        KeyHash {
+            hash: crc32(&key),
+            place: crc32(&values.concat()),
+            key: key.into(),
         }
-        crc32(&bytes)
     }
 
     /// The protocols that a program must parse for it.
@@ -81,12 +133,17 @@ impl PacketKey {
         self.fields.iter().map(|part| part.protocol)
     }
 
-    /// What stands before a control's `apply`.
-    pub(crate) fn write_state(&self, arch: Arch, w: &mut Writer) {
-        match arch {
-            Arch::Psa => w.line("Hash<bit<32>>(PSA_HashAlgorithm_t.CRC32) crc;"),
-            Arch::Tna => w.line("Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;"),
-            Arch::V1model => {}
+    /// What stands before a control's `apply`: for the hash alone, or for the place too.
+    pub(crate) fn write_state(&self, arch: Arch, has_place: bool, w: &mut Writer) {
+        for name in ["crc", "crc_of_place"]
+            .iter()
+            .take(1 + usize::from(has_place))
+        {
+            match arch {
+                Arch::Psa => w.line(format!("Hash<bit<32>>(PSA_HashAlgorithm_t.CRC32) {name};")),
+                Arch::Tna => w.line(format!("Hash<bit<32>>(HashAlgorithm_t.CRC32) {name};")),
+                Arch::V1model => {}
+            }
         }
         for (number, part) in self.fields.iter().enumerate() {
             w.line(format!("bit<{}> part{number} = 0;", 8 * part.bytes()));
@@ -104,17 +161,12 @@ impl PacketKey {
             });
             w.close();
         }
-        let parts: Vec<String> = (0..self.fields.len())
-            .map(|part| format!("part{part}"))
-            .collect();
-        let list = format!("{{ {} }}", parts.join(", "));
-        w.line(match arch {
-            Arch::Psa => format!("{into} = crc.get_hash({list});"),
-            Arch::Tna => format!("{into} = crc.get({list});"),
-            Arch::V1model => {
-                format!("hash({into}, HashAlgorithm.crc32, 32w0, {list}, 64w0x100000000);")
-            }
-        });
+        crc_of(arch, "crc", into, 0..self.fields.len(), w);
+    }
+
+    /// The same behind [`PacketKey::write`]: where the key is looked for, as the hash of the fields the other way round.
+    pub(crate) fn write_place(&self, arch: Arch, into: &str, w: &mut Writer) {
+        crc_of(arch, "crc_of_place", into, (0..self.fields.len()).rev(), w);
     }
 }
 
@@ -196,9 +248,9 @@ mod tests {
         let mut frame = vec![0xff; 14];
         frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
         assert_eq!(
-            key.hash(&library, &frame),
+            key.hash(&library, &frame).hash,
             crc32(&[2, 0, 0, 0, 0, 1, 0, 0, 0])
         );
-        assert_eq!(key.hash(&library, &[]), crc32(&[0; 9]));
+        assert_eq!(key.hash(&library, &[]).hash, crc32(&[0; 9]));
     }
 }

@@ -35,6 +35,14 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
         if let Selection::Share(share) = &fault.selection {
             shared(sink, fault, share, in_egress);
         }
+        if let Some(keys) = fault.keys.as_ref().filter(|_| in_egress) {
+            let message = format!(
+                "fault `{}` numbers the packets of {} in egress, where only flows are told apart",
+                fault.id, keys.of
+            );
+            sink.error(Code::Effect, keys.span, message)
+                .hint("use `ingress`, of the next switch if need be");
+        }
         if in_egress && fault.effect.is_for_ingress() {
             let message = format!(
                 "fault `{}` cannot {} in egress",
@@ -162,7 +170,10 @@ fn excludes(
     let meet = a == b && overlap_in_time(&earlier.epochs, &later.epochs);
     let nested = selects_within(&earlier.selection, &later.selection)
         || selects_within(&later.selection, &earlier.selection);
-    (meet && nested).then(|| "both select the same packets, and one drops them".to_owned())
+    let numbered_alike =
+        earlier.keys.as_ref().map(|keys| &keys.key) == later.keys.as_ref().map(|keys| &keys.key);
+    (meet && nested && numbered_alike)
+        .then(|| "both select the same packets, and one drops them".to_owned())
 }
 
 /// Whether every ordinal that `inner` counts out is counted out by `outer`.

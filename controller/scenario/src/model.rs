@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use parser_gen::key::PacketKey;
 use parser_gen::{Classes, Filter};
 use serde::Serialize;
 
@@ -105,6 +106,12 @@ impl Scenario {
         expectations.any(|expectation| expectation.is_zero(&fired))
     }
 
+    /// Whether the file says anything of a metric.
+    #[must_use]
+    pub fn expects_of(&self, metric: &Metric) -> bool {
+        self.expectations.iter().any(|line| line.names(metric))
+    }
+
     /// Whether the file says what a command's exit code is to be, or how often it may fail.
     #[must_use]
     pub fn expects_exit_of(&self, command: &str) -> bool {
@@ -199,6 +206,8 @@ pub struct Fault {
     pub effect: Effect,
     /// To which packets.
     pub selection: Selection,
+    /// What its packets are numbered and drawn by within a flow; by the flow alone without.
+    pub keys: Option<Keys>,
     /// Where; `None` = the plan chooses a switch, in ingress.
     pub place: Option<Place>,
     /// When: epochs in ascending, disjoint ranges.
@@ -209,6 +218,43 @@ pub struct Fault {
     pub span: Span,
     /// Where its place is named, else the whole.
     pub place_span: Span,
+}
+
+impl Fault {
+    /// Which packets it selects, for people: `every 3rd`, `every 3rd per connection`.
+    #[must_use]
+    pub fn selected(&self) -> String {
+        match &self.keys {
+            Some(keys) => format!("{} per {}", self.selection, keys.one),
+            None => self.selection.to_string(),
+        }
+    }
+}
+
+/// Keys within a flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// What packets of one key have in common.
+    pub key: PacketKey,
+    /// The keys, for people: `connections`.
+    pub of: String,
+    /// One of them: `connection`.
+    pub one: String,
+    /// Whether a TCP connection that begins anew is numbered anew.
+    pub restarts: bool,
+    /// How many there may be.
+    pub most: u32,
+    /// Where that is written.
+    pub span: Span,
+}
+
+impl Keys {
+    /// Each way has 2 to the power of this cells: as many as there may be keys, so that hardly one in a hundred runs has a key
+    /// without a cell.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.most.next_power_of_two().ilog2().clamp(8, 16)
+    }
 }
 
 /// A stretch of the timeline.

@@ -180,6 +180,12 @@ pub mod fault {
         part(direction, number, "fired")
     }
 
+    /// The counter of packets whose key had no cell, by cell of the flow.
+    #[must_use]
+    pub fn keyless(direction: Direction, number: usize) -> String {
+        part(direction, number, "keyless")
+    }
+
     /// The register of how many packets each cell has met, of a unit that counts or draws.
     #[must_use]
     pub fn ordinals(direction: Direction, number: usize) -> String {

@@ -544,6 +544,7 @@ fn resolve_fault(
         flows: indexes,
         effect: fault.effect.value.clone(),
         selection: fault.selection.value.clone(),
+        keys: fault.keys.clone(),
         place,
         epochs,
         span: fault.id.span,

@@ -57,9 +57,13 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
         format!("none of {packets} that it met was drawn, where {expected:.2} are to be expected")
     };
     match &fault.selection {
-        Selection::Counted(counted) => match counted.first_ordinal() {
-            Some(n) => format!("it selects packet {n} of a flow, and met {met} in all"),
-            None => format!("it met {met}"),
+        Selection::Counted(counted) => match (counted.first_ordinal(), &fault.keys) {
+            (Some(n), Some(keys)) => format!(
+                "it selects packet {n} of {} each, and of none of them it met as many: {met} in all",
+                keys.of
+            ),
+            (Some(n), None) => format!("it selects packet {n} of a flow, and met {met} in all"),
+            (None, _) => format!("it met {met}"),
         },
         Selection::Probability { limit } => drawn(*limit),
         Selection::Share(share) => format!(

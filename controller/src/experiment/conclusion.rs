@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use scenario::model::Fault;
+use scenario::expect::metric::{FaultMetric, Metric};
+use scenario::model::{Fault, Keys};
 use scenario::plan::Injection;
 use scenario::vacuous;
 use serde::Serialize;
@@ -55,6 +56,9 @@ pub struct FaultResult {
     pub observed: u64,
     /// Of those, frames that another fault dropped, so that nothing of what this one did to them is to be seen.
     pub overridden: u64,
+    /// Where keys are numbered: frames whose key had no cell on the switch, and that it spared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyless: Option<u64>,
     /// Frames that it had to hit, and did not.
     pub missed: u64,
     /// Frames that it had to spare, and hit.
@@ -101,6 +105,7 @@ impl FaultResult {
                 .sum(),
             observed: seen.observed,
             overridden: seen.overridden,
+            keyless: fault.keys.as_ref().map(|_| seen.keyless),
             missed: seen.missed,
             collateral: seen.collateral,
             boundary: seen.boundary,
@@ -119,6 +124,11 @@ impl FaultResult {
                 let seen = proof.observations[*index].observed;
                 differing_cell(injection, evidence.fired[*index], seen)
             }));
+        }
+        if let Some(keys) = &fault.keys {
+            let counted = injections.iter();
+            let counted = counted.map(|(index, _)| evidence.keyless[*index]).sum();
+            against.extend(unkeyed(planned, &fault.id, keys, seen, counted));
         }
         against.extend(result.indistinct(fault, seen));
         let losses = proof.losses.iter().filter(|loss| at(&loss.switch));
@@ -254,6 +264,40 @@ fn idle(
         "it hit nothing: {why} (expect `fault.{}.fired == 0` if that is meant)",
         fault.id
     ))
+}
+
+/// Keys that the switch did not tell apart, or had no cell for.
+fn unkeyed(
+    planned: &Planned,
+    id: &str,
+    keys: &Keys,
+    seen: Observation,
+    counted: u64,
+) -> Vec<String> {
+    let mut told = Vec::new();
+    let keyless = Metric::fault(id, FaultMetric::Keyless);
+    if seen.keyless > 0 && !planned.scenario.expects_of(&keyless) {
+        told.push(format!(
+            "it spared {} of {} for which the switch had no cell: write a greater `keys` than {}, or expect `{keyless}`",
+            count(seen.keyless, "frame"),
+            keys.of,
+            keys.most
+        ));
+    }
+    if seen.keyless != counted {
+        told.push(format!(
+            "the switch counted {counted} without a cell for their key, captures saw {}",
+            seen.keyless
+        ));
+    }
+    if seen.conflated > 0 {
+        told.push(format!(
+            "the switch took {} of some {} for those of others: another `seed` tells them apart",
+            count(seen.conflated, "frame"),
+            keys.of
+        ));
+    }
+    told
 }
 
 /// "1 frame", "2 frames".

@@ -319,6 +319,18 @@ impl Fleet {
         plan.injections.iter().map(count).collect()
     }
 
+    /// Packets that found no cell for their key, by injection.
+    pub fn keyless(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
+        let count = |injection: &scenario::plan::Injection| {
+            let Some(counter) = &injection.keyless else {
+                return Ok(0);
+            };
+            let cells = self.counter(&injection.switch, counter)?;
+            Ok(cells.get(injection.cell).map_or(0, |cell| cell.packets))
+        };
+        plan.injections.iter().map(count).collect()
+    }
+
     /// How soon each switch runs packets when it is woken, as far as they say.
     #[cfg(feature = "testbed")]
     pub fn priorities(&mut self) -> BTreeMap<String, String> {

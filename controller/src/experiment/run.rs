@@ -214,6 +214,7 @@ pub(crate) fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
             (FaultMetric::Fired, Some(fault.fired)),
             (FaultMetric::Observed, Some(fault.observed)),
             (FaultMetric::Overridden, Some(fault.overridden)),
+            (FaultMetric::Keyless, fault.keyless),
             (FaultMetric::Missed, Some(fault.missed)),
             (FaultMetric::Collateral, Some(fault.collateral)),
             (FaultMetric::Boundary, Some(fault.boundary)),

@@ -163,6 +163,7 @@ impl<'a> Stage<'a> {
         std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
         let mut fired = self.fleet.fired(&self.planned.plan)?;
         observer.counted(&mut fired);
+        let keyless = self.fleet.keyless(&self.planned.plan)?;
         let recordings = self.bed.recordings()?;
         self.check_packets(&recordings)?;
         let losses = self.losses()?;
@@ -170,6 +171,7 @@ impl<'a> Stage<'a> {
             recordings: &recordings,
             writes: self.fleet.epoch_writes(),
             fired: &fired,
+            keyless: &keyless,
             losses: &losses,
         };
         let conclusion = Conclusion::of(self.planned, evidence);

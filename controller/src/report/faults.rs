@@ -14,7 +14,7 @@ pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
         table.row([
             result.id.clone(),
             declared.map_or_else(String::new, |fault| flows(scenario, fault)),
-            declared.map_or_else(String::new, |fault| fault.selection.to_string()),
+            declared.map_or_else(String::new, |fault| fault.selected()),
             declared.map_or_else(String::new, |fault| fault.effect.to_string()),
             grouped(result.met),
             grouped(result.fired),

@@ -97,6 +97,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         recordings: &recordings,
         writes: &[armed],
         fired: &fired,
+        keyless: &vec![0; fired.len()],
         losses: &[],
     };
     let conclusion = Conclusion::of(&planned, evidence);

@@ -31,6 +31,7 @@ scenarios! {
     lost_syns_are_sent_again: "nginx-lost-handshakes.yaml", ["nginx", "curl"];
     a_link_that_flaps: "nginx-flap.yaml", ["nginx"];
     one_connection_in_ten_is_slow: "nginx-gray.yaml", ["nginx", "ab"];
+    the_third_packet_of_each_connection: "nginx-third-packets.yaml", ["nginx", "ab"];
     nginx_under_load: "nginx-load.yaml", ["nginx", "ab"];
     nginx_through_an_outage: "nginx-outage.yaml", ["nginx"];
     pings_that_wait_by_chance: "ping-jitter.yaml", ["ping"];

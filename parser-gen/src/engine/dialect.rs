@@ -43,19 +43,19 @@ impl Dialect {
         });
     }
 
-    /// Statement that reads a cell into a variable.
-    pub fn read(self, register: &str, into: &str) -> String {
+    /// Statement that reads the cell with this number into a variable.
+    pub fn read(self, register: &str, into: &str, at: &str) -> String {
         match self.0 {
-            Arch::V1model => format!("{register}.read({into}, (bit<32>) cell_);"),
-            Arch::Psa | Arch::Tna => format!("{into} = {register}.read(cell_);"),
+            Arch::V1model => format!("{register}.read({into}, (bit<32>) {at});"),
+            Arch::Psa | Arch::Tna => format!("{into} = {register}.read({at});"),
         }
     }
 
     /// Statement that writes a cell.
-    pub fn write(self, register: &str, value: &str) -> String {
+    pub fn write(self, register: &str, value: &str, at: &str) -> String {
         match self.0 {
-            Arch::V1model => format!("{register}.write((bit<32>) cell_, {value});"),
-            Arch::Psa | Arch::Tna => format!("{register}.write(cell_, {value});"),
+            Arch::V1model => format!("{register}.write((bit<32>) {at}, {value});"),
+            Arch::Psa | Arch::Tna => format!("{register}.write({at}, {value});"),
         }
     }
 }

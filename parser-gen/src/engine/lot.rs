@@ -59,8 +59,8 @@ pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Write
 pub(super) fn keep_order(dialect: Dialect, unit: &UnitSpec, w: &mut Writer) {
     if let Action::Pace(pace) = unit.action {
         pace.write(
-            &dialect.read("deadlines", "free"),
-            &dialect.write("deadlines", "meta.now + wait"),
+            &dialect.read("deadlines", "free", "cell_"),
+            &dialect.write("deadlines", "meta.now + wait", "cell_"),
             w,
         );
     }
@@ -69,11 +69,11 @@ pub(super) fn keep_order(dialect: Dialect, unit: &UnitSpec, w: &mut Writer) {
     }
     w.open("@atomic");
     w.line("time_ns_t before;");
-    w.line(dialect.read("deadlines", "before"));
+    w.line(dialect.read("deadlines", "before", "cell_"));
     w.line("time_ns_t early = meta.now + hold - before;");
     w.open("if (before != 0 && early[TIME_SIGN:TIME_SIGN] == 1)");
     w.line("hold = before - meta.now;");
     w.close();
-    w.line(dialect.write("deadlines", "meta.now + hold"));
+    w.line(dialect.write("deadlines", "meta.now + hold", "cell_"));
     w.close();
 }

@@ -8,6 +8,7 @@
 mod compose;
 mod dialect;
 mod early;
+mod keyed;
 mod lot;
 mod spread;
 mod unit;
@@ -50,8 +51,10 @@ pub struct UnitSpec {
     pub about: String,
     /// How it selects packets.
     pub select: Select,
-    /// What tells the keys apart of which [`Select::Share`] selects some.
+    /// What tells the keys apart of which [`Select::Share`] selects some, or whose packets are numbered each for itself.
     pub key: Option<PacketKey>,
+    /// Where keys are numbered, how many there may be.
+    pub keys: Option<Keys>,
     /// What it does to those.
     pub action: Action,
     /// How many flows it counts apart: its registers and its counter have room for as many.
@@ -60,6 +63,15 @@ pub struct UnitSpec {
     pub entries: usize,
     /// Entries of its table `outcome`.
     pub outcomes: usize,
+}
+
+/// How the keys of a unit find their cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    /// Each of [`crate::key::WAYS`] ways has 2 to the power of this cells.
+    pub bits: u32,
+    /// A TCP packet that begins a connection begins its key's numbers again.
+    pub restarts: bool,
 }
 
 /// How a unit selects packets.

@@ -4,11 +4,12 @@
 //! steps), the count, the words that are drawn (`t0` to `t5`), the channel's state, `outcome`.
 
 use super::dialect::Dialect;
+use super::keyed;
 use super::lot;
 use super::wait;
-use super::{Action, Select, Side, UnitSpec};
+use super::{Action, Keys, Select, Side, UnitSpec};
 use crate::generate::writer::Writer;
-use crate::key::PacketKey;
+use crate::key::{PacketKey, WAYS};
 
 /// The key of `select` that says which flows a packet belongs to.
 const FLOWS: &str = "meta.class: exact;";
@@ -29,6 +30,28 @@ struct Needs<'a> {
 impl Needs<'_> {
     fn counts(&self) -> bool {
         self.unit.select == Select::Counted
+    }
+
+    /// By what its packets are numbered, if not flow by flow.
+    fn keyed(&self) -> Option<(&PacketKey, Keys)> {
+        keyed::of(self.unit)
+    }
+
+    /// Which cells of registers are the packet's.
+    fn at(&self) -> &'static str {
+        if self.keyed().is_some() {
+            "slot_"
+        } else {
+            "cell_"
+        }
+    }
+
+    fn read(&self, register: &str, into: &str) -> String {
+        self.dialect.read(register, into, self.at())
+    }
+
+    fn write(&self, register: &str, value: &str) -> String {
+        self.dialect.write(register, value, self.at())
     }
 
     /// What is drawn by instead of a count.
@@ -53,6 +76,21 @@ impl Needs<'_> {
     /// The register of how many packets have drawn: a count by itself only if the other one starts again after a cycle.
     fn turns(&self) -> &'static str {
         if self.counts() { "turns" } else { "ordinals" }
+    }
+
+    /// The registers that a packet's number, its turn to draw and its channel's state stand in, and their words.
+    fn registers(&self) -> Vec<(&'static str, &'static str)> {
+        let mut registers = Vec::new();
+        if self.counts() {
+            registers.push(("ordinals", "bit<32>"));
+        }
+        if self.draws() && self.key().is_none() {
+            registers.push((self.turns(), "bit<32>"));
+        }
+        if self.unit.select == Select::GilbertElliott {
+            registers.push(("states", "bit<8>"));
+        }
+        registers
     }
 
     fn cells(&self) -> usize {
@@ -102,7 +140,7 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     };
     w.line(format!("// {}", unit.about));
     let mut parameters = vec!["inout metadata_t meta", "out bit<8> fire"];
-    if needs.key().is_some() {
+    if unit.key.is_some() {
         parameters.insert(0, "in headers_t hdr");
     }
     if needs.holds() {
@@ -158,14 +196,15 @@ fn state(needs: &Needs<'_>, w: &mut Writer) {
     if dialect.is_tna() {
         return;
     }
-    if needs.counts() {
-        dialect.register(w, "ordinals", "bit<32>", cell, cells);
+    if let Some(keyed) = needs.keyed() {
+        keyed::state(dialect, keyed, (cell, cells), w);
     }
-    if needs.draws() && needs.key().is_none() {
-        dialect.register(w, needs.turns(), "bit<32>", cell, cells);
-    }
-    if needs.unit.select == Select::GilbertElliott {
-        dialect.register(w, "states", "bit<8>", cell, cells);
+    let (index, cells_of_keys) = match needs.keyed() {
+        Some((_, keys)) => ("bit<32>", WAYS << keys.bits),
+        None => (cell, cells),
+    };
+    for (name, word) in needs.registers() {
+        dialect.register(w, name, word, index, cells_of_keys);
     }
     if lot::has_deadlines(needs.unit) {
         dialect.register(w, "deadlines", "time_ns_t", cell, cells);
@@ -181,11 +220,13 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
         needs.variable(w, "bit<32>", "last_");
         needs.variable(w, "bit<32>", "index");
     }
-    if needs.draws() {
+    if needs.draws() || needs.keyed().is_some() {
         needs.variable(w, "bit<32>", "key_");
+    }
+    if needs.draws() {
         needs.variable(w, "bit<32>", "mixed");
         if let Some(key) = needs.key() {
-            key.write_state(needs.dialect.0, w);
+            key.write_state(needs.dialect.0, false, w);
         }
         for word in &needs.words {
             needs.variable(w, "draw_t", &word.to_string());
@@ -221,7 +262,7 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     if needs.counts() {
         take("bit<32>", "last", "last_");
     }
-    if needs.draws() {
+    if needs.draws() || needs.keyed().is_some() {
         take("bit<32>", "key", "key_");
     }
     let is_paced = matches!(needs.unit.action, Action::Pace(_));
@@ -419,6 +460,20 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
         w.line("met = 1;");
         w.line("at = (bit<16>) cell_;");
     }
+    if let Some(keyed) = needs.keyed() {
+        keyed::find(needs.dialect, keyed, w);
+        w.open("if (is_known == 0)");
+        w.line(needs.dialect.count("keyless"));
+        if !needs.decides() {
+            w.line("fire = 0;");
+        }
+        w.close_open("else");
+        if keyed.1.restarts {
+            let registers = needs.registers();
+            let names: Vec<&str> = registers.iter().map(|(name, _)| *name).collect();
+            keyed::restart(needs.dialect, &names, w);
+        }
+    }
     if needs.counts() {
         count(needs, w);
     }
@@ -447,6 +502,9 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
             w.line(needs.dialect.count("fired"));
             lot::keep_order(needs.dialect, needs.unit, w);
         }
+    }
+    if needs.keyed().is_some() {
+        w.close();
     }
     w.close();
     w.close();
@@ -492,11 +550,11 @@ fn count(needs: &Needs<'_>, w: &mut Writer) {
         return;
     }
     w.open("@atomic");
-    w.line(needs.dialect.read("ordinals", "index"));
+    w.line(needs.read("ordinals", "index"));
     w.open("if (index == last_)");
-    w.line(needs.dialect.write("ordinals", "0"));
+    w.line(needs.write("ordinals", "0"));
     w.close_open("else");
-    w.line(needs.dialect.write("ordinals", "index + 1"));
+    w.line(needs.write("ordinals", "index + 1"));
     w.close();
     w.close();
 }
@@ -511,10 +569,12 @@ fn draw(needs: &Needs<'_>, w: &mut Writer) {
     } else {
         let turns = needs.turns();
         w.open("@atomic");
-        w.line(needs.dialect.read(turns, "mixed"));
-        w.line(needs.dialect.write(turns, "mixed + 1"));
+        w.line(needs.read(turns, "mixed"));
+        w.line(needs.write(turns, "mixed + 1"));
         w.close();
-        w.line("mixed = mixed ^ key_;");
+        // With the flow's key in it, the key's print stands for both.
+        let of = needs.keyed().map_or("key_", |_| "print");
+        w.line(format!("mixed = mixed ^ {of};"));
     }
     w.line("t0.apply();");
     w.line("t1.apply();");
@@ -535,7 +595,7 @@ fn draw(needs: &Needs<'_>, w: &mut Writer) {
 /// The channel's state after `channel` has said what becomes of it.
 fn change(needs: &Needs<'_>, w: &mut Writer) {
     w.open("@atomic");
-    w.line(needs.dialect.read("states", "bad"));
+    w.line(needs.read("states", "bad"));
     w.open("if (change == 1)");
     w.line("bad = 1;");
     w.close_open("else if (change == 2)");
@@ -543,6 +603,6 @@ fn change(needs: &Needs<'_>, w: &mut Writer) {
     w.close_open("else if (change == 3)");
     w.line("bad = bad ^ 1;");
     w.close();
-    w.line(needs.dialect.write("states", "bad"));
+    w.line(needs.write("states", "bad"));
     w.close();
 }

@@ -1,7 +1,7 @@
 //! `engine.p4`: every way to select and to act, for every architecture; and only what is used.
 
 use p4lang::Files;
-use parser_gen::engine::{Action, Copies, EngineSpec, Hold, Select, UnitSpec};
+use parser_gen::engine::{Action, Copies, EngineSpec, Hold, Keys, Reorder, Select, UnitSpec};
 use parser_gen::key::PacketKey;
 use parser_gen::pace::Pace;
 use parser_gen::rewrite::{Rewrite, To};
@@ -31,6 +31,11 @@ fn actions() -> Vec<Action> {
         Action::Reset,
         Action::Pace(pace(true)),
         Action::Pace(pace(false)),
+        Action::Truncate(60),
+        Action::Reorder(Reorder {
+            distance: 3,
+            within_ns: 1_000_000,
+        }),
     ]
 }
 
@@ -81,11 +86,17 @@ fn key() -> PacketKey {
     PacketKey::new(&Library::builtin(), &fields).unwrap()
 }
 
+fn connection() -> PacketKey {
+    let fields = ["ip.src", "ip.dst", "tcp.sport", "tcp.dport"];
+    PacketKey::new(&Library::builtin(), &fields).unwrap()
+}
+
 fn unit(select: Select, action: Action) -> UnitSpec {
     UnitSpec {
         about: format!("{select:?}, {action:?}."),
         select,
         key: (select == Select::Share).then(key),
+        keys: None,
         action,
         cells: 3,
         entries: 3,
@@ -101,8 +112,11 @@ fn engine(arch: Arch, spec: &EngineSpec, aggregate: bool) -> String {
         name: "f".to_owned(),
         filter,
     }];
-    let generated =
-        generate_with(&library, &flows, &Options::aggregating(aggregate), spec).unwrap();
+    let options = Options {
+        waits: spec.waits(),
+        ..Options::aggregating(aggregate)
+    };
+    let generated = generate_with(&library, &flows, &options, spec).unwrap();
     let mut files = Files::new();
     let mut engine = String::new();
     for (path, text) in program(arch, &generated) {
@@ -123,16 +137,29 @@ fn every_unit_compiles_for_every_architecture() {
     for arch in ARCHS {
         let mut all = EngineSpec::default();
         for select in SELECTS {
-            // A plan for Tofino refuses what has a queue.
-            let has_text =
-                |action: &Action| arch != Arch::Tna || !matches!(action, Action::Pace(_));
+            // A plan for Tofino refuses what has a queue, is cut short, or waits.
+            let is_refused = |action: &Action| {
+                matches!(
+                    action,
+                    Action::Pace(_) | Action::Truncate(_) | Action::Reorder(_)
+                )
+            };
+            let has_text = |action: &Action| arch != Arch::Tna || !is_refused(action);
             for action in actions().into_iter().filter(has_text) {
                 all.ingress.push(unit(select, action.clone()));
-                let alone = EngineSpec {
+                let mut alone = EngineSpec {
                     ingress: vec![unit(select, action)],
                     ..EngineSpec::default()
                 };
                 engine(arch, &alone, false);
+                // Nor does it number keys.
+                if arch != Arch::Tna && select != Select::Share {
+                    alone.ingress[0].key = Some(connection());
+                    for restarts in [false, true] {
+                        alone.ingress[0].keys = Some(Keys { bits: 12, restarts });
+                        engine(arch, &alone, false);
+                    }
+                }
             }
             all.egress.push(unit(select, Action::Drop));
         }

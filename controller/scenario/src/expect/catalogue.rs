@@ -20,6 +20,7 @@ pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
         all.extend(
             whats
                 .filter(|what| *what != FaultMetric::Beyond || is_delay)
+                .filter(|what| *what != FaultMetric::Keyless || fault.keys.is_some())
                 .map(|what| Metric::fault(&fault.id, what)),
         );
     }

@@ -78,6 +78,8 @@ group! {
         Observed = "observed": Number,
         /// Of those, dropped by another fault.
         Overridden = "overridden": Number,
+        /// Their key had no cell, and so they were spared.
+        Keyless = "keyless": Number,
         /// Had to be hit, and was not.
         Missed = "missed": Number,
         /// Had not to be hit, and was.

@@ -1,7 +1,7 @@
 //! What the program of a switch has of each fault: the units that parser-gen writes, and what its numbers can hold.
 
 use p4lang::runtime::TableEntry;
-use parser_gen::engine::{Action, Copies, EngineSpec, Select, UnitSpec};
+use parser_gen::engine::{Action, Copies, EngineSpec, Keys, Select, UnitSpec};
 
 use super::place::Placement;
 use super::{Drawn, Rounded, TargetModel, Unit};
@@ -40,8 +40,12 @@ pub(super) fn spec(
                 select: select(&declared.selection),
                 key: match &declared.selection {
                     Selection::Share(share) => Some(share.key.clone()),
-                    _ => None,
+                    _ => declared.keys.as_ref().map(|keys| keys.key.clone()),
                 },
+                keys: declared.keys.as_ref().map(|keys| Keys {
+                    bits: keys.bits(),
+                    restarts: keys.restarts,
+                }),
                 action: match declared.effect.duplicate() {
                     Some(duplicate) => Action::Duplicate(copies(scenario, duplicate)),
                     None => declared.effect.action(),
@@ -90,7 +94,9 @@ pub(super) fn copies(scenario: &Scenario, wanted: Duplicate) -> Copies {
 fn about(declared: &Fault) -> String {
     format!(
         "Fault {}: {}, {}.",
-        declared.id, declared.effect, declared.selection
+        declared.id,
+        declared.effect,
+        declared.selected()
     )
 }
 

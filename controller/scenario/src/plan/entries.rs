@@ -137,7 +137,7 @@ fn select(
         if let Selection::Counted(counted) = selection {
             params.push((param::LAST, counted.last().into()));
         }
-        if selection.is_by_chance() || declared.effect.draws() {
+        if selection.is_by_chance() || declared.effect.draws() || declared.keys.is_some() {
             params.push((param::KEY, decision::key(declared.key, flow.key).into()));
         }
         if let Action::Delay(Hold { drawn: false, .. }) = declared.effect.action() {

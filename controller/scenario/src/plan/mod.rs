@@ -65,6 +65,8 @@ pub struct TargetModel {
     pub frame_values_beside_faults: Option<FrameValues>,
     /// Whether a fault that can stand before a sum does: one pass less.
     pub faults_before_sums: bool,
+    /// Whether it has room for keys whose packets are numbered each for itself.
+    pub numbers_keys: bool,
     /// Whether packets can wait for others: one that comes back reads a register that others write.
     pub reorders: bool,
     /// How it cuts packets short; `None` if it cannot.
@@ -102,6 +104,7 @@ impl TargetModel {
         faults_before_sums: false,
         truncates: Some(Truncates::Clones),
         reorders: true,
+        numbers_keys: true,
         tells_time: true,
     };
 
@@ -124,6 +127,7 @@ impl TargetModel {
         faults_before_sums: false,
         truncates: Some(Truncates::Extern),
         reorders: true,
+        numbers_keys: true,
         tells_time: false,
     };
 
@@ -141,6 +145,7 @@ impl TargetModel {
     pub const TOFINO: TargetModel = TargetModel {
         truncates: None,
         reorders: false,
+        numbers_keys: false,
         loop_ns: 1_000,
         loop_rate_bps: 100_000_000_000,
         wakeup_ns: 0,
@@ -312,6 +317,9 @@ pub struct Injection {
     pub cell: usize,
     /// Counts what fired.
     pub counter: String,
+    /// Counts packets whose key had no cell, where keys are numbered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyless: Option<String>,
     /// For what a switch holds: how much later than asked a packet may leave, seen at the interfaces. The latency of the links
     /// that it came and leaves by is part of it, since the switch's ports hold frames for that.
     pub lateness_bound_ns: Option<u64>,
@@ -352,6 +360,16 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
                 format!("this target cannot {why}"),
             )
             .hint("the embedded switch and simple_switch_grpc can");
+        }
+    }
+    for fault in &scenario.faults {
+        if let Some(keys) = fault.keys.as_ref().filter(|_| !target.numbers_keys) {
+            let message = format!(
+                "this target cannot number the packets of {}: their cells would be looked for in registers stage by stage, and no text of it is written",
+                keys.of
+            );
+            sink.error(Code::Effect, keys.span, message)
+                .hint("the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`");
         }
     }
     latency::check(&mut sink, scenario, target);
@@ -760,6 +778,10 @@ fn injections(
             unit,
             cell: point.cell,
             counter: names::fault::fired(point.direction, unit),
+            keyless: scenario.faults[point.fault]
+                .keys
+                .is_some()
+                .then(|| names::fault::keyless(point.direction, unit)),
             lateness_bound_ns: holds.then(|| lateness_bound_ns(switch.resources.held_bits, target)),
         })
     });

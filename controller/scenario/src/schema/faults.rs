@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::per::per;
+use super::per::{numbered, per};
 use super::selection::selection;
 use super::{RawFault, RawFlow, RawPlace, partition, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
@@ -140,6 +140,7 @@ fn partitioning(
         flows: made.iter().map(|flow| flow.name.clone()).collect(),
         effect: Spanned::new(Effect::Drop(effect::Drop), partition.span),
         selection: Spanned::new(Selection::Always, fields.span),
+        keys: None,
         place: None,
         during: during.unwrap_or_default(),
         span: node.span,
@@ -153,7 +154,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         node,
         "a fault",
         &["id", "flows", "effect"],
-        &["select", "per", "where", "during"],
+        &["select", "per", "keys", "where", "during"],
     )?;
     let id = fields
         .get("id")
@@ -169,20 +170,26 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         Some(node) => per(sink, node)?,
         None => None,
     };
-    let is_keyed = per.is_some();
     let selection = match fields.get("select") {
         Some(node) => {
+            let per = per.as_ref();
             selection(sink, node, per).map(|selection| Spanned::new(selection, node.span))
         }
         None => Some(Spanned::new(Selection::Always, fields.span)),
     };
-    if let (Some(node), Some(selection)) = (per_node.filter(|_| is_keyed), &selection)
-        && !matches!(selection.value, Selection::Share(_))
-    {
-        let message = "`per` has no effect here: packets are numbered, and drawn, flow by flow";
-        sink.error(Code::Suspicious, node.span, message)
-            .hint("with `select: {share: 10%}` it says what the share is of; else leave it out");
-    }
+    let keys = match (&selection, &effect) {
+        (Some(selection), Some(effect)) => {
+            let per = per_node.zip(per);
+            numbered(
+                sink,
+                per,
+                fields.get("keys"),
+                &selection.value,
+                &effect.value,
+            )
+        }
+        _ => None,
+    };
     let place = match fields.get("where") {
         Some(node) => Some(place(sink, node)?),
         None => None,
@@ -205,6 +212,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         flows: flows?,
         effect: effect?,
         selection: selection?,
+        keys,
         place,
         during,
         span: node.span,

@@ -17,7 +17,7 @@ use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::effect::Effect;
 use crate::lease::Asked;
-use crate::model::{Direction, Limits};
+use crate::model::{Direction, Keys, Limits};
 use crate::protocols::{self, Given};
 use crate::selection::Selection;
 use crate::topology::Topology;
@@ -85,6 +85,7 @@ pub(crate) struct RawFault {
     pub flows: Vec<Spanned<String>>,
     pub effect: Spanned<Effect>,
     pub selection: Spanned<Selection>,
+    pub keys: Option<Keys>,
     pub place: Option<RawPlace>,
     pub during: Vec<Spanned<String>>,
     pub span: Span,

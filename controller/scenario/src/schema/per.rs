@@ -4,6 +4,9 @@ use parser_gen::key::{KeyError, PacketKey};
 
 use super::reader;
 use crate::diagnostic::{Code, Sink};
+use crate::effect::Effect;
+use crate::model::Keys;
+use crate::selection::Selection;
 use crate::yaml::{Kind, Node};
 
 /// Both transports: a packet lacks one of them, and what it lacks counts as 0.
@@ -22,6 +25,10 @@ pub(super) struct Per {
     pub key: PacketKey,
     /// For people: `connections`.
     pub of: String,
+    /// One of them: `connection`.
+    pub one: String,
+    /// They begin anew with a SYN.
+    pub restarts: bool,
 }
 
 /// `flow` (`Some(None)`: the flow is the key), `connection`, `source`, or a list of fields.
@@ -47,6 +54,8 @@ pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
             Ok(key) => Some(Some(Per {
                 key,
                 of: format!("keys ({})", names.join(", ")),
+                one: format!("({})", names.join(", ")),
+                restarts: false,
             })),
             Err(error) => {
                 report(sink, node, &error);
@@ -66,7 +75,61 @@ pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
     Some(Some(Per {
         key,
         of: of.to_owned(),
+        one: written.name.to_owned(),
+        restarts: written.name == "connection",
     }))
+}
+
+/// For how many keys there is room where the file does not say it.
+const KEYS: u32 = 10_000;
+/// The most: a switch finds a key by 16 bits in each way.
+const MAX_KEYS: u64 = 65_536;
+
+/// What packets are numbered by within a flow, if `per` says it, and for how many keys there is room.
+pub(super) fn numbered(
+    sink: &mut Sink<'_>,
+    per: Option<(&Node, Per)>,
+    most: Option<&Node>,
+    selection: &Selection,
+    effect: &Effect,
+) -> Option<Keys> {
+    let is_share = matches!(selection, Selection::Share(_));
+    if let Some(node) = most.filter(|_| is_share || per.is_none()) {
+        let message = "`keys` has no effect here: nothing is held for each key";
+        sink.error(Code::Suspicious, node.span, message).hint(
+            "it says for how many keys of `per` there is room, where packets are numbered or drawn",
+        );
+    }
+    // The share's key is the selection's own.
+    let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
+    let most = match most {
+        Some(node) => reader::integer(sink, node, "`keys`", 1..=MAX_KEYS)? as u32,
+        None => KEYS,
+    };
+    if *selection == Selection::Always && !effect.draws() {
+        let message = "`per` has no effect here: all packets are selected, whatever their key";
+        sink.error(Code::Suspicious, node.span, message).hint(
+            "it says by what packets are numbered and drawn (`select: {nth: 3}`), or what a share is of",
+        );
+        return None;
+    }
+    if effect.goes_by_time() {
+        let message = format!(
+            "`per` has no effect on `{}`: what waits, waits in its flow's queue",
+            effect.word()
+        );
+        sink.error(Code::Suspicious, node.span, message)
+            .hint("leave `per` out, or declare a flow for each");
+        return None;
+    }
+    Some(Keys {
+        key: per.key,
+        of: per.of,
+        one: per.one,
+        restarts: per.restarts,
+        most,
+        span: node.span,
+    })
 }
 
 fn report(sink: &mut Sink<'_>, node: &Node, error: &KeyError) {

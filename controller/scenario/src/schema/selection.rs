@@ -29,7 +29,7 @@ const MAX_PATTERN: usize = 1024;
 const MAX_KEYS: usize = 4096;
 
 /// Reads a selection, of the packets of these keys.
-pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<Per>) -> Option<Selection> {
+pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     let variant = reader::variant(sink, node, "a selection", &SELECTIONS)?;
     let mut count = |what: &str, example: &str| {
         let node = variant.needed(sink, example)?;
@@ -220,7 +220,7 @@ fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
 }
 
 /// `10%` of the keys.
-fn share(sink: &mut Sink<'_>, node: &Node, per: Option<Per>) -> Option<Selection> {
+fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     let p = reader::probability(sink, node, "a share")?;
     let wrong = match p.value {
         0.0 => Some("a share of 0 selects nothing"),
@@ -231,7 +231,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<Per>) -> Option<Selection
         sink.error(Code::OutOfRange, p.span, message);
         return None;
     }
-    let Some(Per { key, of }) = per else {
+    let Some(Per { key, of, .. }) = per else {
         sink.error(
             Code::MissingKey,
             node.span,
@@ -241,6 +241,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<Per>) -> Option<Selection
         return None;
     };
     let limit = limit(sink, p)?;
+    let (key, of) = (key.clone(), of.clone());
     Some(Selection::Share(Share { limit, key, of }))
 }
 

@@ -56,6 +56,17 @@ pub struct Cell {
     pub bad: bool,
 }
 
+/// What a packet's turn depends on beside the cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Of fault and flow, and of what is told apart within the flow.
+    pub key: u32,
+    /// Of the packet's key, where one selects.
+    pub hash: u32,
+    /// Whether the effect needs any words.
+    pub draws_words: bool,
+}
+
 impl Selection {
     /// Whether it draws.
     #[must_use]
@@ -76,14 +87,16 @@ impl Selection {
         }
     }
 
-    /// Takes the next packet of a flow: the words drawn for it if the fault fires. `draws_words`: whether the effect needs any.
-    /// `hash` is that of the packet's key, where one selects. What does not count stays as it is: states are compared.
+    /// Takes the next packet of a flow, or of a key: the words drawn for it if the fault fires. What does not count stays as it
+    /// is: states are compared.
     pub fn take(
         &self,
         draws: &Draws,
-        key: u32,
-        hash: u32,
-        draws_words: bool,
+        Turn {
+            key,
+            hash,
+            draws_words,
+        }: Turn,
         cell: &mut Cell,
     ) -> Option<Words> {
         let mut words = Words::default();
@@ -117,7 +130,11 @@ impl Selection {
     /// Whether the fault fires, packet by packet from the first one; never ends.
     pub fn decisions<'a>(&'a self, draws: &'a Draws, key: u32) -> impl Iterator<Item = bool> + 'a {
         let mut cell = Cell::default();
-        std::iter::from_fn(move || Some(self.take(draws, key, 0, false, &mut cell).is_some()))
+        let turn = Turn {
+            key,
+            ..Turn::default()
+        };
+        std::iter::from_fn(move || Some(self.take(draws, turn, &mut cell).is_some()))
     }
 
     /// Where draws have only their upper `bits`: with the nearest probabilities that are left. `Err` is one that would be 0.
@@ -226,7 +243,14 @@ mod tests {
         let every = Selection::Counted(Counted::every(3));
         let mut cell = Cell::default();
         let taken: Vec<Option<Words>> = (0..9)
-            .map(|_| every.take(&draws, key, 0, true, &mut cell))
+            .map(|_| {
+                let turn = Turn {
+                    key,
+                    hash: 0,
+                    draws_words: true,
+                };
+                every.take(&draws, turn, &mut cell)
+            })
             .collect();
         let words = |turn| Some(draws.words(key, turn));
         let expected = [2, 5, 8].map(words);

@@ -5,6 +5,7 @@ mod corpus;
 mod decision;
 mod delays;
 mod faults_page;
+mod keys;
 mod leases;
 mod many;
 mod p4_names;

@@ -43,6 +43,8 @@ pub struct Evidence<'a> {
     pub writes: &'a [EpochWrite],
     /// What the switch counted for each injection of the plan.
     pub fired: &'a [u64],
+    /// What it counted for each of packets whose key had no cell.
+    pub keyless: &'a [u64],
     /// What the switches say that they have lost.
     pub losses: &'a [Loss],
 }
@@ -80,6 +82,10 @@ pub struct Observation {
     pub observed: u64,
     /// Of those, frames that another fault dropped: nothing of what this one did to them is to be seen.
     pub overridden: u64,
+    /// Of those that it looked at, frames whose key had no cell: it had to spare them.
+    pub keyless: u64,
+    /// The same, frames that it took for those of another key.
+    pub conflated: u64,
     /// It had to hit them, and did not.
     pub missed: u64,
     /// It had to spare them, and hit them.
@@ -110,6 +116,8 @@ impl Observation {
             met: self.met + other.met,
             observed: self.observed + other.observed,
             overridden: self.overridden + other.overridden,
+            keyless: self.keyless + other.keyless,
+            conflated: self.conflated + other.conflated,
             missed: self.missed + other.missed,
             collateral: self.collateral + other.collateral,
             boundary: self.boundary + other.boundary,

@@ -397,6 +397,12 @@ fn tally(frame: &Judged, seen: Seen<'_>, observations: &mut [Observation]) {
         for injection in &verdict.overridden {
             observations[*injection].overridden += 1;
         }
+        for injection in &verdict.keyless {
+            observations[*injection].keyless += 1;
+        }
+        for injection in &verdict.conflated {
+            observations[*injection].conflated += 1;
+        }
     }
     let mut miss = |injection: usize| {
         let observed = &mut observations[injection];

@@ -305,6 +305,7 @@ impl Bench {
             recordings: &recordings,
             writes: &self.writes,
             fired: &fired,
+            keyless: &vec![0; fired.len()],
             losses: &self.losses,
         };
         Conclusion::of(&self.planned, evidence)

@@ -1,0 +1,58 @@
+//! Frames as the model takes them.
+
+use std::sync::Arc;
+
+use parser_gen::key::KeyHash;
+
+use super::FlowSet;
+
+/// A frame as `Classify` sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Classified {
+    /// Its flows when it comes in.
+    pub ingress: FlowSet,
+    /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
+    pub exits: Vec<(u32, FlowSet)>,
+    /// By unit of ingress, the hash of the packet's key, where keys are told apart.
+    pub keys: Arc<[KeyHash]>,
+    /// With which sequence number it begins a TCP connection, where one that begins anew is numbered anew.
+    pub begins: Option<u32>,
+    /// When it came, for effects that go by that.
+    pub at_ns: u64,
+    /// How long it is, for those that go by that.
+    pub bytes: u32,
+    /// By unit of ingress, when as many more packets of its cell had come as the unit makes one wait for; `u64::MAX` if they
+    /// never did. Empty if no unit does.
+    pub passed_ns: Arc<[u64]>,
+    /// Whether it was seen to leave, by those who look from outside: the clock of a switch is not theirs.
+    pub seen_to_leave: Option<bool>,
+}
+
+/// A frame as far as it was recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'f> {
+    /// From its first on.
+    pub bytes: &'f [u8],
+    /// How long it was.
+    pub wire_len: u32,
+}
+
+impl<'f> Recorded<'f> {
+    /// A frame of which all is there.
+    #[must_use]
+    pub fn whole(bytes: &'f [u8]) -> Recorded<'f> {
+        Recorded {
+            bytes,
+            wire_len: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// What leaves of a frame, as far as the frame was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rewritten {
+    /// From its first on.
+    pub bytes: Vec<u8>,
+    /// How long it is.
+    pub wire_len: u32,
+}

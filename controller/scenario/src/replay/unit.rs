@@ -1,0 +1,108 @@
+//! One fault at one switch.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use parser_gen::key::PacketKey;
+
+use super::{FlowSet, State};
+use crate::decision;
+use crate::effect::Effect;
+use crate::model::Scenario;
+use crate::plan::{Injection, Plan, SwitchPlan};
+use crate::selection::Selection;
+
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub effect: Effect,
+    pub selection: Selection,
+    /// In declared order: a packet in two flows of a fault belongs to the one declared first.
+    pub entries: Vec<Entry>,
+    /// The entry of each flow.
+    pub of_flow: BTreeMap<usize, usize>,
+    /// Where each key's packets are numbered for themselves.
+    pub keys: Option<Numbered>,
+}
+
+/// How the unit finds a key's cell.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    pub key: PacketKey,
+    pub bits: u32,
+    pub restarts: bool,
+    /// Index into [`State`].
+    pub slots: usize,
+}
+
+/// A flow of the fault.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub epochs: Vec<RangeInclusive<u16>>,
+    pub injection: usize,
+    /// Of fault and flow.
+    pub key: u32,
+    /// Index into [`State`].
+    pub cell: usize,
+}
+
+impl Unit {
+    pub fn new<'p>(
+        scenario: &Scenario,
+        plan: &Plan,
+        planned: &SwitchPlan,
+        fault: &str,
+        injections: impl Iterator<Item = (usize, &'p Injection)>,
+        start: &mut State,
+    ) -> Option<Unit> {
+        let fault = scenario.faults.iter().find(|other| other.id == fault)?;
+        let mut unit = Unit {
+            effect: fault.effect.clone(),
+            // What the switch can hold of it.
+            selection: fault.selection.rounded(plan.draw_bits).ok()?,
+            entries: Vec::new(),
+            of_flow: BTreeMap::new(),
+            keys: fault.keys.as_ref().map(|keys| Numbered {
+                key: keys.key.clone(),
+                bits: keys.bits(),
+                restarts: keys.restarts,
+                slots: start.add_slots(),
+            }),
+        };
+        let positions = planned.positions();
+        // A fault that never fires has no entries.
+        let injections = injections.filter(|_| fault.selection != Selection::Never);
+        for (index, injection) in injections {
+            let flow = &scenario.flows[*fault.flows.get(injection.cell)?];
+            let position = *positions.get(injection.flow.as_str())?;
+            unit.of_flow.entry(position).or_insert(unit.entries.len());
+            unit.entries.push(Entry {
+                epochs: fault.epochs.clone(),
+                injection: index,
+                key: decision::key(fault.key, flow.key),
+                cell: start.add_cell(),
+            });
+        }
+        Some(unit)
+    }
+
+    /// What tells packets apart that it selects, or numbers, by their key.
+    pub fn key(&self) -> Option<&PacketKey> {
+        match &self.selection {
+            Selection::Share(share) => Some(&share.key),
+            _ => self.keys.as_ref().map(|keys| &keys.key),
+        }
+    }
+
+    /// Whether a connection that begins anew is numbered anew.
+    pub fn restarts(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.restarts)
+    }
+
+    /// The flow that a packet of these flows belongs to, while an epoch is in force.
+    pub fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {
+        let entries = flows.iter().filter_map(|flow| self.of_flow.get(flow));
+        let entry = &self.entries[*entries.min()?];
+        let is_armed = entry.epochs.iter().any(|range| range.contains(&epoch));
+        is_armed.then_some(entry)
+    }
+}

@@ -1,0 +1,98 @@
+//! What becomes of a frame.
+
+use crate::effect::{Effect, Fate};
+
+/// A unit and what it did to a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Act<'e> {
+    /// The injection that looked at the packet; if none did, the unit's first.
+    pub injection: usize,
+    /// What the unit does.
+    pub effect: &'e Effect,
+    /// Whether it looked at the packet.
+    pub met: bool,
+    /// Whether it fired.
+    pub hit: bool,
+    /// The word that it drew; 0 if it drew none.
+    pub w: u32,
+}
+
+impl Act<'_> {
+    /// For how long it holds the packet, or would have. One that did not look at it drew no word: the longest is assumed, since
+    /// what is shorter cannot be told from a frame that was a little late.
+    #[must_use]
+    pub fn hold_ns(&self) -> u64 {
+        match self.met {
+            true => self.effect.hold_ns(self.w),
+            false => self.effect.longest_hold_ns(),
+        }
+    }
+}
+
+/// What one pipeline's units do to a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The injections that looked at it, in declared order. Indexes into [`Plan::injections`].
+    pub met: Vec<usize>,
+    /// What each of those goes by, where its effect goes by anything: the word that it drew, the time that a packet waits for
+    /// others, or that a queue was full.
+    pub drawn: Vec<u32>,
+    /// Those of them that had no cell for the packet's key, and so spared it.
+    pub keyless: Vec<usize>,
+    /// Those that took the packet for one of another key.
+    pub conflated: Vec<usize>,
+    /// Those of them that fired.
+    pub hits: Vec<usize>,
+    /// Those that fired and of which nothing is to be seen, since another one dropped the packet.
+    pub overridden: Vec<usize>,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+impl Verdict {
+    /// Of a packet that no unit looks at.
+    #[must_use]
+    pub fn untouched() -> Verdict {
+        Verdict {
+            met: Vec::new(),
+            drawn: Vec::new(),
+            keyless: Vec::new(),
+            conflated: Vec::new(),
+            hits: Vec::new(),
+            overridden: Vec::new(),
+            fate: Fate::UNTOUCHED,
+        }
+    }
+
+    /// The word that an injection drew for the packet; 0 if it drew none.
+    #[must_use]
+    pub fn drawn_by(&self, injection: usize) -> u32 {
+        let met = self.met.iter().position(|met| *met == injection);
+        met.and_then(|position| self.drawn.get(position).copied())
+            .unwrap_or(0)
+    }
+}
+
+/// What a switch does to a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// In ingress.
+    pub ingress: Verdict,
+    /// For each port that it is forwarded to, in egress: one verdict per copy.
+    pub exits: Vec<(u32, Vec<Verdict>)>,
+}
+
+impl Passage {
+    /// How many copies leave by the port at this position of [`Passage::exits`].
+    #[must_use]
+    pub fn leaving(&self, exit: usize) -> usize {
+        let (_, copies) = &self.exits[exit];
+        copies.iter().filter(|copy| !copy.fate.is_dropped()).count()
+    }
+
+    /// All verdicts: of ingress, and of each copy in egress.
+    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        let copies = self.exits.iter().flat_map(|(_, copies)| copies);
+        std::iter::once(&self.ingress).chain(copies)
+    }
+}
