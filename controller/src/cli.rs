@@ -35,6 +35,9 @@ pub enum Command {
     /// Be a wire between two interfaces that exist, with a scenario's faults in it. Ctrl-C ends it; every ending puts the
     /// interfaces back
     Between(Between),
+    #[cfg(feature = "testbed")]
+    /// Judge a run again from the folder that `run --out` wrote; with --live, carry it out again and compare what was hit
+    Replay(Replay),
     /// Carry a scenario out on switches that are running already, and tell what fired
     Control(Control),
     /// Check scenario files, alone and against each other; touches no network
@@ -112,16 +115,17 @@ pub struct Demo {
 pub struct Run {
     /// The scenario; `-` is the standard input
     pub file: PathBuf,
-    /// Where the report goes
-    #[arg(long, default_value = "weir-run.html")]
-    pub report: PathBuf,
+    /// Where the report goes; without it weir-run.html, or the run's folder if there is one
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
     /// Write what passed each port of each switch into this folder, as SWITCH-PORT_in.pcap and SWITCH-PORT_out.pcap
     #[arg(long, value_name = "FOLDER")]
     pub pcap: Option<PathBuf>,
-    /// Write what the workload's commands write into this folder, as NAME.stdout and NAME.stderr, while they do
+    /// Write all of the run into this folder: events, captures with comments, reports, evidence for `weir replay`, and what
+    /// the workload's commands write, as NAME.stdout and NAME.stderr, while they do
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Use the P4 text of this folder instead of the built-in one
@@ -131,6 +135,23 @@ pub struct Run {
     #[command(flatten)]
     pub target: Target,
     /// Protocols of one's own
+    #[command(flatten)]
+    pub protocols: Protocols,
+}
+
+#[cfg(feature = "testbed")]
+/// `weir replay`
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The folder of the run
+    pub run: PathBuf,
+    /// Carry the scenario out again, with this folder for the new run, and compare which packets each fault hit
+    #[arg(long, value_name = "FOLDER")]
+    pub live: Option<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Protocols of one's own that the run had
     #[command(flatten)]
     pub protocols: Protocols,
 }
@@ -229,6 +250,17 @@ fn switch_address(text: &str) -> Result<(String, String), String> {
 }
 
 impl Target {
+    /// A kind of switch, found where it is to be found.
+    #[cfg(feature = "testbed")]
+    pub fn of(kind: Kind) -> Target {
+        Target {
+            kind,
+            bmv2_dir: Vec::new(),
+            no_p4c_cache: false,
+            bmv2_log: None,
+        }
+    }
+
     fn tools(&self) -> Tools {
         let cache = if self.no_p4c_cache {
             None

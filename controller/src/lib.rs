@@ -15,4 +15,6 @@ mod reference;
 #[cfg(feature = "testbed")]
 pub mod report;
 #[cfg(feature = "testbed")]
+pub mod run_folder;
+#[cfg(feature = "testbed")]
 pub mod scenario_run;

@@ -19,6 +19,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "testbed")]
         Command::Run(args) => commands::run::main(&args),
         #[cfg(feature = "testbed")]
+        Command::Replay(args) => commands::replay::main(&args),
+        #[cfg(feature = "testbed")]
         Command::Between(args) => commands::between::main(&args),
         #[cfg(feature = "testbed")]
         Command::Keeper => commands::between::keeper(),

@@ -37,5 +37,7 @@ pub use filter::{FieldValues, Filter, FilterError, FilterErrorKind, Value};
 pub use generate::{
     Flow, FrameValues, GenerateError, Generated, MAX_FLOWS, Options, generate, generate_with,
 };
-pub use library::{Library, LibraryError, Note, PayloadSlice, ProtocolSource, SliceError};
+pub use library::{
+    FieldType, Library, LibraryError, Note, PayloadSlice, ProtocolSource, SliceError,
+};
 pub use program::{Arch, program};

@@ -11,6 +11,8 @@ pub mod pages;
 pub mod plan;
 mod protocols;
 #[cfg(feature = "testbed")]
+pub mod replay;
+#[cfg(feature = "testbed")]
 mod report_file;
 #[cfg(feature = "testbed")]
 pub mod run;

@@ -1,11 +1,11 @@
 //! `weir run FILE`, and the client that it starts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use controller::experiment::{Conditions, Planned, Record, write_captures};
 use controller::progress::Progress;
-use controller::scenario_run;
+use controller::{run_folder, scenario_run};
 use testbeds::bed::Wiring;
 use testbeds::redis::{ClientArgs, run_client};
 use testbeds::sandbox;
@@ -17,10 +17,20 @@ use crate::cli::Run;
 
 /// Runs a scenario.
 pub fn main(args: &Run) -> ExitCode {
-    run(args).unwrap_or_else(|code| code)
+    run(args, Telling::All).unwrap_or_else(|code| code)
 }
 
-fn run(args: &Run) -> Result<ExitCode, ExitCode> {
+/// What of a run is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Telling {
+    /// The report.
+    All,
+    /// Nothing: another command says something of it.
+    Nothing,
+}
+
+/// The same, and how it ended.
+pub fn run(args: &Run, telling: Telling) -> Result<ExitCode, ExitCode> {
     if cli_io::disk::is_stdin(&args.file) && !sandbox::is_inside() {
         // The sandbox is this command once more: what is read here must be there again.
         cli_io::disk::keep_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
@@ -32,11 +42,20 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
         cli_io::disk::rewind_stdin().map_err(|error| super::cannot_read(&args.file, &error))?;
     }
     sandbox::enter().map_err(fail)?;
-    let report = ReportFile::open(&args.report)?;
-    for folder in [&args.pcap, &args.out].into_iter().flatten() {
-        // Told before the run, not after it.
+    // The folder of a run has a page of its own.
+    let page_path = match (&args.report, &args.out) {
+        (Some(path), _) => Some(path.clone()),
+        (None, Some(_)) => None,
+        (None, None) => Some(PathBuf::from("weir-run.html")),
+    };
+    let report = page_path.as_deref().map(ReportFile::open).transpose()?;
+    // Told before the run, not after it.
+    if let Some(folder) = &args.pcap {
         std::fs::create_dir_all(folder)
             .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
+    }
+    if let Some(folder) = &args.out {
+        run_folder::begin(folder).map_err(fail)?;
     }
     let conditions = Conditions {
         between: None,
@@ -47,12 +66,20 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
         out: args.out.as_deref(),
         weir: Path::new(Conditions::ITSELF),
     };
-    let mut progress = Progress::new(args.json);
+    let is_quiet = args.json || telling == Telling::Nothing;
+    let mut progress = Progress::new(is_quiet);
     let result = scenario_run::run(&planned, conditions, &mut progress).map_err(fail)?;
     if let Some(folder) = &args.pcap {
         write_captures(folder, &planned, &result.run).map_err(fail)?;
     }
     let page = scenario_run::page(&planned, &result).map_err(fail)?;
+    if let Some(folder) = &args.out {
+        let target = args.target.kind.to_string();
+        run_folder::write(folder, &target, &planned, &result, &page).map_err(fail)?;
+    }
+    if telling == Telling::Nothing {
+        return Ok(exit_code(&result));
+    }
     if args.json {
         print_json(&scenario_run::json(&result))?;
     } else {
@@ -68,7 +95,11 @@ fn run(args: &Run) -> Result<ExitCode, ExitCode> {
             ));
         }
     }
-    report.write(&page, args.json)?;
+    if let Some(report) = report {
+        report.write(&page, args.json)?;
+    } else if let Some(folder) = args.out.as_ref().filter(|_| !args.json) {
+        print(format_args!("run: {}\n", folder.display()))?;
+    }
     Ok(exit_code(&result))
 }
 

@@ -148,7 +148,7 @@ mod tests {
             metrics: [].into(),
             training: Some(training),
             strain,
-            recordings: Vec::new(),
+            evidence: crate::experiment::proof::Evidence::default(),
         }
     }
 

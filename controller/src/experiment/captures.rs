@@ -7,7 +7,7 @@ use std::path::Path;
 
 use testbeds::capture::{Direction, Recording, write_pcap};
 
-use super::proof::Hit;
+use super::proof::{Hit, Outcome};
 use super::{ExperimentError, Planned, Run};
 
 /// Writes `SWITCH-PORT_in.pcap` and `SWITCH-PORT_out.pcap` for each port, seen from the switch, and `hits.csv`, into a folder
@@ -18,7 +18,7 @@ pub fn write_captures(folder: &Path, planned: &Planned, run: &Run) -> Result<(),
         move |source| ExperimentError::Write { path, source }
     };
     fs::create_dir_all(folder).map_err(failed(folder))?;
-    for port in &run.recordings {
+    for port in &run.evidence.recordings {
         for direction in [Direction::In, Direction::Out] {
             let path = folder.join(file_name(&port.switch, port.port, direction));
             let recording = Recording {
@@ -36,7 +36,8 @@ pub fn write_captures(folder: &Path, planned: &Planned, run: &Run) -> Result<(),
 /// Which fault hit which frame of which file. Frames count from 1, as packet analysers have it.
 fn hits(planned: &Planned, hits: &[Hit]) -> String {
     let mut text = "fault,flow,file,frame\n".to_owned();
-    for hit in hits {
+    let done = hits.iter().filter(|hit| hit.outcome != Outcome::Missed);
+    for hit in done {
         let injection = &planned.plan.injections[hit.injection];
         let file = file_name(&hit.switch, hit.port, Direction::In);
         let (fault, flow, frame) = (&injection.fault, &injection.flow, hit.frame);

@@ -22,11 +22,13 @@ pub struct Conclusion {
     pub losses: Vec<Loss>,
     /// Which frames were hit.
     pub hits: Vec<Hit>,
+    /// By injection of the plan, how many frames it looked at.
+    pub met: Vec<u64>,
 }
 
 impl Conclusion {
     /// From what the run left behind.
-    pub fn of(planned: &Planned, evidence: Evidence<'_>) -> Conclusion {
+    pub fn of(planned: &Planned, evidence: &Evidence) -> Conclusion {
         let Planned { scenario, plan } = planned;
         let proof = proof::prove(scenario, plan, evidence, planned.aggregator());
         let faults = scenario.faults.iter();
@@ -34,6 +36,7 @@ impl Conclusion {
             faults: faults
                 .map(|fault| FaultResult::of(planned, fault, &proof, evidence))
                 .collect(),
+            met: proof.observations.iter().map(|seen| seen.met).collect(),
             flows: proof.flows,
             losses: proof.losses,
             hits: proof.hits,
@@ -84,7 +87,7 @@ pub struct FaultResult {
 }
 
 impl FaultResult {
-    fn of(planned: &Planned, fault: &Fault, proof: &Proof, evidence: Evidence<'_>) -> FaultResult {
+    fn of(planned: &Planned, fault: &Fault, proof: &Proof, evidence: &Evidence) -> FaultResult {
         let injections = planned.plan.injections.iter().enumerate();
         let injections: Vec<_> = injections
             .filter(|(_, injection)| injection.fault == fault.id)
@@ -252,7 +255,7 @@ fn idle(
     planned: &Planned,
     fault: &Fault,
     result: &FaultResult,
-    evidence: Evidence<'_>,
+    evidence: &Evidence,
 ) -> Option<String> {
     let scenario = &planned.scenario;
     if scenario.expects_nothing_of(&fault.id) {

@@ -11,6 +11,7 @@ use scenario::Plan;
 use scenario::lease::Lease;
 use scenario::names;
 use scenario::plan::SwitchPlan;
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use super::aggregation::aggregation_entries;
@@ -37,7 +38,8 @@ pub enum FleetError {
 }
 
 /// A write of an epoch to a switch. Times are in nanoseconds since 1970, as those of captures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EpochWrite {
     /// Which switch.
     pub switch: String,

@@ -11,6 +11,7 @@ mod planned;
 pub mod program;
 pub mod timeline;
 
+pub use fleet::EpochWrite;
 pub use planned::{Planned, Switches};
 
 /// What needs a network of ours.

@@ -8,7 +8,8 @@ use host_agent::agent::RoundReport;
 use scenario::expect::metric::{
     FaultMetric, FlowMetric, Metric, Metrics, RunMetric, TrainingMetric,
 };
-use testbeds::bed::PortRecording;
+
+use super::proof::Evidence;
 
 use super::guard::{Aborted, Guard};
 use super::limits::TimeLimit;
@@ -57,8 +58,8 @@ pub struct Run {
     pub remarks: Vec<String>,
     /// How busy the machine was.
     pub strain: Strain,
-    /// What was captured, by switch and port.
-    pub recordings: Vec<PortRecording>,
+    /// What its faults are proved by.
+    pub evidence: Evidence,
 }
 
 /// What a training showed.
@@ -151,7 +152,7 @@ pub fn run(
     metrics.extend(stage.metrics()?);
     let priorities = stage.fleet.priorities();
     let steps = steps::steps(&planned.plan.timeline, stage.fleet.epoch_writes(), wall);
-    let (conclusion, recordings) = stage.conclude(observer)?;
+    let (conclusion, evidence) = stage.conclude(observer)?;
     drop(stage);
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -171,7 +172,7 @@ pub fn run(
         failures: measured.failures,
         remarks,
         strain: Strain::since(ticks, load_before, priorities),
-        recordings,
+        evidence,
     };
     observer.ends(&run);
     Ok(run)

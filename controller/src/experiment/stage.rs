@@ -157,7 +157,7 @@ impl<'a> Stage<'a> {
     pub fn conclude(
         &mut self,
         observer: &mut dyn Observer,
-    ) -> Result<(Conclusion, Vec<PortRecording>), ExperimentError> {
+    ) -> Result<(Conclusion, Evidence), ExperimentError> {
         self.fleet.disarm()?;
         // What is held leaves at its deadline, and belongs to the captures.
         std::thread::sleep(self.longest_hold() + self.links() + DRAINING);
@@ -168,14 +168,14 @@ impl<'a> Stage<'a> {
         self.check_packets(&recordings)?;
         let losses = self.losses()?;
         let evidence = Evidence {
-            recordings: &recordings,
-            writes: self.fleet.epoch_writes(),
-            fired: &fired,
-            keyless: &keyless,
-            losses: &losses,
+            recordings,
+            writes: self.fleet.epoch_writes().to_vec(),
+            fired,
+            keyless,
+            losses,
         };
-        let conclusion = Conclusion::of(self.planned, evidence);
-        Ok((conclusion, recordings))
+        let conclusion = Conclusion::of(self.planned, &evidence);
+        Ok((conclusion, evidence))
     }
 
     /// An error if more passed a port than its capture may hold.

@@ -94,13 +94,13 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         confirmed_ns: 0,
     };
     let evidence = Evidence {
-        recordings: &recordings,
-        writes: &[armed],
-        fired: &fired,
-        keyless: &vec![0; fired.len()],
-        losses: &[],
+        recordings: recordings.into(),
+        writes: vec![armed],
+        keyless: vec![0; fired.len()],
+        fired,
+        losses: Vec::new(),
     };
-    let conclusion = Conclusion::of(&planned, evidence);
+    let conclusion = Conclusion::of(&planned, &evidence);
     let mut metrics = Metrics::new();
     add_metrics(&mut metrics, &conclusion);
     let run = Run {
@@ -120,7 +120,7 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         failures: Vec::new(),
         remarks: Vec::new(),
         strain: Strain::default(),
-        recordings: Vec::new(),
+        evidence: Evidence::default(),
     };
     judged(&planned.scenario, run)
 }

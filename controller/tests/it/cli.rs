@@ -10,7 +10,8 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
+    "replay",
     "",
     "demo",
     "run",

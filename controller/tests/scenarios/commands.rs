@@ -59,10 +59,7 @@ fn commands_get_what_the_file_says_and_their_numbers_are_read() {
     let finished = run_in(folder.path(), &text, &["--json", "--out", "out"]);
     finished.expect_code(PASSED);
     let run = finished.json();
-    assert_eq!(
-        files(folder.path()),
-        ["out", "t.yaml", "weir-run.html", "y"]
-    );
+    assert_eq!(files(folder.path()), ["out", "t.yaml", "y"]);
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("y"), "prepared\n");
     let words = read("out/words.stdout");
@@ -85,7 +82,7 @@ fn commands_get_what_the_file_says_and_their_numbers_are_read() {
     assert!((2.0..=6.0).contains(&runs), "{runs}");
     assert_eq!(metric(&run, "command.json.b"), runs);
     assert!(metric(&run, "command.many.duration.max_ns") > 100_000.0);
-    let page = read("weir-run.html");
+    let page = read("out/report.html");
     assert!(page.contains("n=3 ms, 30 kB") && page.contains("it is up"));
     let many = &run["commands"][4];
     assert_eq!(

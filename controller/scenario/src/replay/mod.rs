@@ -184,6 +184,19 @@ impl Engine {
         }
     }
 
+    /// By which key a frame is numbered at an injection; `None` if by its flow alone.
+    #[must_use]
+    pub fn key_of(&self, frame: &Classified, injection: usize) -> Option<Arc<[u8]>> {
+        let mut units = self.ingress.iter().zip(frame.keys.iter());
+        let is_of = |unit: &Unit| {
+            unit.entries
+                .iter()
+                .any(|entry| entry.injection == injection)
+        };
+        let (_, hash) = units.find(|(unit, _)| unit.keys.is_some() && is_of(unit))?;
+        Some(Arc::clone(&hash.key))
+    }
+
     /// Whether packets of these flows are protected.
     fn guards(&self, flows: &FlowSet) -> bool {
         flows.iter().any(|flow| self.plan.flows[*flow].protected)

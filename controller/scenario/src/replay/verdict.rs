@@ -32,7 +32,7 @@ impl Act<'_> {
 /// What one pipeline's units do to a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The injections that looked at it, in declared order. Indexes into [`Plan::injections`].
+    /// The injections that looked at it, in declared order. Indexes into [`crate::Plan::injections`].
     pub met: Vec<usize>,
     /// What each of those goes by, where its effect goes by anything: the word that it drew, the time that a packet waits for
     /// others, or that a queue was full.

@@ -131,9 +131,9 @@ pub fn readings(
 pub fn follow(port: PortFrames<'_>, begins: &[usize]) -> BTreeMap<usize, Passage> {
     let mut state = port.engine.start();
     let passages = port.watched().map(|index| {
-        let done = begins.iter().take_while(|begin| **begin <= index).count();
         let frame = &port.classified[index];
-        (index, port.engine.pass(&mut state, frame, port.epoch(done)))
+        let epoch = port.epoch_at(index, begins);
+        (index, port.engine.pass(&mut state, frame, epoch))
     });
     passages.collect()
 }
@@ -143,6 +143,11 @@ impl PortFrames<'_> {
     fn watched(self) -> impl Iterator<Item = usize> {
         let ignored = move |i: &usize| self.engine.ignores(&self.classified[*i]);
         (self.range.0..self.range.1).filter(move |i| !ignored(i))
+    }
+
+    /// The epoch that a frame met, if a reading is right.
+    pub fn epoch_at(&self, index: usize, begins: &[usize]) -> u16 {
+        self.epoch(begins.iter().take_while(|begin| **begin <= index).count())
     }
 
     fn epoch(&self, writes_done: usize) -> u16 {

@@ -1,11 +1,15 @@
 //! Which frames were hit, by their place in the captures.
 
-use scenario::replay::Passage;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use scenario::replay::{Classified, Engine, Passage, Rewritten};
+use serde::Serialize;
 
 use super::judge::Errors;
 use super::trace::SwitchTrace;
 
-/// A fault hit a frame.
+/// A fault hit a frame, or had to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// Index into [`scenario::Plan::injections`].
@@ -16,16 +20,74 @@ pub struct Hit {
     pub port: u32,
     /// Its number, from 1, among the frames that came in there, as packet analysers count.
     pub frame: usize,
+    /// Its number, from 1, among those of its flow, or of its key in the flow, that the fault looked at; 0 if it did not.
+    pub ordinal: u64,
+    /// The step that was in force.
+    pub epoch: u16,
+    /// When it came, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// When it left, by port, in ascending order.
+    pub left: Vec<(u32, Vec<u64>)>,
+    /// What had to leave of it, if that is not what came, as far as it was recorded.
+    pub left_as: Option<Rewritten>,
+    /// Whether the fault was right about it.
+    pub outcome: Outcome,
 }
 
-/// What hit the frame at `index`: what had to and did, and what had to spare it and did not.
-pub fn of_frame(
-    switch: &str,
-    trace: &SwitchTrace<'_>,
-    index: usize,
-    passage: &Passage,
-    errors: &Errors,
-) -> Vec<Hit> {
+/// Whether a fault was right about a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It had to hit it, and did.
+    Hit,
+    /// It had to, and did not.
+    Missed,
+    /// It had to spare it, and did not.
+    Collateral,
+}
+
+/// How many frames each injection has looked at, by key where keys are numbered.
+#[derive(Debug, Default)]
+pub struct Ordinals(HashMap<(usize, Arc<[u8]>), u64>);
+
+impl Ordinals {
+    /// The number of a frame at each injection that looks at it.
+    pub fn of(
+        &mut self,
+        engine: &Engine,
+        passage: &Passage,
+        frame: &Classified,
+    ) -> HashMap<usize, u64> {
+        let met = passage.verdicts().flat_map(|verdict| &verdict.met);
+        let numbered = met.map(|injection| {
+            let key = engine.key_of(frame, *injection).unwrap_or_default();
+            let number = self.0.entry((*injection, key)).or_default();
+            *number += 1;
+            (*injection, *number)
+        });
+        numbered.collect()
+    }
+}
+
+/// A frame that came to a switch, and what became of it.
+pub struct Judged<'a> {
+    /// Where it came to.
+    pub switch: &'a str,
+    /// Its index in the trace.
+    pub index: usize,
+    /// The step that was in force.
+    pub epoch: u16,
+    pub passage: &'a Passage,
+    /// Its number at each injection.
+    pub ordinals: &'a HashMap<usize, u64>,
+    /// By exit, when its copies left.
+    pub left: &'a [Vec<u64>],
+    pub errors: &'a Errors,
+}
+
+/// What hit a frame, or had to.
+pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -> Vec<Hit> {
+    let (index, errors, passage) = (judged.index, judged.errors, judged.passage);
     // Nothing is known of a frame whose end no fault explains.
     let (Some(range), false) = (
         trace.ports.iter().find(|range| range.contains(&index)),
@@ -33,14 +95,28 @@ pub fn of_frame(
     ) else {
         return Vec::new();
     };
+    let arrival = &trace.arrivals[index];
+    let left_as = engine.leaves_as(&passage.ingress, arrival.recorded());
     let due = passage.verdicts().flat_map(|verdict| &verdict.hits);
-    let done = due.filter(|injection| !errors.missed.contains(injection));
-    done.chain(&errors.collateral)
-        .map(|injection| Hit {
-            injection: *injection,
-            switch: switch.to_owned(),
-            port: trace.arrivals[index].port,
+    let due = due.map(|injection| match errors.missed.contains(injection) {
+        true => (*injection, Outcome::Missed),
+        false => (*injection, Outcome::Hit),
+    });
+    let wrong = errors.collateral.iter();
+    due.chain(wrong.map(|injection| (*injection, Outcome::Collateral)))
+        .map(|(injection, outcome)| Hit {
+            injection,
+            switch: judged.switch.to_owned(),
+            port: arrival.port,
             frame: index - range.start + 1,
+            ordinal: judged.ordinals.get(&injection).copied().unwrap_or(0),
+            epoch: judged.epoch,
+            at_ns: arrival.at_ns,
+            left: (passage.exits.iter().zip(judged.left))
+                .map(|((port, _), times)| (*port, times.clone()))
+                .collect(),
+            left_as: left_as.clone(),
+            outcome,
         })
         .collect()
 }

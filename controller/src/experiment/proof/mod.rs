@@ -26,7 +26,7 @@ use testbeds::bed::PortRecording;
 
 use super::fleet::EpochWrite;
 pub use flows::FlowCount;
-pub use hits::Hit;
+pub use hits::{Hit, Outcome};
 pub use loss::{Loser, Loss};
 use switch::Witness;
 
@@ -34,19 +34,19 @@ use switch::Witness;
 /// before its switch gets it ([`testbeds::bed::Bed::record`]), so this is for clocks of processors, not for a busy machine.
 const STAMP_NS: u64 = 100_000;
 
-/// What a run left behind.
-#[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
+/// What a run left behind: all that its faults are proved by. It comes from the run, or from the folder where that kept it.
+#[derive(Debug, Default)]
+pub struct Evidence {
     /// What passed the switches' ports.
-    pub recordings: &'a [PortRecording],
+    pub recordings: Vec<PortRecording>,
     /// The writes of epochs, in the order in which they were sent.
-    pub writes: &'a [EpochWrite],
+    pub writes: Vec<EpochWrite>,
     /// What the switch counted for each injection of the plan.
-    pub fired: &'a [u64],
+    pub fired: Vec<u64>,
     /// What it counted for each of packets whose key had no cell.
-    pub keyless: &'a [u64],
+    pub keyless: Vec<u64>,
     /// What the switches say that they have lost.
-    pub losses: &'a [Loss],
+    pub losses: Vec<Loss>,
 }
 
 /// What the captures say.
@@ -136,10 +136,10 @@ impl Observation {
 pub fn prove(
     scenario: &Scenario,
     plan: &Plan,
-    evidence: Evidence<'_>,
+    evidence: &Evidence,
     aggregator: Option<&str>,
 ) -> Proof {
-    let mut losses = loss::of_recordings(evidence.recordings);
+    let mut losses = loss::of_recordings(&evidence.recordings);
     losses.extend(evidence.losses.iter().cloned());
     let mut proof = Proof {
         observations: vec![Observation::default(); plan.injections.len()],
@@ -154,9 +154,9 @@ pub fn prove(
         if !injections.any(|injection| injection.switch == switch.name) {
             continue;
         }
-        if let Some(witness) = Witness::new(scenario, plan, &switch.name, &evidence) {
+        if let Some(witness) = Witness::new(scenario, plan, &switch.name, evidence) {
             let strays = witness.testify(
-                evidence.fired,
+                &evidence.fired,
                 &mut proof.observations,
                 &mut proof.hits,
                 &mut changed,
@@ -164,6 +164,6 @@ pub fn prove(
             proof.strays.insert(switch.name.clone(), strays);
         }
     }
-    proof.flows = flows::count(scenario, evidence.recordings, aggregator, &changed);
+    proof.flows = flows::count(scenario, &evidence.recordings, aggregator, &changed);
     proof
 }

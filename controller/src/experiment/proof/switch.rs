@@ -27,6 +27,8 @@ pub struct Witness<'a> {
 /// A frame, with what it met.
 struct Judged {
     passage: Passage,
+    /// The step that was in force.
+    epoch: u16,
     /// It came while an epoch was being written.
     is_at_boundary: bool,
     /// Which frame leaves of it.
@@ -51,7 +53,7 @@ impl<'a> Witness<'a> {
         scenario: &'a Scenario,
         plan: &'a Plan,
         name: &'a str,
-        evidence: &Evidence<'a>,
+        evidence: &'a Evidence,
     ) -> Option<Witness<'a>> {
         let recordings = evidence.recordings.iter();
         let recordings = recordings.filter(|recording| recording.switch == name);
@@ -97,9 +99,11 @@ impl<'a> Witness<'a> {
         let overtaken = order.overtaken();
         let mut strays = Strays::default();
         let mut seen_as: BTreeSet<Identity> = BTreeSet::new();
+        let mut ordinals = hits::Ordinals::default();
         for (index, frame) in frames.iter().enumerate() {
             let came_ns = self.trace.arrivals[index].at_ns;
             let passage = &frame.passage;
+            let numbers = ordinals.of(&self.engine, passage, &classified[index]);
             let was_hit = passage.verdicts().any(|verdict| !verdict.hits.is_empty());
             if !was_hit && !self.is_under_watch(came_ns) {
                 continue;
@@ -116,11 +120,17 @@ impl<'a> Witness<'a> {
             seen_as.extend(errors.seen_as);
             strays.unexplained += u64::from(errors.stray);
             hits.extend(hits::of_frame(
-                self.name,
+                &self.engine,
                 &self.trace,
-                index,
-                passage,
-                &errors,
+                &hits::Judged {
+                    switch: self.name,
+                    index,
+                    epoch: frame.epoch,
+                    passage,
+                    ordinals: &numbers,
+                    left: &left[index],
+                    errors: &errors,
+                },
             ));
             let seen = Seen {
                 index,
@@ -184,6 +194,7 @@ impl<'a> Witness<'a> {
             .iter()
             .map(|frame| Judged {
                 passage: untouched(frame),
+                epoch: 0,
                 is_at_boundary: false,
                 leaves_as: None,
             })
@@ -214,8 +225,10 @@ impl<'a> Witness<'a> {
         }
         let (chosen, ambiguous) = epochs::choose(&candidates, fired);
         for ((port, readings), chosen) in ports.iter().zip(&candidates).zip(chosen) {
-            for (index, passage) in epochs::follow(*port, &readings[chosen].begins) {
+            let begins = &readings[chosen].begins;
+            for (index, passage) in epochs::follow(*port, begins) {
                 frames[index].passage = passage;
+                frames[index].epoch = port.epoch_at(index, begins);
             }
         }
         for injection in ambiguous {

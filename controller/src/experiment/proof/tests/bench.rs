@@ -302,13 +302,13 @@ impl Bench {
     pub fn conclude(&self) -> Conclusion {
         let (recordings, fired) = self.run();
         let evidence = Evidence {
-            recordings: &recordings,
-            writes: &self.writes,
-            fired: &fired,
-            keyless: &vec![0; fired.len()],
-            losses: &self.losses,
+            recordings,
+            writes: self.writes.clone(),
+            keyless: vec![0; fired.len()],
+            fired,
+            losses: self.losses.clone(),
         };
-        Conclusion::of(&self.planned, evidence)
+        Conclusion::of(&self.planned, &evidence)
     }
 
     /// The only fault's result.

@@ -1,0 +1,268 @@
+//! `evidence.json`: all that a run's faults are proved by, beside the captures.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use parser_gen::ProtocolSource;
+use scenario::{Given, Scenario};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use testbeds::bed::PortRecording;
+
+use super::captures::{self, ReadError};
+use super::{EVENTS, EVIDENCE, PROTOCOLS, SCENARIO};
+use crate::experiment::proof::{Evidence, Loss};
+use crate::experiment::{EpochWrite, Planned, Run};
+use crate::target::Kind;
+
+/// Counted up when a name or its meaning changes.
+const SCHEMA: u32 = 1;
+
+/// What a run knows of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stored {
+    schema: u32,
+    /// Of the tool.
+    pub version: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Where it was read.
+    pub file: String,
+    /// What it was planned for.
+    pub target: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The SHA-256 of the plan, as it stands in the folder: decisions follow from it.
+    plan_sha256: String,
+    /// How many protocol files of the user's there are.
+    protocols: usize,
+    /// When which switch was told what.
+    writes: Vec<EpochWrite>,
+    /// What the switches counted for each injection of the plan.
+    fired: Vec<u64>,
+    /// The same, of packets whose key had no cell.
+    keyless: Vec<u64>,
+    /// What the switches say that they have lost.
+    losses: Vec<Loss>,
+    /// The captures: by switch, its ports in the order of its file's interfaces.
+    captures: BTreeMap<String, Vec<StoredPort>>,
+}
+
+/// What a capture file does not say of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPort {
+    port: u32,
+    frames: usize,
+    lost: u64,
+    over_limit: u64,
+    undelivered: u64,
+}
+
+/// Why the folder of a run cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// The run did not come to its end, or it is no folder of a run.
+    #[error("{} has no {EVIDENCE}: it is no folder of a run, or of one that did not come to its end", .0.display())]
+    Unfinished(PathBuf),
+    /// A file.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What is in it.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A capture.
+    #[error(transparent)]
+    Capture(#[from] ReadError),
+    /// The scenario is another one, or this version plans it otherwise.
+    #[error("the scenario in {} is not planned as the run had it: it was changed, or run by another version ({ran}, this is {})", .folder.display(), env!("CARGO_PKG_VERSION"))]
+    OtherPlan {
+        /// The folder.
+        folder: PathBuf,
+        /// By which version it ran.
+        ran: String,
+    },
+}
+
+pub(super) fn protocol_file(number: usize) -> String {
+    format!("{PROTOCOLS}/{number}.yaml")
+}
+
+impl Stored {
+    /// What there is to keep of a run.
+    #[must_use]
+    pub fn of(target: &str, planned: &Planned, run: &Run) -> Stored {
+        let evidence = &run.evidence;
+        let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
+        for port in &evidence.recordings {
+            captures
+                .entry(port.switch.clone())
+                .or_default()
+                .push(StoredPort {
+                    port: port.port,
+                    frames: port.recording.frames.len(),
+                    lost: port.recording.lost,
+                    over_limit: port.recording.over_limit,
+                    undelivered: port.undelivered,
+                });
+        }
+        Stored {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario: planned.scenario.name.clone(),
+            file: planned.scenario.file.clone(),
+            target: target.to_owned(),
+            seed: planned.scenario.seed,
+            plan_sha256: digest(planned),
+            protocols: planned.scenario.protocols.own().len(),
+            writes: evidence.writes.clone(),
+            fired: evidence.fired.clone(),
+            keyless: evidence.keyless.clone(),
+            losses: evidence.losses.clone(),
+            captures,
+        }
+    }
+}
+
+fn digest(planned: &Planned) -> String {
+    let plan = serde_json::to_vec(&planned.plan).unwrap_or_default();
+    let digest = Sha256::digest(plan);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A run as its folder has it.
+pub struct Kept {
+    /// What it knows of itself.
+    pub stored: Stored,
+    /// The scenario, planned again.
+    pub planned: Planned,
+    /// What its faults are proved by.
+    pub evidence: Evidence,
+    /// Its log.
+    pub events: String,
+}
+
+/// Reads the folder of a run.
+///
+/// # Errors
+///
+/// What is missing, cut off or contradicts itself.
+pub fn load(folder: &Path) -> Result<Kept, StoredError> {
+    let text = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|source| StoredError::Read { path, source })
+    };
+    let wrong = |name: &str, reason: String| StoredError::Content {
+        path: folder.join(name),
+        reason,
+    };
+    if !folder.join(EVIDENCE).exists() {
+        return Err(StoredError::Unfinished(folder.to_owned()));
+    }
+    let stored: Stored = serde_json::from_str(&text(EVIDENCE)?)
+        .map_err(|error| wrong(EVIDENCE, error.to_string()))?;
+    if stored.schema != SCHEMA {
+        let reason = format!(
+            "this program reads version {SCHEMA}; found {}",
+            stored.schema
+        );
+        return Err(wrong(EVIDENCE, reason));
+    }
+    let scenario = scenario(folder, &stored)?;
+    let kind = Kind::from_str(&stored.target, false).map_err(|error| wrong(EVIDENCE, error))?;
+    let planned =
+        Planned::of(scenario, kind).map_err(|errors| wrong(SCENARIO, errors.to_string()))?;
+    if digest(&planned) != stored.plan_sha256 {
+        return Err(StoredError::OtherPlan {
+            folder: folder.to_owned(),
+            ran: stored.version.clone(),
+        });
+    }
+    let injections = planned.plan.injections.len();
+    if stored.fired.len() != injections || stored.keyless.len() != injections {
+        let reason = format!(
+            "counters of {} injections, of {injections}",
+            stored.fired.len()
+        );
+        return Err(wrong(EVIDENCE, reason));
+    }
+    let mut recordings = Vec::new();
+    for (switch, ports) in &stored.captures {
+        let read = captures::read(folder, switch, ports.len())?;
+        for (port, mut recording) in ports.iter().zip(read) {
+            if recording.frames.len() != port.frames {
+                let reason = format!(
+                    "{} frames of port {}, of {} that were captured",
+                    recording.frames.len(),
+                    port.port,
+                    port.frames
+                );
+                return Err(wrong(&captures::file_name(switch), reason));
+            }
+            recording.lost = port.lost;
+            recording.over_limit = port.over_limit;
+            recordings.push(PortRecording {
+                switch: switch.clone(),
+                port: port.port,
+                recording,
+                undelivered: port.undelivered,
+            });
+        }
+    }
+    Ok(Kept {
+        events: text(EVENTS)?,
+        evidence: Evidence {
+            recordings,
+            writes: stored.writes.clone(),
+            fired: stored.fired.clone(),
+            keyless: stored.keyless.clone(),
+            losses: stored.losses.clone(),
+        },
+        planned,
+        stored,
+    })
+}
+
+/// The scenario, with the protocol files that it was run with.
+fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
+    let text = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|source| StoredError::Read { path, source })
+    };
+    let mut sources = Vec::new();
+    for number in 0..stored.protocols {
+        let name = protocol_file(number);
+        sources.push(ProtocolSource {
+            file: folder.join(&name).display().to_string(),
+            text: text(&name)?,
+        });
+    }
+    let scenario = text(SCENARIO)?;
+    let file = folder.join(SCENARIO).display().to_string();
+    let named = scenario::named_files(&file, &scenario);
+    // Those that the file does not name come first: the command line gave them.
+    let given = sources.len().saturating_sub(named.len());
+    let named_sources = sources.split_off(given);
+    let files = named.into_iter().zip(named_sources.into_iter().map(Ok));
+    let given = Given {
+        protocols: sources,
+        files: files.collect(),
+    };
+    scenario::load_with(&file, &scenario, &given).map_err(|errors| StoredError::Content {
+        path: folder.join(SCENARIO),
+        reason: errors.to_string(),
+    })
+}

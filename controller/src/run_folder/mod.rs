@@ -1,0 +1,101 @@
+//! The folder of a run: everything that says what happened, and that proves it again without a network.
+//!
+//! `evidence.json` is written last, so a folder without it is one of a run that did not come to its end.
+
+mod captures;
+mod events;
+mod evidence;
+pub mod replay;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::experiment::Planned;
+use crate::scenario_run::{self, ScenarioRun};
+
+pub use events::Event;
+use events::events;
+pub use evidence::{Kept, Stored, StoredError, load};
+
+/// What a run writes of itself.
+pub const EVIDENCE: &str = "evidence.json";
+/// One line for each frame that a fault hit, or had to.
+pub const EVENTS: &str = "events.jsonl";
+/// The scenario, as it was read.
+pub const SCENARIO: &str = "scenario.yaml";
+/// The page.
+pub const PAGE: &str = "report.html";
+const REPORT: &str = "report.json";
+const PLAN: &str = "plan.json";
+const PROTOCOLS: &str = "protocols";
+
+/// A folder of a run could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {source}")]
+pub struct WriteError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+fn written(path: PathBuf, result: io::Result<()>) -> Result<(), WriteError> {
+    result.map_err(|source| WriteError { path, source })
+}
+
+/// Makes the folder of a run that is about to begin. What an earlier run has left there proves nothing any more.
+pub fn begin(folder: &Path) -> Result<(), WriteError> {
+    written(folder.to_owned(), fs::create_dir_all(folder))?;
+    let path = folder.join(EVIDENCE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => written(path, Err(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a run into its folder. `target`: for what kind of switches it was planned.
+pub fn write(
+    folder: &Path,
+    target: &str,
+    planned: &Planned,
+    result: &ScenarioRun,
+    page: &str,
+) -> Result<(), WriteError> {
+    let put = |name: &str, text: &[u8]| {
+        let path = folder.join(name);
+        written(path.clone(), fs::write(path, text))
+    };
+    let json = |value: serde_json::Result<String>| {
+        value.map_or_else(|e| e.to_string(), |text| text + "\n")
+    };
+    put(SCENARIO, planned.scenario.text.as_bytes())?;
+    put(
+        PLAN,
+        json(serde_json::to_string_pretty(&planned.plan)).as_bytes(),
+    )?;
+    put(
+        REPORT,
+        json(serde_json::to_string_pretty(&scenario_run::json(result))).as_bytes(),
+    )?;
+    put(PAGE, page.as_bytes())?;
+    let own = planned.scenario.protocols.own();
+    if !own.is_empty() {
+        let protocols = folder.join(PROTOCOLS);
+        written(protocols.clone(), fs::create_dir_all(protocols))?;
+    }
+    for (number, source) in own.iter().enumerate() {
+        put(&evidence::protocol_file(number), source.text.as_bytes())?;
+    }
+    let run = &result.run;
+    let log = events(planned, &run.evidence, &run.hits);
+    put(EVENTS, events::lines(&log).as_bytes())?;
+    captures::write(folder, planned, run)?;
+    let stored = Stored::of(target, planned, run);
+    // All of it or nothing: what is renamed is whole.
+    let temporary = "evidence.json.tmp";
+    put(
+        temporary,
+        json(serde_json::to_string_pretty(&stored)).as_bytes(),
+    )?;
+    let path = folder.join(EVIDENCE);
+    written(path.clone(), fs::rename(folder.join(temporary), path))
+}
