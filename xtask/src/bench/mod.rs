@@ -6,6 +6,7 @@
 mod aggregate;
 mod bmv2;
 mod clock;
+mod faults;
 mod filters;
 mod idle;
 mod lateness;
@@ -26,14 +27,17 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness"])]
+    #[arg(value_parser = ["switch", "lateness", "faults"])]
     subject: String,
-    /// Of lateness: how many runs
+    /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
     runs: u32,
     /// Of lateness: how many seconds to wait before each run for a load below 0.3
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
+    /// Of faults: how many packets a row has
+    #[arg(long, default_value_t = 1_000_000)]
+    packets: u32,
     /// Print the figures as one last line of JSON
     #[arg(long)]
     json: bool,
@@ -69,6 +73,9 @@ pub fn run(args: &Args) -> Result<bool> {
     if args.subject == "lateness" {
         return lateness::run(args.runs, std::time::Duration::from_secs(args.patience));
     }
+    if args.subject == "faults" {
+        return faults(args);
+    }
     if cfg!(debug_assertions) {
         return as_shipped(args);
     }
@@ -83,6 +90,24 @@ pub fn run(args: &Args) -> Result<bool> {
     if rows.is_empty() {
         bail!("no row is called {}", args.row);
     }
+    print!("{}", row::report(&rows));
+    if args.json {
+        println!("{}", row::json(&rows));
+    }
+    Ok(rows.iter().all(Row::ok))
+}
+
+/// Runs of scenarios, by the `weir` that lies beside this program.
+fn faults(args: &Args) -> Result<bool> {
+    let wanted = |name: &str| name.contains(&args.row);
+    if !faults::names().into_iter().any(wanted) {
+        bail!(
+            "no row is called {}; they are {}",
+            args.row,
+            faults::names().join(", ")
+        );
+    }
+    let rows = faults::run(&wanted, args.packets, args.runs)?;
     print!("{}", row::report(&rows));
     if args.json {
         println!("{}", row::json(&rows));

@@ -1,0 +1,366 @@
+//! `cargo xtask bench faults`: what the faults of real runs come to, by their own proofs.
+//!
+//! Runs scenarios with the `weir` that lies beside this program, and reads their folders (docs/runs.md). Packets are iperf3's
+//! datagrams, each with a number in it, so that no two are alike.
+
+use anyhow::{Context, Result, bail};
+use scenario::decision::{Draws, limit};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::row::{Goal, Row};
+
+/// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
+const NETEM_MEDIAN_US: f64 = 71.0;
+/// Between 99 of 100 values of a normal distribution, in standard deviations.
+const NINETY_NINE: f64 = 2.576;
+/// Bytes of a datagram, and how many come in a second.
+const BYTES: u32 = 64;
+const RATE_PPS: u32 = 25_000;
+
+/// Each effect that is decided packet by packet, with its row and how its packets are selected.
+const EFFECTS: [(&str, &str, &str); 9] = [
+    ("faults/drop", "drop", "{every: 5}"),
+    ("faults/delay", "{delay: 1ms}", "{every: 7}"),
+    ("faults/duplicate", "duplicate", "{every: 6}"),
+    ("faults/set", "{set: {ip.ttl: 9}}", "{every: 3}"),
+    (
+        "faults/corrupt",
+        "{corrupt: {field: ip.id, xor: 0xff}}",
+        "{every: 4}",
+    ),
+    ("faults/truncate", "{truncate: 60B}", "{every: 5}"),
+    (
+        "faults/reorder",
+        "{reorder: {distance: 3, within: 1ms}}",
+        "{every: 9}",
+    ),
+    (
+        "faults/per_connection",
+        "drop",
+        "{every: 5}, per: connection",
+    ),
+    ("faults/composed", "{delay: 500us}", "{probability: 0.1}"),
+];
+
+/// Where runs are kept while they are looked at.
+struct Bench {
+    weir: PathBuf,
+    folder: tempfile::TempDir,
+    packets: u32,
+    runs: u32,
+}
+
+/// A run's folder, and what it reported.
+struct Ran {
+    folder: PathBuf,
+    report: Value,
+}
+
+/// The names of all rows.
+pub fn names() -> Vec<&'static str> {
+    let effects = EFFECTS.iter().map(|(name, ..)| *name);
+    let others = [
+        "faults/probability",
+        "faults/small_probability",
+        "faults/delay_error_median",
+        "faults/delay_error_p99",
+        "faults/event_to_effect_p99",
+        "faults/replay",
+    ];
+    effects.chain(others).collect()
+}
+
+/// Measures the rows that are wanted.
+pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec<Row>> {
+    let weir = std::env::current_exe()?.with_file_name("weir");
+    if !weir.is_file() {
+        bail!("{} is missing: cargo build --bin weir", weir.display());
+    }
+    let bench = Bench {
+        weir,
+        folder: tempfile::tempdir()?,
+        packets,
+        runs,
+    };
+    let mut rows = Vec::new();
+    for (name, effect, select) in EFFECTS {
+        if wanted(name) {
+            eprintln!("measuring {name} …");
+            rows.push(bench.deterministic(name, effect, select)?);
+        }
+    }
+    type Measure = fn(&Bench) -> Result<Vec<Row>>;
+    let others: [(&[&str], Measure); 5] = [
+        (&["faults/probability"], Bench::probability),
+        (&["faults/small_probability"], Bench::small_probability),
+        (
+            &["faults/delay_error_median", "faults/delay_error_p99"],
+            Bench::delay_error,
+        ),
+        (&["faults/event_to_effect_p99"], Bench::event_to_effect),
+        (&["faults/replay"], Bench::replay),
+    ];
+    for (names, measure) in others {
+        if names.iter().any(|name| wanted(name)) {
+            eprintln!("measuring {} …", names.join(", "));
+            rows.extend(measure(&bench)?.into_iter().filter(|row| wanted(row.name)));
+        }
+    }
+    Ok(rows)
+}
+
+impl Bench {
+    /// Runs a scenario, and keeps its folder until this program ends.
+    fn carry_out(&self, name: &str, text: &str) -> Result<Ran> {
+        let name = name.replace('/', "-");
+        let file = self.folder.path().join(format!("{name}.yaml"));
+        let folder = self.folder.path().join(&name);
+        std::fs::write(&file, text)?;
+        let mut weir = Command::new(&self.weir);
+        weir.arg("run")
+            .arg(&file)
+            .arg("--json")
+            .arg("--out")
+            .arg(&folder);
+        let output = weir.output().context("cannot run weir")?;
+        let report = serde_json::from_slice(&output.stdout).with_context(|| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            format!("weir run {name}: {}", said.trim())
+        })?;
+        Ok(Ran { folder, report })
+    }
+
+    /// Datagrams of iperf3, and faults on them.
+    fn datagrams(&self, rate_pps: u32, packets: u32, rest: &str) -> String {
+        let rate = u64::from(rate_pps) * u64::from(BYTES) * 8;
+        let time = packets / rate_pps + 60;
+        format!(
+            "weir: 1\nname: bench\nseed: 7\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
+             limits: {{time: {time}s, packets: 4000000}}\nworkload:\n  commands:\n    \
+             - {{name: server, host: b, run: [iperf3, --server, --forceflush, --bind, '{{host.b.ip}}'], ready: {{log: Server listening}}}}\n    \
+             - {{name: client, host: a, run: [iperf3, --client, '{{host.b.ip}}', --udp, --length, '{BYTES}', --bitrate, '{rate}', --blockcount, '{packets}', --json]}}\n\
+             flows:\n  stream: {{from: a, to: b, filter: 'udp.dport == 5201 && udp.len == {}'}}\n{rest}\n",
+            BYTES + 8
+        )
+    }
+
+    fn deterministic(&self, name: &'static str, effect: &str, select: &str) -> Result<Row> {
+        let mut faults =
+            format!("faults:\n  - {{id: x, flows: stream, effect: {effect}, select: {select}}}");
+        if name == "faults/composed" {
+            faults += "\n  - {id: y, flows: stream, effect: drop, select: {every: 8}}\
+                       \n  - {id: z, flows: stream, effect: {set: {ip.ecn: 3}}, select: {burst: {start: 3, length: 4, every: 16}}}";
+        }
+        let ran = self.carry_out(name, &self.datagrams(RATE_PPS, self.packets, &faults))?;
+        let all = ran.report["faults"].as_array().context("faults")?;
+        let sum = |field: &str| {
+            all.iter()
+                .filter_map(|fault| fault[field].as_u64())
+                .sum::<u64>()
+        };
+        let reasons: Vec<&str> = all
+            .iter()
+            .filter_map(|fault| fault["reason"].as_str())
+            .collect();
+        let proved = all.iter().all(|fault| fault["proved"] == true);
+        let note = format!(
+            "met {}, fired {}; {}",
+            sum("met"),
+            sum("fired"),
+            reasons.join("; ")
+        );
+        Ok(Row {
+            name,
+            value: proved.then(|| (sum("missed") + sum("collateral")) as f64),
+            unit: "packets wrong",
+            goal: Goal::AtMost(0.0),
+            floor: None,
+            note,
+        })
+    }
+
+    /// How far from its probability a fault was, in standard deviations.
+    fn probability(&self) -> Result<Vec<Row>> {
+        let p = 0.01;
+        let faults = format!(
+            "faults:\n  - {{id: x, flows: stream, effect: drop, select: {{probability: {p}}}}}"
+        );
+        let ran = self.carry_out(
+            "probability",
+            &self.datagrams(RATE_PPS, self.packets, &faults),
+        )?;
+        let fault = &ran.report["faults"][0];
+        let number = |field: &str| fault[field].as_u64().unwrap_or(0) as f64;
+        let (met, fired) = (number("met"), number("fired"));
+        let sigmas = (fired - met * p).abs() / (met * p * (1.0 - p)).sqrt();
+        Ok(vec![Row {
+            name: "faults/probability",
+            value: (fault["proved"] == true).then_some(sigmas),
+            unit: "sigma",
+            goal: Goal::AtMost(NINETY_NINE),
+            floor: None,
+            note: format!("{fired} of {met} at p = {p}, seed 7"),
+        }])
+    }
+
+    /// The same of the decision function alone, where packets would be too few.
+    fn small_probability(&self) -> Result<Vec<Row>> {
+        const DECISIONS: u32 = 100_000_000;
+        let p = 1e-6;
+        let limit = limit(p).context("a limit")?;
+        let draws = Draws::of_seed(7);
+        let hits = (0..DECISIONS)
+            .filter(|index| draws.words(0x5EED, *index).u <= limit)
+            .count();
+        let expected = f64::from(DECISIONS) * p;
+        let sigmas = (hits as f64 - expected).abs() / expected.sqrt();
+        Ok(vec![Row {
+            name: "faults/small_probability",
+            value: Some(sigmas),
+            unit: "sigma",
+            goal: Goal::AtMost(NINETY_NINE),
+            floor: None,
+            note: format!("{hits} of {DECISIONS} decisions at p = {p:e}, seed 7"),
+        }])
+    }
+
+    /// By how much packets of a delay left later than asked, where little else runs.
+    fn delay_error(&self) -> Result<Vec<Row>> {
+        let faults =
+            "faults:\n  - {id: x, flows: stream, effect: {delay: 5ms}, select: {every: 2}}";
+        let ran = self.carry_out("delay_error", &self.datagrams(200, 4_000, faults))?;
+        let mut late: Vec<f64> = events(&ran.folder)?
+            .iter()
+            .filter_map(|event| {
+                let left = event["left"][0]["at_ns"][0].as_u64()?;
+                let due = event["at_ns"].as_u64()? + 5_000_000;
+                Some(left.saturating_sub(due) as f64 / 1e3)
+            })
+            .collect();
+        late.sort_by(f64::total_cmp);
+        let bound = ran.report["faults"][0]["lateness_bound_ns"]
+            .as_f64()
+            .unwrap_or(0.0)
+            / 1e3;
+        let strain = &ran.report["machine_strain"];
+        let note = format!(
+            "{} packets held for 5 ms; load before {}; worst {:.0} us",
+            late.len(),
+            strain["load_before"],
+            late.last().copied().unwrap_or(0.0)
+        );
+        let row = |name, value, goal| Row {
+            name,
+            value,
+            unit: "us",
+            goal: Goal::AtMost(goal),
+            floor: None,
+            note: note.clone(),
+        };
+        Ok(vec![
+            row(
+                "faults/delay_error_median",
+                percentile(&late, 0.5),
+                NETEM_MEDIAN_US,
+            ),
+            row("faults/delay_error_p99", percentile(&late, 0.99), bound),
+        ])
+    }
+
+    /// From when a step is due until the switch has confirmed it; the next packet meets it.
+    fn event_to_effect(&self) -> Result<Vec<Row>> {
+        let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
+                      faults:\n  - {id: x, flows: stream, effect: drop, during: on}";
+        let ran = self.carry_out("events", &self.datagrams(1_000, 10_000, faults))?;
+        let evidence: Value =
+            serde_json::from_slice(&std::fs::read(ran.folder.join("evidence.json"))?)?;
+        let plan: Value = serde_json::from_slice(&std::fs::read(ran.folder.join("plan.json"))?)?;
+        let writes = evidence["writes"].as_array().context("writes")?;
+        let confirmed = |epoch: &Value| {
+            let write = writes.iter().find(|write| write["epoch"] == *epoch)?;
+            write["confirmed_ns"].as_u64()
+        };
+        let timeline = plan["timeline"].as_array().context("timeline")?;
+        let begin = timeline
+            .first()
+            .and_then(|first| confirmed(&first["epoch"]));
+        let begin = begin.context("the first step was never written")?;
+        let mut late: Vec<f64> = timeline
+            .iter()
+            .skip(1)
+            .filter_map(|step| {
+                let due = begin + step["at_ns"].as_u64()?;
+                Some(confirmed(&step["epoch"])?.saturating_sub(due) as f64 / 1e6)
+            })
+            .collect();
+        late.sort_by(f64::total_cmp);
+        Ok(vec![Row {
+            name: "faults/event_to_effect_p99",
+            value: percentile(&late, 0.99),
+            unit: "ms",
+            goal: Goal::AtMost(5.0),
+            floor: None,
+            note: format!(
+                "{} steps, one each 10 ms; median {:.3} ms, worst {:.3} ms",
+                late.len(),
+                percentile(&late, 0.5).unwrap_or(0.0),
+                late.last().copied().unwrap_or(0.0)
+            ),
+        }])
+    }
+
+    /// How many of some runs differ from the first one: judged again from their folders, and against its ordinals.
+    fn replay(&self) -> Result<Vec<Row>> {
+        let faults = "faults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
+                      - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
+        let first = self.carry_out("replay", &self.datagrams(2_000, 1_000, faults))?;
+        let (mut offline, mut live) = (0, 0);
+        for number in 0..self.runs {
+            let folder = self.folder.path().join(format!("replay-{number}"));
+            live += u32::from(!self.replayed(&first.folder, Some(&folder))?);
+            offline += u32::from(!self.replayed(&folder, None)?);
+            std::fs::remove_dir_all(&folder)?;
+        }
+        Ok(vec![Row {
+            name: "faults/replay",
+            value: Some(f64::from(offline + live)),
+            unit: "runs differ",
+            goal: Goal::AtMost(0.0),
+            floor: None,
+            note: format!(
+                "of {} runs {live} hit other ordinals, {offline} gave another log offline",
+                self.runs
+            ),
+        }])
+    }
+
+    fn replayed(&self, run: &Path, live: Option<&Path>) -> Result<bool> {
+        let mut weir = Command::new(&self.weir);
+        weir.arg("replay").arg(run).arg("--json");
+        if let Some(folder) = live {
+            weir.arg("--live").arg(folder);
+        }
+        let output = weir.output().context("cannot run weir")?;
+        let said: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+            format!(
+                "weir replay: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            )
+        })?;
+        Ok(said["identical"] == true)
+    }
+}
+
+fn events(folder: &Path) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(folder.join("events.jsonl"))?;
+    let lines = text.lines().map(|line| Ok(serde_json::from_str(line)?));
+    lines.collect()
+}
+
+/// Of sorted values: the smallest that so many are no larger than.
+fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
+    let index = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(index.saturating_sub(1)).copied()
+}
