@@ -10,12 +10,13 @@ use std::io::BufRead;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use controller::experiment::Planned;
 use controller::experiment::fleet::{Fleet, FleetError};
 use controller::experiment::guard::{Aborted, Guard};
 use controller::experiment::limits::{LimitReached, TimeLimit};
-use controller::experiment::timeline::{Activity, TURN, Timeline};
+use controller::experiment::timeline::{Activity, Timeline};
 use serde::Serialize;
 
 use super::{ABORTED, fail, load, print, print_json, show};
@@ -135,8 +136,8 @@ impl Activity for Others {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ControlError> {
-        match self.lines.recv_timeout(TURN) {
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ControlError> {
+        match self.lines.recv_timeout(most) {
             Err(RecvTimeoutError::Disconnected) => Ok(ControlFlow::Break(())),
             Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(ControlFlow::Continue(())),
         }

@@ -8,7 +8,7 @@ use testbeds::host::Process;
 use testbeds::net::{NetError, Netlink};
 
 use super::ExperimentError;
-use super::timeline::{Activity, TURN};
+use super::timeline::Activity;
 use super::workload::{Load, Measured, Position};
 
 /// What a wire is between, and for how long.
@@ -92,13 +92,13 @@ impl Activity for Passing {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         self.pass_carrier_on()?;
         let left = self.length.map(|length| length.saturating_sub(self.elapsed()));
         if self.stop.load(Ordering::Relaxed) || left.is_some_and(|left| left.is_zero()) {
             return Ok(ControlFlow::Break(()));
         }
-        std::thread::sleep(left.unwrap_or(TURN).min(TURN));
+        std::thread::sleep(left.unwrap_or(most).min(most));
         Ok(ControlFlow::Continue(()))
     }
 }

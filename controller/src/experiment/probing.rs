@@ -116,8 +116,8 @@ impl Activity for Probing {
         self.load.begin()
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
-        self.load.turn()
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
+        self.load.turn(most)
     }
 }
 

@@ -7,8 +7,8 @@ use scenario::model::Epoch;
 
 use super::fleet::{Fleet, FleetError};
 
-/// How long an activity may keep the timeline waiting.
-pub const TURN: Duration = Duration::from_millis(5);
+/// How long an activity may keep the timeline waiting, where no step is due before.
+const TURN: Duration = Duration::from_millis(5);
 
 /// What goes on while a timeline is followed: a workload, or somebody else's.
 pub trait Activity {
@@ -18,8 +18,8 @@ pub trait Activity {
     /// The first step is in force: let it begin.
     fn begin(&mut self) -> Result<(), Self::Error>;
 
-    /// Looks after it, for [`TURN`] or little longer; breaks when it is over.
-    fn turn(&mut self) -> Result<ControlFlow<()>, Self::Error>;
+    /// Looks after it for as long as this, or a little longer; breaks when it is over.
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, Self::Error>;
 }
 
 /// Steps that are still to come.
@@ -50,7 +50,7 @@ impl Timeline {
         let start = Instant::now();
         activity.begin()?;
         loop {
-            let state = activity.turn()?;
+            let state = activity.turn(self.until_next(start.elapsed()))?;
             let elapsed = start.elapsed();
             let wanted = each_turn(activity, fleet, elapsed)?;
             if state.is_break() || wanted.is_break() {
@@ -59,6 +59,15 @@ impl Timeline {
             self.advance(elapsed, fleet)?;
             fleet.keep_lease()?;
         }
+    }
+
+    /// How long there is nothing to do.
+    fn until_next(&self, elapsed: Duration) -> Duration {
+        let next = self.pending.last();
+        next.map_or(TURN, |epoch| {
+            let due = Duration::from_nanos(epoch.at_ns);
+            due.saturating_sub(elapsed).min(TURN)
+        })
     }
 
     /// Puts in force what is due. Steps that were overtaken are skipped.

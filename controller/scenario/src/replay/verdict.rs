@@ -17,12 +17,19 @@ pub struct Act<'e> {
     pub w: u32,
 }
 
+/// Packets that come within this time pass one that waits for them before anybody could tell that it did.
+const TELLING_NS: u64 = 200_000;
+
 impl Act<'_> {
     /// For how long it holds the packet, or would have. One that did not look at it drew no word: the longest is assumed, since
     /// what is shorter cannot be told from a frame that was a little late.
     #[must_use]
     pub fn hold_ns(&self) -> u64 {
         match self.met {
+            true if self.effect.distance().is_some() => match self.effect.hold_ns(self.w) {
+                near if near < TELLING_NS => 0,
+                hold_ns => hold_ns,
+            },
             true => self.effect.hold_ns(self.w),
             false => self.effect.longest_hold_ns(),
         }

@@ -7,7 +7,7 @@ use testbeds::host::Process;
 
 use super::{Load, Measured, Position};
 use crate::experiment::ExperimentError;
-use crate::experiment::timeline::{Activity, TURN};
+use crate::experiment::timeline::Activity;
 
 pub struct Idle {
     length: Duration,
@@ -35,9 +35,9 @@ impl Activity for Idle {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         let left = self.length.saturating_sub(self.elapsed());
-        std::thread::sleep(left.min(TURN));
+        std::thread::sleep(left.min(most));
         Ok(if left.is_zero() {
             ControlFlow::Break(())
         } else {
@@ -77,10 +77,10 @@ mod tests {
         assert_eq!((idle.position().done, idle.position().total), (0, 2));
         idle.begun = Instant::now().checked_sub(Duration::from_millis(1100));
         assert_eq!(idle.position().done, 1);
-        assert!(idle.turn()?.is_continue());
+        assert!(idle.turn(Duration::from_millis(5))?.is_continue());
         idle.begun = Instant::now().checked_sub(Duration::from_secs(9));
         assert_eq!(idle.position().done, 2);
-        assert!(idle.turn()?.is_break());
+        assert!(idle.turn(Duration::from_millis(5))?.is_break());
         Ok(())
     }
 }

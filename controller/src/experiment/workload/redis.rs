@@ -16,7 +16,7 @@ use testbeds::redis::{ClientReport, Server, ServerError};
 
 use super::{Load, Measured, Position};
 use crate::experiment::percentile::percentile;
-use crate::experiment::timeline::{Activity, TURN};
+use crate::experiment::timeline::Activity;
 use crate::experiment::{ExperimentError, how_it_ended};
 
 /// How long a server may take to be seen dead, once a client has lost it.
@@ -148,13 +148,14 @@ impl Activity for Job {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+    fn turn(&mut self, mut most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         let mut lost = None;
         for (index, client) in self.clients.iter_mut().enumerate() {
             let (Some(process), None) = (&mut client.process, &client.report) else {
                 continue;
             };
-            match process.next_line(TURN) {
+            // One next line is waited for.
+            match process.next_line(std::mem::take(&mut most)) {
                 Output::Line(line) => {
                     client.report = serde_json::from_str(&line).ok();
                     tracing::info!(client = client.declared.name, "client is done");

@@ -16,7 +16,7 @@ use testbeds::host::{Output, Process, ProcessError};
 
 use super::{Load, Measured, Position};
 use crate::experiment::aggregation::chunks_per_iteration;
-use crate::experiment::timeline::{Activity, TURN};
+use crate::experiment::timeline::Activity;
 use crate::experiment::{ExperimentError, how_it_ended, last_words};
 
 /// How long an agent may take to say that it is ready.
@@ -189,10 +189,10 @@ impl Activity for Job {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         for (position, agent) in self.agents.iter_mut().enumerate() {
             // The server's next line is waited for.
-            let timeout = if position == 0 { TURN } else { Duration::ZERO };
+            let timeout = if position == 0 { most } else { Duration::ZERO };
             agent.read(timeout, &mut self.rounds)?;
         }
         let all_ended = self.agents.iter().all(Agent::has_ended);

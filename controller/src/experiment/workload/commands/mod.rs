@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
+use std::time::Duration;
 
 use scenario::Scenario;
 use scenario::workload::commands::{Command, Run};
@@ -24,7 +25,7 @@ use testbeds::host::{Host, Process, ProcessError};
 
 use super::{Load, Measured, Position};
 use crate::experiment::ExperimentError;
-use crate::experiment::timeline::{Activity, TURN};
+use crate::experiment::timeline::Activity;
 use driver::Driver;
 use service::Service;
 use watch::Watch;
@@ -285,7 +286,7 @@ impl Activity for Job {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ControlFlow<()>, ExperimentError> {
+    fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ExperimentError> {
         // The services first: a driver that has lost its server is not to blame.
         for service in &mut self.services {
             service.check()?;
@@ -299,7 +300,7 @@ impl Activity for Job {
         if all_ended {
             return Ok(ControlFlow::Break(()));
         }
-        std::thread::sleep(TURN);
+        std::thread::sleep(most);
         Ok(ControlFlow::Continue(()))
     }
 }
