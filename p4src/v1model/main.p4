@@ -112,11 +112,12 @@ control SwitchIngress(
                 classify.apply(hdr, meta);
             }
         }
+        bool meets_faults = meta.epoch != 0;
 #ifdef REORDERS
-        if (is_back || meta.epoch != 0) {
-#else
-        if (meta.epoch != 0) {
+        // What comes back asks how many have passed.
+        meets_faults = meets_faults || is_back;
 #endif
+        if (meets_faults) {
             faults.apply(hdr, meta);
             detain.apply(hdr, meta);
         }
