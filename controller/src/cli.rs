@@ -190,6 +190,10 @@ pub struct Between {
     /// Write what passed each interface into this folder, as wire-PORT_in.pcap and wire-PORT_out.pcap; needs a scenario
     #[arg(long, value_name = "FOLDER", requires = "scenario")]
     pub pcap: Option<PathBuf>,
+    /// Write all of the run into this folder: events, captures with comments, reports, evidence for `weir replay`; needs a
+    /// scenario
+    #[arg(long, value_name = "FOLDER", requires = "scenario")]
+    pub out: Option<PathBuf>,
     /// Use the P4 text of this folder instead of the built-in one
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,

@@ -179,7 +179,7 @@ fn a_wire_harms_nothing_but_what_its_scenario_names() {
     let before = pairs();
     let child = start(
         folder.path(),
-        &["--scenario", "wire.yaml", "--pcap", "seen"],
+        &["--scenario", "wire.yaml", "--pcap", "seen", "--out", "run"],
     );
     assert_ne!(states(), before);
     // Not before: until it is a wire, this machine joins IPv6 groups there.
@@ -207,6 +207,9 @@ fn a_wire_harms_nothing_but_what_its_scenario_names() {
     assert_eq!(report["faults"][0]["observed"], 1, "{report}");
     assert!(folder.path().join("seen/wire-1_in.pcap").exists());
     assert_eq!(states(), before);
+    let again = run(folder.path(), &["replay", "run", "--json"]);
+    again.expect_code(PASSED);
+    assert_eq!(again.json()["events"], 1);
 }
 
 #[test]

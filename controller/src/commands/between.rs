@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::experiment::{Between, Conditions, Planned, Record, Switches, write_captures};
 use controller::progress::Progress;
-use controller::scenario_run;
 use controller::target::Kind;
+use controller::{run_folder, scenario_run};
 use nix::sys::signal::{SigSet, Signal};
 use scenario::Scenario;
 use testbeds::bed::Wiring;
@@ -51,6 +51,9 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         std::fs::create_dir_all(folder)
             .map_err(|error| fail(format_args!("cannot make {}: {error}", folder.display())))?;
     }
+    if let Some(folder) = &args.out {
+        run_folder::begin(folder).map_err(fail)?;
+    }
     listen().map_err(fail)?;
     let weir = Path::new(Conditions::ITSELF);
     let interfaces = [args.one.as_str(), args.other.as_str()];
@@ -88,8 +91,12 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     } else {
         print(scenario_run::show(&planned, &result, stdout_colour()))?;
     }
+    let page = scenario_run::page(&planned, &result).map_err(fail)?;
+    if let Some(folder) = &args.out {
+        let target = Kind::Embedded.to_string();
+        run_folder::write(folder, &target, &planned, &result, &page).map_err(fail)?;
+    }
     if let Some(report) = report {
-        let page = scenario_run::page(&planned, &result).map_err(fail)?;
         report.write(&page, args.json)?;
     }
     Ok(exit_code(&result))
