@@ -12,6 +12,8 @@ mod keyed;
 mod keys;
 #[path = "fault_engine/lease.rs"]
 mod lease;
+#[path = "fault_engine/triggers.rs"]
+mod triggers;
 #[path = "fault_engine/wait.rs"]
 mod wait;
 

@@ -155,6 +155,9 @@ const LINES_WAITING: usize = 1024;
 /// How much of the standard error is kept: its end.
 const STDERR_LIMIT: usize = 64 << 10;
 
+/// For so long a process that was killed waits for those that it had started. They die at once, but for what the machine takes.
+const GROUP_DIES: Duration = Duration::from_secs(1);
+
 /// A running process. Dropping it kills it, and with it what it started in its process group.
 #[derive(Debug)]
 pub struct Process {
@@ -330,6 +333,17 @@ impl Process {
         if self.status.is_none() {
             self.signal(Signal::SIGKILL);
             self.status = self.child.wait().ok();
+            self.wait_for_its_group();
+        }
+    }
+
+    /// Waits until what it started has died too: a signal is sent at once and acts a moment later, and only the group's
+    /// leader is ours to wait for.
+    fn wait_for_its_group(&self) {
+        let group = Pid::from_raw(self.child.id() as libc::pid_t);
+        let give_up = Instant::now() + GROUP_DIES;
+        while killpg(group, None).is_ok() && Instant::now() < give_up {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 

@@ -153,7 +153,8 @@ fn excludes(
     let always_drops = |fault: &Fault| drops(fault) && fault.selection.is_always();
     // `nothing_left(by, of)`: all packets of one flow are also the other's, at all times that the fault acts.
     let nothing_left = |by: (&Fault, usize), of: (&Fault, usize)| {
-        within(&of.0.epochs, &by.0.epochs) && scenario.classes.implies(of.1, by.1)
+        let is_there = by.0.when.is_none() || by.0.when == of.0.when;
+        is_there && within(&of.0.epochs, &by.0.epochs) && scenario.classes.implies(of.1, by.1)
     };
     if always_drops(earlier) && nothing_left((earlier, a), (later, b)) {
         return Some(format!(
@@ -172,6 +173,7 @@ fn excludes(
         || selects_within(&later.selection, &earlier.selection);
     let numbered_alike =
         earlier.keys.as_ref().map(|keys| &keys.key) == later.keys.as_ref().map(|keys| &keys.key);
+    let numbered_alike = numbered_alike && earlier.when == later.when;
     (meet && nested && numbered_alike)
         .then(|| "both select the same packets, and one drops them".to_owned())
 }

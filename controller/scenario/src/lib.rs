@@ -24,6 +24,7 @@ mod resolve;
 mod schema;
 pub mod selection;
 pub mod topology;
+pub mod trigger;
 pub mod units;
 pub mod vacuous;
 pub mod workload;

@@ -19,6 +19,7 @@ use crate::probe::Probe;
 use crate::protocols::Protocols;
 use crate::selection::Selection;
 use crate::topology::Topology;
+use crate::trigger::Trigger;
 use crate::workload::Workload;
 
 /// The most flows that one scenario may declare.
@@ -55,6 +56,8 @@ pub struct Scenario {
     pub classes: Classes,
     /// In declared order.
     pub faults: Vec<Fault>,
+    /// What faults wait for, in declared order.
+    pub triggers: Vec<Trigger>,
     /// The timeline as epochs, from time 0 on, without gaps.
     pub epochs: Vec<Epoch>,
     /// What must hold in the end.
@@ -210,6 +213,8 @@ pub struct Fault {
     pub keys: Option<Keys>,
     /// Where; `None` = the plan chooses a switch, in ingress.
     pub place: Option<Place>,
+    /// The trigger that it waits for, an index: it acts while that is on.
+    pub when: Option<usize>,
     /// When: epochs in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// Its part of the key in decisions.

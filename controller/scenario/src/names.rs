@@ -193,6 +193,32 @@ pub mod fault {
     }
 }
 
+/// A trigger of the generated engine.p4: what units wait for.
+pub mod trigger {
+    use super::INGRESS;
+
+    /// The parameter of [`see`].
+    pub const EVENTS: &str = "events";
+
+    /// The table that says which of its events a packet is, by number on the switch.
+    #[must_use]
+    pub fn table(number: usize) -> String {
+        format!("{INGRESS}.faults.trigger{number}")
+    }
+
+    /// Its action.
+    #[must_use]
+    pub fn see(number: usize) -> String {
+        format!("{INGRESS}.faults.see{number}")
+    }
+
+    /// The register of how many events it has counted.
+    #[must_use]
+    pub fn progress(number: usize) -> String {
+        format!("{INGRESS}.faults.progress{number}")
+    }
+}
+
 /// `Forward` in p4src/common/forward.p4.
 pub mod forward {
     /// By destination MAC address.

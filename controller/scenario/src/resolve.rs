@@ -11,6 +11,7 @@ use crate::model::{Epoch, Fault, Flow, MAX_FLOWS, MAX_FLOWS_PER_FAULT, Path, Pla
 use crate::protocols::{Given, Protocols};
 use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
 use crate::topology::{Host, Topology};
+use crate::trigger::{self, Trigger};
 use crate::{check, decision, filter, overlap, vacuous};
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
@@ -43,12 +44,18 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let classes = classes(sink, &flows);
     let by_name = by_name(&flows);
     let epochs = epochs(&raw.steps);
-    let faults = raw
+    let (written, named) = (&raw.triggers, &raw.faults);
+    let triggers = trigger::resolve(sink, written, named, &raw.declared, &by_name);
+    let faults: Vec<Fault> = raw
         .faults
         .iter()
-        .filter_map(|fault| resolve_fault(sink, &raw, fault, &by_name, &epochs))
+        .filter_map(|fault| resolve_fault(sink, &raw, fault, (&by_name, &triggers), &epochs))
         .collect();
     check_duplicate_ids(sink, &raw.faults);
+    // Triggers name faults by their position.
+    if faults.len() == raw.faults.len() && triggers.len() == raw.triggers.len() {
+        trigger::check(sink, &triggers, &faults);
+    }
     let Raw {
         name,
         description,
@@ -78,6 +85,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         flows,
         classes,
         faults,
+        triggers,
         epochs,
         expectations: Vec::new(),
         limits,
@@ -96,7 +104,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
 }
 
 /// Reports a name that is not declared, with the nearest one that is.
-fn unknown<'a>(
+pub(crate) fn unknown<'a>(
     sink: &mut Sink<'_>,
     what: &str,
     name: &Spanned<String>,
@@ -496,7 +504,7 @@ fn resolve_fault(
     sink: &mut Sink<'_>,
     raw: &Raw,
     fault: &RawFault,
-    by_name: &BTreeMap<String, Vec<usize>>,
+    (by_name, triggers): (&BTreeMap<String, Vec<usize>>, &[Trigger]),
     epochs: &[Epoch],
 ) -> Option<Fault> {
     let mut indexes: Vec<usize> = Vec::new();
@@ -537,6 +545,10 @@ fn resolve_fault(
         Some(_) => return None,
         None => None,
     };
+    let when = match &fault.when {
+        Some(when) => Some(trigger::awaited(sink, when, &raw.triggers, triggers)?),
+        None => None,
+    };
     let epochs = during(sink, fault, raw, epochs)?;
     Some(Fault {
         key: decision::fault_key(raw.seed, &fault.id.value),
@@ -546,6 +558,7 @@ fn resolve_fault(
         selection: fault.selection.value.clone(),
         keys: fault.keys.clone(),
         place,
+        when,
         epochs,
         span: fault.id.span,
         place_span: fault

@@ -46,6 +46,11 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
     if met == 0 {
         return no_packets(scenario, fault)
+            .or_else(|| {
+                let trigger = &scenario.triggers.get(fault.when?)?.name;
+                let why = format!("no packet of its flows came while trigger `{trigger}` was on");
+                Some(why)
+            })
             .unwrap_or_else(|| "no packet of its flows came while it was armed".to_owned());
     }
     let packets = match met {

@@ -22,14 +22,37 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 3] = [
+const TESTED: [&str; 5] = [
     "redis-get-loss.yaml",
+    "redis-lost-retransmission.yaml",
+    "redis-slow-after-loss.yaml",
     "redis-slow-network.yaml",
     "training-faults.yaml",
 ];
 
 fn shipped(file: &str) -> String {
     std::fs::read_to_string(repository("testbeds/scenarios").join(file)).unwrap()
+}
+
+/// What waits for what other faults do is not a function of its own flow's numbers: the proof alone knows it.
+#[test]
+fn one_fault_follows_another() {
+    for file in [
+        "redis-lost-retransmission.yaml",
+        "redis-slow-after-loss.yaml",
+    ] {
+        if !has_namespaces(file) || !has_program(file, "redis-server") {
+            return;
+        }
+        let _alone = alone();
+        let folder = tempfile::tempdir().unwrap();
+        let finished = run_json(folder.path(), &shipped(file));
+        finished.expect_code(PASSED);
+        assert!(finished.stderr.is_empty(), "{}", finished.stderr);
+        for fault in finished.json()["faults"].as_array().unwrap() {
+            assert_eq!(fault["proved"], true, "{fault}");
+        }
+    }
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use super::dialect::Dialect;
 use super::lot;
+use super::trigger;
 use super::unit::holds;
 use super::wait;
-use super::{Action, Side, UnitSpec};
+use super::{Action, Side, TriggerSpec, UnitSpec};
 use crate::generate::writer::Writer;
 use crate::pace;
 
@@ -72,7 +73,13 @@ impl Acting {
     }
 }
 
-pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Writer) {
+pub(super) fn write(
+    dialect: Dialect,
+    side: Side,
+    units: &[UnitSpec],
+    triggers: &[TriggerSpec],
+    w: &mut Writer,
+) {
     w.line(match side {
         Side::Ingress => "// All units of ingress, side by side, and what becomes of the packet.",
         Side::Egress => "// The same of egress, for each copy.",
@@ -98,6 +105,7 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
         }
     }
     wait::state(dialect, units, w);
+    trigger::state(dialect, triggers, w);
     let units_acting = units.iter().enumerate();
     let acting: Vec<Acting> = units_acting
         .filter_map(|(number, unit)| Acting::of(number, &unit.action))
@@ -111,6 +119,7 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
     if waits {
         w.open("if (!hdr.hold.isValid())");
     }
+    trigger::look(dialect, triggers, w);
     let mut paced = units.iter();
     if paced.any(|unit| matches!(unit.action, Action::Pace(_))) {
         pace::measure(w);
@@ -134,7 +143,15 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             arguments.push(format!("met{number}"));
             arguments.push(format!("cell{number}"));
         }
-        w.line(format!("u{number}.apply({});", arguments.join(", ")));
+        let apply = format!("u{number}.apply({});", arguments.join(", "));
+        let awaited = unit.when.and_then(|when| Some((when, triggers.get(when)?)));
+        if let Some((when, trigger)) = awaited {
+            w.open(format!("if ({})", trigger::is_on(when, trigger)));
+            w.line(apply);
+            w.close();
+        } else {
+            w.line(apply);
+        }
     }
     for (number, unit) in units.iter().enumerate() {
         if let Action::Rewrite(_) | Action::Reset = unit.action {
@@ -170,6 +187,7 @@ pub(super) fn write(dialect: Dialect, side: Side, units: &[UnitSpec], w: &mut Wr
             }
         }
     }
+    trigger::advance(dialect, triggers, w);
     if waits {
         w.close();
         wait::apply(dialect, units, w);

@@ -11,6 +11,7 @@ mod early;
 mod keyed;
 mod lot;
 mod spread;
+mod trigger;
 mod unit;
 mod wait;
 
@@ -24,6 +25,7 @@ use crate::reset;
 use crate::rewrite::Rewrite;
 use dialect::Dialect;
 pub use early::Early;
+pub use trigger::{RESETS, Stage, TriggerSpec};
 
 /// The fault engine of a program: the units of each pipeline, in declared order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct EngineSpec {
     pub ingress: Vec<UnitSpec>,
     /// Where copies go out. Nothing is parsed or classified there if this is empty.
     pub egress: Vec<UnitSpec>,
+    /// What units of ingress wait for.
+    pub triggers: Vec<TriggerSpec>,
     /// On Tofino the one unit of ingress stands before a sum, in the same pass.
     pub early: Option<Early>,
 }
@@ -55,6 +59,8 @@ pub struct UnitSpec {
     pub key: Option<PacketKey>,
     /// Where keys are numbered, how many there may be.
     pub keys: Option<Keys>,
+    /// The trigger that it waits for: it looks at packets while that is on.
+    pub when: Option<usize>,
     /// What it does to those.
     pub action: Action,
     /// How many flows it counts apart: its registers and its counter have room for as many.
@@ -250,7 +256,11 @@ pub(crate) fn text(
         }
         if side == Side::Ingress || !units.is_empty() {
             w.blank();
-            compose::write(dialect, side, units, &mut w);
+            let triggers = match side {
+                Side::Ingress => spec.triggers.as_slice(),
+                Side::Egress => &[],
+            };
+            compose::write(dialect, side, units, triggers, &mut w);
         }
     }
     w.finish()

@@ -1,7 +1,9 @@
 //! `engine.p4`: every way to select and to act, for every architecture; and only what is used.
 
 use p4lang::Files;
-use parser_gen::engine::{Action, Copies, EngineSpec, Hold, Keys, Reorder, Select, UnitSpec};
+use parser_gen::engine::{
+    Action, Copies, EngineSpec, Hold, Keys, Reorder, Select, Stage, TriggerSpec, UnitSpec,
+};
 use parser_gen::key::PacketKey;
 use parser_gen::pace::Pace;
 use parser_gen::rewrite::{Rewrite, To};
@@ -97,6 +99,7 @@ fn unit(select: Select, action: Action) -> UnitSpec {
         select,
         key: (select == Select::Share).then(key),
         keys: None,
+        when: None,
         action,
         cells: 3,
         entries: 3,
@@ -222,7 +225,7 @@ fn texts() {
             unit(Select::Always, Action::Observe),
         ],
         egress: vec![unit(Select::Counted, Action::Drop)],
-        early: None,
+        ..EngineSpec::default()
     };
     for arch in ARCHS {
         insta::assert_snapshot!(
@@ -245,4 +248,48 @@ fn the_text_that_is_measured_is_this_one() {
     let measured = include_str!("../../../p4src/lang/tests/tofino/engine.p4");
     let written = engine(Arch::Tna, &spec, true);
     assert_eq!(written, measured, "{written}");
+}
+
+/// Two triggers, with all that they can have, and units that wait for them.
+#[test]
+fn triggers() {
+    let stage = |count, units: &[usize], within_ns| Stage {
+        count,
+        units: units.to_vec(),
+        within_ns,
+    };
+    let waiting = |when, select, action| UnitSpec {
+        when: Some(when),
+        ..unit(select, action)
+    };
+    let spec = EngineSpec {
+        ingress: vec![
+            unit(Select::Counted, Action::Drop),
+            waiting(0, Select::Probability, Action::Delay(Hold::default())),
+            waiting(1, Select::Always, Action::Observe),
+        ],
+        triggers: vec![
+            TriggerSpec {
+                about: "Trigger plain.".to_owned(),
+                stages: vec![stage(3, &[0], None)],
+                on_for_ns: None,
+                resets: Vec::new(),
+                entries: 0,
+            },
+            TriggerSpec {
+                about: "Trigger timed.".to_owned(),
+                stages: vec![stage(1, &[], None), stage(2, &[0, 1], Some(1_000_000))],
+                on_for_ns: Some(50_000_000),
+                resets: vec![1],
+                entries: 1,
+            },
+        ],
+        ..EngineSpec::default()
+    };
+    for arch in [Arch::Psa, Arch::V1model] {
+        insta::assert_snapshot!(
+            format!("engine_triggers_{}", arch.name()),
+            engine(arch, &spec, false)
+        );
+    }
 }

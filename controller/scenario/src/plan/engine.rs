@@ -4,7 +4,7 @@ use p4lang::runtime::TableEntry;
 use parser_gen::engine::{Action, Copies, EngineSpec, Keys, Select, UnitSpec};
 
 use super::place::Placement;
-use super::{Drawn, Rounded, TargetModel, Unit};
+use super::{Drawn, PlannedTrigger, Rounded, TargetModel, Unit};
 use crate::decision::probability;
 use crate::diagnostic::{Code, Sink};
 use crate::effect::Duplicate;
@@ -22,6 +22,7 @@ pub(super) fn spec(
     placement: &Placement,
     switch: &str,
     units: &[Unit],
+    triggers: &[PlannedTrigger],
     entries: &[TableEntry],
 ) -> EngineSpec {
     let written = |table: String| entries.iter().filter(|e| e.table == table).count();
@@ -42,6 +43,9 @@ pub(super) fn spec(
                     Selection::Share(share) => Some(share.key.clone()),
                     _ => declared.keys.as_ref().map(|keys| keys.key.clone()),
                 },
+                when: declared
+                    .when
+                    .and_then(|when| triggers.iter().position(|t| t.index == when)),
                 keys: declared.keys.as_ref().map(|keys| Keys {
                     bits: keys.bits(),
                     restarts: keys.restarts,
@@ -61,6 +65,7 @@ pub(super) fn spec(
         ingress: of(Direction::Ingress),
         egress: of(Direction::Egress),
         early: None,
+        triggers: Vec::new(),
     }
 }
 

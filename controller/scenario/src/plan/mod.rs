@@ -12,6 +12,7 @@ mod place;
 mod provable;
 mod text;
 mod together;
+mod triggered;
 mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ pub use before_sum::BeforeSum;
 pub use latency::{PortLatency, port_latencies};
 pub use provable::plan_to_prove;
 pub use together::check_together;
+pub use triggered::PlannedTrigger;
+pub(crate) use triggered::events_by_flow;
 
 /// What the plan assumes of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,6 +72,8 @@ pub struct TargetModel {
     pub numbers_keys: bool,
     /// Whether packets can wait for others: one that comes back reads a register that others write.
     pub reorders: bool,
+    /// Whether faults can wait for triggers.
+    pub has_triggers: bool,
     /// How it cuts packets short; `None` if it cannot.
     pub truncates: Option<Truncates>,
     /// Whether a controller can ask it for its clock, as leases need.
@@ -105,6 +110,7 @@ impl TargetModel {
         truncates: Some(Truncates::Clones),
         reorders: true,
         numbers_keys: true,
+        has_triggers: true,
         tells_time: true,
     };
 
@@ -128,6 +134,7 @@ impl TargetModel {
         truncates: Some(Truncates::Extern),
         reorders: true,
         numbers_keys: true,
+        has_triggers: true,
         tells_time: false,
     };
 
@@ -146,6 +153,7 @@ impl TargetModel {
         truncates: None,
         reorders: false,
         numbers_keys: false,
+        has_triggers: false,
         loop_ns: 1_000,
         loop_rate_bps: 100_000_000_000,
         wakeup_ns: 0,
@@ -237,6 +245,9 @@ pub struct SwitchPlan {
     pub classes: Vec<Vec<usize>>,
     /// Which fault sits in which unit.
     pub units: Vec<Unit>,
+    /// What its units wait for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<PlannedTrigger>,
     /// What its program has of each unit.
     #[serde(skip)]
     pub engine: EngineSpec,
@@ -372,6 +383,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
                 .hint("the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`");
         }
     }
+    triggered::check(&mut sink, scenario, target);
     latency::check(&mut sink, scenario, target);
     let rounded = engine::round(&mut sink, scenario, target);
     let Some(placement) = placement.filter(|_| !sink.has_errors()) else {
@@ -558,7 +570,11 @@ fn switch_plan(
     }
     let flows = planned_flows(sink, scenario, placement, name);
     let classes = classes(sink, &flows);
-    let entries = entries::of_switch(scenario, placement, name, &units, &flows, &classes, target);
+    let triggers = triggered::of_switch(scenario, placement, name);
+    let mut entries = triggered::entries(scenario, &triggers, &flows, &classes);
+    entries.extend(entries::of_switch(
+        scenario, placement, name, &units, &flows, &classes, target,
+    ));
     for unit in &units {
         let table = names::fault::select_table(unit.direction, unit.unit);
         let count = entries.iter().filter(|entry| entry.table == table).count();
@@ -590,7 +606,8 @@ fn switch_plan(
     let aggregates = sums.then_some(values);
     let engine = EngineSpec {
         early: before_sum.as_ref().map(|before| before.early),
-        ..engine::spec(scenario, placement, name, &units, &entries)
+        triggers: triggered::specs(scenario, &triggers, &units, &entries),
+        ..engine::spec(scenario, placement, name, &units, &triggers, &entries)
     };
     let sessions = cut::sessions(scenario, &units, &engine, target);
     wait::check(sink, scenario, &flows, &classes, &units);
@@ -600,6 +617,7 @@ fn switch_plan(
         flows,
         classes,
         units,
+        triggers,
         engine,
         aggregates,
         wire: scenario.topology.wire,
@@ -627,7 +645,10 @@ fn planned_flows(
 ) -> Vec<PlannedFlow> {
     let points = placement.points.iter();
     let here = points.filter(|point| point.switch == name);
-    let acted_on: BTreeSet<usize> = here.map(|point| point.flow).collect();
+    let mut acted_on: BTreeSet<usize> = here.map(|point| point.flow).collect();
+    let triggers = scenario.triggers.iter().zip(&placement.triggers);
+    let counting = triggers.filter(|(_, on)| on.as_deref() == Some(name));
+    acted_on.extend(counting.flat_map(|(trigger, _)| trigger.flows()));
     let passes = |flow: &crate::model::Flow| {
         flow.paths
             .iter()

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::triggered;
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Direction, Fault, Flow, Path, Scenario};
 use crate::selection::Selection;
@@ -34,6 +35,8 @@ pub(super) struct Point {
 pub(super) struct Placement {
     /// In declared order of fault, flow, switch.
     pub points: Vec<Point>,
+    /// The switch of each trigger.
+    pub triggers: Vec<Option<String>>,
 }
 
 impl Placement {
@@ -59,13 +62,13 @@ impl Placement {
 }
 
 /// One decision: a fault on flows that take the same paths, and the sets of switches that can take it.
-struct Choice<'s> {
-    fault: usize,
+pub(super) struct Choice<'s> {
+    pub fault: usize,
     /// Flow and cell of each.
     flows: Vec<(usize, usize)>,
     paths: &'s [Path],
     direction: Direction,
-    sets: Vec<Vec<&'s str>>,
+    pub sets: Vec<Vec<&'s str>>,
 }
 
 /// What makes two flows of a fault alike: their ends, and where they can be met.
@@ -107,6 +110,11 @@ pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placemen
     if !complete {
         return None;
     }
+    let errors = sink.errors();
+    let triggers = triggered::tie(sink, scenario, &mut choices);
+    if sink.errors() > errors {
+        return None;
+    }
     let meetings = meetings(scenario, &choices);
     let mut search = Search {
         choices: &choices,
@@ -133,7 +141,7 @@ pub(super) fn place(sink: &mut Sink<'_>, scenario: &Scenario) -> Option<Placemen
         }
     }
     points.sort_by_key(|point| (point.fault, point.cell));
-    Some(Placement { points })
+    Some(Placement { points, triggers })
 }
 
 /// The sets of switches at which every packet of the flow is met exactly once; nearest to the senders first.

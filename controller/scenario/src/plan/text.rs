@@ -112,6 +112,9 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan) -> fmt::Result {
             unit.fault
         )?;
     }
+    for trigger in &switch.triggers {
+        writeln!(f, "  trigger {}: {}", trigger.name, trigger.what)?;
+    }
     let Resources {
         ingress_units,
         egress_units,

@@ -6,9 +6,9 @@ use super::{Classified, Engine, FlowSet, State};
 use crate::effect::{Fate, OVER};
 use crate::selection::{Cell, Turn};
 
-/// By how much a switch may take a frame later than it was seen to come. Where a queue is as near to its end as this, what
-/// became of the frame says whether it had room.
-const CLOCK_NS: u64 = 5_000_000;
+/// By how much a switch may take a frame later than it was seen to come. Where a queue is as near to its end as this, or a
+/// trigger, what became of the frame says which side it was on.
+pub(super) const CLOCK_NS: u64 = 5_000_000;
 
 /// A unit that fired, for which injection, and what it goes by.
 type Fired<'e> = (&'e Unit, usize, u32);
@@ -18,7 +18,7 @@ impl Engine {
         &self,
         units: &[Unit],
         state: &mut State,
-        flows: &FlowSet,
+        (flows, on): (&FlowSet, &[bool]),
         epoch: u16,
         frame: &Classified,
     ) -> Verdict {
@@ -27,7 +27,9 @@ impl Engine {
         let mut waits_ns: u64 = 0;
         let is_guarded = self.guards(flows);
         for (number, unit) in units.iter().enumerate() {
-            let Some(entry) = unit.entry(flows, epoch).filter(|_| !is_guarded) else {
+            let waits = |when: usize| !on.get(when).copied().unwrap_or(false);
+            let entry = unit.entry(flows, epoch).filter(|_| !is_guarded);
+            let Some(entry) = entry.filter(|_| !unit.when.is_some_and(waits)) else {
                 continue;
             };
             verdict.met.push(entry.injection);

@@ -8,6 +8,7 @@
 mod frame;
 mod judge;
 mod state;
+mod trigger;
 mod unit;
 mod verdict;
 
@@ -27,6 +28,8 @@ use crate::protocols::Protocols;
 pub use frame::{Classified, Recorded, Rewritten};
 use judge::acts;
 pub use state::State;
+pub use trigger::Doubt;
+use trigger::Trigger;
 use unit::Unit;
 pub use verdict::{Act, Passage, Verdict};
 
@@ -45,6 +48,7 @@ pub struct Engine {
     fields: Vec<String>,
     ingress: Vec<Unit>,
     egress: Vec<Unit>,
+    triggers: Vec<Trigger>,
     start: State,
 }
 
@@ -82,6 +86,8 @@ impl Engine {
                 .collect()
         };
         let (ingress, egress) = (units_of(Direction::Ingress), units_of(Direction::Egress));
+        let triggers = Trigger::of_switch(scenario, plan, planned);
+        start.await_triggers(triggers.len());
         Some(Engine {
             library: Arc::clone(&scenario.protocols),
             draws: Draws::of_seed(plan.seed),
@@ -97,6 +103,7 @@ impl Engine {
                 .collect(),
             ingress,
             egress,
+            triggers,
             start,
         })
     }
@@ -127,7 +134,7 @@ impl Engine {
             passed_ns: Arc::default(),
             keys: self.keys(frame),
             begins,
-            ingress: if self.ingress.is_empty() {
+            ingress: if self.ingress.is_empty() && self.triggers.is_empty() {
                 FlowSet::default()
             } else {
                 flows(port)
@@ -261,7 +268,9 @@ impl Engine {
             let met = |unit: &Unit| flows.iter().any(|flow| unit.of_flow.contains_key(flow));
             !units.iter().any(met)
         };
-        idle(&self.ingress, &frame.ingress)
+        let mut triggers = self.triggers.iter();
+        !triggers.any(|trigger| trigger.meets(&frame.ingress))
+            && idle(&self.ingress, &frame.ingress)
             && frame
                 .exits
                 .iter()
@@ -270,7 +279,10 @@ impl Engine {
 
     /// Takes a frame through both pipelines while an epoch is in force.
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
-        let ingress = self.judge(&self.ingress, state, &frame.ingress, epoch, frame);
+        let on = self.look(state, frame, epoch);
+        let looked = (&frame.ingress, on.as_slice());
+        let ingress = self.judge(&self.ingress, state, looked, epoch, frame);
+        self.advance(state, frame, epoch, &ingress);
         let mut exits: Vec<(u32, Vec<Verdict>)> = frame
             .exits
             .iter()
@@ -278,7 +290,7 @@ impl Engine {
             .collect();
         for _ in 0..ingress.fate.copies {
             for ((_, copies), (_, flows)) in exits.iter_mut().zip(&frame.exits) {
-                copies.push(self.judge(&self.egress, state, flows, epoch, frame));
+                copies.push(self.judge(&self.egress, state, (flows, &[]), epoch, frame));
             }
         }
         Passage { ingress, exits }

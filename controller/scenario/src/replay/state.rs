@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parser_gen::key::KeyHash;
 
+use super::trigger::Progress;
 use crate::decision;
 use crate::selection::Cell;
 
@@ -15,6 +16,8 @@ pub struct State {
     pub(super) cells: Vec<Cell>,
     /// By cell too, when what was held last is due, where packets keep their order.
     pub(super) due_ns: Vec<u64>,
+    /// By trigger.
+    pub(super) progress: Vec<Progress>,
     /// By unit that numbers keys.
     pub(super) slots: Vec<Slots>,
 }
@@ -25,6 +28,11 @@ impl State {
         self.cells.push(Cell::default());
         self.due_ns.push(0);
         self.cells.len() - 1
+    }
+
+    /// Triggers that have seen nothing.
+    pub(super) fn await_triggers(&mut self, count: usize) {
+        self.progress = vec![Progress::default(); count];
     }
 
     /// Room for one unit's keys more; its index.

@@ -20,6 +20,8 @@ pub(super) struct Unit {
     pub entries: Vec<Entry>,
     /// The entry of each flow.
     pub of_flow: BTreeMap<usize, usize>,
+    /// The trigger that it waits for, by its number on the switch.
+    pub when: Option<usize>,
     /// Where each key's packets are numbered for themselves.
     pub keys: Option<Numbered>,
 }
@@ -61,6 +63,10 @@ impl Unit {
             selection: fault.selection.rounded(plan.draw_bits).ok()?,
             entries: Vec::new(),
             of_flow: BTreeMap::new(),
+            when: fault.when.and_then(|when| {
+                let mut triggers = planned.triggers.iter();
+                triggers.position(|trigger| trigger.index == when)
+            }),
             keys: fault.keys.as_ref().map(|keys| Numbered {
                 key: keys.key.clone(),
                 bits: keys.bits(),

@@ -142,6 +142,7 @@ fn partitioning(
         selection: Spanned::new(Selection::Always, fields.span),
         keys: None,
         place: None,
+        when: None,
         during: during.unwrap_or_default(),
         span: node.span,
     };
@@ -154,7 +155,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         node,
         "a fault",
         &["id", "flows", "effect"],
-        &["select", "per", "keys", "where", "during"],
+        &["select", "per", "keys", "where", "when", "during"],
     )?;
     let id = fields
         .get("id")
@@ -194,6 +195,10 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         Some(node) => Some(place(sink, node)?),
         None => None,
     };
+    let when = match fields.get("when") {
+        Some(node) => Some(reader::name(sink, node, "a trigger")?),
+        None => None,
+    };
     let during = fields
         .get("during")
         .and_then(|node| reader::names(sink, node, "a step"))
@@ -214,6 +219,7 @@ fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
         selection: selection?,
         keys,
         place,
+        when,
         during,
         span: node.span,
     })

@@ -11,6 +11,7 @@ pub(crate) mod reader;
 mod selection;
 mod timeline;
 mod topology;
+mod triggers;
 mod workload;
 
 use crate::blast_radius::BlastRadius;
@@ -27,6 +28,7 @@ use crate::yaml::{self, Kind, Node};
 
 pub(crate) use probes::RawProbe;
 pub(crate) use timeline::RawStep;
+pub(crate) use triggers::{RawEvent, RawTrigger};
 
 /// The version of the schema that this program reads.
 const VERSION: u64 = 1;
@@ -43,6 +45,7 @@ pub(crate) struct Raw {
     pub flows: Vec<RawFlow>,
     pub protect: Vec<Spanned<String>>,
     pub faults: Vec<RawFault>,
+    pub triggers: Vec<RawTrigger>,
     pub steps: Vec<RawStep>,
     pub expect: Vec<Node>,
     pub limits: Limits,
@@ -87,6 +90,7 @@ pub(crate) struct RawFault {
     pub selection: Spanned<Selection>,
     pub keys: Option<Keys>,
     pub place: Option<RawPlace>,
+    pub when: Option<Spanned<String>>,
     pub during: Vec<Spanned<String>>,
     pub span: Span,
 }
@@ -114,6 +118,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
             "flows",
             "protect",
             "faults",
+            "triggers",
             "timeline",
             "expect",
             "limits",
@@ -194,6 +199,10 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         .get("lease")
         .map(|node| lease::read(sink, node))
         .unwrap_or_default();
+    let triggers = sections
+        .get("triggers")
+        .map(|node| triggers::read(sink, node))
+        .unwrap_or_default();
     let steps = sections
         .get("timeline")
         .map(|node| timeline::read(sink, node, &limits))
@@ -219,6 +228,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         flows,
         protect: protect.unwrap_or_default(),
         faults,
+        triggers,
         steps,
         expect,
         limits,

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use scenario::replay::{Classified, Engine, Passage, State};
+use scenario::replay::{Classified, Doubt, Engine, Passage, State};
 
 use super::super::fleet::EpochWrite;
 use super::STAMP_NS;
@@ -48,6 +48,8 @@ pub struct PortFrames<'a> {
 pub struct Reading {
     /// For each write that took effect before the last frame, the frame with which it did: an index into the trace.
     pub begins: Vec<usize>,
+    /// What was settled of triggers that time ended near a frame, and near which.
+    pub settled: Vec<(usize, Doubt)>,
     /// How often each injection hit.
     pub hits: Vec<u64>,
     /// Frames that were not seen to be treated as it says.
@@ -116,7 +118,7 @@ pub fn readings(
         let misfits: Vec<usize> = best
             .iter()
             .map(|reading| {
-                let passages = follow(port, &reading.begins);
+                let passages = follow(port, reading);
                 order::misfits_of_alike(port, &passages) + order::misfits(port, &passages)
             })
             .collect();
@@ -128,11 +130,15 @@ pub fn readings(
 }
 
 /// What had to be done to each frame that a unit may look at, by its index in the trace, if a reading is right.
-pub fn follow(port: PortFrames<'_>, begins: &[usize]) -> BTreeMap<usize, Passage> {
+pub fn follow(port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
     let mut state = port.engine.start();
+    let mut settled = reading.settled.iter().peekable();
     let passages = port.watched().map(|index| {
         let frame = &port.classified[index];
-        let epoch = port.epoch_at(index, begins);
+        while let Some((_, doubt)) = settled.next_if(|(at, _)| *at == index) {
+            port.engine.settle(&mut state, *doubt, frame);
+        }
+        let epoch = port.epoch_at(index, &reading.begins);
         (index, port.engine.pass(&mut state, frame, epoch))
     });
     passages.collect()
@@ -182,6 +188,7 @@ impl Reading {
     fn new(injections: usize) -> Reading {
         Reading {
             begins: Vec::new(),
+            settled: Vec::new(),
             hits: vec![0; injections],
             misfits: 0,
             waits: 0,
@@ -244,6 +251,17 @@ impl Course {
         }
     }
 
+    /// The same, with a doubt settled in front of a frame.
+    fn settled(&self, port: PortFrames<'_>, index: usize, doubt: Doubt) -> Course {
+        let mut course = self.clone();
+        let frame = &port.classified[index];
+        port.engine.settle(&mut course.state, doubt, frame);
+        for reading in course.readings.values_mut() {
+            reading.settled.push((index, doubt));
+        }
+        course
+    }
+
     /// The same, after writes up to `done` took effect with the frame at `index`.
     fn after(&self, done: usize, index: usize) -> Course {
         let mut course = self.clone();
@@ -276,15 +294,40 @@ impl Courses {
         if !is_settled {
             self.split(index, must, may);
         }
+        let is_doubtful = self.doubt(port, index);
         for course in &mut self.courses {
             course.take(port, index);
         }
         let least = self.courses.iter().map(Course::misfits).min().unwrap_or(0);
         let bar = least + MAX_MISFITS_BEHIND;
         self.courses.retain(|course| course.misfits() <= bar);
-        if !is_settled {
+        if !is_settled || is_doubtful {
             self.merge();
         }
+    }
+
+    /// Takes both ways where a trigger may have ended before a frame or behind it; whether it did so.
+    fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> bool {
+        let frame = &port.classified[index];
+        let doubts_of = |course: &Course| port.engine.doubts(&course.state, frame);
+        if self.courses.iter().all(|course| doubts_of(course).is_empty()) {
+            return false;
+        }
+        let mut split = Vec::new();
+        for mut course in std::mem::take(&mut self.courses) {
+            course.gather();
+            let doubts = doubts_of(&course);
+            let mut ways = vec![course];
+            for trigger in doubts {
+                let both = ways.into_iter().flat_map(|course| {
+                    Engine::ways(trigger).map(|doubt| course.settled(port, index, doubt))
+                });
+                ways = both.collect();
+            }
+            split.extend(ways);
+        }
+        self.courses = split;
+        true
     }
 
     fn split(&mut self, index: usize, must: usize, may: usize) {

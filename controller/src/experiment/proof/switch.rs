@@ -225,10 +225,10 @@ impl<'a> Witness<'a> {
         }
         let (chosen, ambiguous) = epochs::choose(&candidates, fired);
         for ((port, readings), chosen) in ports.iter().zip(&candidates).zip(chosen) {
-            let begins = &readings[chosen].begins;
-            for (index, passage) in epochs::follow(*port, begins) {
+            let reading = &readings[chosen];
+            for (index, passage) in epochs::follow(*port, reading) {
                 frames[index].passage = passage;
-                frames[index].epoch = port.epoch_at(index, begins);
+                frames[index].epoch = port.epoch_at(index, &reading.begins);
             }
         }
         for injection in ambiguous {

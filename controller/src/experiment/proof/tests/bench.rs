@@ -97,6 +97,8 @@ pub struct Bench {
     pub miscounts: BTreeMap<usize, i64>,
     /// Delays are so many times as long as they should be.
     pub delays_times: u64,
+    /// By frame, how much later than it came the switch looks at its clock.
+    pub lags: BTreeMap<usize, u64>,
 }
 
 impl Bench {
@@ -114,6 +116,7 @@ impl Bench {
             holds_all: false,
             miscounts: BTreeMap::new(),
             delays_times: 1,
+            lags: BTreeMap::new(),
         };
         bench.write(1, 0, 0);
         bench
@@ -198,8 +201,9 @@ impl Bench {
             let mut faults = scenario.faults.iter();
             &faults.find(|fault| fault.id == *id).unwrap().effect
         };
-        let classified = self.sent.iter().map(|sent| Classified {
-            at_ns: sent.at_ns,
+        let lag_ns = |number: &usize| self.lags.get(number).copied().unwrap_or(0);
+        let classified = self.sent.iter().enumerate().map(|(number, sent)| Classified {
+            at_ns: sent.at_ns + lag_ns(&number),
             ..engine.classify(&self.frame(sent), self.port(sent.from))
         });
         let mut classified: Vec<Classified> = classified.collect();

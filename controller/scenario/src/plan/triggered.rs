@@ -1,0 +1,246 @@
+//! Triggers: on which switch each is, and what that switch is told of it.
+//!
+//! A trigger is a register of one switch. So all that it counts, and all that waits for it, is met there.
+
+use std::collections::BTreeMap;
+
+use p4lang::runtime::{FieldMatch, Match, TableEntry};
+use parser_gen::engine::{RESETS, Stage, TriggerSpec};
+use serde::Serialize;
+
+use super::entries::call;
+use super::place::{Choice, Placement};
+use super::{PlannedFlow, TargetModel, Unit};
+use crate::diagnostic::{Code, Sink, enumerate_names};
+use crate::model::{Direction, Scenario};
+use crate::names::{fault, trigger as names};
+use crate::trigger::{Event, Trigger};
+
+/// A trigger of a switch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedTrigger {
+    /// Its name.
+    pub name: String,
+    /// For people: `after 1 hit of loss, for 50ms`.
+    pub what: String,
+    /// The register of how many events it has counted.
+    pub register: String,
+    /// Its index among the scenario's.
+    #[serde(skip)]
+    pub index: usize,
+}
+
+/// Refuses triggers where the target has none.
+pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
+    let Some(trigger) = scenario.triggers.first().filter(|_| !target.has_triggers) else {
+        return;
+    };
+    let message = format!(
+        "this target has no triggers, and `{}` is one: their registers are read in front of the units and written behind them, which takes two accesses of a packet, where a stateful ALU has one",
+        trigger.name
+    );
+    sink.error(Code::Effect, trigger.span, message)
+        .hint("the embedded switch and BMv2 have them");
+}
+
+/// Leaves faults that a trigger ties together the one switch where all of them can be; the switch of each trigger.
+pub(super) fn tie(
+    sink: &mut Sink<'_>,
+    scenario: &Scenario,
+    choices: &mut [Choice<'_>],
+) -> Vec<Option<String>> {
+    let mut tied: Vec<Option<String>> = vec![None; scenario.triggers.len()];
+    for group in groups(scenario) {
+        let faults: Vec<usize> = group
+            .iter()
+            .flat_map(|trigger| of(scenario, *trigger))
+            .collect();
+        let members = choices.iter().filter(|c| faults.contains(&c.fault));
+        let mut seen_by: Vec<Vec<&str>> = members
+            .map(|choice| {
+                let alone = choice.sets.iter().filter(|set| set.len() == 1);
+                alone.map(|set| set[0]).collect()
+            })
+            .collect();
+        for flow in group.iter().flat_map(|t| scenario.triggers[*t].flows()) {
+            let flow = &scenario.flows[flow];
+            let mut paths = flow.paths.iter();
+            let first = paths.next().map_or(&[][..], |path| &path.switches);
+            let on_all = |switch: &&String| {
+                flow.on.as_ref().is_none_or(|on| on == *switch)
+                    && flow.paths.iter().all(|path| path.switches.contains(switch))
+            };
+            seen_by.push(first.iter().filter(on_all).map(String::as_str).collect());
+        }
+        let Some((first, others)) = seen_by.split_first() else {
+            continue;
+        };
+        let mut common = first.iter();
+        let common = common.find(|switch| others.iter().all(|other| other.contains(switch)));
+        let Some(switch) = common.map(|switch| (*switch).to_owned()) else {
+            refuse(sink, scenario, &group, &faults);
+            continue;
+        };
+        for choice in choices.iter_mut().filter(|c| faults.contains(&c.fault)) {
+            choice.sets.retain(|set| *set == [switch.as_str()]);
+        }
+        for trigger in group {
+            tied[trigger] = Some(switch.clone());
+        }
+    }
+    tied
+}
+
+fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[usize]) {
+    let trigger = &scenario.triggers[group[0]];
+    let mut names: Vec<&str> = faults
+        .iter()
+        .map(|fault| scenario.faults[*fault].id.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let message = format!(
+        "no single switch meets every packet of trigger `{}`: what it counts, and {} with all their flows",
+        trigger.name,
+        enumerate_names(names)
+    );
+    sink.error(Code::Placement, trigger.span, message)
+        .hint("a trigger is a register of one switch: narrow the flows with `from` or `to`, or let the faults wait for triggers of their own");
+}
+
+/// Faults that a trigger counts or lets act.
+fn of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
+    let waiting = scenario.faults.iter().enumerate();
+    let waiting = waiting.filter(|(_, fault)| fault.when == Some(trigger));
+    let counted = scenario.triggers[trigger].faults();
+    counted.chain(waiting.map(|(index, _)| index)).collect()
+}
+
+/// Triggers that have a fault in common, directly or by others.
+fn groups(scenario: &Scenario) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    for trigger in 0..scenario.triggers.len() {
+        let mut faults = of(scenario, trigger);
+        let mut triggers = Vec::new();
+        let (joined, apart): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|(_, others)| others.iter().any(|fault| faults.contains(fault)));
+        groups = apart;
+        for (more, others) in joined {
+            triggers.extend(more);
+            faults.extend(others);
+        }
+        triggers.push(trigger);
+        groups.push((triggers, faults));
+    }
+    groups.into_iter().map(|(triggers, _)| triggers).collect()
+}
+
+/// The triggers of a switch, in declared order.
+pub(super) fn of_switch(
+    scenario: &Scenario,
+    placement: &Placement,
+    switch: &str,
+) -> Vec<PlannedTrigger> {
+    let triggers = scenario.triggers.iter().zip(&placement.triggers);
+    let here = triggers
+        .enumerate()
+        .filter(|(_, (_, on))| on.as_deref() == Some(switch));
+    here.enumerate()
+        .map(|(number, (index, (trigger, _)))| PlannedTrigger {
+            name: trigger.name.clone(),
+            what: trigger.to_string(),
+            register: names::progress(number),
+            index,
+        })
+        .collect()
+}
+
+/// Which of a trigger's events packets of each class are: of which flows.
+pub(super) fn entries(
+    scenario: &Scenario,
+    triggers: &[PlannedTrigger],
+    flows: &[PlannedFlow],
+    classes: &[Vec<usize>],
+) -> Vec<TableEntry> {
+    let mut entries = Vec::new();
+    for (number, planned) in triggers.iter().enumerate() {
+        let trigger = &scenario.triggers[planned.index];
+        let by_flow = events_by_flow(scenario, trigger);
+        for (class, members) in classes.iter().enumerate() {
+            let events = members.iter().fold(0_u16, |events, flow| {
+                let bits = by_flow.get(flows[*flow].name.as_str());
+                events | bits.copied().unwrap_or(0)
+            });
+            if events == 0 {
+                continue;
+            }
+            entries.push(TableEntry {
+                table: names::table(number),
+                key: vec![FieldMatch {
+                    field: fault::KEY_CLASS.to_owned(),
+                    value: Match::exact(class as u128),
+                }],
+                priority: 0,
+                action: call(names::see(number), &[(names::EVENTS, events.into())]),
+            });
+        }
+    }
+    entries
+}
+
+/// The events that a packet of each flow is, by the flow's name.
+pub(crate) fn events_by_flow<'s>(
+    scenario: &'s Scenario,
+    trigger: &Trigger,
+) -> BTreeMap<&'s str, u16> {
+    let mut by_flow: BTreeMap<&str, u16> = BTreeMap::new();
+    let mut sees = |event: &Event, bit: u32| {
+        if let Event::Flow { flows, .. } = event {
+            for flow in flows {
+                *by_flow.entry(&scenario.flows[*flow].name).or_default() |= 1 << bit;
+            }
+        }
+    };
+    for (stage, bit) in trigger.stages.iter().zip(0..) {
+        sees(&stage.event, bit);
+    }
+    if let Some(reset) = &trigger.reset {
+        sees(reset, RESETS);
+    }
+    by_flow
+}
+
+/// What parser-gen writes of the triggers of a switch.
+pub(super) fn specs(
+    scenario: &Scenario,
+    triggers: &[PlannedTrigger],
+    units: &[Unit],
+    entries: &[TableEntry],
+) -> Vec<TriggerSpec> {
+    let unit_of = |event: &Event| -> Vec<usize> {
+        let Event::Fault { name, .. } = event else {
+            return Vec::new();
+        };
+        let mut units = units.iter();
+        let unit = units.find(|u| u.fault == *name && u.direction == Direction::Ingress);
+        unit.map(|unit| unit.unit).into_iter().collect()
+    };
+    let specs = triggers.iter().enumerate().map(|(number, planned)| {
+        let trigger = &scenario.triggers[planned.index];
+        let stages = trigger.stages.iter().map(|stage| Stage {
+            count: stage.count,
+            units: unit_of(&stage.event),
+            within_ns: stage.within_ns,
+        });
+        let table = names::table(number);
+        TriggerSpec {
+            about: format!("Trigger {}: {trigger}.", trigger.name),
+            stages: stages.collect(),
+            on_for_ns: trigger.on_for_ns,
+            resets: trigger.reset.iter().flat_map(unit_of).collect(),
+            entries: entries.iter().filter(|e| e.table == table).count(),
+        }
+    });
+    specs.collect()
+}

@@ -1,0 +1,174 @@
+//! Section `triggers`: what faults wait for.
+
+use super::reader::{self, Fields};
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::units::{Dimension, show_duration};
+use crate::yaml::{Kind, Node};
+
+/// Stages of one trigger: a packet's events are a word of 16 bits, of which one resets.
+const MAX_STAGES: usize = 15;
+/// Triggers of one scenario.
+const MAX_TRIGGERS: usize = 16;
+/// What one stage counts to.
+const MAX_COUNT: u64 = 100_000_000;
+/// Clocks reckon with half of 48 bits of nanoseconds.
+const MAX_NS: u64 = 3_600_000_000_000;
+
+#[derive(Debug)]
+pub(crate) struct RawTrigger {
+    pub name: Spanned<String>,
+    pub stages: Vec<RawStage>,
+    pub on_for_ns: Option<u64>,
+    pub reset: Option<RawEvent>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawStage {
+    pub event: RawEvent,
+    pub count: u32,
+    pub within_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) enum RawEvent {
+    Flow(Spanned<String>),
+    Fault(Spanned<String>),
+}
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawTrigger> {
+    let entries = reader::map(sink, node, "`triggers`").unwrap_or_default();
+    if let Some(beyond) = entries.get(MAX_TRIGGERS) {
+        let message = format!(
+            "{} triggers; a scenario has at most {MAX_TRIGGERS}",
+            entries.len()
+        );
+        sink.error(Code::Capacity, beyond.key_span, message);
+        return Vec::new();
+    }
+    let triggers = entries.iter().filter_map(|entry| {
+        let named = reader::check_name(sink, &entry.key, entry.key_span, "a trigger");
+        let name = Spanned::new(entry.key.clone(), entry.key_span);
+        trigger(sink, name, &entry.value).filter(|_| named)
+    });
+    triggers.collect()
+}
+
+/// `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` is a list where one thing follows another.
+fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawTrigger> {
+    let fields = reader::fields(sink, node, "a trigger", &["after"], &["for", "reset"])?;
+    let on_for_ns = duration(sink, &fields, "for")?;
+    let reset = match fields.get("reset") {
+        Some(node) => {
+            let fields = reader::fields(sink, node, "`reset`", &[], &["flow", "fault"])?;
+            Some(event(sink, &fields, "`reset`")?)
+        }
+        None => None,
+    };
+    let after = fields.get("after")?;
+    let one = std::slice::from_ref(after);
+    let items = match &after.kind {
+        Kind::List(_) => reader::list(sink, after, "`after`")?,
+        _ => one,
+    };
+    if items.is_empty() {
+        sink.error(
+            Code::OutOfRange,
+            after.span,
+            "a trigger waits for one thing at least",
+        );
+        return None;
+    }
+    if let Some(beyond) = items.get(MAX_STAGES) {
+        let message = format!("{} stages; a trigger has at most {MAX_STAGES}", items.len());
+        sink.error(Code::Capacity, beyond.span, message);
+        return None;
+    }
+    let mut stages = Vec::new();
+    for (number, item) in items.iter().enumerate() {
+        stages.push(stage(sink, item, number == 0)?);
+    }
+    let all: u64 = stages.iter().map(|stage| u64::from(stage.count)).sum();
+    if all > MAX_COUNT {
+        let message = format!("the stages of a trigger count to {MAX_COUNT} at most; found {all}");
+        sink.error(Code::OutOfRange, after.span, message);
+        return None;
+    }
+    Some(RawTrigger {
+        name,
+        stages,
+        on_for_ns,
+        reset,
+    })
+}
+
+/// `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`, and behind another `within`.
+fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
+    let keys = ["flow", "packets", "fault", "hits", "within"];
+    let fields = reader::fields(sink, node, "what a trigger waits for", &[], &keys)?;
+    let event = event(sink, &fields, "what a trigger waits for")?;
+    let (own, other) = match event {
+        RawEvent::Flow(_) => ("packets", "hits"),
+        RawEvent::Fault(_) => ("hits", "packets"),
+    };
+    if let Some(node) = fields.get(other) {
+        let message = format!("`{other}` are not counted here");
+        sink.error(Code::Contradiction, node.span, message)
+            .hint(format!(
+                "a flow has `packets`, a fault has `hits`: write `{own}`"
+            ));
+        return None;
+    }
+    let count = match fields.get(own) {
+        Some(node) => reader::integer(sink, node, &format!("`{own}`"), 1..=MAX_COUNT)?,
+        None => 1,
+    };
+    let within_ns = duration(sink, &fields, "within")?;
+    if let Some(node) = fields.get("within").filter(|_| is_first) {
+        let message = "`within` counts from what came before, and this comes first";
+        sink.error(Code::Contradiction, node.span, message)
+            .hint("for how long the trigger is on, say `for` beside `after`");
+        return None;
+    }
+    Some(RawStage {
+        event,
+        count: u32::try_from(count).ok()?,
+        within_ns,
+    })
+}
+
+fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEvent> {
+    match (fields.get("flow"), fields.get("fault")) {
+        (Some(flow), None) => reader::name(sink, flow, "a flow").map(RawEvent::Flow),
+        (None, Some(fault)) => reader::name(sink, fault, "a fault").map(RawEvent::Fault),
+        (None, None) => {
+            let message = format!("{what} is a `flow` or a `fault`");
+            sink.error(Code::MissingKey, fields.span, message)
+                .hint("for example `{fault: loss, hits: 1}` or `{flow: a-get, packets: 3}`");
+            None
+        }
+        (Some(_), Some(fault)) => {
+            let message = format!("{what} is a `flow` or a `fault`, not both");
+            sink.error(Code::Contradiction, fault.span, message)
+                .hint("one after the other they are a list: `after: [{flow: …}, {fault: …}]`");
+            None
+        }
+    }
+}
+
+/// `Some(None)` if it is not there, `None` if it was refused.
+fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<u64>> {
+    let Some(node) = fields.get(key) else {
+        return Some(None);
+    };
+    let time = reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)?;
+    if !(1..=MAX_NS).contains(&time.value) {
+        let message = format!(
+            "`{key}` lies between 1ns and {}; found {}",
+            show_duration(MAX_NS),
+            show_duration(time.value)
+        );
+        sink.error(Code::OutOfRange, node.span, message);
+        return None;
+    }
+    Some(Some(time.value))
+}

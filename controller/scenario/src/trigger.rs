@@ -1,0 +1,378 @@
+//! What faults wait for (`when`): events in the network, counted stage by stage in a register of a switch.
+//!
+//! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch, shared by
+//! all packets. docs/triggers.md tells it to users, docs/fault-engine.md has the tables.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
+use crate::model::{Direction, Fault};
+use crate::schema::{Declared, RawEvent, RawFault, RawTrigger};
+use crate::selection::Selection;
+use crate::units::show_duration;
+
+/// A declared trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// What it waits for, one after the other; never empty.
+    pub stages: Vec<Stage>,
+    /// For how long it is then on, and starts again; until it is reset without.
+    pub on_for_ns: Option<u64>,
+    /// What puts it back to the start.
+    pub reset: Option<Event>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A stage of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// What is counted.
+    pub event: Event,
+    /// So many complete the stage.
+    pub count: u32,
+    /// How long after the stage before it may be complete at the latest: else it all starts again.
+    pub within_ns: Option<u64>,
+}
+
+/// What a trigger can see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A packet of a flow comes.
+    Flow {
+        /// As declared.
+        name: String,
+        /// Indexes of what the name stands for.
+        flows: Vec<usize>,
+        /// Where it is named.
+        span: Span,
+    },
+    /// A fault hits a packet.
+    Fault {
+        /// The fault's name.
+        name: String,
+        /// Its index.
+        fault: usize,
+        /// Where it is named.
+        span: Span,
+    },
+}
+
+impl Event {
+    fn is_same(&self, other: &Event) -> bool {
+        match (self, other) {
+            (Event::Flow { flows, .. }, Event::Flow { flows: others, .. }) => flows == others,
+            (Event::Fault { fault, .. }, Event::Fault { fault: other, .. }) => fault == other,
+            _ => false,
+        }
+    }
+
+    /// Where it is named.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        match self {
+            Event::Flow { span, .. } | Event::Fault { span, .. } => *span,
+        }
+    }
+}
+
+impl Trigger {
+    /// Stages and reset.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        let stages = self.stages.iter().map(|stage| &stage.event);
+        stages.chain(&self.reset)
+    }
+
+    /// The flows whose packets it counts.
+    pub fn flows(&self) -> impl Iterator<Item = usize> + '_ {
+        self.events()
+            .flat_map(|event| match event {
+                Event::Flow { flows, .. } => flows.as_slice(),
+                Event::Fault { .. } => &[],
+            })
+            .copied()
+    }
+
+    /// The faults whose hits it counts.
+    pub fn faults(&self) -> impl Iterator<Item = usize> + '_ {
+        self.events().filter_map(|event| match event {
+            Event::Fault { fault, .. } => Some(*fault),
+            Event::Flow { .. } => None,
+        })
+    }
+
+    /// Whether time changes it.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.on_for_ns.is_some() || self.stages.iter().any(|stage| stage.within_ns.is_some())
+    }
+}
+
+impl fmt::Display for Trigger {
+    /// `after 1 hit of drop-gets, for 50ms, reset by closing`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, stage) in self.stages.iter().enumerate() {
+            let plural = if stage.count == 1 { "" } else { "s" };
+            f.write_str(if number == 0 { "after " } else { ", then " })?;
+            match &stage.event {
+                Event::Flow { name, .. } => write!(f, "{} packet{plural} of {name}", stage.count)?,
+                Event::Fault { name, .. } => write!(f, "{} hit{plural} of {name}", stage.count)?,
+            }
+            if let Some(within_ns) = stage.within_ns {
+                write!(f, " within {}", show_duration(within_ns))?;
+            }
+        }
+        if let Some(on_for_ns) = self.on_for_ns {
+            write!(f, ", for {}", show_duration(on_for_ns))?;
+        }
+        match &self.reset {
+            Some(Event::Flow { name, .. }) => write!(f, ", reset by {name}"),
+            Some(Event::Fault { name, .. }) => write!(f, ", reset by a hit of {name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Looks up what triggers name.
+pub(crate) fn resolve(
+    sink: &mut Sink<'_>,
+    triggers: &[RawTrigger],
+    faults: &[RawFault],
+    declared: &Declared,
+    by_name: &BTreeMap<String, Vec<usize>>,
+) -> Vec<Trigger> {
+    let mut event = |raw: &RawEvent| -> Option<Event> {
+        match raw {
+            RawEvent::Flow(name) => {
+                let found = by_name.get(&name.value).cloned();
+                if found.is_none() && !declared.flows.contains(&name.value) {
+                    let flows = declared.flows.iter().map(String::as_str);
+                    crate::resolve::unknown(sink, "flow", name, flows);
+                }
+                Some(Event::Flow {
+                    name: name.value.clone(),
+                    flows: found?,
+                    span: name.span,
+                })
+            }
+            RawEvent::Fault(name) => {
+                let fault = faults.iter().position(|fault| fault.id.value == name.value);
+                if fault.is_none() && !declared.faults.contains(&name.value) {
+                    let faults = declared.faults.iter().map(String::as_str);
+                    crate::resolve::unknown(sink, "fault", name, faults);
+                }
+                Some(Event::Fault {
+                    name: name.value.clone(),
+                    fault: fault?,
+                    span: name.span,
+                })
+            }
+        }
+    };
+    let triggers = triggers.iter().filter_map(|raw| {
+        let stages: Vec<Stage> = raw
+            .stages
+            .iter()
+            .filter_map(|stage| {
+                Some(Stage {
+                    event: event(&stage.event)?,
+                    count: stage.count,
+                    within_ns: stage.within_ns,
+                })
+            })
+            .collect();
+        let reset = match &raw.reset {
+            Some(reset) => Some(event(reset)?),
+            None => None,
+        };
+        (stages.len() == raw.stages.len()).then(|| Trigger {
+            name: raw.name.value.clone(),
+            stages,
+            on_for_ns: raw.on_for_ns,
+            reset,
+            span: raw.name.span,
+        })
+    });
+    triggers.collect()
+}
+
+/// The trigger that a fault waits for.
+pub(crate) fn awaited(
+    sink: &mut Sink<'_>,
+    when: &Spanned<String>,
+    declared: &[RawTrigger],
+    triggers: &[Trigger],
+) -> Option<usize> {
+    let found = triggers.iter().position(|other| other.name == when.value);
+    let is_declared = declared.iter().any(|other| other.name.value == when.value);
+    if !is_declared {
+        let names = declared.iter().map(|other| other.name.value.as_str());
+        crate::resolve::unknown(sink, "trigger", when, names);
+    }
+    found
+}
+
+/// Refuses triggers that nobody waits for, or that can never be on, and faults that no trigger can start.
+pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
+    for (number, trigger) in triggers.iter().enumerate() {
+        if !faults.iter().any(|fault| fault.when == Some(number)) {
+            let message = format!("no fault waits for trigger `{}`", trigger.name);
+            sink.error(Code::Contradiction, trigger.span, message)
+                .hint(format!("let one: `when: {}`", trigger.name));
+        }
+        // What starts it again is counted first, and nowhere else.
+        let mut later = trigger.stages.iter().skip(1).map(|stage| &stage.event);
+        if let Some(reset) = trigger.reset.as_ref()
+            && later.any(|event| event.is_same(reset))
+        {
+            let message = format!(
+                "trigger `{}` starts again with what it waits for, and is never on",
+                trigger.name
+            );
+            sink.error(Code::Contradiction, reset.span(), message);
+        }
+        for event in trigger.events() {
+            counts_what_never_fires(sink, trigger, event, faults);
+        }
+    }
+    for fault in faults {
+        fires_in_time(sink, fault, triggers, faults);
+        fits(sink, fault);
+    }
+    cycle(sink, triggers, faults);
+}
+
+fn counts_what_never_fires(
+    sink: &mut Sink<'_>,
+    trigger: &Trigger,
+    event: &Event,
+    faults: &[Fault],
+) {
+    let Event::Fault { fault, span, .. } = event else {
+        return;
+    };
+    // What a fault is may have been refused, and then there is no such index.
+    let Some(fault) = faults.get(*fault) else {
+        return;
+    };
+    let why = if fault.selection == Selection::Never {
+        "its probability is 0"
+    } else if is_in_egress(fault) {
+        "it acts in egress, behind all triggers"
+    } else {
+        return;
+    };
+    let message = format!(
+        "trigger `{}` counts hits of fault `{}`, and sees none: {why}",
+        trigger.name, fault.id
+    );
+    sink.error(Code::Contradiction, *span, message);
+}
+
+/// A fault whose last step is over before the first of a fault that its trigger counts will never act.
+fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], faults: &[Fault]) {
+    let Some(trigger) = fault.when.and_then(|when| triggers.get(when)) else {
+        return;
+    };
+    for stage in &trigger.stages {
+        let Event::Fault { fault: counted, .. } = stage.event else {
+            continue;
+        };
+        let Some(counted) = faults.get(counted) else {
+            continue;
+        };
+        let begins = counted.epochs.first().map(|epochs| *epochs.start());
+        let ends = fault.epochs.last().map(|epochs| *epochs.end());
+        if let (Some(begins), Some(ends)) = (begins, ends)
+            && begins > ends
+        {
+            let message = format!(
+                "fault `{}` waits for trigger `{}`, which counts hits of `{}`: its steps begin when those of `{}` are over",
+                fault.id, trigger.name, counted.id, fault.id
+            );
+            sink.error(Code::Contradiction, fault.span, message);
+        }
+    }
+}
+
+/// What a unit that waits for a trigger cannot do as well.
+fn fits(sink: &mut Sink<'_>, fault: &Fault) {
+    if fault.when.is_some() && is_in_egress(fault) {
+        let message = format!(
+            "fault `{}` waits for a trigger and acts in egress; triggers are known where packets come in",
+            fault.id
+        );
+        sink.error(Code::Effect, fault.place_span, message)
+            .hint("use `ingress`, of the next switch if need be");
+    }
+    if fault.when.is_some() && fault.effect.distance().is_some() {
+        let message = format!(
+            "fault `{}` waits for a trigger, and lets packets wait for others: by how many they were passed cannot be told while it is off",
+            fault.id
+        );
+        sink.error(Code::Effect, fault.span, message)
+            .hint("delay them by a time instead: `effect: {delay: 2ms}`");
+    }
+}
+
+fn is_in_egress(fault: &Fault) -> bool {
+    let place = fault.place.as_ref();
+    place.is_some_and(|place| place.direction == Direction::Egress)
+}
+
+/// Faults that wait for each other: none of them ever acts.
+fn cycle(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
+    // What a fault waits for: all faults that the stages of its trigger count.
+    let awaits = |index: usize| -> Vec<usize> {
+        let when = faults.get(index).and_then(|fault| fault.when);
+        let stages = when.and_then(|when| triggers.get(when));
+        let stages = stages.into_iter().flat_map(|trigger| &trigger.stages);
+        stages
+            .filter_map(|stage| match stage.event {
+                Event::Fault { fault, .. } => Some(fault),
+                Event::Flow { .. } => None,
+            })
+            .collect()
+    };
+    let mut is_told = vec![false; faults.len()];
+    for first in 0..faults.len() {
+        // Depth first; the way that leads back to where it began is the cycle.
+        let mut way = vec![first];
+        let mut open = vec![awaits(first)];
+        let mut seen = vec![false; faults.len()];
+        while let Some(next) = open.last_mut() {
+            let Some(fault) = next.pop() else {
+                open.pop();
+                way.pop();
+                continue;
+            };
+            if fault == first {
+                break;
+            }
+            if fault < faults.len() && !std::mem::replace(&mut seen[fault], true) {
+                way.push(fault);
+                open.push(awaits(fault));
+            }
+        }
+        if open.is_empty() || way.iter().any(|fault| is_told[*fault]) {
+            continue;
+        }
+        way.iter().for_each(|fault| is_told[*fault] = true);
+        let fault = &faults[first];
+        let message = match way.as_slice() {
+            [_] => format!(
+                "fault `{}` waits for its own hits, and never acts",
+                fault.id
+            ),
+            way => format!(
+                "faults {} wait for each other's hits, and none ever acts",
+                enumerate_names(way.iter().map(|fault| faults[*fault].id.as_str()))
+            ),
+        };
+        sink.error(Code::Contradiction, fault.span, message)
+            .hint("let one of them act without `when`");
+    }
+}
