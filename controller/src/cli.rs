@@ -168,10 +168,11 @@ pub struct Protocols {
 /// `weir between`
 #[derive(Debug, Args)]
 pub struct Between {
-    /// The interface of the first side that the scenario's `wire` names
-    pub one: String,
+    /// The interface of the first side that the scenario's `wire` names; without both, the scenario says what its sides are
+    #[arg(requires = "other", required_unless_present = "scenario")]
+    pub one: Option<String>,
     /// The interface of the second side
-    pub other: String,
+    pub other: Option<String>,
     /// The faults in the wire; `-` is the standard input. Without: just a wire, and what passed it
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,

@@ -48,6 +48,15 @@ impl Namespace {
         })
     }
 
+    /// One that exists, by its file.
+    pub fn open(path: &std::path::Path) -> io::Result<Namespace> {
+        let file: OwnedFd = File::open(path)?.into();
+        let namespace = Namespace { fd: Arc::new(file) };
+        // Whether it is one is known when it is entered.
+        namespace.run(|| Ok(()))?;
+        Ok(namespace)
+    }
+
     /// Runs `work` inside, on a thread of its own, so that the calling thread stays where it is. Sockets that `work`
     /// opens and returns keep belonging to this namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {

@@ -30,6 +30,53 @@ pub struct Topology {
     /// leaves by the other.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
+    /// What the sides of a wire are, in their order, where the file says it; the command line says it else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sides: Vec<Side>,
+}
+
+/// A side of a wire: what there is already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// An interface of this machine.
+    Interface(String),
+    /// A host in a network namespace of its own: the wire comes between it and what it is connected to.
+    Host(HostAt),
+    /// What the host at the other side is connected to.
+    Network,
+}
+
+/// Where a host is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostAt {
+    /// Its network namespace.
+    #[serde(flatten)]
+    pub namespace: NamespaceOf,
+    /// Its interface; the only one that it has, besides loopback, if the file does not say.
+    pub link: Option<String>,
+}
+
+/// How a network namespace is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamespaceOf {
+    /// By name, as `ip netns` has it, or by path.
+    Netns(String),
+    /// By a process in it.
+    Pid(u32),
+}
+
+impl NamespaceOf {
+    /// The file that stands for it.
+    #[must_use]
+    pub fn path(&self) -> String {
+        match self {
+            NamespaceOf::Netns(path) if path.contains('/') => path.clone(),
+            NamespaceOf::Netns(name) => format!("/run/netns/{name}"),
+            NamespaceOf::Pid(pid) => format!("/proc/{pid}/ns/net"),
+        }
+    }
 }
 
 /// A host and its addresses.

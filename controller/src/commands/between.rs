@@ -10,8 +10,9 @@ use controller::target::Kind;
 use controller::{run_folder, scenario_run};
 use nix::sys::signal::{SigSet, Signal};
 use scenario::Scenario;
+use scenario::topology::{HostAt, Side};
 use testbeds::bed::Wiring;
-use testbeds::edge::{self, Before, Keeper};
+use testbeds::edge::{self, Before, EdgeError, Keeper, Kept, Splice};
 use testbeds::net::Netlink;
 
 use super::p4::stdout_colour;
@@ -43,6 +44,7 @@ pub fn keeper() -> ExitCode {
 
 fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     let planned = plan(args.scenario.as_deref(), &args.protocols.protocols)?;
+    let ends = Ends::of(args, &planned.scenario)?;
     let report = match &args.scenario {
         Some(_) => Some(ReportFile::open(&args.report)?),
         None => None,
@@ -56,14 +58,8 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     }
     listen().map_err(fail)?;
     let weir = Path::new(Conditions::ITSELF);
-    let interfaces = [args.one.as_str(), args.other.as_str()];
-    let netlink = Netlink::open().map_err(fail)?;
-    let before = Before::of_pair(&netlink, interfaces).map_err(fail)?;
-    // It knows how they were before anything is changed.
-    let keeper = Keeper::start(weir, KEEPER, &before).map_err(fail)?;
-    for interface in &before {
-        interface.take(&netlink).map_err(fail)?;
-    }
+    let (interfaces, keeper) = take(weir, ends).map_err(fail)?;
+    let interfaces = interfaces.each_ref().map(String::as_str);
     let switches = Switches::default();
     let conditions = Conditions {
         wiring: Wiring::Veth,
@@ -100,6 +96,73 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
         report.write(&page, args.json)?;
     }
     Ok(exit_code(&result))
+}
+
+/// What a wire is to be put between.
+enum Ends {
+    Interfaces([String; 2]),
+    /// A host, and which side it is: 0 or 1.
+    Host(HostAt, usize),
+}
+
+impl Ends {
+    /// As the command line says it, or else the scenario.
+    fn of(args: &cli::Between, scenario: &Scenario) -> Result<Ends, ExitCode> {
+        let given = args.one.clone().zip(args.other.clone());
+        match (given, scenario.topology.sides.as_slice()) {
+            (Some((one, other)), []) => Ok(Ends::Interfaces([one, other])),
+            (None, [Side::Interface(one), Side::Interface(other)]) => {
+                Ok(Ends::Interfaces([one.clone(), other.clone()]))
+            }
+            (None, [Side::Host(host), Side::Network]) => Ok(Ends::Host(host.clone(), 0)),
+            (None, [Side::Network, Side::Host(host)]) => Ok(Ends::Host(host.clone(), 1)),
+            (Some(_), _) => Err(fail(format_args!(
+                "{}: its `wire` says what its sides are: leave IF1 and IF2 out",
+                scenario.file
+            ))),
+            (None, _) => Err(fail(format_args!(
+                "{}: its `wire` does not say what its sides are: `weir between IF1 IF2 --scenario FILE`, or sides such as `{{name: web, netns: web}}`",
+                scenario.file
+            ))),
+        }
+    }
+}
+
+/// Takes the interfaces, and has a keeper know how they were before anything is changed.
+fn take(weir: &Path, ends: Ends) -> Result<([String; 2], Keeper), EdgeError> {
+    let netlink = Netlink::open()?;
+    match ends {
+        Ends::Interfaces(interfaces) => {
+            let names = interfaces.each_ref().map(String::as_str);
+            let before = Before::of_pair(&netlink, names)?.to_vec();
+            let kept = Kept {
+                before,
+                splice: None,
+            };
+            let keeper = Keeper::start(weir, KEEPER, &kept)?;
+            for interface in &kept.before {
+                interface.take(&netlink)?;
+            }
+            Ok((interfaces, keeper))
+        }
+        Ends::Host(host, side) => {
+            let (splice, outer) = Splice::find(&netlink, &host)?;
+            let kept = Kept {
+                before: vec![outer.clone()],
+                splice: Some(splice.clone()),
+            };
+            let keeper = Keeper::start(weir, KEEPER, &kept)?;
+            let near = splice.take(&netlink)?;
+            for interface in [&outer, &near] {
+                interface.take(&netlink)?;
+            }
+            let mut interfaces = splice.ends().map(str::to_owned);
+            if side == 1 {
+                interfaces.reverse();
+            }
+            Ok((interfaces, keeper))
+        }
+    }
 }
 
 fn plan(file: Option<&Path>, protocols: &[PathBuf]) -> Result<Planned, ExitCode> {

@@ -113,6 +113,8 @@ impl Activity for Probing {
             let probes = Probes::start(probes.map(|(probe, host, to)| (probe, host, *to)));
             self.running = Some(probes.map_err(ExperimentError::Probes)?);
         }
+        // The first step is in force by now.
+        tracing::info!("workload begins");
         self.load.begin()
     }
 

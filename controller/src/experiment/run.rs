@@ -105,7 +105,6 @@ pub fn run(
     let mut aborted = None;
 
     observer.begins(&scenario.name, &probing.load.position());
-    tracing::info!(scenario = scenario.name, "workload begins");
     let (fleet, switches) = stage.parts();
     let timeline = Timeline::new(&planned.plan.timeline);
     let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed| {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::EdgeError;
-use crate::net::{Merging, NetError, Netlink};
+use crate::net::{Found, Merging, NetError, Netlink};
 
 /// The longest payload that the switch takes.
 const MTU_LIMIT: u32 = 9216;
@@ -49,9 +49,19 @@ impl Before {
         if found.loopback {
             return Err(EdgeError::Loopback { interface });
         }
-        if found.has_master {
+        if found.master.is_some() {
             return Err(EdgeError::Master { interface });
         }
+        Before::of_found(netlink, name, &found)
+    }
+
+    /// Looks at one that is, or will be, without a bridge.
+    pub(super) fn of_found(
+        netlink: &Netlink,
+        name: &str,
+        found: &Found,
+    ) -> Result<Before, EdgeError> {
+        let interface = name.to_owned();
         if found.mtu > MTU_LIMIT {
             return Err(EdgeError::Mtu {
                 interface,
@@ -82,14 +92,7 @@ impl Before {
     /// Makes it an end of a wire: this machine says nothing there of its own, and nothing merges frames.
     pub fn take(&self, netlink: &Netlink) -> Result<(), EdgeError> {
         let name = &self.interface;
-        let refused = |error: NetError| match error {
-            NetError::Interface { ref source, .. }
-                if source.raw_os_error() == Some(libc::EPERM) =>
-            {
-                EdgeError::Privileges(error)
-            }
-            error => EdgeError::Net(error),
-        };
+        let refused = EdgeError::of_change;
         // It answers for any address of this machine, also where it has none.
         netlink.set_arp(name, false).map_err(refused)?;
         if self.ipv6_off == Some(false) {

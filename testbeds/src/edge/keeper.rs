@@ -7,14 +7,24 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::SigSet;
+use serde::{Deserialize, Serialize};
 
-use super::{Before, EdgeError};
+use super::{Before, EdgeError, Splice};
 use crate::net::Netlink;
 
 /// What the keeper says when it knows all.
 const READY: &str = "ready";
 /// More is not how interfaces are.
 const MESSAGE_LIMIT: u64 = 1 << 16;
+
+/// What was taken, as it was before.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// Interfaces.
+    pub before: Vec<Before>,
+    /// A host that a wire was put in front of.
+    pub splice: Option<Splice>,
+}
 
 /// The keeper's process. Dropping this has it put everything back, and waits for that.
 #[derive(Debug)]
@@ -28,7 +38,7 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> EdgeError {
 
 impl Keeper {
     /// Starts it, `weir` with its hidden command, and tells it how the interfaces are; nothing has been changed yet.
-    pub fn start(weir: &Path, command: &str, before: &[Before]) -> Result<Keeper, EdgeError> {
+    pub fn start(weir: &Path, command: &str, kept: &Kept) -> Result<Keeper, EdgeError> {
         let mut child = Command::new(weir)
             .arg(command)
             // Ctrl-C is for the one that it watches.
@@ -44,7 +54,7 @@ impl Keeper {
             let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
-            let mut message = serde_json::to_string(before)?;
+            let mut message = serde_json::to_string(kept)?;
             message.push('\n');
             stdin.write_all(message.as_bytes())?;
             BufReader::new(stdout.take(MESSAGE_LIMIT)).read_line(&mut answer)?;
@@ -97,15 +107,28 @@ pub fn keep() -> Result<(), EdgeError> {
     let mut message = String::new();
     let asked = input.by_ref().take(MESSAGE_LIMIT).read_line(&mut message);
     asked.map_err(failed("cannot hear how interfaces are"))?;
-    let before: Vec<Before> = serde_json::from_str(&message)
+    let kept: Kept = serde_json::from_str(&message)
         .map_err(|error| failed("cannot hear how interfaces are")(error.into()))?;
     let netlink = Netlink::open()?;
+    let spliced = kept.splice.as_ref();
+    let spliced = spliced.map(|splice| Ok::<_, EdgeError>((splice, splice.inside()?)));
+    let spliced = spliced.transpose()?;
     let said = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
     said.map_err(failed("cannot answer"))?;
     let waited = io::copy(&mut input, &mut io::sink());
     waited.map_err(failed("cannot wait"))?;
     let mut failures = String::new();
-    for error in before.iter().flat_map(|before| before.give_back(&netlink)) {
+    let mut failed = Vec::new();
+    if let Some((splice, inside)) = &spliced {
+        failed.extend(splice.give_back(&netlink, inside));
+    }
+    for before in &kept.before {
+        // A host that has ended has taken its interface along.
+        if kept.splice.is_none() || netlink.find(before.interface()).is_ok() {
+            failed.extend(before.give_back(&netlink));
+        }
+    }
+    for error in failed {
         let _ = write!(failures, "{error}; ");
     }
     match failures.is_empty() {

@@ -10,14 +10,17 @@
 
 mod before;
 mod keeper;
+mod splice;
 
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use crate::net::NetError;
 
 pub use before::Before;
-pub use keeper::{Keeper, keep};
+pub use keeper::{Keeper, Kept, keep};
+pub use splice::Splice;
 
 /// Why an interface cannot be taken, or was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +78,38 @@ pub enum EdgeError {
     /// A wire has two ends.
     #[error("{0} cannot be both ends of a wire")]
     Same(String),
+    /// No namespace there.
+    #[error(
+        "no host at {}: {source}; it takes CAP_SYS_ADMIN to enter its network namespace",
+        .path.display()
+    )]
+    NoHost {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// It has none, or several.
+    #[error(
+        "the host at {} has {} virtual Ethernet interfaces{}: say by `link` which it is",
+        .path.display(), .links.len(), shown(.links)
+    )]
+    WhichLink {
+        /// The host.
+        path: PathBuf,
+        /// Their names.
+        links: Vec<String>,
+    },
+    /// Nothing can come in between.
+    #[error("{link} of the host at {}: {why}", .path.display())]
+    NotConnected {
+        /// The host.
+        path: PathBuf,
+        /// Its interface.
+        link: String,
+        /// What it lacks.
+        why: String,
+    },
     /// The keeper.
     #[error("the process that puts interfaces back: {what}: {source}")]
     Keeper {
@@ -86,4 +121,25 @@ pub enum EdgeError {
     /// It said so.
     #[error("not all is as it was: {0}")]
     NotBack(String),
+}
+
+impl EdgeError {
+    /// Of a change that the kernel did not make.
+    fn of_change(error: NetError) -> EdgeError {
+        match error {
+            NetError::Interface { ref source, .. }
+                if source.raw_os_error() == Some(libc::EPERM) =>
+            {
+                EdgeError::Privileges(error)
+            }
+            error => EdgeError::Net(error),
+        }
+    }
+}
+
+fn shown(links: &[String]) -> String {
+    match links.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", links.join(", ")),
+    }
 }

@@ -16,6 +16,10 @@ const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
 const ETHTOOL_GRXCSUM: u32 = 0x14;
+const ETHTOOL_GTXCSUM: u32 = 0x16;
+const ETHTOOL_GSG: u32 = 0x18;
+const ETHTOOL_GTSO: u32 = 0x1e;
+const ETHTOOL_GGSO: u32 = 0x23;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
@@ -63,6 +67,51 @@ impl Merging {
             if let Some(value) = wanted.filter(|_| is != wanted) {
                 ethtool(name, command, value)?;
             }
+        }
+        Ok(())
+    }
+}
+
+/// What leaves frames unfinished on their way out, for hardware that a switch in user space is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Sending {
+    tx_checksum: Option<u32>,
+    scatter: Option<u32>,
+    gso: Option<u32>,
+    tso: Option<u32>,
+}
+
+impl Sending {
+    /// As it is; `None` of what the interface does not have.
+    pub(super) fn of(name: &str) -> io::Result<Sending> {
+        Ok(Sending {
+            tx_checksum: ethtool(name, ETHTOOL_GTXCSUM, 0)?,
+            scatter: ethtool(name, ETHTOOL_GSG, 0)?,
+            gso: ethtool(name, ETHTOOL_GGSO, 0)?,
+            tso: ethtool(name, ETHTOOL_GTSO, 0)?,
+        })
+    }
+
+    /// Makes it so again. Segmentation depends on checksums and scatter-gather: those come first.
+    pub(super) fn set(self, name: &str) -> io::Result<()> {
+        let wanted = [
+            (ETHTOOL_STXCSUM, self.tx_checksum),
+            (ETHTOOL_SSG, self.scatter),
+            (ETHTOOL_SGSO, self.gso),
+            (ETHTOOL_STSO, self.tso),
+        ];
+        for (command, value) in wanted {
+            if let Some(value) = value {
+                ethtool(name, command, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every frame leaves as it is on a wire.
+    pub(super) fn finish_frames(name: &str) -> io::Result<()> {
+        for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SSG, ETHTOOL_STXCSUM] {
+            ethtool(name, command, 0)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use rtnetlink::LinkUnspec;
 use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo};
 
-use super::{Merging, NetError, Netlink, failure};
+use super::{Merging, NetError, Netlink, Sending, failure};
 
 /// An interface, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +24,18 @@ pub struct Found {
     pub mtu: u32,
     /// Whether it is the loopback interface.
     pub loopback: bool,
-    /// Whether it belongs to a bridge, bond or other interface.
-    pub has_master: bool,
+    /// Its hardware address.
+    pub address: Vec<u8>,
+    /// Its index in its namespace.
+    pub index: u32,
+    /// The index of the bridge, bond or other interface that it belongs to.
+    pub master: Option<u32>,
+    /// Whether it is a bridge.
+    pub is_bridge: bool,
+    /// Of a virtual Ethernet pair: the index of the other end, in the namespace where that is.
+    pub peer: Option<u32>,
+    /// Whether the other end is in another namespace.
+    pub peer_is_elsewhere: bool,
     /// Whether it is one end of a virtual Ethernet pair.
     pub is_veth: bool,
     /// The longest frame that the kernel merges others into.
@@ -44,22 +54,77 @@ impl Netlink {
             arp: !has(LinkFlags::Noarp),
             mtu: 0,
             loopback: has(LinkFlags::Loopback),
-            has_master: false,
+            address: Vec::new(),
+            index: link.header.index,
+            master: None,
+            is_bridge: false,
+            peer: None,
+            peer_is_elsewhere: false,
             is_veth: false,
             gro_max_size: None,
         };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => found.mtu = mtu,
-                LinkAttribute::Controller(index) => found.has_master = index != 0,
+                LinkAttribute::Address(address) => found.address = address,
+                LinkAttribute::Controller(index) => found.master = (index != 0).then_some(index),
+                LinkAttribute::Link(index) => found.peer = Some(index),
+                LinkAttribute::LinkNetNsId(_) => found.peer_is_elsewhere = true,
                 LinkAttribute::GroMaxSize(size) => found.gro_max_size = Some(size),
                 LinkAttribute::LinkInfo(infos) => {
                     found.is_veth = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+                    found.is_bridge = infos.contains(&LinkInfo::Kind(InfoKind::Bridge));
                 }
                 _ => {}
             }
         }
         Ok(found)
+    }
+
+    /// The name of the interface with an index; `None` if there is none.
+    pub fn name_of(&self, index: u32) -> Result<Option<String>, NetError> {
+        for name in self.interfaces()? {
+            if self.index(&name)? == index {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts an interface into a bridge, or takes it out of the one that it is in.
+    pub fn set_bridge(&self, name: &str, bridge: Option<&str>) -> Result<(), NetError> {
+        let link = LinkUnspec::new_with_index(self.index(name)?);
+        let (what, link) = match bridge {
+            Some(bridge) => (
+                "cannot put into its bridge",
+                link.controller(self.index(bridge)?),
+            ),
+            None => ("cannot take out of its bridge", link.nocontroller()),
+        };
+        let message = link.build();
+        self.request(what, name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
+    }
+
+    /// Sets the hardware address of an interface.
+    pub fn set_address(&self, name: &str, address: &[u8]) -> Result<(), NetError> {
+        let message = LinkUnspec::new_with_index(self.index(name)?)
+            .address(address.to_vec())
+            .build();
+        self.request("cannot set the address of", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
+    }
+
+    /// Sets the largest packet of an interface.
+    pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), NetError> {
+        let message = LinkUnspec::new_with_index(self.index(name)?)
+            .mtu(mtu)
+            .build();
+        self.request("cannot set the MTU of", name, |handle| async move {
+            handle.link().set(message).execute().await
+        })
     }
 
     /// The addresses that an interface has.
@@ -120,6 +185,21 @@ impl Netlink {
     pub fn set_merging(&self, name: &str, merging: Merging, off: bool) -> Result<(), NetError> {
         let wanted = if off { merging.off() } else { merging };
         let set = self.namespace.run(|| wanted.set(name));
+        set.map_err(|source| failure("cannot set the offloads of", name, source))
+    }
+
+    /// What leaves frames unfinished on their way out.
+    pub fn sending(&self, name: &str) -> Result<Sending, NetError> {
+        let asked = self.namespace.run(|| Sending::of(name));
+        asked.map_err(|source| failure("cannot ask the offloads of", name, source))
+    }
+
+    /// Sets what leaves frames unfinished; nothing does if there is nothing to set.
+    pub fn set_sending(&self, name: &str, sending: Option<Sending>) -> Result<(), NetError> {
+        let set = self.namespace.run(|| match sending {
+            Some(sending) => sending.set(name),
+            None => Sending::finish_frames(name),
+        });
         set.map_err(|source| failure("cannot set the offloads of", name, source))
     }
 

@@ -25,6 +25,7 @@ use rtnetlink::packet_route::link::{
 use rtnetlink::{LinkUnspec, LinkVeth};
 use tokio::runtime::Runtime;
 
+pub use ethtool::Sending;
 pub use ethtool::{Merging, loopback_up};
 pub use existing::Found;
 

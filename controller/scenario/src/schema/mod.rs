@@ -9,6 +9,7 @@ mod per;
 mod probes;
 pub(crate) mod reader;
 mod selection;
+mod sides;
 mod timeline;
 mod topology;
 mod triggers;

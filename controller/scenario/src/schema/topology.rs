@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::reader;
+use super::{reader, sides};
 use crate::diagnostic::{Code, Sink, Span, Spanned, nearest};
 use crate::topology::{Host, Link, MAX_LATENCY_NS, Mac, Topology, default_ip};
 use crate::units::Dimension;
@@ -49,15 +49,17 @@ fn star(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         hosts: hosts.into_iter().map(|(host, _)| host).collect(),
         links,
         wire: false,
+        sides: Vec::new(),
     })
 }
 
-/// `wire: [left, right]`: two sides that exist, and what stands between them.
+/// `wire: [left, right]`: two sides that exist, and what stands between them. A side may say what it is (sides.rs).
 fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     let fields = reader::fields(sink, node, "a wire", &["wire"], &["rate"])?;
     let attributes = Attributes::default().read(sink, &fields);
     let named = fields.get("wire")?;
-    let sides = reader::names(sink, named, "a side")?;
+    let read = sides::read(sink, named)?;
+    let sides: Vec<_> = read.iter().map(|(name, _)| name.clone()).collect();
     let [a, b] = sides.as_slice() else {
         let message = format!("a wire has two sides; found {}", sides.len());
         sink.error(Code::Topology, named.span, message)
@@ -72,6 +74,7 @@ fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     for link in &mut topology.links {
         link.rate_bps = attributes.rate_bps;
     }
+    topology.sides = sides::together(sink, named, read)?;
     Some(topology)
 }
 
@@ -112,6 +115,7 @@ fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
         hosts: hosts.iter().map(|(host, _)| host.clone()).collect(),
         links: Vec::new(),
         wire: false,
+        sides: Vec::new(),
     };
     for item in reader::list(sink, fields.get("links")?, "`links`").unwrap_or_default() {
         topology.links.extend(link(sink, item, &seen, attributes));

@@ -1,0 +1,99 @@
+//! The sides of a wire: a name alone, or with what it is: `{name: web, netns: web}`, `{name: up, interface: eth1}`.
+
+use super::reader;
+use crate::diagnostic::{Code, Sink, Spanned};
+use crate::topology::{HostAt, NamespaceOf, Side};
+use crate::yaml::{Kind, Node};
+
+/// A side's name, and what it is if the file says so.
+type Written = (Spanned<String>, Option<Side>);
+
+pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<Written>> {
+    let items = reader::list(sink, node, "`wire`")?;
+    items.iter().map(|item| side(sink, item)).collect()
+}
+
+fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        return Some((reader::name(sink, node, "a side")?, None));
+    }
+    let keys = ["interface", "netns", "pid", "link"];
+    let fields = reader::fields(sink, node, "a side", &["name"], &keys)?;
+    let name = reader::name(sink, fields.get("name")?, "a side")?;
+    let said: Vec<&str> = keys[..3]
+        .iter()
+        .copied()
+        .filter(|key| fields.get(key).is_some())
+        .collect();
+    if said.len() != 1 {
+        let message = format!("side `{}` is one thing; found {}", name.value, said.len());
+        sink.error(Code::Topology, node.span, message)
+            .hint("say one of `interface`, `netns` and `pid`, or its name alone");
+        return None;
+    }
+    let link = match fields.get("link") {
+        Some(link) => Some(interface(sink, link)?),
+        None => None,
+    };
+    if let Some(node) = fields.get("interface") {
+        if let Some(link) = fields.get("link") {
+            let message = "`link` is the interface of a host; this side is an interface itself";
+            sink.error(Code::Topology, link.span, message);
+            return None;
+        }
+        return Some((name, Some(Side::Interface(interface(sink, node)?))));
+    }
+    let namespace = match (fields.get("netns"), fields.get("pid")) {
+        (Some(node), _) => NamespaceOf::Netns(netns(sink, node)?),
+        (None, pid) => {
+            let pid = reader::integer(sink, pid?, "`pid`", 1..=i32::MAX as u64)?;
+            NamespaceOf::Pid(u32::try_from(pid).ok()?)
+        }
+    };
+    Some((name, Some(Side::Host(HostAt { namespace, link }))))
+}
+
+fn netns(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
+    let name = reader::text(sink, node, "`netns`")?.value;
+    if name.is_empty() || name == "." || name == ".." || name.contains('\0') {
+        sink.error(Code::Topology, node.span, "this names no network namespace")
+            .hint("a name of `ip netns`, or a path with a slash in it");
+        return None;
+    }
+    Some(name)
+}
+
+/// As the kernel has names of interfaces.
+fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
+    let name = reader::text(sink, node, "the name of an interface")?.value;
+    let is_bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    if name.is_empty() || name.len() > 15 || name == "." || name == ".." || name.contains(is_bad) {
+        let message = format!("`{name}` cannot be the name of an interface");
+        sink.error(Code::Topology, node.span, message)
+            .hint("15 bytes at most, without `/`, `:` and white space");
+        return None;
+    }
+    Some(name)
+}
+
+/// What both sides are, or neither: none is left to the command line alone.
+pub(super) fn together(sink: &mut Sink<'_>, node: &Node, read: Vec<Written>) -> Option<Vec<Side>> {
+    let sides: Vec<Option<Side>> = read.into_iter().map(|(_, side)| side).collect();
+    match <[Option<Side>; 2]>::try_from(sides).ok()? {
+        [None, None] => Some(Vec::new()),
+        [Some(host @ Side::Host(_)), None] => Some(vec![host, Side::Network]),
+        [None, Some(host @ Side::Host(_))] => Some(vec![Side::Network, host]),
+        [Some(a @ Side::Interface(_)), Some(b @ Side::Interface(_))] if a != b => Some(vec![a, b]),
+        _ => {
+            sink.error(
+                Code::Topology,
+                node.span,
+                "these are no two sides of one wire",
+            )
+            .hint(
+                "two different interfaces; or a host, and a name alone for what it is connected to",
+            );
+            None
+        }
+    }
+}

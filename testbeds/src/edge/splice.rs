@@ -1,0 +1,191 @@
+//! A host that exists, taken off its bridge, with a wire in between.
+//!
+//! ```text
+//! before   host eth0 ══ outer ── bridge
+//! during   host eth0 ══ outer ── weir ── near ══ far ── bridge
+//! ```
+//!
+//! The host sees nothing of it but what passes: its interface, addresses and routes stay as they are.
+
+use std::io;
+use std::path::PathBuf;
+
+use scenario::topology::HostAt;
+use serde::{Deserialize, Serialize};
+
+use super::{Before, EdgeError};
+use crate::host::Namespace;
+use crate::net::{NetError, Netlink, Sending};
+
+/// How a host is connected, and what comes in between.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Splice {
+    /// The other end of the host's interface.
+    outer: String,
+    /// Where that belongs.
+    bridge: String,
+    /// Our pair: the wire's end, and what stands in the bridge meanwhile.
+    near: String,
+    far: String,
+    /// What both ends in the bridge have. A bridge without an address of its own takes the lowest of its ports': it would get
+    /// another one, and lose all who know the old one.
+    address: Vec<u8>,
+    mtu: u32,
+    /// The host's network namespace, its interface, and which frames that leaves unfinished.
+    host: PathBuf,
+    link: String,
+    sending: Sending,
+}
+
+/// What the other end of a host's interface is not.
+const OUTER: &str = "the other end of a virtual Ethernet interface, in a bridge of this namespace";
+
+impl Splice {
+    /// Looks for the host and how it is connected, and changes nothing.
+    pub fn find(netlink: &Netlink, host: &HostAt) -> Result<(Splice, Before), EdgeError> {
+        let path = PathBuf::from(host.namespace.path());
+        let no_host = |source: io::Error| EdgeError::NoHost {
+            path: path.clone(),
+            source,
+        };
+        let namespace = Namespace::open(&path).map_err(no_host)?;
+        let inside = Netlink::open_in(&namespace)?;
+        let link = match &host.link {
+            Some(link) => link.clone(),
+            None => only_link(&inside, &path)?,
+        };
+        let not_so = |why: &str| EdgeError::NotConnected {
+            path: path.clone(),
+            link: link.clone(),
+            why: format!("{why} ({OUTER} is what it takes)"),
+        };
+        let own = inside.find(&link)?;
+        if !own.is_veth || !own.peer_is_elsewhere {
+            return Err(not_so("it is no virtual Ethernet to another namespace"));
+        }
+        let Some(outer) = own
+            .peer
+            .map(|peer| netlink.name_of(peer))
+            .transpose()?
+            .flatten()
+        else {
+            return Err(not_so("its other end is not in this namespace"));
+        };
+        let found = netlink.find(&outer)?;
+        // Indexes are numbers of a namespace: those of a third one would mean another interface here.
+        if !found.is_veth || found.peer != Some(own.index) || !found.peer_is_elsewhere {
+            return Err(not_so("its other end is not in this namespace"));
+        }
+        let bridge = found.master.map(|master| netlink.name_of(master));
+        let Some(bridge) = bridge.transpose()?.flatten() else {
+            return Err(not_so(&format!("its other end, {outer}, is in no bridge")));
+        };
+        if !netlink.find(&bridge)?.is_bridge {
+            let why = format!("its other end, {outer}, belongs to {bridge}, which is no bridge");
+            return Err(not_so(&why));
+        }
+        let before = Before::of_found(netlink, &outer, &found)?;
+        let process = std::process::id();
+        let splice = Splice {
+            outer,
+            bridge,
+            near: format!("weir{process}n"),
+            far: format!("weir{process}f"),
+            address: found.address.clone(),
+            mtu: found.mtu,
+            host: path,
+            sending: inside.sending(&link)?,
+            link,
+        };
+        Ok((splice, before))
+    }
+
+    /// The wire's ends: towards the host, and towards its network.
+    pub fn ends(&self) -> [&str; 2] {
+        [&self.outer, &self.near]
+    }
+
+    /// Takes the host off its bridge, and puts the far end of our pair in its place.
+    pub fn take(&self, netlink: &Netlink) -> Result<Before, EdgeError> {
+        let refused = EdgeError::of_change;
+        netlink
+            .create_veth(&self.near, &self.far)
+            .map_err(refused)?;
+        for end in [&self.near, &self.far] {
+            netlink.set_mtu(end, self.mtu).map_err(refused)?;
+        }
+        // The host's kernel, and this one for what comes from the bridge, make whole frames of what they send.
+        self.inside()?
+            .set_sending(&self.link, None)
+            .map_err(refused)?;
+        netlink.set_sending(&self.far, None).map_err(refused)?;
+        netlink
+            .set_ipv6_off(&self.far, true)
+            .or_else(without_ipv6)?;
+        netlink
+            .set_address(&self.far, &self.address)
+            .map_err(refused)?;
+        // Nothing passes between the two yet: no loop.
+        netlink
+            .set_bridge(&self.far, Some(&self.bridge))
+            .map_err(refused)?;
+        netlink.set_bridge(&self.outer, None).map_err(refused)?;
+        netlink.set_up(&self.far, true).map_err(refused)?;
+        let found = netlink.find(&self.near)?;
+        Before::of_found(netlink, &self.near, &found)
+    }
+
+    /// A channel to the host's own interfaces.
+    pub fn inside(&self) -> Result<Netlink, EdgeError> {
+        let namespace = Namespace::open(&self.host).map_err(|source| EdgeError::NoHost {
+            path: self.host.clone(),
+            source,
+        })?;
+        Ok(Netlink::open_in(&namespace)?)
+    }
+
+    /// Puts the host back into its bridge; what fails does not keep the rest from being tried. `inside` was opened before:
+    /// the process by which the host was named may have ended.
+    pub fn give_back(&self, netlink: &Netlink, inside: &Netlink) -> Vec<NetError> {
+        let mut failed = Vec::new();
+        if inside.find(&self.link).is_ok() {
+            failed.extend(inside.set_sending(&self.link, Some(self.sending)).err());
+        }
+        // A host that has ended in the meantime has taken its interface along, and the other end with it.
+        if netlink.find(&self.outer).is_ok() {
+            failed.extend(netlink.set_bridge(&self.outer, Some(&self.bridge)).err());
+        }
+        // Where it was not made yet, or is gone with the host, there is nothing to remove.
+        if netlink.find(&self.near).is_ok() {
+            failed.extend(netlink.remove(&self.near).err());
+        }
+        failed
+    }
+}
+
+/// A kernel without IPv6 has nothing to switch off.
+fn without_ipv6(error: NetError) -> Result<(), NetError> {
+    match error {
+        NetError::Interface { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            Ok(())
+        }
+        error => Err(error),
+    }
+}
+
+fn only_link(inside: &Netlink, path: &std::path::Path) -> Result<String, EdgeError> {
+    let mut links = Vec::new();
+    for name in inside.interfaces()? {
+        let found = inside.find(&name)?;
+        if !found.loopback && found.is_veth {
+            links.push(name);
+        }
+    }
+    match <[String; 1]>::try_from(links) {
+        Ok([link]) => Ok(link),
+        Err(links) => Err(EdgeError::WhichLink {
+            path: path.to_owned(),
+            links,
+        }),
+    }
+}
