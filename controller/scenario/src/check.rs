@@ -13,15 +13,44 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::diagnostic::{Code, Sink};
+use crate::expect::metric::{FaultMetric, Metric, Metrics};
 use crate::model::{Direction, Fault, Scenario};
 use crate::selection::{Selection, Share};
 
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     effects(sink, scenario);
+    awaited(sink, scenario);
     protected(sink, scenario);
     for (i, later) in scenario.faults.iter().enumerate() {
         for earlier in &scenario.faults[..i] {
             contradiction(sink, scenario, earlier, later);
+        }
+    }
+}
+
+/// A step that waits for hits of faults that act in no step before it.
+fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
+    let waiting = scenario.epochs.iter().filter(|epoch| epoch.on.is_some());
+    for (epoch, condition) in waiting.zip(&scenario.awaited) {
+        let mut metrics = Metrics::new();
+        for fault in &scenario.faults {
+            let first = fault
+                .epochs
+                .first()
+                .map_or(u16::MAX, |epochs| *epochs.start());
+            if first >= epoch.epoch {
+                metrics.insert(Metric::fault(&fault.id, FaultMetric::Fired), 0.0);
+            }
+        }
+        let is_known = condition
+            .metrics()
+            .all(|(metric, _)| metrics.contains_key(metric));
+        if is_known && !condition.evaluate(scenario, &metrics).passed {
+            let message = format!(
+                "step `{}` waits for hits of faults that do not act before it: it never begins",
+                epoch.step.as_deref().unwrap_or_default()
+            );
+            sink.error(Code::Contradiction, condition.span, message);
         }
     }
 }

@@ -60,6 +60,8 @@ pub struct Scenario {
     pub triggers: Vec<Trigger>,
     /// The timeline as epochs, from time 0 on, without gaps.
     pub epochs: Vec<Epoch>,
+    /// What its steps wait for, one after the other.
+    pub awaited: Vec<Expectation>,
     /// What must hold in the end.
     pub expectations: Vec<Expectation>,
     /// Bounds of the run.
@@ -122,6 +124,15 @@ impl Scenario {
         let metrics = whats.map(|what| Metric::command(command, what));
         let mut expectations = self.expectations.iter();
         expectations.any(|line| metrics.iter().any(|metric| line.names(metric)))
+    }
+
+    /// When an epoch begins, since the start of the workload; `None` if that depends on what happens.
+    #[must_use]
+    pub fn begins_ns(&self, epoch: u16) -> Option<u64> {
+        let mut known = self.epochs.iter().take_while(|epoch| epoch.on.is_none());
+        known
+            .find(|other| other.epoch == epoch)
+            .map(|epoch| epoch.at_ns)
     }
 
     /// Whether a packet can belong to both flows, by index.
@@ -267,8 +278,11 @@ impl Keys {
 pub struct Epoch {
     /// From 1; 0 is "disarmed".
     pub epoch: u16,
-    /// Since the start of the workload.
+    /// Since the start of the workload, or since the last epoch before it that waits for something.
     pub at_ns: u64,
+    /// What it waits for, as written; [`Scenario::awaited`] has it for the programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
     /// The step's name; none between steps.
     pub step: Option<String>,
 }

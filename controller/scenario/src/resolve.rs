@@ -12,6 +12,7 @@ use crate::protocols::{Given, Protocols};
 use crate::schema::{self, Raw, RawFault, RawFlow, RawStep};
 use crate::topology::{Host, Topology};
 use crate::trigger::{self, Trigger};
+use crate::yaml::Node;
 use crate::{check, decision, filter, overlap, vacuous};
 
 /// Reads and checks a file. Everything that is wrong with it comes back at once.
@@ -43,7 +44,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     let flows = flows(sink, &raw);
     let classes = classes(sink, &flows);
     let by_name = by_name(&flows);
-    let epochs = epochs(&raw.steps);
+    let epochs = epochs(sink, &raw.steps);
     let (written, named) = (&raw.triggers, &raw.faults);
     let triggers = trigger::resolve(sink, written, named, &raw.declared, &by_name);
     let faults: Vec<Fault> = raw
@@ -69,6 +70,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         abort_if,
         blast_radius,
         declared,
+        steps,
         ..
     } = raw;
     let Source { file, text } = sink.source();
@@ -87,6 +89,7 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         faults,
         triggers,
         epochs,
+        awaited: Vec::new(),
         expectations: Vec::new(),
         limits,
         lease,
@@ -95,6 +98,8 @@ fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
         warnings: Diagnostics::default(),
     };
     scenario.expectations = expect::read(sink, &scenario, &declared, &expect);
+    let awaited: Vec<Node> = steps.iter().filter_map(|step| step.on.clone()).collect();
+    scenario.awaited = expect::read_while_running(sink, &scenario, &declared, &awaited);
     scenario.abort_if = expect::read_while_running(sink, &scenario, &declared, &abort_if);
     check::check(sink, &scenario);
     if !sink.has_errors() {
@@ -479,25 +484,46 @@ fn report_unreachable(
 }
 
 /// Steps and the gaps between them, numbered from 1: a fault without `during` acts in all of them.
-fn epochs(steps: &[RawStep]) -> Vec<Epoch> {
-    let mut marks: Vec<(u64, Option<String>)> = vec![(0, None)];
-    let times = steps
-        .iter()
-        .flat_map(|step| step.times.iter().map(move |time| (step, time)));
-    for (step, time) in times {
-        // A step that starts where the last mark stands takes its place.
-        while marks.last().is_some_and(|(mark, _)| *mark >= time.at_ns) {
-            marks.pop();
-        }
-        marks.push((time.at_ns, Some(step.name.value.clone())));
-        if let Some(length) = time.for_ns {
-            marks.push((time.at_ns.saturating_add(length), None));
+fn epochs(sink: &Sink<'_>, steps: &[RawStep]) -> Vec<Epoch> {
+    let start = Epoch {
+        epoch: 1,
+        at_ns: 0,
+        step: None,
+        on: None,
+    };
+    let mut epochs = vec![start.clone()];
+    for step in steps {
+        let text = |node: &Node| sink.source().text.get(node.span.start..node.span.end);
+        let mut on = step.on.as_ref().and_then(text).map(str::to_owned);
+        for time in &step.times {
+            let on = on.take();
+            // A step that starts where the last mark stands takes its place, but where that waits for something.
+            let is_hidden = |last: &Epoch| on.is_none() && last.at_ns >= time.at_ns;
+            while epochs
+                .last()
+                .is_some_and(|last| is_hidden(last) && last.on.is_none())
+            {
+                epochs.pop();
+            }
+            let name = Some(step.name.value.clone());
+            epochs.push(Epoch {
+                at_ns: time.at_ns,
+                step: name,
+                on,
+                ..start.clone()
+            });
+            if let Some(length) = time.for_ns {
+                epochs.push(Epoch {
+                    at_ns: time.at_ns.saturating_add(length),
+                    ..start.clone()
+                });
+            }
         }
     }
-    let numbered = marks.into_iter().zip(1..);
-    numbered
-        .map(|((at_ns, step), epoch)| Epoch { epoch, at_ns, step })
-        .collect()
+    for (epoch, number) in epochs.iter_mut().zip(1..) {
+        epoch.epoch = number;
+    }
+    epochs
 }
 
 fn resolve_fault(

@@ -39,6 +39,11 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
         return "its probability is 0".to_owned();
     }
     if !fault.epochs.iter().cloned().flatten().any(armed) {
+        if let Some(condition) = awaited(scenario, fault) {
+            return format!(
+                "the run was over before its step began, which waits for `{condition}`"
+            );
+        }
         let first = start_ns(scenario, fault).map_or_else(String::new, |at_ns| {
             format!(", {} after the start", show_duration(at_ns))
         });
@@ -80,10 +85,16 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
 }
 
+/// What the first step of a fault waits for, or the last that does before it.
+fn awaited<'s>(scenario: &'s Scenario, fault: &Fault) -> Option<&'s str> {
+    let first = *fault.epochs.first()?.start();
+    let mut before = scenario.epochs.iter().rev();
+    before.find_map(|epoch| epoch.on.as_deref().filter(|_| epoch.epoch <= first))
+}
+
 fn start_ns(scenario: &Scenario, fault: &Fault) -> Option<u64> {
     let first = *fault.epochs.first()?.start();
-    let mut epochs = scenario.epochs.iter();
-    Some(epochs.find(|epoch| epoch.epoch == first)?.at_ns)
+    scenario.begins_ns(first)
 }
 
 fn start_after_end(scenario: &Scenario, fault: &Fault) -> Option<String> {

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use controller::experiment::Planned;
 use controller::experiment::fleet::{Fleet, FleetError};
-use controller::experiment::guard::{Aborted, Guard};
+use controller::experiment::guard::{Aborted, Guard, Look};
 use controller::experiment::limits::{LimitReached, TimeLimit};
-use controller::experiment::timeline::{Activity, Timeline};
+use controller::experiment::timeline::{Activity, Timeline, Turned};
 use serde::Serialize;
 
 use super::{ABORTED, fail, load, print, print_json, show};
@@ -77,12 +77,15 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     let limit = TimeLimit::of(&planned.scenario);
     let mut guard = Guard::of(&planned);
     let mut aborted = None;
-    let followed = timeline.follow(&mut fleet, &mut others, |_, fleet, elapsed| {
+    let followed = timeline.follow(&mut fleet, &mut others, |_, fleet, elapsed, awaited| {
         limit.check(elapsed, || "the standard input is still open".to_owned())?;
-        aborted = guard.look(elapsed, fleet, |_| {})?;
-        Ok(match aborted {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
+        Ok(match guard.look(elapsed, fleet, awaited, |_| {})? {
+            Look::GoOn => Turned::GoOn,
+            Look::Holds => Turned::Holds,
+            Look::Aborted(why) => {
+                aborted = Some(why);
+                Turned::End
+            }
         })
     });
     // Whatever happened: nothing stays armed.

@@ -1,16 +1,17 @@
-//! What ends a run early: `abort_if` and `limits.hits`, looked at while it goes on.
+//! What is looked at while a run goes on: what ends it early (`abort_if`, `limits.hits`), and what a step waits for (`on`).
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use scenario::expect::Expectation;
 use scenario::expect::metric::{FaultMetric, Metric, Metrics, RunMetric};
+use scenario::plan::LOOK_EVERY_NS;
 use serde::Serialize;
 
 use super::Planned;
 use super::fleet::{Fleet, FleetError};
 
 /// How often it looks: each time it reads the counters of all switches.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_nanos(LOOK_EVERY_NS);
 
 /// A run that was broken off, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,39 +36,54 @@ impl std::fmt::Display for Aborted {
     }
 }
 
-/// Looks whether a run has to end.
+/// What was found.
+#[derive(Debug)]
+pub enum Look {
+    /// Nothing, or it was not time to look.
+    GoOn,
+    /// What the timeline waits for holds.
+    Holds,
+    /// The run has to end; all faults are disarmed.
+    Aborted(Aborted),
+}
+
+/// Looks whether a run has to end, and whether a step is to begin.
 pub struct Guard<'p> {
     planned: &'p Planned,
-    /// What the conditions name.
-    wanted: BTreeSet<Metric>,
     looked: Option<Duration>,
 }
 
 impl<'p> Guard<'p> {
     /// Of a scenario.
     pub fn of(planned: &'p Planned) -> Guard<'p> {
-        let conditions = planned.scenario.abort_if.iter();
-        let named = conditions.flat_map(|condition| condition.metrics());
         Guard {
             planned,
-            wanted: named.map(|(metric, _)| metric.clone()).collect(),
             looked: None,
         }
     }
 
-    /// Looks, if it is time to, and disarms all faults if a condition holds. `probes` adds what probes have seen lately.
+    /// Looks, if it is time to, and disarms all faults if a condition holds that ends the run. `awaited` is which of the
+    /// scenario's conditions the timeline waits for; `probes` adds what probes have seen lately.
     pub fn look(
         &mut self,
         elapsed: Duration,
         fleet: &mut Fleet,
+        awaited: Option<usize>,
         probes: impl FnOnce(&mut Metrics),
-    ) -> Result<Option<Aborted>, FleetError> {
+    ) -> Result<Look, FleetError> {
         let scenario = &self.planned.scenario;
+        let awaited = awaited.and_then(|number| scenario.awaited.get(number));
+        let wanted = || {
+            let conditions = scenario.abort_if.iter().chain(awaited);
+            conditions
+                .flat_map(Expectation::metrics)
+                .map(|(metric, _)| metric)
+        };
         let limit = scenario.limits.hits.map(|hits| hits.value);
-        let is_idle = self.wanted.is_empty() && limit.is_none();
+        let is_idle = wanted().next().is_none() && limit.is_none();
         let is_early = |looked: Duration| elapsed < looked + LOOK_EVERY;
         if is_idle || self.looked.is_some_and(is_early) {
-            return Ok(None);
+            return Ok(Look::GoOn);
         }
         self.looked = Some(elapsed);
         let mut metrics = Metrics::new();
@@ -75,7 +91,7 @@ impl<'p> Guard<'p> {
         metrics.insert(wall, elapsed.as_nanos() as f64);
         let is_fired = |metric: &Metric| matches!(metric, Metric::Fault { .. });
         let mut hits = 0;
-        if limit.is_some() || self.wanted.iter().any(is_fired) {
+        if limit.is_some() || wanted().any(is_fired) {
             let fired = fleet.fired(&self.planned.plan)?;
             hits = fired.iter().sum();
             for (injection, fired) in self.planned.plan.injections.iter().zip(fired) {
@@ -83,11 +99,7 @@ impl<'p> Guard<'p> {
                 *metrics.entry(metric).or_default() += fired as f64;
             }
         }
-        if self
-            .wanted
-            .iter()
-            .any(|metric| matches!(metric, Metric::Probe { .. }))
-        {
+        if wanted().any(|metric| matches!(metric, Metric::Probe { .. })) {
             probes(&mut metrics);
         }
         let conditions = scenario.abort_if.iter();
@@ -100,12 +112,13 @@ impl<'p> Guard<'p> {
             .filter(|limit| hits > *limit)
             .map(|limit| format!("{hits} packets were hit, and `limits.hits` is {limit}"));
         let Some(reason) = held.or(beyond) else {
-            return Ok(None);
+            let holds = awaited.is_some_and(|on| on.evaluate(scenario, &metrics).passed);
+            return Ok(if holds { Look::Holds } else { Look::GoOn });
         };
         let found = Instant::now();
         fleet.set_epoch(0)?;
         tracing::warn!(reason, "the run is aborted");
-        Ok(Some(Aborted {
+        Ok(Look::Aborted(Aborted {
             reason,
             at_ns: elapsed.as_nanos() as u64,
             disarmed_ns: found.elapsed().as_nanos() as u64,

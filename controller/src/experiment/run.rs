@@ -1,7 +1,6 @@
 //! One run: what `weir run` does once and `weir demo` three times.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use host_agent::agent::RoundReport;
@@ -11,12 +10,12 @@ use scenario::expect::metric::{
 
 use super::proof::Evidence;
 
-use super::guard::{Aborted, Guard};
+use super::guard::{Aborted, Guard, Look};
 use super::limits::TimeLimit;
 use super::machine::{self, Strain, Ticks};
 use super::steps::{self, StepResult};
 use super::proof::{FlowCount, Hit, Loss};
-use super::timeline::Timeline;
+use super::timeline::{Timeline, Turned};
 use super::probing::Probing;
 use super::workload::{self, CommandResult, Measured, TrainingOutcome};
 use super::{
@@ -107,7 +106,7 @@ pub fn run(
     observer.begins(&scenario.name, &probing.load.position());
     let (fleet, switches) = stage.parts();
     let timeline = Timeline::new(&planned.plan.timeline);
-    let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed| {
+    let wall = timeline.follow(fleet, &mut probing, |probing, fleet, elapsed, awaited| {
         Stage::check(switches)?;
         let load = &mut *probing.load;
         let position = load.position();
@@ -120,10 +119,14 @@ pub fn run(
             fleet: &mut *fleet,
             load,
         })?;
-        aborted = guard.look(elapsed, fleet, |metrics| probing.add_recent(metrics))?;
-        Ok(match aborted {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
+        let add_recent = |metrics: &mut Metrics| probing.add_recent(metrics);
+        Ok(match guard.look(elapsed, fleet, awaited, add_recent)? {
+            Look::GoOn => Turned::GoOn,
+            Look::Holds => Turned::Holds,
+            Look::Aborted(why) => {
+                aborted = Some(why);
+                Turned::End
+            }
         })
     })?;
     tracing::info!(wall_ms = wall.as_millis() as u64, "workload ends");

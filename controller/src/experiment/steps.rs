@@ -15,7 +15,7 @@ pub struct StepResult {
     pub step: String,
     /// What the switches know it by.
     pub epoch: u16,
-    /// When it was due, since the start of the workload.
+    /// When it was due, since the start of the workload; of what waited for something, when it began.
     pub at_ns: u64,
     /// From the first write's sending to the last one's confirmation; absent if it was skipped, since the next was due before
     /// it was written.
@@ -24,25 +24,46 @@ pub struct StepResult {
     pub skew_ns: Option<u64>,
 }
 
+/// When each epoch began, since the start of the workload: as the timeline says it, or, behind one that waited for something,
+/// when it was written. `None` if it never was.
+pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
+    // The workload begins when the first step is in force.
+    let first = writes.iter().filter(|write| write.epoch == 1);
+    let start = first.map(|write| write.confirmed_ns).max();
+    let mut waits = false;
+    let begun = timeline.iter().map(|epoch| {
+        waits |= epoch.on.is_some();
+        if !waits {
+            return Some(epoch.at_ns);
+        }
+        let own = writes.iter().filter(|write| write.epoch == epoch.epoch);
+        let sent = own.map(|write| write.sent_ns).min()?;
+        Some(sent.saturating_sub(start?))
+    });
+    begun.collect()
+}
+
 /// The named steps that were due while the workload ran, in order.
 pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<StepResult> {
     let mut of_epoch: BTreeMap<u16, Vec<&EpochWrite>> = BTreeMap::new();
     for write in writes {
         of_epoch.entry(write.epoch).or_default().push(write);
     }
-    let due = timeline.iter().filter_map(|epoch| {
+    let begun = begun(timeline, writes);
+    let due = timeline.iter().zip(begun).filter_map(|(epoch, begun)| {
         let step = epoch.step.clone()?;
+        let at_ns = begun?;
         let writes = of_epoch.get(&epoch.epoch).map_or(&[][..], Vec::as_slice);
         let sent = writes.iter().map(|write| write.sent_ns).min();
         let first = writes.iter().map(|write| write.confirmed_ns).min();
         let last = writes.iter().map(|write| write.confirmed_ns).max();
         let between = |from: Option<u64>| Some(last?.saturating_sub(from?));
         let (write_ns, skew_ns) = (between(sent), between(first));
-        let is_due = Duration::from_nanos(epoch.at_ns) < wall;
+        let is_due = Duration::from_nanos(at_ns) < wall;
         (is_due || write_ns.is_some()).then_some(StepResult {
             step,
             epoch: epoch.epoch,
-            at_ns: epoch.at_ns,
+            at_ns,
             write_ns,
             skew_ns,
         })
@@ -55,11 +76,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_waited_began_when_it_was_written() {
+        let epoch = |epoch, at_ns, on: Option<&str>| Epoch {
+            epoch,
+            at_ns,
+            step: Some("x".to_owned()),
+            on: on.map(str::to_owned),
+        };
+        let timeline = [
+            epoch(1, 0, None),
+            epoch(2, 50, None),
+            epoch(3, 0, Some("fault.x.fired > 3")),
+            epoch(4, 20, None),
+            epoch(5, 0, Some("fault.x.fired > 9")),
+        ];
+        let write = |epoch, sent_ns| EpochWrite {
+            switch: "sw".to_owned(),
+            epoch,
+            sent_ns,
+            confirmed_ns: sent_ns + 1,
+        };
+        let writes = [write(1, 999), write(2, 1_052), write(3, 1_300), write(4, 1_321)];
+        let expected = [Some(0), Some(50), Some(300), Some(321), None];
+        assert_eq!(begun(&timeline, &writes), expected);
+        let found = steps(&timeline, &writes, Duration::from_nanos(400));
+        let found: Vec<_> = found.iter().map(|found| (found.epoch, found.at_ns)).collect();
+        assert_eq!(found, [(1, 0), (2, 50), (3, 300), (4, 321)]);
+    }
+
+    #[test]
     fn skew_is_between_confirmations_and_what_was_overtaken_is_told() {
         let epoch = |epoch, at_ns, step: Option<&str>| Epoch {
             epoch,
             at_ns,
             step: step.map(str::to_owned),
+            on: None,
         };
         let timeline = [
             epoch(1, 0, None),

@@ -5,8 +5,9 @@ use scenario::expect::Measure;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
 
+use crate::experiment::steps::begun;
 use crate::experiment::workload::{CommandResult, StreamKept};
-use crate::experiment::{ProbeResult, Run};
+use crate::experiment::{EpochWrite, ProbeResult, Run};
 use crate::report::html::Page;
 use crate::report::plot::{self, PlotError, Span};
 use crate::report::table::Table;
@@ -115,7 +116,8 @@ pub(super) fn add(page: &mut Page, scenario: &Scenario, run: &Run) -> Result<(),
     if !run.probes.is_empty() {
         page.heading("What the probes saw")
             .table(&probes_table(&run.probes));
-        let steps = steps(scenario, run.wall.as_secs_f64());
+        let writes = &run.evidence.writes;
+        let steps = steps(scenario, writes, run.wall.as_secs_f64());
         for probe in &run.probes {
             let points = probe.samples.iter().map(|sample| {
                 let at_s = sample.at_ns as f64 / 1e9;
@@ -168,13 +170,17 @@ fn add_output(page: &mut Page, name: &str, stream: &str, kept: &StreamKept) {
 }
 
 /// The steps of the timeline that have a name, in seconds.
-fn steps(scenario: &Scenario, end_s: f64) -> Vec<Span<'_>> {
-    let epochs = &scenario.epochs;
-    let nexts = epochs.iter().skip(1).map(|epoch| epoch.at_ns as f64 / 1e9);
-    let steps = epochs.iter().zip(nexts.chain([end_s]));
+fn steps<'s>(scenario: &'s Scenario, writes: &[EpochWrite], end_s: f64) -> Vec<Span<'s>> {
+    let begun = begun(&scenario.epochs, writes).into_iter();
+    // What never began has no width at the end.
+    let begun: Vec<f64> = begun
+        .map(|at_ns| at_ns.map_or(end_s, |at_ns| at_ns as f64 / 1e9))
+        .collect();
+    let nexts = begun.iter().copied().skip(1).chain([end_s]);
+    let steps = scenario.epochs.iter().zip(&begun).zip(nexts);
     steps
-        .filter_map(|(epoch, to)| {
-            let from = epoch.at_ns as f64 / 1e9;
+        .filter_map(|((epoch, from), to)| {
+            let from = *from;
             let name = epoch.step.as_deref()?;
             let to = to.min(end_s);
             (from < to).then_some(Span { name, from, to })

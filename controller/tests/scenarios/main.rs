@@ -22,11 +22,12 @@ use serde_json::Value;
 use support::*;
 
 /// What the tests below run; [`foreign`] has the rest.
-const TESTED: [&str; 5] = [
+const TESTED: [&str; 6] = [
     "redis-get-loss.yaml",
     "redis-lost-retransmission.yaml",
     "redis-slow-after-loss.yaml",
     "redis-slow-network.yaml",
+    "redis-storm.yaml",
     "training-faults.yaml",
 ];
 
@@ -40,6 +41,7 @@ fn one_fault_follows_another() {
     for file in [
         "redis-lost-retransmission.yaml",
         "redis-slow-after-loss.yaml",
+        "redis-storm.yaml",
     ] {
         if !has_namespaces(file) || !has_program(file, "redis-server") {
             return;

@@ -37,6 +37,9 @@ pub use together::check_together;
 pub use triggered::PlannedTrigger;
 pub(crate) use triggered::events_by_flow;
 
+/// How often a controller looks whether a condition holds that a step waits for, or that ends the run.
+pub const LOOK_EVERY_NS: u64 = 50_000_000;
+
 /// What the plan assumes of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TargetModel {

@@ -5,7 +5,7 @@ use std::fmt;
 use p4lang::runtime::TableEntry;
 
 use super::entries::show_match;
-use super::{Plan, Resources, SwitchPlan, engine, show_bound};
+use super::{LOOK_EVERY_NS, Plan, Resources, SwitchPlan, engine, show_bound};
 use crate::decision;
 use crate::model::Direction;
 use crate::names;
@@ -43,14 +43,21 @@ impl fmt::Display for Plan {
             writeln!(f, "  {reach}")?;
         }
         writeln!(f, "\ntimeline")?;
+        let mut waited = "";
         for epoch in &self.timeline {
             let step = epoch.step.as_deref().unwrap_or("–");
-            writeln!(
-                f,
-                "  {:>8}  epoch {}  {step}",
-                show_duration(epoch.at_ns),
-                epoch.epoch
-            )?;
+            let number = epoch.epoch;
+            if let Some(condition) = &epoch.on {
+                let looks = show_duration(LOOK_EVERY_NS);
+                writeln!(
+                    f,
+                    "        on  epoch {number}  {step}: {condition}, by the controller, which looks every {looks}"
+                )?;
+                waited = "+";
+                continue;
+            }
+            let at = format!("{waited}{}", show_duration(epoch.at_ns));
+            writeln!(f, "  {at:>8}  epoch {number}  {step}")?;
         }
         if self.injections.is_empty() {
             writeln!(f, "\nno fault")?;

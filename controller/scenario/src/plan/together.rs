@@ -189,17 +189,12 @@ fn points<'p>(scenario: &Scenario, plan: &'p Plan) -> Vec<Points<'p>> {
 
 /// Stretches of time in which a fault acts; the last one has no end.
 fn times<'s>(scenario: &'s Scenario, fault: &'s Fault) -> impl Iterator<Item = (u64, u64)> + 's {
-    let start = |epoch: u16| {
-        scenario
-            .epochs
-            .iter()
-            .find(|e| e.epoch == epoch)
-            .map_or(u64::MAX, |e| e.at_ns)
-    };
-    fault
-        .epochs
-        .iter()
-        .map(move |range| (start(*range.start()), start(range.end().saturating_add(1))))
+    // What waits for something may begin at any time.
+    let start = |epoch: u16| scenario.begins_ns(epoch);
+    fault.epochs.iter().map(move |range| {
+        let end = start(range.end().saturating_add(1));
+        (start(*range.start()).unwrap_or(0), end.unwrap_or(u64::MAX))
+    })
 }
 
 fn overlap_in_time(a: &Scenario, first: &Fault, b: &Scenario, second: &Fault) -> bool {

@@ -16,6 +16,8 @@ const SHORTEST_NS: u64 = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct RawStep {
     pub name: Spanned<String>,
+    /// What it waits for: then its times, and those of the steps behind it, count from when that held.
+    pub on: Option<Node>,
     /// When it begins, and for how long it lasts: each time that it comes.
     pub times: Vec<Time>,
 }
@@ -31,7 +33,9 @@ pub(crate) struct Time {
 /// A step as it is written.
 struct Written {
     name: Spanned<String>,
+    /// Since the start, or since a step before it began that waits for something.
     at: Spanned<u64>,
+    on: Option<Node>,
     /// Of each time.
     length: Option<u64>,
     /// From one beginning to the next.
@@ -43,7 +47,7 @@ struct Written {
     span: Span,
 }
 
-const OPTIONAL: &[&str] = &["for", "until", "every", "times", "flap"];
+const OPTIONAL: &[&str] = &["at", "on", "for", "until", "every", "times", "flap"];
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<RawStep> {
     let items = reader::list(sink, node, "the timeline").unwrap_or_default();
@@ -63,14 +67,20 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
             let message = format!("step `{}` is declared twice", step.name.value);
             sink.error(Code::Duplicate, step.name.span, message);
         }
-        if let Some(before) = steps.last() {
+        if let Some(before) = steps.last().filter(|_| step.on.is_none()) {
             overlap(sink, before, step);
         }
-        let next = written.get(index + 1).map(|next| next.at.value);
+        let next = written.get(index + 1);
+        if let Some(waiting) = next.filter(|next| next.on.is_some()) {
+            ends_before(sink, step, waiting);
+        }
+        let next = next.filter(|next| next.on.is_none());
+        let next = next.map(|next| next.at.value);
         let times = unroll(sink, step, next, limits);
         count += times.len();
         steps.push(RawStep {
             name: step.name.clone(),
+            on: step.on.clone(),
             times,
         });
         if count > MAX_TIMES {
@@ -87,7 +97,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
 }
 
 fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
-    let fields = reader::fields(sink, item, "a step", &["name", "at"], OPTIONAL)?;
+    let fields = reader::fields(sink, item, "a step", &["name"], OPTIONAL)?;
     let errors = sink.errors();
     let name = fields.get("name");
     let name = name.and_then(|node| reader::name(sink, node, "a step"));
@@ -95,7 +105,9 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         let node = fields.get(key)?;
         reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
     };
-    let at = duration(sink, &fields, "at");
+    let at = begins(sink, &fields);
+    let on = fields.get("on");
+    let on = on.filter(|node| reader::text(sink, node, "`on`").is_some());
     let mut length = duration(sink, &fields, "for");
     let until = duration(sink, &fields, "until");
     let mut every = duration(sink, &fields, "every");
@@ -118,7 +130,12 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
         sink.error(Code::OutOfRange, zero.span, "a step lasts longer than 0s");
     }
     let (name, at) = (name?, at?);
-    if let Some(until) = until.filter(|until| until.value <= at.value) {
+    if let (Some(until), Some(_)) = (&until, on) {
+        let message = "`until` counts from the start, and when this step begins is not known";
+        sink.error(Code::Contradiction, until.span, message)
+            .hint("say by `for` how long it lasts, and by `times` how often it comes");
+    }
+    if let Some(until) = until.filter(|until| until.value <= at.value && on.is_none()) {
         sink.error(
             Code::OutOfRange,
             until.span,
@@ -165,12 +182,48 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
     (sink.errors() == errors).then_some(Written {
         name,
         at,
+        on: on.cloned(),
         length: length.map(|length| length.value),
         every: every.map(|every| every.value),
         times,
         until,
         span: item.span,
     })
+}
+
+/// When a step begins: `at` a time, or, with `on`, when something holds.
+fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
+    match (fields.get("at"), fields.get("on")) {
+        (Some(at), None) => reader::quantity(sink, at, "`at`", Dimension::Duration),
+        (None, Some(on)) => Some(Spanned::new(0, on.span)),
+        (None, None) => {
+            sink.error(
+                Code::MissingKey,
+                fields.span,
+                "a step needs the key `at` or `on`",
+            )
+            .hint("`at: 5s` is a time since the start, `on: fault.loss.fired >= 3` a condition");
+            None
+        }
+        (Some(at), Some(_)) => {
+            let message = "a step begins `at` a time or `on` a condition, not both";
+            sink.error(Code::Contradiction, at.span, message)
+                .hint("the times of the steps behind one with `on` count from when it began");
+            None
+        }
+    }
+}
+
+/// What waits for a condition begins when the steps before it are over, but for one that lasts until then.
+fn ends_before(sink: &mut Sink<'_>, step: &Written, waiting: &Written) {
+    if step.every.is_some() && step.times.is_none() && step.until.is_none() {
+        let message = format!(
+            "step `{}` repeats without an end, and step `{}` waits for it to be over",
+            step.name.value, waiting.name.value
+        );
+        sink.error(Code::Contradiction, step.span, message)
+            .hint("say how often it comes: `times`");
+    }
 }
 
 /// Refuses a step that begins while the one before it is in force, or is still to come again.
