@@ -50,6 +50,12 @@ pub enum Command {
     /// Look at a P4 program
     #[command(subcommand)]
     P4(P4),
+    /// Print the JSON Schema of scenario files, for editors
+    Schema {
+        /// Print the reference for people instead, in Markdown
+        #[arg(long)]
+        reference: bool,
+    },
     /// Print a completion script for a shell
     Completions {
         /// Which shell

@@ -35,3 +35,4 @@ pub use model::Scenario;
 pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove};
 pub use protocols::{Given, Protocols, named_files};
 pub use resolve::{load, load_with};
+pub use schema::{json_schema, reference};

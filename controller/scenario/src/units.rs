@@ -51,7 +51,8 @@ impl Dimension {
         }
     }
 
-    fn example(self) -> &'static str {
+    /// One, as it is written.
+    pub(crate) fn example(self) -> &'static str {
         match self {
             Self::Duration => "20ms",
             Self::Rate => "1Gbit/s",
@@ -59,7 +60,7 @@ impl Dimension {
         }
     }
 
-    fn unit_names(self) -> String {
+    pub(crate) fn unit_names(self) -> String {
         let names = self
             .units()
             .iter()

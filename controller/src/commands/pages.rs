@@ -1,4 +1,4 @@
-//! Completions and manual pages, both from the command line's own description.
+//! What is written from descriptions: completions and manual pages from the command line's, the schema from the readers'.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,6 +14,24 @@ pub fn completions(shell: clap_complete::Shell) -> ExitCode {
     clap_complete::generate(shell, &mut Cli::command(), "weir", &mut script);
     print(String::from_utf8_lossy(&script)).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
+
+/// Prints the JSON Schema of scenario files, or the reference.
+pub fn schema(reference: bool) -> ExitCode {
+    let printed = match reference {
+        true => print(format!("{REFERENCE}{}", scenario::reference())),
+        false => print(format!("{:#}\n", scenario::json_schema())),
+    };
+    printed.map_or_else(|code| code, |()| ExitCode::SUCCESS)
+}
+
+/// What stands above the tables.
+const REFERENCE: &str = "\
+# Reference of scenario files
+
+Every key, written by `weir schema --reference` from what the readers know; defaults stand behind a
+semicolon. What it all means: [scenarios.md](scenarios.md), [faults.md](faults.md),
+[filters.md](filters.md).
+";
 
 /// Writes `weir.1`, `weir-demo.1`, …
 pub fn manual(folder: &Path) -> ExitCode {

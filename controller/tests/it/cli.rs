@@ -10,7 +10,8 @@ use scenario::model::Direction::Ingress;
 use scenario::names::forward::{KEY, TABLE};
 use scenario::names::{aggregate, fault};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
+    "schema",
     "replay",
     "",
     "demo",
@@ -386,7 +387,7 @@ fn a_hyphen_is_the_standard_input() {
     );
     finished.expect_code(ERROR);
     assert!(
-        finished.stderr.contains(" --> standard input:6:1"),
+        finished.stderr.contains(" --> standard input:7:1"),
         "{finished:?}"
     );
     // Includes stand where the command does.

@@ -12,6 +12,7 @@ use crate::decision;
 use crate::diagnostic::{Code, Sink};
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::{Object, Shape, may, needed};
 use crate::yaml::Node;
 
 /// Bits turn over.
@@ -28,12 +29,33 @@ pub struct Corrupt {
 /// What is written beside the field: one of these.
 const WAYS: [&str; 3] = ["xor", "bits", "bytes"];
 
+static CORRUPT: Object = Object {
+    what: "`corrupt`",
+    keys: &[
+        needed("field", Shape::Text, "as filters name it"),
+        may("xor", Shape::Value, "these bits of it"),
+        may(
+            "bits",
+            Shape::Integer(1, 128),
+            "so many, which ones is drawn",
+        ),
+        may(
+            "bytes",
+            Shape::Integer(1, 16),
+            "so many, which ones is drawn",
+        ),
+        may("checksums", Shape::Word(&["mended", "left"]), "`left`"),
+    ],
+};
+
 pub(super) const KIND: Kind = Kind {
     word: "corrupt",
+    about: "bits of a field turn over",
+    shape: Some(&Shape::Object(&CORRUPT)),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "{field: ip.ttl, bits: 1}")?;
-        let optional = ["xor", "bits", "bytes", "checksums"];
-        let fields = reader::fields(sink, node, "`corrupt`", &["field"], &optional)?;
+        let fields = reader::fields(sink, node, &CORRUPT)?;
         let field = reader::text(sink, fields.get("field")?, "`field`")?;
         let mut ways = WAYS.iter().filter_map(|way| Some((*way, fields.get(way)?)));
         let (Some((way, by)), None) = (ways.next(), ways.next()) else {

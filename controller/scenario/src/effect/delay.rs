@@ -10,6 +10,7 @@ use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::{Code, Sink};
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, Shape, may};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind as NodeKind, Node};
 
@@ -36,8 +37,47 @@ pub(super) const MAX_NS: u64 = (1 << 47) - 1;
 
 const LATENCY: &str = "latency";
 
+static DELAY: Shape = Shape::Either(&[DURATION, Shape::Object(&BY_CHANCE)]);
+
+static BY_CHANCE: Object = Object {
+    what: "`delay`",
+    keys: &[
+        may(LATENCY, DURATION, "what all wait"),
+        may("jitter", DURATION, "by how much that varies"),
+        may(
+            "distribution",
+            Shape::Word(&distribution::JITTERS),
+            "what `jitter` is distributed like; `uniform`",
+        ),
+        may(
+            "order",
+            Shape::Word(&["kept", "free"]),
+            "whether packets keep their order; `free`",
+        ),
+        may("uniform", Shape::List(&DURATION), "between the two"),
+        may(
+            "normal",
+            Shape::Object(&distribution::NORMAL),
+            "with a mean and a deviation",
+        ),
+        may(
+            "pareto",
+            Shape::Object(&distribution::PARETO),
+            "with a heavy tail",
+        ),
+        may(
+            "quantiles",
+            Shape::List(&DURATION),
+            "through these, evenly spaced from the least to the most",
+        ),
+    ],
+};
+
 pub(super) const KIND: Kind = Kind {
     word: "delay",
+    about: "it leaves so much later",
+    shape: Some(&DELAY),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "20ms")?;
         if let NodeKind::Map(_) = node.kind {
@@ -65,9 +105,7 @@ fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {
 
 /// `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
 fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
-    let mut known = vec![LATENCY, "jitter", "distribution", "order"];
-    known.extend(distribution::SHAPES);
-    let fields = reader::fields(sink, node, "`delay`", &[], &known)?;
+    let fields = reader::fields(sink, node, &BY_CHANCE)?;
     let mut shapes = distribution::SHAPES.iter().copied();
     let shape = shapes.find_map(|name| Some((name, fields.get(name)?)));
     let written = distribution::SHAPES.iter().chain([&LATENCY]);

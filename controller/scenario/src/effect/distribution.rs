@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::diagnostic::{Code, Sink};
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, Shape, needed};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
@@ -35,7 +36,27 @@ impl Eq for Distribution {}
 /// Words for shapes, by themselves.
 pub(super) const SHAPES: [&str; 4] = ["uniform", "normal", "pareto", "quantiles"];
 /// netem's words for what `jitter` is distributed like.
-const JITTERS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+pub(super) const JITTERS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+pub(super) static NORMAL: Object = Object {
+    what: "`normal`",
+    keys: &[
+        needed("mean", DURATION, "in the middle"),
+        needed("sd", DURATION, "the standard deviation"),
+    ],
+};
+
+pub(super) static PARETO: Object = Object {
+    what: "`pareto`",
+    keys: &[
+        needed("scale", DURATION, "the least"),
+        needed(
+            "shape",
+            Shape::Number,
+            "0.5 to 100: the less, the heavier the tail",
+        ),
+    ],
+};
+
 /// Points of a distribution that a file lists.
 const MAX_POINTS: usize = QUANTILES;
 /// Of a delay: a day and a half.
@@ -244,13 +265,13 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
             Distribution::uniform(least, most)
         }
         "normal" => {
-            let fields = reader::fields(sink, node, "`normal`", &["mean", "sd"], &[])?;
+            let fields = reader::fields(sink, node, &NORMAL)?;
             let mean = time(sink, fields.get("mean")?, "`mean`")?;
             let sd = time(sink, fields.get("sd")?, "`sd`")?;
             Distribution::normal(mean, sd)
         }
         "pareto" => {
-            let fields = reader::fields(sink, node, "`pareto`", &["scale", "shape"], &[])?;
+            let fields = reader::fields(sink, node, &PARETO)?;
             let scale = time(sink, fields.get("scale")?, "`scale`")?;
             let shape = number(sink, fields.get("shape")?, "`shape`", 0.5..=100.0)?;
             Distribution::pareto(scale, shape)

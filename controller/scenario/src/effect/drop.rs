@@ -10,6 +10,9 @@ pub struct Drop;
 
 pub(super) const KIND: Kind = Kind {
     word: "drop",
+    about: "the packet ends",
+    shape: None,
+    is_enough: true,
     read: |sink, written| {
         written.nothing(sink);
         Some(Effect::Drop(Drop))

@@ -9,6 +9,7 @@ use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::Code;
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, Shape, may};
 use crate::units::{Dimension, show_duration};
 
 /// The packet comes more than once.
@@ -33,13 +34,28 @@ const MAX_COPIES: u64 = 15;
 /// So that all copies together wait no longer than a delay may.
 const MAX_SPACED_NS: u64 = super::delay::MAX_NS / MAX_COPIES;
 
+static DUPLICATE: Object = Object {
+    what: "`duplicate`",
+    keys: &[
+        may(
+            "copies",
+            Shape::Integer(1, MAX_COPIES),
+            "more than the packet itself; 1",
+        ),
+        may("spaced", DURATION, "each so much after the one before; 0s"),
+    ],
+};
+
 pub(super) const KIND: Kind = Kind {
     word: "duplicate",
+    about: "it comes twice, or more often",
+    shape: Some(&Shape::Object(&DUPLICATE)),
+    is_enough: true,
     read: |sink, written| {
         let Some(node) = written.payload.as_deref() else {
             return Some(Effect::Duplicate(Duplicate::ONCE));
         };
-        let fields = reader::fields(sink, node, "`duplicate`", &[], &["copies", "spaced"])?;
+        let fields = reader::fields(sink, node, &DUPLICATE)?;
         let mut duplicate = Duplicate::ONCE;
         if let Some(node) = fields.get("copies") {
             duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;

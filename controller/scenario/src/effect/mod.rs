@@ -39,6 +39,7 @@ pub use truncate::Truncate;
 use crate::diagnostic::Sink;
 use crate::plan::TargetModel;
 use crate::schema::reader::Variant;
+use crate::schema::shape::Shape;
 
 /// What a fault does to a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +135,12 @@ const MENDS: &str =
 pub(crate) struct Kind {
     /// Its word.
     pub word: &'static str,
+    /// For people, in a few words.
+    pub about: &'static str,
+    /// What stands behind the word, if anything does.
+    pub shape: Option<&'static Shape>,
+    /// Whether the word is enough.
+    pub is_enough: bool,
     /// Reads what stands behind the word, and reports what is wrong with it.
     pub read: fn(&mut Sink<'_>, &Variant<'_>) -> Option<Effect>,
 }

@@ -10,6 +10,9 @@ pub struct Observe;
 
 pub(super) const KIND: Kind = Kind {
     word: "observe",
+    about: "it is counted and listed, and nothing happens to it",
+    shape: None,
+    is_enough: true,
     read: |sink, written| {
         written.nothing(sink);
         Some(Effect::Observe(Observe))

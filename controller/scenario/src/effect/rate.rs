@@ -10,6 +10,7 @@ use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::{self, DURATION, Object, SIZE, Shape, needed};
 use crate::units::{self, Dimension, show_duration, show_rate};
 use crate::yaml::Node;
 
@@ -32,20 +33,46 @@ const MAX_NS: u64 = 3_600_000_000_000;
 /// A full frame of Ethernet: beyond a shorter queue it would never come.
 const FRAME_BYTES: u32 = 1514;
 
+static OF_RATE: Object = Object {
+    what: "`rate`",
+    keys: &[
+        needed("limit", shape::RATE, "how much leaves"),
+        needed(
+            "queue",
+            Shape::Either(&[SIZE, DURATION]),
+            "what may wait, in bytes or time",
+        ),
+    ],
+};
+
+static OF_POLICE: Object = Object {
+    what: "`police`",
+    keys: &[
+        needed("rate", shape::RATE, "how much passes"),
+        needed("burst", SIZE, "what passes at once"),
+    ],
+};
+
 pub(super) const RATE: Kind = Kind {
     word: "rate",
+    about: "it waits for its turn at a rate",
+    shape: Some(&Shape::Object(&OF_RATE)),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "{limit: 10Mbit/s, queue: 64kB}")?;
-        let fields = reader::fields(sink, node, "`rate`", &["limit", "queue"], &[])?;
+        let fields = reader::fields(sink, node, &OF_RATE)?;
         read(sink, fields.get("limit")?, fields.get("queue")?, true).map(Effect::Rate)
     },
 };
 
 pub(super) const POLICE: Kind = Kind {
     word: "police",
+    about: "it ends if it is beyond a token bucket",
+    shape: Some(&Shape::Object(&OF_POLICE)),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "{rate: 10Mbit/s, burst: 64kB}")?;
-        let fields = reader::fields(sink, node, "`police`", &["rate", "burst"], &[])?;
+        let fields = reader::fields(sink, node, &OF_POLICE)?;
         read(sink, fields.get("rate")?, fields.get("burst")?, false).map(Effect::Police)
     },
 };

@@ -9,6 +9,7 @@ use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::Code;
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, Shape, needed};
 use crate::units::{Dimension, show_duration};
 
 /// The packet waits for others.
@@ -25,11 +26,26 @@ const MAX_DISTANCE: u64 = 10_000;
 /// As many nanoseconds as a word holds, less a little.
 const MAX_WITHIN_NS: u64 = 4_000_000_000;
 
+static REORDER: Object = Object {
+    what: "`reorder`",
+    keys: &[
+        needed(
+            "distance",
+            Shape::Integer(1, MAX_DISTANCE),
+            "how many others",
+        ),
+        needed("within", DURATION, "but for no longer than this"),
+    ],
+};
+
 pub(super) const KIND: Kind = Kind {
     word: "reorder",
+    about: "it lets others of its flow pass",
+    shape: Some(&Shape::Object(&REORDER)),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "{distance: 3, within: 50ms}")?;
-        let fields = reader::fields(sink, node, "`reorder`", &["distance", "within"], &[])?;
+        let fields = reader::fields(sink, node, &REORDER)?;
         let distance = fields.get("distance").and_then(|node| {
             let what = "`distance`";
             reader::integer(sink, node, what, 1..=MAX_DISTANCE)

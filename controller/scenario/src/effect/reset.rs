@@ -13,6 +13,9 @@ pub struct Reset;
 
 pub(super) const KIND: Kind = Kind {
     word: "reset",
+    about: "it becomes the reset of its TCP connection",
+    shape: None,
+    is_enough: true,
     read: |sink, written| {
         written.nothing(sink);
         Some(Effect::Reset(Reset))

@@ -10,6 +10,7 @@ use super::{Behaviour, Effect, Fate, Kind, MENDS};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::Shape;
 use crate::yaml::{Kind as NodeKind, Node};
 
 /// Fields get values.
@@ -28,6 +29,9 @@ const CHECKSUMS: &str = "checksums";
 
 pub(super) const KIND: Kind = Kind {
     word: "set",
+    about: "fields get these values, by name; `checksums: left` leaves checksums alone",
+    shape: Some(&Shape::Map(&Shape::Value)),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "{ip.ecn: 3}")?;
         let entries = reader::map(sink, node, "`set`")?;

@@ -8,6 +8,7 @@ use super::{Behaviour, Effect, Fate, Kind};
 use crate::diagnostic::Code;
 use crate::plan::TargetModel;
 use crate::schema::reader;
+use crate::schema::shape::SIZE;
 use crate::units::Dimension;
 
 /// So many bytes are left.
@@ -24,6 +25,9 @@ const MOST: u64 = 32_000;
 
 pub(super) const KIND: Kind = Kind {
     word: "truncate",
+    about: "it is cut to so many bytes",
+    shape: Some(&SIZE),
+    is_enough: false,
     read: |sink, written| {
         let node = written.needed(sink, "64B")?;
         let size = reader::quantity(sink, node, "`truncate`", Dimension::Size)?;

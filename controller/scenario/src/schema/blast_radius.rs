@@ -4,16 +4,24 @@ use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::MAX_FLOWS;
 use crate::schema::reader;
+use crate::schema::shape::{Object, Shape, may};
 use crate::yaml::Node;
 
+pub(super) static RADIUS: Object = Object {
+    what: "`blast_radius`",
+    keys: &[
+        may("hosts", Shape::Names, "whose packets may be hit"),
+        may(
+            "flows",
+            Shape::Integer(0, MAX_FLOWS as u64),
+            "how many flows, at most",
+        ),
+        may("share", Shape::Probability, "of a flow's packets, at most"),
+    ],
+};
+
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<BlastRadius> {
-    let fields = reader::fields(
-        sink,
-        node,
-        "`blast_radius`",
-        &[],
-        &["hosts", "flows", "share"],
-    )?;
+    let fields = reader::fields(sink, node, &RADIUS)?;
     let mut radius = BlastRadius {
         span: node.span,
         ..BlastRadius::default()

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::per::{numbered, per};
-use super::selection::selection;
+use super::per::{self, numbered, per};
+use super::selection::{self, selection};
+use super::shape::{Object, Shape, Way, may, needed};
 use super::{RawFault, RawFlow, RawPlace, partition, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::effect::{self, Effect};
@@ -13,6 +14,102 @@ use crate::yaml::{Kind, Node};
 
 /// Faults of one scenario: bounds what a file can make the checks and the planner do.
 const MAX_FAULTS: usize = 64;
+
+pub(super) static FLOW: Shape = Shape::Either(&[Shape::Text, Shape::Object(&FLOW_FIELDS)]);
+
+static FLOW_FIELDS: Object = Object {
+    what: "a flow",
+    keys: &[
+        may(
+            "filter",
+            Shape::Text,
+            "what its packets have in common (docs/filters.md)",
+        ),
+        may(
+            "from",
+            Shape::Names,
+            "hosts; of several, each has a flow of its own",
+        ),
+        may("to", Shape::Names, "the same"),
+        may("on", Shape::Name, "the switch at which it is told apart"),
+    ],
+};
+
+pub(super) static FAULT_OR_PARTITION: Shape =
+    Shape::Either(&[Shape::Object(&FAULT), Shape::Object(&PARTITIONING)]);
+
+static FAULT: Object = Object {
+    what: "a fault",
+    keys: &[
+        needed("id", Shape::Name, "its name"),
+        needed("flows", Shape::Names, "whose packets it looks at"),
+        needed(
+            "effect",
+            Shape::At(&EFFECT),
+            "what happens to those that it selects",
+        ),
+        may(
+            "select",
+            Shape::At(&selection::SELECTION),
+            "which of them; `always`",
+        ),
+        may(
+            "per",
+            Shape::At(&per::PER),
+            "by what packets are numbered and drawn; `flow`",
+        ),
+        may(
+            "keys",
+            Shape::Integer(1, per::MAX_KEYS),
+            "for how many keys of `per` there is room; 10000",
+        ),
+        may("where", Shape::At(&PLACE), "a switch; the plan chooses"),
+        may("when", Shape::Name, "the trigger that it waits for"),
+        may(
+            "during",
+            Shape::Names,
+            "steps of the timeline; the whole run",
+        ),
+    ],
+};
+
+static EFFECT: Shape = Shape::Variant(|| {
+    let kinds = effect::KINDS.iter();
+    let ways = kinds.map(|kind| Way {
+        word: kind.word,
+        payload: kind.shape.map(Shape::At),
+        may_be_alone: kind.is_enough,
+        about: kind.about,
+    });
+    ways.collect()
+});
+
+static PLACE: Shape = Shape::Either(&[Shape::Name, Shape::Object(&HALF)]);
+
+static HALF: Object = Object {
+    what: "a place",
+    keys: &[
+        may("ingress", Shape::Name, "a switch: where packets come in"),
+        may("egress", Shape::Name, "a switch: where copies go out"),
+    ],
+};
+
+static PARTITIONING: Object = Object {
+    what: "a partition",
+    keys: &[
+        needed("id", Shape::Name, "its name"),
+        needed(
+            "partition",
+            Shape::Object(&partition::PARTITION),
+            "hosts that do not hear each other",
+        ),
+        may(
+            "during",
+            Shape::Names,
+            "steps of the timeline; the whole run",
+        ),
+    ],
+};
 
 /// The names of all flows.
 pub(super) fn keys(node: &Node) -> Vec<String> {
@@ -55,7 +152,7 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
             on: None,
         });
     }
-    let fields = reader::fields(sink, node, "a flow", &[], &["filter", "from", "to", "on"])?;
+    let fields = reader::fields(sink, node, &FLOW_FIELDS)?;
     let filter = fields
         .get("filter")
         .filter(|node| reader::text(sink, node, "a filter").is_some())
@@ -129,8 +226,7 @@ fn partitioning(
     node: &Node,
     partition: &Node,
 ) -> Option<(RawFault, Vec<RawFlow>)> {
-    let required = ["id", "partition"];
-    let fields = reader::fields(sink, node, "a partition", &required, &["during"])?;
+    let fields = reader::fields(sink, node, &PARTITIONING)?;
     let id = reader::name(sink, fields.get("id")?, "a fault")?;
     let made = partition::flows(sink, &id, partition)?;
     let during = fields.get("during");
@@ -150,13 +246,7 @@ fn partitioning(
 }
 
 fn fault(sink: &mut Sink<'_>, node: &Node) -> Option<RawFault> {
-    let fields = reader::fields(
-        sink,
-        node,
-        "a fault",
-        &["id", "flows", "effect"],
-        &["select", "per", "keys", "where", "when", "during"],
-    )?;
+    let fields = reader::fields(sink, node, &FAULT)?;
     let id = fields
         .get("id")
         .and_then(|node| reader::name(sink, node, "a fault"));

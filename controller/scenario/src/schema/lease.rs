@@ -3,11 +3,34 @@
 use crate::diagnostic::{Code, Sink};
 use crate::lease::{Asked, Lease, SHORTEST_REFRESH_NS};
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
 
 /// The longest: a day, so that no clock of a switch wraps meanwhile.
 const LONGEST_NS: u64 = 86_400_000_000_000;
+
+pub(super) static LEASE: Shape = Shape::Either(&[
+    DURATION,
+    Shape::Word(&["off"]),
+    Shape::Object(&WITH_REFRESH),
+]);
+
+static WITH_REFRESH: Object = Object {
+    what: "`lease`",
+    keys: &[
+        needed(
+            "for",
+            DURATION,
+            "how long faults hold after the controller's last word",
+        ),
+        may(
+            "refresh",
+            DURATION,
+            "how often that comes; a quarter of `for`",
+        ),
+    ],
+};
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Asked {
     let span = Some(node.span);
@@ -26,7 +49,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Asked {
 }
 
 fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
-    let fields = reader::fields(sink, node, "`lease`", &["for"], &["refresh"])?;
+    let fields = reader::fields(sink, node, &WITH_REFRESH)?;
     let mut duration = |key: &str| {
         let node = fields.get(key)?;
         reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)

@@ -3,17 +3,22 @@
 
 mod blast_radius;
 mod faults;
+mod json;
 mod lease;
 mod partition;
 mod per;
 mod probes;
 pub(crate) mod reader;
+mod reference;
 mod selection;
+pub(crate) mod shape;
 mod sides;
 mod timeline;
 mod topology;
 mod triggers;
 mod workload;
+
+use shape::{DURATION, Object, Shape, may, needed};
 
 use crate::blast_radius::BlastRadius;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
@@ -27,7 +32,9 @@ use crate::units::Dimension;
 use crate::workload::Workload;
 use crate::yaml::{self, Kind, Node};
 
+pub use json::json_schema;
 pub(crate) use probes::RawProbe;
+pub use reference::reference;
 pub(crate) use timeline::RawStep;
 pub(crate) use triggers::{RawEvent, RawTrigger};
 
@@ -102,32 +109,100 @@ pub(crate) struct RawPlace {
     pub direction: Direction,
 }
 
+/// The whole file.
+pub(crate) static SCENARIO: Object = Object {
+    what: "a scenario",
+    keys: &[
+        needed(
+            "weir",
+            Shape::Integer(VERSION, VERSION),
+            "the version of the schema",
+        ),
+        needed("name", Shape::Name, "short"),
+        needed("topology", Shape::At(&topology::TOPOLOGY), "the network"),
+        may("description", Shape::Text, "for people"),
+        may(
+            "seed",
+            Shape::Integer(0, u64::MAX),
+            "what everything random derives from; 0",
+        ),
+        may(
+            "protocols",
+            Shape::List(&Shape::Text),
+            "protocol files of one's own, relative to this one",
+        ),
+        may(
+            "workload",
+            Shape::At(&workload::WORKLOAD),
+            "what runs in the network",
+        ),
+        may(
+            "probes",
+            Shape::Map(&Shape::Object(&probes::PROBE)),
+            "what asks services while it runs",
+        ),
+        may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
+        may("protect", Shape::Names, "flows that no fault may touch"),
+        may(
+            "faults",
+            Shape::List(&faults::FAULT_OR_PARTITION),
+            "what happens to which packets",
+        ),
+        may(
+            "triggers",
+            Shape::Map(&Shape::Object(&triggers::TRIGGER)),
+            "what faults wait for",
+        ),
+        may(
+            "timeline",
+            Shape::List(&Shape::Object(&timeline::STEP)),
+            "when faults act",
+        ),
+        may(
+            "expect",
+            Shape::List(&Shape::Text),
+            "comparisons of metrics that must hold in the end",
+        ),
+        may("limits", Shape::Object(&LIMITS), "bounds of the run"),
+        may(
+            "lease",
+            Shape::At(&lease::LEASE),
+            "how long faults hold without the controller; 2s",
+        ),
+        may(
+            "abort_if",
+            Shape::List(&Shape::Text),
+            "conditions that end the run at once",
+        ),
+        may(
+            "blast_radius",
+            Shape::Object(&blast_radius::RADIUS),
+            "how far faults may reach",
+        ),
+    ],
+};
+
+static LIMITS: Object = Object {
+    what: "`limits`",
+    keys: &[
+        may("time", DURATION, "the run fails when it takes longer; 60s"),
+        may(
+            "packets",
+            Shape::Integer(1, 100_000_000),
+            "that a capture holds; 4000000",
+        ),
+        may(
+            "hits",
+            Shape::Integer(1, u32::MAX as u64),
+            "that all faults together may make; beyond, it is aborted",
+        ),
+    ],
+};
+
 /// Reads a whole file. `None` when it is not YAML or has no usable topology.
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
-    let sections = reader::fields(
-        sink,
-        &root,
-        "a scenario",
-        &["weir", "name", "topology"],
-        &[
-            "description",
-            "seed",
-            "protocols",
-            "workload",
-            "probes",
-            "flows",
-            "protect",
-            "faults",
-            "triggers",
-            "timeline",
-            "expect",
-            "limits",
-            "lease",
-            "abort_if",
-            "blast_radius",
-        ],
-    )?;
+    let sections = reader::fields(sink, &root, &SCENARIO)?;
     version(sink, sections.get("weir"));
     let errors = sink.errors();
     protocols::read(
@@ -267,8 +342,7 @@ fn comparisons(sink: &mut Sink<'_>, node: &Node, section: &str, what: &str) -> V
 
 fn limits(sink: &mut Sink<'_>, node: &Node) -> Limits {
     let mut limits = Limits::default();
-    let Some(fields) = reader::fields(sink, node, "`limits`", &[], &["time", "packets", "hits"])
-    else {
+    let Some(fields) = reader::fields(sink, node, &LIMITS) else {
         return limits;
     };
     if let Some(time) = fields

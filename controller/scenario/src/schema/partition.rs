@@ -3,12 +3,36 @@
 
 use std::collections::BTreeSet;
 
+use super::shape::{Object, Shape, may};
 use super::{RawFlow, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::yaml::Node;
 
 /// Shapes that say by themselves who hears whom.
 const SHAPES: [&str; 4] = ["groups", "halves", "bridge", "ring"];
+
+pub(super) static PARTITION: Object = Object {
+    what: "`partition`",
+    keys: &[
+        may(
+            "groups",
+            Shape::List(&Shape::Names),
+            "each hears only its own",
+        ),
+        may("halves", Shape::Names, "two groups of these, in order"),
+        may(
+            "bridge",
+            Shape::Names,
+            "two halves, and one between them that hears both",
+        ),
+        may("ring", Shape::Names, "each hears its two neighbours"),
+        may(
+            "direction",
+            Shape::Word(&["both", "one_way"]),
+            "`one_way`: the first group is not heard; both",
+        ),
+    ],
+};
 
 type Hosts = Vec<Spanned<String>>;
 
@@ -26,8 +50,7 @@ pub(super) fn flows(
     id: &Spanned<String>,
     node: &Node,
 ) -> Option<Vec<RawFlow>> {
-    let known: Vec<&str> = SHAPES.iter().copied().chain(["direction"]).collect();
-    let fields = reader::fields(sink, node, "`partition`", &[], &known)?;
+    let fields = reader::fields(sink, node, &PARTITION)?;
     let mut shapes = SHAPES
         .iter()
         .filter_map(|shape| Some((*shape, fields.get(shape)?)));

@@ -3,6 +3,7 @@
 use parser_gen::key::{KeyError, PacketKey};
 
 use super::reader;
+use super::shape::Shape;
 use crate::diagnostic::{Code, Sink};
 use crate::effect::Effect;
 use crate::model::Keys;
@@ -18,6 +19,11 @@ const CONNECTION: [&str; 6] = [
     "udp.sport",
     "udp.dport",
 ];
+
+pub(super) static PER: Shape = Shape::Either(&[
+    Shape::Word(&["flow", "connection", "source"]),
+    Shape::List(&Shape::Text),
+]);
 
 /// The keys within a flow.
 #[derive(Debug)]
@@ -83,7 +89,7 @@ pub(super) fn per(sink: &mut Sink<'_>, node: &Node) -> Option<Option<Per>> {
 /// For how many keys there is room where the file does not say it.
 const KEYS: u32 = 10_000;
 /// The most: a switch finds a key by 16 bits in each way.
-const MAX_KEYS: u64 = 65_536;
+pub(super) const MAX_KEYS: u64 = 65_536;
 
 /// What packets are numbered by within a flow, if `per` says it, and for how many keys there is room.
 pub(super) fn numbered(

@@ -1,6 +1,7 @@
 //! Section `probes`.
 
 use super::reader::{self, Fields};
+use super::shape::{DURATION, Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
 use crate::probe::{Ask, Endpoint, Probe};
 use crate::units::{Dimension, show_duration};
@@ -17,6 +18,31 @@ const LONGEST_NS: u64 = 60_000_000_000;
 const MAX_WAITING: u64 = 1_000;
 /// What a datagram of Ethernet carries.
 const MAX_DATAGRAM: usize = 1_472;
+
+pub(super) static PROBE: Object = Object {
+    what: "a probe",
+    keys: &[
+        needed("from", Shape::Name, "the host that asks"),
+        may(
+            "tcp",
+            Shape::Text,
+            "`HOST:PORT`: how long a connection takes",
+        ),
+        may(
+            "udp",
+            Shape::Text,
+            "`HOST:PORT`: how long an answer to `send` takes",
+        ),
+        may(
+            "http",
+            Shape::Text,
+            "a URL, `http://HOST/PATH`: how long an answer takes",
+        ),
+        may("send", Shape::Text, "what `udp` sends: text, or `0x…`"),
+        may("every", DURATION, "from one question to the next; 100ms"),
+        may("timeout", DURATION, "how long it waits for an answer; 1s"),
+    ],
+};
 
 /// A probe and the places where it names hosts.
 #[derive(Debug)]
@@ -42,8 +68,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawProbe> {
 
 fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a probe");
-    let optional = ["tcp", "udp", "http", "send", "every", "timeout"];
-    let fields = reader::fields(sink, &entry.value, "a probe", &["from"], &optional)?;
+    let fields = reader::fields(sink, &entry.value, &PROBE)?;
     let from = fields
         .get("from")
         .and_then(|node| reader::name(sink, node, "a host"));

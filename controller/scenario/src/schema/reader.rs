@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use super::shape::Object;
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::units::{self, Dimension};
 use crate::yaml::{Entry, Kind, Node};
@@ -13,28 +14,34 @@ pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
     /// Where the mapping stands.
     pub span: Span,
+    object: &'static Object,
 }
 
 impl<'n> Fields<'n> {
     /// The value at a key of the schema.
     pub fn get(&self, key: &str) -> Option<&'n Node> {
-        self.entries
-            .iter()
+        // What is read has to stand in the schema.
+        debug_assert!(
+            self.object.keys.iter().any(|known| known.name == key),
+            "{} has no key {key}",
+            self.object.what
+        );
+        let mut entries = self.entries.iter();
+        entries
             .find(|entry| entry.key == key)
             .map(|entry| &entry.value)
     }
 }
 
-/// Reads a mapping: refuses keys outside the two lists, reports missing ones.
+/// Reads a mapping: refuses keys that it does not have, reports missing ones.
 pub(crate) fn fields<'n>(
     sink: &mut Sink<'_>,
     node: &'n Node,
-    what: &str,
-    required: &[&str],
-    optional: &[&str],
+    object: &'static Object,
 ) -> Option<Fields<'n>> {
+    let what = object.what;
     let entries = map(sink, node, what)?;
-    let known = || required.iter().chain(optional).copied();
+    let known = || object.keys.iter().map(|key| key.name);
     for entry in entries {
         if !known().any(|key| key == entry.key) {
             let message = format!("{what} has no key `{}`", entry.key);
@@ -46,22 +53,20 @@ pub(crate) fn fields<'n>(
                 .hint(hint);
         }
     }
-    for key in required {
-        if !entries.iter().any(|entry| entry.key == *key) {
+    for key in object.keys.iter().filter(|key| key.is_needed) {
+        if !entries.iter().any(|entry| entry.key == key.name) {
             let start = Span {
                 start: node.span.start,
                 end: node.span.start,
             };
-            sink.error(
-                Code::MissingKey,
-                start,
-                format!("{what} needs the key `{key}`"),
-            );
+            let message = format!("{what} needs the key `{}`", key.name);
+            sink.error(Code::MissingKey, start, message);
         }
     }
     Some(Fields {
         entries,
         span: node.span,
+        object,
     })
 }
 

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::per::Per;
 use super::reader;
+use super::shape::{Object, Shape, Way, may, needed};
 use crate::decision;
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::selection::{Counted, GilbertElliott, Selection, Share};
@@ -22,6 +23,89 @@ const SELECTIONS: [&str; 11] = [
     "gilbert_elliott",
     "share",
 ];
+
+/// All of [`SELECTIONS`].
+pub(super) static SELECTION: Shape = Shape::Variant(|| {
+    vec![
+        Way::alone("always", "all"),
+        Way::with("nth", ORDINAL, "this one, once"),
+        Way::with("every", ORDINAL, "each so-many-th"),
+        Way::with("first", ORDINAL, "so many from the first on"),
+        Way::with("after", ORDINAL, "all after so many"),
+        Way::with("ordinals", ORDINALS, "these: `[3, 10..20, 40..]`"),
+        Way::with(
+            "burst",
+            Shape::Object(&BURST),
+            "so many in a row, again and again",
+        ),
+        Way::with(
+            "pattern",
+            Shape::Text,
+            "where there is a 1 in `\"0110\"`, over and over",
+        ),
+        Way::with(
+            "probability",
+            Shape::Probability,
+            "each by itself, by chance",
+        ),
+        Way::with(
+            "gilbert_elliott",
+            Shape::Object(&GILBERT_ELLIOTT),
+            "by chance, in a channel of two states",
+        ),
+        Way::with(
+            "share",
+            Shape::Probability,
+            "all packets of a share of the keys that `per` names",
+        ),
+    ]
+});
+
+const ORDINAL: Shape = Shape::Integer(1, u32::MAX as u64);
+const ORDINALS: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
+
+static BURST: Object = Object {
+    what: "`burst`",
+    keys: &[
+        needed(
+            "length",
+            Shape::Integer(1, u32::MAX as u64),
+            "packets in a row",
+        ),
+        may(
+            "start",
+            Shape::Integer(1, u32::MAX as u64),
+            "the first of them; 1",
+        ),
+        may(
+            "every",
+            Shape::Integer(1, u32::MAX as u64),
+            "from one burst to the next; once",
+        ),
+    ],
+};
+
+static GILBERT_ELLIOTT: Object = Object {
+    what: "`gilbert_elliott`",
+    keys: &[
+        needed(
+            "to_bad",
+            Shape::Probability,
+            "that the channel turns bad with a packet",
+        ),
+        needed("to_good", Shape::Probability, "that it turns good again"),
+        may(
+            "loss_bad",
+            Shape::Probability,
+            "that a packet is selected while it is bad; 1",
+        ),
+        may(
+            "loss_good",
+            Shape::Probability,
+            "the same while it is good; 0",
+        ),
+    ],
+};
 
 /// The longest pattern.
 const MAX_PATTERN: usize = 1024;
@@ -165,7 +249,7 @@ fn range(sink: &mut Sink<'_>, node: &Node) -> Option<RangeInclusive<u32>> {
 }
 
 fn burst(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
-    let fields = reader::fields(sink, node, "`burst`", &["length"], &["start", "every"])?;
+    let fields = reader::fields(sink, node, &BURST)?;
     let mut read = |key: &str| {
         let what = format!("`{key}`");
         fields.get(key).map(|node| ordinal(sink, node, &what))
@@ -246,14 +330,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selectio
 }
 
 fn gilbert_elliott(sink: &mut Sink<'_>, node: &Node) -> Option<Selection> {
-    let what = "`gilbert_elliott`";
-    let fields = reader::fields(
-        sink,
-        node,
-        what,
-        &["to_bad", "to_good"],
-        &["loss_bad", "loss_good"],
-    )?;
+    let fields = reader::fields(sink, node, &GILBERT_ELLIOTT)?;
     // Of those without a default, the missing one has been reported.
     let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
         Some(node) => reader::probability(sink, node, &format!("`{key}`")),

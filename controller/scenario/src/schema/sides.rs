@@ -1,9 +1,33 @@
 //! The sides of a wire: a name alone, or with what it is: `{name: web, netns: web}`, `{name: up, interface: eth1}`.
 
 use super::reader;
+use super::shape::{Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::topology::{HostAt, NamespaceOf, Side};
 use crate::yaml::{Kind, Node};
+
+pub(super) static SIDE: Object = Object {
+    what: "a side",
+    keys: &[
+        needed("name", Shape::Name, "what flows call it"),
+        may("interface", Shape::Text, "an interface of this machine"),
+        may(
+            "netns",
+            Shape::Text,
+            "a host: a network namespace, by name or path",
+        ),
+        may(
+            "pid",
+            Shape::Integer(1, i32::MAX as u64),
+            "a host: the namespace of a process",
+        ),
+        may(
+            "link",
+            Shape::Text,
+            "the host's interface, where it has several",
+        ),
+    ],
+};
 
 /// A side's name, and what it is if the file says so.
 type Written = (Spanned<String>, Option<Side>);
@@ -17,12 +41,10 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<Written> {
     if !matches!(node.kind, Kind::Map(_)) {
         return Some((reader::name(sink, node, "a side")?, None));
     }
-    let keys = ["interface", "netns", "pid", "link"];
-    let fields = reader::fields(sink, node, "a side", &["name"], &keys)?;
+    let fields = reader::fields(sink, node, &SIDE)?;
     let name = reader::name(sink, fields.get("name")?, "a side")?;
-    let said: Vec<&str> = keys[..3]
-        .iter()
-        .copied()
+    let said: Vec<&str> = ["interface", "netns", "pid"]
+        .into_iter()
         .filter(|key| fields.get(key).is_some())
         .collect();
     if said.len() != 1 {

@@ -3,6 +3,7 @@
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::model::Limits;
 use crate::schema::reader::{self, Fields};
+use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::Node;
 
@@ -47,7 +48,47 @@ struct Written {
     span: Span,
 }
 
-const OPTIONAL: &[&str] = &["at", "on", "for", "until", "every", "times", "flap"];
+pub(super) static STEP: Object = Object {
+    what: "a step",
+    keys: &[
+        needed("name", Shape::Name, "what `during` names"),
+        may(
+            "at",
+            DURATION,
+            "when it begins, since the start, or since the last step with `on` began",
+        ),
+        may(
+            "on",
+            Shape::Text,
+            "in place of `at`: a condition, such as `fault.loss.fired >= 3`",
+        ),
+        may(
+            "for",
+            DURATION,
+            "how long it lasts; until the next step, or the end",
+        ),
+        may("until", DURATION, "when it is over, since the start"),
+        may(
+            "every",
+            DURATION,
+            "it comes again, from one beginning to the next",
+        ),
+        may(
+            "times",
+            Shape::Integer(1, MAX_TIMES as u64),
+            "how often, at most",
+        ),
+        may("flap", Shape::Object(&FLAP), "`for` and `every` in one"),
+    ],
+};
+
+static FLAP: Object = Object {
+    what: "`flap`",
+    keys: &[
+        needed("down", DURATION, "how long it is in force"),
+        needed("up", DURATION, "how long it then is not"),
+    ],
+};
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<RawStep> {
     let items = reader::list(sink, node, "the timeline").unwrap_or_default();
@@ -97,7 +138,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
 }
 
 fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
-    let fields = reader::fields(sink, item, "a step", &["name"], OPTIONAL)?;
+    let fields = reader::fields(sink, item, &STEP)?;
     let errors = sink.errors();
     let name = fields.get("name");
     let name = name.and_then(|node| reader::name(sink, node, "a step"));
@@ -114,7 +155,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<Written> {
     let times = fields.get("times");
     let times = times.and_then(|node| reader::integer(sink, node, "`times`", 1..=MAX_TIMES as u64));
     if let Some(node) = fields.get("flap") {
-        let flap = reader::fields(sink, node, "`flap`", &["down", "up"], &[]);
+        let flap = reader::fields(sink, node, &FLAP);
         let down = flap.and_then(|flap| duration(sink, &flap, "down"));
         let up = flap.and_then(|flap| duration(sink, &flap, "up"));
         if length.is_some() || every.is_some() {

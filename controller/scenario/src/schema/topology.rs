@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use super::shape::{DURATION, Object, RATE, Shape, may, needed};
 use super::{reader, sides};
 use crate::diagnostic::{Code, Sink, Span, Spanned, nearest};
 use crate::topology::{Host, Link, MAX_LATENCY_NS, Mac, Topology, default_ip};
@@ -9,6 +10,94 @@ use crate::units::Dimension;
 use crate::yaml::{Kind, Node};
 
 const MAX_NODES: usize = 512;
+
+pub(super) static TOPOLOGY: Shape = Shape::Either(&[
+    Shape::Object(&IN_A_STAR),
+    Shape::Object(&WIRE),
+    Shape::Object(&EXPLICIT),
+]);
+
+static IN_A_STAR: Object = Object {
+    what: "a star as a topology",
+    keys: &[needed(
+        "star",
+        Shape::Object(&STAR),
+        "one switch, and each host on it",
+    )],
+};
+
+static STAR: Object = Object {
+    what: "a star",
+    keys: &[
+        needed("hosts", HOSTS, "names, or `{name, ip, mac}`"),
+        may("switch", Shape::Name, "its name; `sw`"),
+        may("rate", RATE, "of each link; 1Gbit/s"),
+        may("latency", DURATION, "of each link, one way; 0s"),
+        may("mtu", MTU, "of each link; 1500"),
+    ],
+};
+
+static WIRE: Object = Object {
+    what: "a wire",
+    keys: &[
+        needed(
+            "wire",
+            Shape::List(&SIDE_OR_NAME),
+            "two sides that exist, for `weir between`",
+        ),
+        may("rate", RATE, "what it carries; 1Gbit/s"),
+    ],
+};
+
+static SIDE_OR_NAME: Shape = Shape::Either(&[Shape::Name, Shape::Object(&sides::SIDE)]);
+
+static EXPLICIT: Object = Object {
+    what: "a topology",
+    keys: &[
+        needed("switches", Shape::Names, "names"),
+        needed("hosts", HOSTS, "names, or `{name, ip, mac}`"),
+        needed(
+            "links",
+            Shape::List(&LINK_OR_ENDS),
+            "`[a, sw]`, or with attributes",
+        ),
+        may("rate", RATE, "of links that say nothing; 1Gbit/s"),
+        may(
+            "latency",
+            DURATION,
+            "of links that say nothing, one way; 0s",
+        ),
+        may("mtu", MTU, "of links that say nothing; 1500"),
+    ],
+};
+
+const HOSTS: Shape = Shape::List(&Shape::Either(&[Shape::Name, Shape::Object(&HOST)]));
+const MTU: Shape = Shape::Integer(576, 65_535);
+
+static HOST: Object = Object {
+    what: "a host",
+    keys: &[
+        needed("name", Shape::Name, "its name"),
+        may("ip", Shape::Text, "its IPv4 address; the n-th has 10.0.0.n"),
+        may(
+            "mac",
+            Shape::Text,
+            "its MAC address; the n-th has 02:57:45:00:00:n",
+        ),
+    ],
+};
+
+static LINK_OR_ENDS: Shape = Shape::Either(&[Shape::Names, Shape::Object(&LINK)]);
+
+static LINK: Object = Object {
+    what: "a link",
+    keys: &[
+        needed("ends", Shape::Names, "a host or switch, and a switch"),
+        may("rate", RATE, "what it carries in each direction"),
+        may("latency", DURATION, "one way"),
+        may("mtu", MTU, "the largest packet"),
+    ],
+};
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     match &node.kind {
@@ -22,13 +111,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
 
 /// `star: {hosts: [a, b], switch: sw, rate: …}`
 fn star(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
-    let fields = reader::fields(
-        sink,
-        node,
-        "a star",
-        &["hosts"],
-        &["switch", "rate", "latency", "mtu"],
-    )?;
+    let fields = reader::fields(sink, node, &STAR)?;
     let switch = match fields.get("switch") {
         Some(node) => reader::name(sink, node, "a switch")?.value,
         None => "sw".to_owned(),
@@ -55,8 +138,8 @@ fn star(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
 
 /// `wire: [left, right]`: two sides that exist, and what stands between them. A side may say what it is (sides.rs).
 fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
-    let fields = reader::fields(sink, node, "a wire", &["wire"], &["rate"])?;
-    let attributes = Attributes::default().read(sink, &fields);
+    let fields = reader::fields(sink, node, &WIRE)?;
+    let attributes = Attributes::default().read_rate(sink, &fields);
     let named = fields.get("wire")?;
     let read = sides::read(sink, named)?;
     let sides: Vec<_> = read.iter().map(|(name, _)| name.clone()).collect();
@@ -79,13 +162,7 @@ fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
 }
 
 fn explicit(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
-    let fields = reader::fields(
-        sink,
-        node,
-        "a topology",
-        &["switches", "hosts", "links"],
-        &["rate", "latency", "mtu"],
-    )?;
+    let fields = reader::fields(sink, node, &EXPLICIT)?;
     let attributes = Attributes::default().read(sink, &fields);
     let switches = reader::names(sink, fields.get("switches")?, "a switch")?;
     let named = fields.get("switches")?;
@@ -149,8 +226,7 @@ fn hosts(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Host, Span)>> {
         let index = hosts.len() + 1;
         let (mut ip, mut mac) = (default_ip(index), Mac::of_host(index));
         let name = if let Kind::Map(_) = item.kind {
-            let Some(fields) = reader::fields(sink, item, "a host", &["name"], &["ip", "mac"])
-            else {
+            let Some(fields) = reader::fields(sink, item, &HOST) else {
                 continue;
             };
             if let Some(text) = fields
@@ -238,7 +314,30 @@ impl Default for Attributes {
 }
 
 impl Attributes {
-    fn read(mut self, sink: &mut Sink<'_>, fields: &reader::Fields<'_>) -> Self {
+    fn read(self, sink: &mut Sink<'_>, fields: &reader::Fields<'_>) -> Self {
+        let mut read = self.read_rate(sink, fields);
+        if let Some(node) = fields.get("latency")
+            && let Some(latency) = reader::quantity(sink, node, "`latency`", Dimension::Duration)
+        {
+            if latency.value > MAX_LATENCY_NS {
+                sink.error(
+                    Code::OutOfRange,
+                    latency.span,
+                    "a link takes at most 10s one way",
+                );
+            }
+            read.latency_ns = latency.value;
+            read.latency_span = latency.span;
+        }
+        if let Some(node) = fields.get("mtu")
+            && let Some(mtu) = reader::integer(sink, node, "`mtu`", 576..=65_535)
+        {
+            read.mtu = mtu as u32;
+        }
+        read
+    }
+
+    fn read_rate(mut self, sink: &mut Sink<'_>, fields: &reader::Fields<'_>) -> Self {
         if let Some(node) = fields.get("rate")
             && let Some(rate) = reader::quantity(sink, node, "`rate`", Dimension::Rate)
         {
@@ -250,24 +349,6 @@ impl Attributes {
                 );
             }
             self.rate_bps = rate.value;
-        }
-        if let Some(node) = fields.get("latency")
-            && let Some(latency) = reader::quantity(sink, node, "`latency`", Dimension::Duration)
-        {
-            if latency.value > MAX_LATENCY_NS {
-                sink.error(
-                    Code::OutOfRange,
-                    latency.span,
-                    "a link takes at most 10s one way",
-                );
-            }
-            self.latency_ns = latency.value;
-            self.latency_span = latency.span;
-        }
-        if let Some(node) = fields.get("mtu")
-            && let Some(mtu) = reader::integer(sink, node, "`mtu`", 576..=65_535)
-        {
-            self.mtu = mtu as u32;
         }
         self
     }
@@ -289,8 +370,7 @@ fn link(sink: &mut Sink<'_>, node: &Node, known: &[String], inherited: Attribute
     let (ends, attributes) = match &node.kind {
         Kind::List(_) => (node, inherited),
         _ => {
-            let fields =
-                reader::fields(sink, node, "a link", &["ends"], &["rate", "latency", "mtu"])?;
+            let fields = reader::fields(sink, node, &LINK)?;
             (fields.get("ends")?, inherited.read(sink, &fields))
         }
     };

@@ -1,6 +1,7 @@
 //! Section `triggers`: what faults wait for.
 
 use super::reader::{self, Fields};
+use super::shape::{DURATION, Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::units::{Dimension, show_duration};
 use crate::yaml::{Kind, Node};
@@ -13,6 +14,52 @@ const MAX_TRIGGERS: usize = 16;
 const MAX_COUNT: u64 = 100_000_000;
 /// Clocks reckon with half of 48 bits of nanoseconds.
 const MAX_NS: u64 = 3_600_000_000_000;
+
+pub(super) static TRIGGER: Object = Object {
+    what: "a trigger",
+    keys: &[
+        needed(
+            "after",
+            AFTER,
+            "what it waits for; in a list, one after the other",
+        ),
+        may(
+            "for",
+            DURATION,
+            "for how long it is then on; until `reset`, or the end",
+        ),
+        may(
+            "reset",
+            Shape::Object(&RESET),
+            "what puts it back to the start",
+        ),
+    ],
+};
+
+const AFTER: Shape = Shape::Either(&[Shape::Object(&STAGE), Shape::List(&Shape::Object(&STAGE))]);
+
+static RESET: Object = Object {
+    what: "`reset`",
+    keys: &[
+        may("flow", Shape::Name, "a packet of it"),
+        may("fault", Shape::Name, "a hit of it"),
+    ],
+};
+
+static STAGE: Object = Object {
+    what: "what a trigger waits for",
+    keys: &[
+        may("flow", Shape::Name, "whose packets are counted"),
+        may("packets", Shape::Integer(1, MAX_COUNT), "how many; 1"),
+        may("fault", Shape::Name, "whose hits are counted"),
+        may("hits", Shape::Integer(1, MAX_COUNT), "how many; 1"),
+        may(
+            "within",
+            DURATION,
+            "of all but the first: how long after the one before it, at most",
+        ),
+    ],
+};
 
 #[derive(Debug)]
 pub(crate) struct RawTrigger {
@@ -55,11 +102,11 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawTrigger> {
 
 /// `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` is a list where one thing follows another.
 fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawTrigger> {
-    let fields = reader::fields(sink, node, "a trigger", &["after"], &["for", "reset"])?;
+    let fields = reader::fields(sink, node, &TRIGGER)?;
     let on_for_ns = duration(sink, &fields, "for")?;
     let reset = match fields.get("reset") {
         Some(node) => {
-            let fields = reader::fields(sink, node, "`reset`", &[], &["flow", "fault"])?;
+            let fields = reader::fields(sink, node, &RESET)?;
             Some(event(sink, &fields, "`reset`")?)
         }
         None => None,
@@ -103,8 +150,7 @@ fn trigger(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<Ra
 
 /// `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`, and behind another `within`.
 fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
-    let keys = ["flow", "packets", "fault", "hits", "within"];
-    let fields = reader::fields(sink, node, "what a trigger waits for", &[], &keys)?;
+    let fields = reader::fields(sink, node, &STAGE)?;
     let event = event(sink, &fields, "what a trigger waits for")?;
     let (own, other) = match event {
         RawEvent::Flow(_) => ("packets", "hits"),

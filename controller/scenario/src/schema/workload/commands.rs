@@ -5,6 +5,7 @@ mod metrics;
 use super::RawWorkload;
 use crate::diagnostic::{Code, Sink, Spanned, enumerate_names, nearest};
 use crate::schema::reader::{self, Fields};
+use crate::schema::shape::{DURATION, Object, Shape, may, needed};
 use crate::units::Dimension;
 use crate::workload::commands::{Command, Ready, Repeat, Run, Signal, Stop, When};
 use crate::workload::{Commands, Template, Variable, Workload};
@@ -16,6 +17,102 @@ const MAX_COMMANDS: usize = 64;
 const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// The same for a preparation, which has work to do.
 const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
+
+pub(super) static COMMAND: Object = Object {
+    what: "a command",
+    keys: &[
+        needed("name", Shape::Name, "its name"),
+        needed("host", Shape::Name, "where it runs"),
+        needed(
+            "run",
+            Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]),
+            "a line for the shell, or words",
+        ),
+        may(
+            "ready",
+            Shape::Either(&[Shape::Word(&["started"]), Shape::Object(&READY)]),
+            "makes it a service: what says that it can be used",
+        ),
+        may(
+            "env",
+            Shape::Map(&Shape::Either(&[Shape::Value, Shape::Bool])),
+            "variables",
+        ),
+        may("dir", Shape::Text, "its working folder; one of its own"),
+        may(
+            "root",
+            Shape::Bool,
+            "whether it runs as root of its namespace; false",
+        ),
+        may(
+            "repeat",
+            Shape::Either(&[Shape::Integer(1, 1_000_000), Shape::Object(&REPEAT)]),
+            "how often a driver runs; once",
+        ),
+        may(
+            "stop",
+            Shape::Either(&[Shape::Text, Shape::Object(&STOP)]),
+            "the signal that ends a service; TERM",
+        ),
+        may(
+            "metrics",
+            Shape::Map(&Shape::Object(&metrics::SERIES)),
+            "numbers in its output",
+        ),
+    ],
+};
+
+static READY: Object = Object {
+    what: "`ready`",
+    keys: &[
+        may(
+            "tcp",
+            Shape::Integer(1, 65_535),
+            "a port on which it accepts connections",
+        ),
+        may(
+            "log",
+            Shape::Text,
+            "a regular expression of a line that it writes",
+        ),
+        may("file", Shape::Text, "a file that it makes"),
+        may(
+            "exit",
+            Shape::Integer(0, 255),
+            "it is a preparation, and ends with this exit code",
+        ),
+        may(
+            "within",
+            DURATION,
+            "how long that may take; 10s, of a preparation 60s",
+        ),
+    ],
+};
+
+static REPEAT: Object = Object {
+    what: "`repeat`",
+    keys: &[
+        may("times", Shape::Integer(1, 1_000_000), "how often"),
+        may("for", DURATION, "until so much time is over"),
+        may("pause", DURATION, "between two runs; 0s"),
+    ],
+};
+
+static STOP: Object = Object {
+    what: "`stop`",
+    keys: &[
+        needed(
+            "signal",
+            Shape::Text,
+            "`TERM`, `INT`, `QUIT`, `HUP`, `USR1` …",
+        ),
+        may(
+            "within",
+            DURATION,
+            "how long it may take to end; then it is killed",
+        ),
+    ],
+};
 
 /// What reads templates: it notes the hosts that they name, for these are looked up later.
 struct Reader<'s, 'f> {
@@ -85,14 +182,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
 
 impl Reader<'_, '_> {
     fn command(&mut self, node: &Node) -> Option<(Spanned<String>, Command)> {
-        let optional = ["ready", "env", "dir", "root", "repeat", "stop", "metrics"];
-        let fields = reader::fields(
-            self.sink,
-            node,
-            "a command",
-            &["name", "host", "run"],
-            &optional,
-        )?;
+        let fields = reader::fields(self.sink, node, &COMMAND)?;
         let name = fields
             .get("name")
             .and_then(|node| reader::name(self.sink, node, "a command"));
@@ -206,8 +296,7 @@ impl Reader<'_, '_> {
                 .hint(hint);
             return None;
         }
-        let optional = ["tcp", "log", "file", "exit", "within"];
-        let fields = reader::fields(self.sink, node, "`ready`", &[], &optional)?;
+        let fields = reader::fields(self.sink, node, &READY)?;
         let declared: Vec<&str> = KINDS
             .into_iter()
             .filter(|kind| fields.get(kind).is_some())
@@ -285,8 +374,7 @@ impl Reader<'_, '_> {
                 ..Repeat::default()
             });
         }
-        let optional = ["times", "for", "pause"];
-        let fields = reader::fields(self.sink, node, "`repeat`", &[], &optional)?;
+        let fields = reader::fields(self.sink, node, &REPEAT)?;
         let times = fields
             .get("times")
             .map(|node| reader::integer(self.sink, node, "`times`", TIMES));
@@ -326,7 +414,7 @@ impl Reader<'_, '_> {
                 ..Stop::default()
             });
         }
-        let fields = reader::fields(self.sink, node, "`stop`", &["signal"], &["within"])?;
+        let fields = reader::fields(self.sink, node, &STOP)?;
         let signal = fields.get("signal").and_then(|node| self.signal(node));
         let within_ns = match fields.get("within") {
             Some(node) => self.duration(node, "`within`", 1..=60_000_000_000),

@@ -3,12 +3,18 @@
 use super::RawWorkload;
 use crate::diagnostic::Sink;
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, needed};
 use crate::units::Dimension;
 use crate::workload::Workload;
 use crate::yaml::Node;
 
+pub(super) static IDLE: Object = Object {
+    what: "`idle`",
+    keys: &[needed("for", DURATION, "how long")],
+};
+
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
-    let fields = reader::fields(sink, node, "`idle`", &["for"], &[])?;
+    let fields = reader::fields(sink, node, &IDLE)?;
     let length = reader::quantity(sink, fields.get("for")?, "`for`", Dimension::Duration)?;
     let workload = Workload::Idle {
         for_ns: length.value,

@@ -5,9 +5,33 @@ mod idle;
 mod redis;
 mod training;
 
+use super::shape::{Shape, Way};
 use super::{RawWorkload, reader};
 use crate::diagnostic::{Sink, Spanned};
 use crate::yaml::Node;
+
+pub(super) static WORKLOAD: Shape = Shape::Variant(|| {
+    vec![
+        Way::with(
+            "commands",
+            COMMANDS,
+            "programs: services, and drivers whose end is the run's",
+        ),
+        Way::with(
+            "redis",
+            Shape::Object(&redis::REDIS),
+            "a redis-server and its clients",
+        ),
+        Way::with(
+            "training",
+            Shape::Object(&training::TRAINING),
+            "workers that train with a server",
+        ),
+        Way::with("idle", Shape::Object(&idle::IDLE), "nothing of ours"),
+    ]
+});
+
+const COMMANDS: Shape = Shape::List(&Shape::Object(&commands::COMMAND));
 
 const WORKLOADS: [&str; 4] = ["commands", "redis", "training", "idle"];
 

@@ -3,12 +3,45 @@
 use super::RawWorkload;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::schema::reader;
+use crate::schema::shape::{DURATION, Object, SIZE, Shape, may, needed};
 use crate::units::Dimension;
 use crate::workload::{Redis, RedisClient, Workload};
 use crate::yaml::Node;
 
+pub(super) static REDIS: Object = Object {
+    what: "`redis`",
+    keys: &[
+        needed("server", Shape::Name, "the host of redis-server"),
+        needed("clients", Shape::Map(&Shape::Object(&CLIENT)), "by name"),
+        may("port", Shape::Integer(1, 65_535), "6379"),
+    ],
+};
+
+static CLIENT: Object = Object {
+    what: "a client",
+    keys: &[
+        needed(
+            "requests",
+            Shape::Integer(1, 10_000_000),
+            "how many it makes, one after the other",
+        ),
+        needed(
+            "commands",
+            Shape::List(&Shape::Text),
+            "in turns, such as `GET user:{n}`",
+        ),
+        may("host", Shape::Name, "where it runs; its name"),
+        may("value_size", SIZE, "of what SET writes; 64B"),
+        may(
+            "pause",
+            DURATION,
+            "between an answer and the next request; 0s",
+        ),
+    ],
+};
+
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
-    let fields = reader::fields(sink, node, "`redis`", &["server", "clients"], &["port"])?;
+    let fields = reader::fields(sink, node, &REDIS)?;
     let server = fields
         .get("server")
         .and_then(|node| reader::name(sink, node, "a host"));
@@ -47,8 +80,7 @@ fn redis_client(
     name: &str,
     node: &Node,
 ) -> Option<(RedisClient, Option<Spanned<String>>)> {
-    let optional = ["host", "value_size", "pause"];
-    let fields = reader::fields(sink, node, "a client", &["requests", "commands"], &optional)?;
+    let fields = reader::fields(sink, node, &CLIENT)?;
     let host = fields
         .get("host")
         .and_then(|node| reader::name(sink, node, "a host"));

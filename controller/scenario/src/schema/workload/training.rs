@@ -3,18 +3,31 @@
 use super::RawWorkload;
 use crate::diagnostic::{Code, Sink};
 use crate::schema::reader;
+use crate::schema::shape::{Object, Shape, may, needed};
 use crate::workload::{Training, Workload};
 use crate::yaml::Node;
 
+pub(super) static TRAINING: Object = Object {
+    what: "`training`",
+    keys: &[
+        needed("server", Shape::Name, "the host of the parameter server"),
+        needed("workers", Shape::Names, "hosts, 1 to 32"),
+        needed("iterations", Shape::Integer(1, 1_000_000), "how many"),
+        may(
+            "aggregate_on",
+            Shape::Name,
+            "the switch that sums; without, the server does",
+        ),
+        may(
+            "window",
+            Shape::Integer(1, 32_768),
+            "chunks under way, a power of two; 64",
+        ),
+    ],
+};
+
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
-    let optional = ["aggregate_on", "window"];
-    let fields = reader::fields(
-        sink,
-        node,
-        "`training`",
-        &["server", "workers", "iterations"],
-        &optional,
-    )?;
+    let fields = reader::fields(sink, node, &TRAINING)?;
     let server = fields
         .get("server")
         .and_then(|node| reader::name(sink, node, "a host"));

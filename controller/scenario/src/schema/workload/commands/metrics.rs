@@ -6,9 +6,27 @@ use crate::diagnostic::{Code, Sink, enumerate_names};
 use crate::expect::Measure;
 use crate::expect::metric::{CommandMetric, DURATION};
 use crate::schema::reader;
+use crate::schema::shape::{Object, Shape, may};
 use crate::units::{self, Dimension};
 use crate::workload::commands::{Series, Source};
 use crate::yaml::{Entry, Node};
+
+pub(super) static SERIES: Object = Object {
+    what: "a metric",
+    keys: &[
+        may("regex", Shape::Text, "its first group is the number"),
+        may(
+            "json",
+            Shape::Text,
+            "a JSON pointer to the number (RFC 6901)",
+        ),
+        may(
+            "unit",
+            Shape::Text,
+            "of the number: `ms`, `kB`, `%` …; none if it counts",
+        ),
+    ],
+};
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<Series> {
     let entries: &[Entry] = reader::map(sink, node, "`metrics`").unwrap_or_default();
@@ -25,8 +43,7 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
         let message = format!("every command has a metric `{}` already", entry.key);
         sink.error(Code::Duplicate, entry.key_span, message);
     }
-    let optional = ["regex", "json", "unit"];
-    let fields = reader::fields(sink, &entry.value, "a metric", &[], &optional)?;
+    let fields = reader::fields(sink, &entry.value, &SERIES)?;
     let source = match (fields.get("regex"), fields.get("json")) {
         (Some(node), None) => Source::Regex(with_group(sink, node)?),
         (None, Some(node)) => Source::Json(pointer(sink, node)?),
