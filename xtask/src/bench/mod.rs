@@ -1,9 +1,10 @@
 //! `cargo xtask bench switch`: what the embedded switch costs. Figures are kept in docs/performance.md. `cargo xtask bench
-//! lateness`: whether what it holds leaves in time.
+//! lateness`: whether what it holds leaves in time. `faults`: what their runs prove. `between`: what a wire costs.
 //!
 //! A file a subject; each gives [`Row`]s. Runs optimised: an unoptimised xtask builds and runs itself again as what is shipped (profile `dist`).
 
 mod aggregate;
+mod between;
 mod bmv2;
 mod clock;
 mod faults;
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to measure
-    #[arg(value_parser = ["switch", "lateness", "faults"])]
+    #[arg(value_parser = ["switch", "lateness", "faults", "between"])]
     subject: String,
     /// Of lateness, and of replays: how many runs
     #[arg(long, default_value_t = 20)]
@@ -75,6 +76,14 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     if args.subject == "faults" {
         return faults(args);
+    }
+    if args.subject == "between" {
+        let rows = between::run()?;
+        print!("{}", row::report(&rows));
+        if args.json {
+            println!("{}", row::json(&rows));
+        }
+        return Ok(rows.iter().all(Row::ok));
     }
     if cfg!(debug_assertions) {
         return as_shipped(args);

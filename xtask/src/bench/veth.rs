@@ -13,7 +13,9 @@ use super::bmv2::Rival;
 use super::row::{Goal, Row};
 use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, ensure};
-pub use bed::{Running, cpu_ns, in_namespace, lay_cables, role, switch, until_forwarded, weir};
+pub use bed::{
+    Running, cpu_ns, in_namespace, in_namespace_as, lay_cables, role, switch, until_forwarded, weir,
+};
 use std::time::{Duration, Instant};
 
 /// What [`run`] measures.

@@ -15,11 +15,16 @@ const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Runs this program again in a private user and network namespace with role `role`; what it printed.
 /// `rival` comes along.
 pub fn in_namespace(role: &str, rival: Option<&Rival>) -> Result<String> {
+    in_namespace_as("switch", role, rival)
+}
+
+/// The same of another subject.
+pub fn in_namespace_as(subject: &str, role: &str, rival: Option<&Rival>) -> Result<String> {
     let output = Command::new("unshare")
         .envs(rival.map(Rival::env))
         .args(["-rn", "--"])
         .arg(std::env::current_exe()?)
-        .args(["bench", "switch", "--row", role])
+        .args(["bench", subject, "--row", role])
         .env(ROLE, role)
         .stderr(Stdio::inherit())
         .output()

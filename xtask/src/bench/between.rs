@@ -1,0 +1,264 @@
+//! `cargo xtask bench between`: what `weir between` costs a packet that its faults spare, beside a bare cable, in one run.
+//!
+//! Two hosts, each a network namespace; their interfaces are the two ends of one virtual Ethernet pair, or a wire with a
+//! scenario stands between. Segments and checksums are finished by the senders in both cases, as on a cable.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use scenario::topology::Mac;
+use testbeds::host::Namespace;
+use testbeds::net::{Interface, Netlink};
+
+use super::row::{Goal, Row};
+use super::veth;
+
+/// The rows.
+pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
+/// The role of this program inside of the namespace.
+const ROLE: &str = "between";
+
+/// Frames of 64 bytes with their FCS.
+const PAYLOAD: usize = 18;
+const QUESTIONS: usize = 20_000;
+/// What the captures of the proof have room for.
+const BULK: usize = 100_000_000;
+const ROUNDS: usize = 5;
+const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+
+/// Its faults spare all that is measured.
+const SCENARIO: &str = "\
+weir: 1
+name: spared
+topology: {wire: [left, right]}
+flows: {others: {from: left, filter: udp.dport == 7777}}
+faults: [{id: lost, flows: others, effect: drop}]
+expect: [fault.lost.fired == 0]
+";
+
+/// Measures both, in a namespace of its own.
+pub fn run() -> Result<Vec<Row>> {
+    if veth::role().as_deref() == Some(ROLE) {
+        print!("{}", measure()?);
+        std::process::exit(0);
+    }
+    let text = veth::in_namespace_as("between", ROLE, None)?;
+    let figures: Vec<f64> = text
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("the measurement said {text:?}"))?;
+    let [rtt, p99, bare_rtt, bare_p99, mbit, bare_mbit, unfinished] = figures[..] else {
+        anyhow::bail!("the measurement said {text:?}");
+    };
+    Ok(vec![
+        Row {
+            name: NAMES[0],
+            value: Some(rtt),
+            unit: "us",
+            goal: Goal::Nothing,
+            floor: Some(bare_rtt),
+            note: format!(
+                "a question and its answer, UDP in frames of 64 bytes, median of {QUESTIONS} (p99 {p99:.0}), all captured for \
+                 the proof; floor: a bare veth pair (p99 {bare_p99:.0})"
+            ),
+        },
+        Row {
+            name: NAMES[1],
+            value: Some(mbit),
+            unit: "Mbit/s",
+            goal: Goal::Nothing,
+            floor: Some(bare_mbit),
+            note: format!(
+                "{} MB over one TCP connection, median of {ROUNDS}, all captured for the proof; floor: a bare veth pair whose \
+                 senders finish their frames as well; {unfinished:.0} where they do not",
+                BULK / 1_000_000
+            ),
+        },
+    ])
+}
+
+/// In the namespace: all figures in one line.
+fn measure() -> Result<String> {
+    // The switch is spoken to there.
+    Netlink::open()?.set_up("lo", true)?;
+    let bare = Ends::new(false)?;
+    let unfinished = bare.bulk()?;
+    let bare = Ends::new(true)?;
+    let (bare_rtt, bare_p99) = bare.questions()?;
+    let bare_mbit = bare.bulk()?;
+    let wired = Ends::with_a_wire()?;
+    let wire = Wire::start()?;
+    let (rtt, p99) = wired.questions()?;
+    drop(wire);
+    // A run keeps what passed, so each has its own.
+    let rounds = (0..ROUNDS).map(|_| {
+        let wire = Wire::start()?;
+        let rate = wired.once()?;
+        drop(wire);
+        Ok(rate)
+    });
+    let mbit = middle(rounds.collect::<Result<Vec<f64>>>()?);
+    Ok(format!(
+        "{rtt} {p99} {bare_rtt} {bare_p99} {mbit} {bare_mbit} {unfinished}\n"
+    ))
+}
+
+/// Two hosts.
+struct Ends([Namespace; 2]);
+
+impl Ends {
+    /// With a cable.
+    fn new(finishes: bool) -> Result<Ends> {
+        Netlink::open()?.create_veth("left0", "right0")?;
+        Ends::move_in(finishes)
+    }
+
+    /// With a cable each, whose other ends are `left1` and `right1`.
+    fn with_a_wire() -> Result<Ends> {
+        for side in ["left", "right"] {
+            Netlink::open()?.create_veth(&format!("{side}0"), &format!("{side}1"))?;
+        }
+        Ends::move_in(true)
+    }
+
+    fn move_in(finishes: bool) -> Result<Ends> {
+        let ends = [Namespace::new()?, Namespace::new()?];
+        for (number, (namespace, name)) in ends.iter().zip(["left0", "right0"]).enumerate() {
+            Netlink::open()?.move_to(name, namespace)?;
+            let inside = Netlink::open_in(namespace)?;
+            inside.configure(&Interface {
+                name: name.to_owned(),
+                mac: Mac::of_host(number + 1).0,
+                mtu: 1500,
+                address: Some((HOSTS[number], 24)),
+                arp: true,
+            })?;
+            if finishes {
+                inside.set_sending(name, None)?;
+            }
+        }
+        Ok(Ends(ends))
+    }
+
+    /// Median and 99th percentile of the time that an answer takes, in microseconds.
+    fn questions(&self) -> Result<(f64, f64)> {
+        let bind = |end: usize| {
+            let socket = self.0[end].run(|| UdpSocket::bind((HOSTS[end], 9000)))?;
+            socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+            anyhow::Ok(socket)
+        };
+        let (asking, answering) = (bind(0)?, bind(1)?);
+        let answers = std::thread::spawn(move || {
+            let mut question = [0; PAYLOAD];
+            while let Ok((PAYLOAD, from)) = answering.recv_from(&mut question) {
+                if question[0] == 1 || answering.send_to(&question, from).is_err() {
+                    break;
+                }
+            }
+        });
+        asking.connect((HOSTS[1], 9000))?;
+        let mut took = Vec::with_capacity(QUESTIONS);
+        // The first ask for addresses.
+        for number in 0..QUESTIONS + 100 {
+            let begun = Instant::now();
+            asking.send(&[0; PAYLOAD])?;
+            let length = asking.recv(&mut [0; PAYLOAD]).context("no answer")?;
+            ensure!(length == PAYLOAD);
+            if number >= 100 {
+                took.push(begun.elapsed().as_nanos() as f64 / 1e3);
+            }
+        }
+        asking.send(&[1; PAYLOAD])?;
+        let _ = answers.join();
+        took.sort_by(f64::total_cmp);
+        Ok((took[took.len() / 2], took[took.len() * 99 / 100]))
+    }
+
+    /// Mbit/s of TCP payload.
+    fn bulk(&self) -> Result<f64> {
+        let rounds = (0..ROUNDS).map(|_| self.once());
+        Ok(middle(rounds.collect::<Result<Vec<f64>>>()?))
+    }
+
+    fn once(&self) -> Result<f64> {
+        let to = SocketAddrV4::new(HOSTS[1], 9001);
+        let listener = self.0[1].run(|| TcpListener::bind(to))?;
+        let mut from = self.0[0].run(|| TcpStream::connect(to))?;
+        let (mut accepted, _) = listener.accept()?;
+        let begun = Instant::now();
+        let sender = std::thread::spawn(move || {
+            let block = vec![0x5a; 1 << 16];
+            let mut left = BULK;
+            while left > 0 {
+                let part = left.min(block.len());
+                from.write_all(&block[..part])?;
+                left -= part;
+            }
+            std::io::Result::Ok(())
+        });
+        let (mut block, mut come) = (vec![0; 1 << 16], 0);
+        loop {
+            match accepted.read(&mut block)? {
+                0 => break,
+                length => come += length,
+            }
+        }
+        let took = begun.elapsed();
+        let sent = sender.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+        sent.context("the sender")?;
+        ensure!(come == BULK, "{come} bytes of {BULK} came");
+        Ok(8.0 * BULK as f64 / took.as_secs_f64() / 1e6)
+    }
+}
+
+fn middle(mut rounds: Vec<f64>) -> f64 {
+    rounds.sort_by(f64::total_cmp);
+    rounds[rounds.len() / 2]
+}
+
+/// `weir between left1 right1`, which ends with this value.
+struct Wire {
+    child: Child,
+    /// Where its scenario and its report are.
+    _folder: tempfile::TempDir,
+}
+
+impl Wire {
+    fn start() -> Result<Wire> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("s.yaml"), SCENARIO)?;
+        let mut weir = Command::new(std::env::current_exe()?.with_file_name("weir"));
+        weir.args(["-v", "between", "left1", "right1", "--json"])
+            .args(["--scenario", "s.yaml"])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = weir
+            .spawn()
+            .context("cannot run weir: cargo build --bin weir")?;
+        let errors = child.stderr.take().context("its output")?;
+        let mut lines = BufReader::new(errors);
+        let mut said = String::new();
+        while !said.contains("workload begins") {
+            ensure!(lines.read_line(&mut said)? > 0, "weir between: {said}");
+        }
+        // It goes on writing.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Ok(Wire {
+            child,
+            _folder: folder,
+        })
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let id = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT);
+        let _ = self.child.wait();
+    }
+}
