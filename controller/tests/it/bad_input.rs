@@ -187,27 +187,6 @@ error[contradiction]: faults `first` and `second` contradict each other on flow 
 }
 
 #[test]
-fn a_trigger_over_packets_of_several_ports() {
-    let text = changed("effect: !delay 20ms", "effect: !delay 20ms, when: lost");
-    let text = text.replace(
-        "faults:",
-        "triggers:\n  lost: {after: {fault: first}}\nfaults:",
-    );
-    refused(
-        &text,
-        "\
-error[unprovable]: captures cannot tell which packets of fault `second` come while trigger `lost` is on: what it counts and what the fault acts on enter switch `sw` from `a` and `b`, each with a capture of its own
-  --> s.yaml:12:10
-   |
-12 |   - {id: second, flows: others, effect: !delay 20ms, when: lost}
-   |          ^^^^^^
-   = hint: let the trigger count packets that come from where the fault's packets come from
-
-",
-    );
-}
-
-#[test]
 fn a_count_over_packets_of_several_ports() {
     refused(
         &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{to: s, filter: tcp.dport == 6379}"),

@@ -32,7 +32,7 @@ use crate::{names, units};
 
 pub use before_sum::BeforeSum;
 pub use latency::{PortLatency, port_latencies};
-pub use provable::plan_to_prove;
+pub use provable::{plan_to_prove, triggers_join_ports};
 pub use together::check_together;
 pub use triggered::PlannedTrigger;
 pub(crate) use triggered::events_by_flow;

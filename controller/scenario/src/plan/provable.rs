@@ -90,35 +90,6 @@ impl<'a> Point<'a> {
         self.is_at_aggregator(sink, scenario)
             || self.is_counted_over_ports(sink)
             || self.is_behind_a_hold(sink, scenario, held)
-            || self.is_triggered_over_ports(sink, scenario)
-    }
-
-    /// What comes by two ports comes in no order that captures could show.
-    fn is_triggered_over_ports(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
-        let Some(when) = self.fault.when else {
-            return false;
-        };
-        let trigger = &scenario.triggers[when];
-        let counted = trigger.faults().flat_map(|f| &scenario.faults[f].flows);
-        let flows = trigger.flows().chain(counted.copied());
-        let flows = flows.chain(self.fault.flows.iter().copied());
-        let from: BTreeSet<&str> = flows
-            .flat_map(|flow| entries(&scenario.flows[flow], self.switch))
-            .collect();
-        if from.len() < 2 {
-            return false;
-        }
-        let message = format!(
-            "captures cannot tell which packets of fault `{}` come while trigger `{}` is on: what it counts and what the fault acts on enter switch `{}` from {}, each with a capture of its own",
-            self.fault.id,
-            trigger.name,
-            self.switch,
-            enumerate_names(from.iter().copied())
-        );
-        sink.error(Code::Unprovable, self.fault.span, message).hint(
-            "let the trigger count packets that come from where the fault's packets come from",
-        );
-        true
     }
 
     /// An aggregating switch takes frames in and sends others out.
@@ -191,6 +162,26 @@ impl<'a> Point<'a> {
             .hint("place one of the two on another switch with `where`");
         true
     }
+}
+
+/// Whether packets of several ports of a switch go into one trigger, or wait for it: then they are replayed in one order.
+#[must_use]
+pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bool {
+    let Some(planned) = plan.switch(switch) else {
+        return false;
+    };
+    // Triggers that have a fault in common are one thing; all of a switch are taken together here.
+    let mut from: BTreeSet<&str> = BTreeSet::new();
+    for named in &planned.triggers {
+        let trigger = &scenario.triggers[named.index];
+        let waiting = scenario.faults.iter();
+        let waiting = waiting.filter(|fault| fault.when == Some(named.index));
+        let counted = trigger.faults().map(|fault| &scenario.faults[fault]);
+        let flows = waiting.chain(counted).flat_map(|fault| &fault.flows);
+        let flows = flows.copied().chain(trigger.flows());
+        from.extend(flows.flat_map(|flow| entries(&scenario.flows[flow], switch)));
+    }
+    from.len() > 1
 }
 
 /// The neighbours from which packets of a flow come to a switch.

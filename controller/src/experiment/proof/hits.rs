@@ -89,12 +89,9 @@ pub struct Judged<'a> {
 pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -> Vec<Hit> {
     let (index, errors, passage) = (judged.index, judged.errors, judged.passage);
     // Nothing is known of a frame whose end no fault explains.
-    let (Some(range), false) = (
-        trace.ports.iter().find(|range| range.contains(&index)),
-        errors.stray,
-    ) else {
+    if errors.stray {
         return Vec::new();
-    };
+    }
     let arrival = &trace.arrivals[index];
     let left_as = engine.leaves_as(&passage.ingress, arrival.recorded());
     let due = passage.verdicts().flat_map(|verdict| &verdict.hits);
@@ -108,7 +105,7 @@ pub fn of_frame(engine: &Engine, trace: &SwitchTrace<'_>, judged: &Judged<'_>) -
             injection,
             switch: judged.switch.to_owned(),
             port: arrival.port,
-            frame: index - range.start + 1,
+            frame: arrival.number + 1,
             ordinal: judged.ordinals.get(&injection).copied().unwrap_or(0),
             epoch: judged.epoch,
             at_ns: arrival.at_ns,

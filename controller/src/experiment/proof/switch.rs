@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::model::Scenario;
-use scenario::plan::{Plan, port_latencies};
+use scenario::plan::{Plan, port_latencies, triggers_join_ports};
 use scenario::replay::{Classified, Engine, Passage, Verdict};
 
 use super::super::fleet::EpochWrite;
@@ -59,11 +59,16 @@ impl<'a> Witness<'a> {
         let recordings = recordings.filter(|recording| recording.switch == name);
         let writes = evidence.writes.iter();
         let writes = writes.filter(|write| write.switch == name);
+        let latencies = port_latencies(&scenario.topology, name);
+        let mut trace = SwitchTrace::new(recordings, &latencies);
+        if triggers_join_ports(scenario, plan, name) {
+            trace.join();
+        }
         Some(Witness {
             name,
             plan,
             engine: Engine::new(scenario, plan, name)?,
-            trace: SwitchTrace::new(recordings, &port_latencies(&scenario.topology, name)),
+            trace,
             writes: writes.cloned().collect(),
         })
     }

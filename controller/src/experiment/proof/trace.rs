@@ -16,6 +16,8 @@ pub type Identity = usize;
 pub struct Arrival<'a> {
     /// By which port.
     pub port: u32,
+    /// Which one of that port's, from 0.
+    pub number: usize,
     /// When the recorder got it, in nanoseconds since 1970; later by what its port holds each frame for the latency of its
     /// link.
     pub at_ns: u64,
@@ -43,7 +45,7 @@ pub struct SwitchTrace<'a> {
     /// Port by port, each in the order of its capture: the order in which the switch took them from that port, because both
     /// its ring and the capture's are filled where the sender's end hands a frame over.
     pub arrivals: Vec<Arrival<'a>>,
-    /// Each port's part of them.
+    /// What is replayed together: each port's part of them, or all of them, in the order of their stamps.
     pub ports: Vec<Range<usize>>,
     departures: BTreeMap<(u32, Identity), Vec<u64>>,
     identities: HashMap<(&'a [u8], u32), Identity>,
@@ -75,6 +77,7 @@ impl<'a> SwitchTrace<'a> {
                         trace.came[identity] += 1;
                         trace.arrivals.push(Arrival {
                             port: *port,
+                            number: trace.arrivals.len() - first,
                             at_ns: frame.at_ns.saturating_add(in_ns),
                             bytes: &frame.bytes,
                             wire_len: frame.wire_len,
@@ -95,6 +98,14 @@ impl<'a> SwitchTrace<'a> {
             .values_mut()
             .for_each(|times| times.sort_unstable());
         trace
+    }
+
+    /// All ports in one order, that of the stamps: for what goes by packets of several of them. What one packet brings another
+    /// to be sent for comes after it in any case; of two that come within a few microseconds by different ports the switch
+    /// may have taken the other one first.
+    pub fn join(&mut self) {
+        self.arrivals.sort_by_key(|arrival| arrival.at_ns);
+        self.ports = vec![0..self.arrivals.len()];
     }
 
     fn identify(&mut self, frame: &'a Frame) -> Identity {

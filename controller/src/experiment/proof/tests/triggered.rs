@@ -72,3 +72,31 @@ expect: [fault.loss.fired == 0]
     let faults = Bench::new(rest, evenly(20, MS)).conclude().faults;
     told(&faults[1], "no packet of its flows came while trigger `lost` was on");
 }
+
+/// What one host's packets bring about, another's meet: both ports' frames are replayed in the order of their stamps.
+#[test]
+fn a_trigger_may_join_ports() {
+    let rest = "triggers: {busy: {after: {flow: second, packets: 5}, for: 20ms, reset: {fault: gone}}}
+faults:
+  - {id: gone, flows: first, effect: drop, when: busy, select: !every 3}
+";
+    let mut sent = evenly(200, 700 * US);
+    for (number, sent) in sent.iter_mut().enumerate() {
+        sent.from = if number % 3 == 1 { "b" } else { "a" };
+    }
+    let mut bench = Bench::new(rest, sent);
+    let fault = bench.fault();
+    assert_proved(&fault);
+    assert!(fault.observed > 5, "{fault:#?}");
+    let hit = bench.conclude().hits;
+    assert!(hit.windows(2).all(|pair| pair[0].frame < pair[1].frame), "{hit:?}");
+    // The third of `first` that comes while it is on is spared, and one is hit that has to be spared.
+    bench.errors = [(3, Error::Hits(0))].into();
+    assert!(!bench.fault().proved);
+    let all = bench.sent.len();
+    let spared = (0..all).filter(|number| {
+        bench.errors = [(*number, Error::SparesCounted(0))].into();
+        !bench.fault().proved
+    });
+    assert_eq!(spared.count() as u64, fault.observed);
+}
