@@ -9,6 +9,8 @@ use super::FlowSet;
 /// A frame as `Classify` sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Classified {
+    /// By which port it came.
+    pub port: u32,
     /// Its flows when it comes in.
     pub ingress: FlowSet,
     /// The ports that it is forwarded to, and its flows there, in the order in which copies are made.
@@ -24,6 +26,9 @@ pub struct Classified {
     /// By unit of ingress, when as many more packets of its cell had come as the unit makes one wait for; `u64::MAX` if they
     /// never did. Empty if no unit does.
     pub passed_ns: Arc<[u64]>,
+    /// By trigger of the switch, whether a frame that comes by another port hardly later may turn it: the switch may have taken
+    /// that one first. Empty if none does.
+    pub may_turn: Arc<[bool]>,
     /// Whether it was seen to leave, by those who look from outside: the clock of a switch is not theirs.
     pub seen_to_leave: Option<bool>,
 }

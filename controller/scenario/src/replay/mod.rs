@@ -124,6 +124,8 @@ impl Engine {
         };
         let exits = self.exits(frame, port).into_iter();
         Classified {
+            port,
+            may_turn: Arc::default(),
             at_ns: 0,
             bytes: if self.paces() {
                 parser_gen::pace::bytes(&self.library, frame)

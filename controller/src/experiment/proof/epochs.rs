@@ -309,6 +309,10 @@ impl Courses {
     /// Takes both ways where a trigger may have ended before a frame or behind it; whether it did so.
     fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> bool {
         let frame = &port.classified[index];
+        // What was assumed and did not come is no course that the switch can have taken.
+        if self.courses.iter().any(|course| !port.engine.is_refuted(&course.state, frame)) {
+            self.courses.retain(|course| !port.engine.is_refuted(&course.state, frame));
+        }
         let doubts_of = |course: &Course| port.engine.doubts(&course.state, frame);
         if self.courses.iter().all(|course| doubts_of(course).is_empty()) {
             return false;
@@ -318,9 +322,9 @@ impl Courses {
             course.gather();
             let doubts = doubts_of(&course);
             let mut ways = vec![course];
-            for trigger in doubts {
+            for either in doubts {
                 let both = ways.into_iter().flat_map(|course| {
-                    Engine::ways(trigger).map(|doubt| course.settled(port, index, doubt))
+                    either.map(|doubt| course.settled(port, index, doubt))
                 });
                 ways = both.collect();
             }

@@ -98,6 +98,9 @@ impl<'a> Witness<'a> {
             })
             .collect();
         self.engine.tell_passed(&mut classified);
+        if self.trace.ports.len() == 1 {
+            self.engine.tell_races(&mut classified);
+        }
         let frames = self.replay(&classified, fired, observations);
         let left = self.dealt(&frames);
         let order = self.order(&frames, &left);

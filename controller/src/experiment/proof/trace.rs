@@ -105,7 +105,8 @@ impl<'a> SwitchTrace<'a> {
     /// may have taken the other one first.
     pub fn join(&mut self) {
         self.arrivals.sort_by_key(|arrival| arrival.at_ns);
-        self.ports = vec![0..self.arrivals.len()];
+        self.ports.clear();
+        self.ports.push(0..self.arrivals.len());
     }
 
     fn identify(&mut self, frame: &'a Frame) -> Identity {
