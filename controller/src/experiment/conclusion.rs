@@ -181,7 +181,7 @@ impl FaultResult {
         let mut reasons = Vec::new();
         if seen.is_crowded {
             reasons.push(
-                "too many frames came while an epoch was being written to tell which of them it met"
+                "too many frames came while an epoch was being written or a trigger turned to tell which of them met it"
                     .to_owned(),
             );
         }

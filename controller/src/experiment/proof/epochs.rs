@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use scenario::replay::{Classified, Doubt, Engine, Passage, State};
 
@@ -25,6 +26,8 @@ const MAX_COURSES: usize = 512;
 const MAX_READINGS: usize = 8192;
 /// A reading is given up when it explains so many frames less than the best.
 const MAX_MISFITS_BEHIND: u32 = 16;
+/// The same where triggers are in doubt: each frame that one turned for tells by itself.
+const MAX_DOUBTFUL_BEHIND: u32 = 6;
 /// Of so many readings that fit equally well frames that are alike, and the order in which frames left, are asked.
 const MAX_COMPARED: usize = 64;
 
@@ -48,14 +51,26 @@ pub struct PortFrames<'a> {
 pub struct Reading {
     /// For each write that took effect before the last frame, the frame with which it did: an index into the trace.
     pub begins: Vec<usize>,
-    /// What was settled of triggers that time ended near a frame, and near which.
-    pub settled: Vec<(usize, Doubt)>,
+    /// What was settled of triggers.
+    pub settled: Trail,
     /// How often each injection hit.
     pub hits: Vec<u64>,
     /// Frames that were not seen to be treated as it says.
     pub misfits: u32,
     /// Frames that no fault held, if it is right, and that took as long as if one had. A slow machine explains those, too.
     pub waits: u32,
+}
+
+/// What was settled, and in front of which frames, the latest first. Readings share where they come from: there may be thousands
+/// of them, and a doubt at each frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trail(Option<Arc<Settled>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Settled {
+    index: usize,
+    doubt: Doubt,
+    before: Trail,
 }
 
 /// The readings of a port that fit what was seen best.
@@ -132,7 +147,8 @@ pub fn readings(
 /// What had to be done to each frame that a unit may look at, by its index in the trace, if a reading is right.
 pub fn follow(port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
     let mut state = port.engine.start();
-    let mut settled = reading.settled.iter().peekable();
+    let settled = reading.settled.in_order();
+    let mut settled = settled.iter().peekable();
     let passages = port.watched().map(|index| {
         let frame = &port.classified[index];
         while let Some((_, doubt)) = settled.next_if(|(at, _)| *at == index) {
@@ -188,10 +204,39 @@ impl Reading {
     fn new(injections: usize) -> Reading {
         Reading {
             begins: Vec::new(),
-            settled: Vec::new(),
+            settled: Trail::default(),
             hits: vec![0; injections],
             misfits: 0,
             waits: 0,
+        }
+    }
+}
+
+impl Trail {
+    fn push(&mut self, index: usize, doubt: Doubt) {
+        let before = std::mem::take(self);
+        self.0 = Some(Arc::new(Settled {
+            index,
+            doubt,
+            before,
+        }));
+    }
+
+    fn in_order(&self) -> Vec<(usize, Doubt)> {
+        let latest = self.0.as_deref();
+        let all = std::iter::successors(latest, |settled| settled.before.0.as_deref());
+        let mut all: Vec<_> = all.map(|settled| (settled.index, settled.doubt)).collect();
+        all.reverse();
+        all
+    }
+}
+
+/// Goes back step by step: a long trail dropped by itself would need as deep a stack.
+impl Drop for Trail {
+    fn drop(&mut self) {
+        let mut rest = self.0.take();
+        while let Some(mut settled) = rest.and_then(Arc::into_inner) {
+            rest = settled.before.0.take();
         }
     }
 }
@@ -251,13 +296,25 @@ impl Course {
         }
     }
 
+    /// Keeps the readings that fit best, which are gathered; the least misfits of one that had to go.
+    fn trim(&mut self, max: usize) -> Option<u32> {
+        if self.readings.len() <= max {
+            return None;
+        }
+        let mut readings: Vec<_> = std::mem::take(&mut self.readings).into_iter().collect();
+        readings.sort_by_key(|(_, reading)| (reading.misfits, reading.waits));
+        let gone = readings.split_off(max);
+        self.readings = readings.into_iter().collect();
+        gone.iter().map(|(_, reading)| reading.misfits).min()
+    }
+
     /// The same, with a doubt settled in front of a frame.
     fn settled(&self, port: PortFrames<'_>, index: usize, doubt: Doubt) -> Course {
         let mut course = self.clone();
         let frame = &port.classified[index];
         port.engine.settle(&mut course.state, doubt, frame);
         for reading in course.readings.values_mut() {
-            reading.settled.push((index, doubt));
+            reading.settled.push(index, doubt);
         }
         course
     }
@@ -299,7 +356,8 @@ impl Courses {
             course.take(port, index);
         }
         let least = self.courses.iter().map(Course::misfits).min().unwrap_or(0);
-        let bar = least + MAX_MISFITS_BEHIND;
+        let behind = if is_doubtful { MAX_DOUBTFUL_BEHIND } else { MAX_MISFITS_BEHIND };
+        let bar = least + behind;
         self.courses.retain(|course| course.misfits() <= bar);
         if !is_settled || is_doubtful {
             self.merge();
@@ -359,13 +417,15 @@ impl Courses {
         }
         merged.sort_by_key(Course::misfits);
         let mut room = MAX_READINGS;
-        for (rank, course) in merged.into_iter().enumerate() {
-            if rank < MAX_COURSES && course.readings.len() <= room {
-                room -= course.readings.len();
-                self.courses.push(course);
-            } else {
+        for (rank, mut course) in merged.into_iter().enumerate() {
+            let max = if rank < MAX_COURSES { room } else { 0 };
+            if let Some(misfits) = course.trim(max) {
                 let least = self.given_up.unwrap_or(u32::MAX);
-                self.given_up = Some(least.min(course.misfits()));
+                self.given_up = Some(least.min(misfits));
+            }
+            room -= course.readings.len();
+            if !course.readings.is_empty() {
+                self.courses.push(course);
             }
         }
     }
