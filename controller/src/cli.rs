@@ -330,6 +330,10 @@ pub struct Plan {
     /// Write the generated P4 programs, and the entries of their tables, into this folder
     #[arg(long, value_name = "FOLDER")]
     pub emit_p4: Option<PathBuf>,
+    /// Also say what it would take to put it in the place of this one on running switches: whether only entries change, and
+    /// which faults go on
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["topology", "emit_p4"])]
+    pub over: Option<PathBuf>,
     /// Which switches the plan is made for; of a Tofino it also says what the programs take, at least
     #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
     pub target: PlanFor,

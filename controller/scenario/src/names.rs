@@ -156,10 +156,16 @@ pub mod fault {
         (format!("t{table}"), format!("words{table}"))
     }
 
+    /// What stands beside the units is behind this prefix.
+    #[must_use]
+    pub fn engine(direction: Direction) -> String {
+        format!("{}.faults.", control(direction))
+    }
+
     /// A unit's instance: the prefix of what follows.
     #[must_use]
     pub fn unit(direction: Direction, unit: usize) -> String {
-        format!("{}.faults.u{unit}", control(direction))
+        format!("{}u{unit}", engine(direction))
     }
 
     /// The table that says which flows a unit acts on, and when.

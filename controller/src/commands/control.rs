@@ -4,19 +4,27 @@
 //! Talks by lines: `ready` once everything is written and nothing is armed; then it waits for `go`, says `going`, and
 //! follows the timeline until its standard input ends. Then it disarms everything and prints one JSON object. Without a `go`
 //! nothing is carried out, and that is an error.
+//!
+//! `scenario FILE` puts another scenario in the place of the one that is carried out, while the switches go on forwarding: it
+//! says `replaced` with one line of JSON, then `going`; or `refused`, and nothing has changed.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use controller::experiment::Planned;
+use controller::experiment::change::Change;
 use controller::experiment::fleet::{Fleet, FleetError};
 use controller::experiment::guard::{Aborted, Guard, Look};
 use controller::experiment::limits::{LimitReached, TimeLimit};
+use controller::experiment::replace::Next;
 use controller::experiment::timeline::{Activity, Timeline, Turned};
+use controller::target::Kind;
+use scenario::plan::Over;
 use serde::Serialize;
 
 use super::{ABORTED, fail, load, print, print_json, show};
@@ -41,6 +49,14 @@ struct Fired {
     fired: u64,
 }
 
+/// A scenario that another one has taken the place of.
+#[derive(Serialize)]
+struct Replaced<'a> {
+    old: Report,
+    switches: Vec<Change>,
+    faults: &'a Over,
+}
+
 /// Carries a scenario out.
 pub fn main(args: &Control) -> ExitCode {
     run(args).map_or_else(|code| code, |()| ExitCode::SUCCESS)
@@ -55,7 +71,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     let switches = args.target.switches_elsewhere().map_err(fail)?;
     let scenario = load(&args.file, &args.protocols.protocols)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
-    let planned = Planned::elsewhere(scenario, switches.kind)
+    let mut planned = Planned::elsewhere(scenario, switches.kind)
         .map_err(|errors| show(&errors, &file, &text))?;
     let addresses = addresses(args, &planned)?;
     for (switch, address) in &addresses {
@@ -64,20 +80,54 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     let p4src = args.p4src.as_deref();
     let mut fleet = Fleet::attach(&planned, &addresses, &switches, p4src).map_err(fail)?;
     print("ready\n")?;
-    let mut others = Others {
-        lines: lines_of_stdin(),
-    };
-    if !others.await_go() {
+    let lines = lines_of_stdin();
+    if !await_go(&lines) {
         fleet.set_epoch(0).map_err(fail)?;
         return Err(fail(
             "the standard input ended before it said `go`: nothing was carried out, all faults are disarmed",
         ));
     }
+    loop {
+        let mut others = Others {
+            lines: &lines,
+            prepare: &|file| prepare(args, Path::new(file), &planned, switches.kind),
+            next: None,
+        };
+        let aborted = carry_out(&planned, &mut fleet, &mut others)?;
+        let is_aborted = aborted.is_some();
+        let next = others.next;
+        let report = report(&planned, &mut fleet, aborted).map_err(fail)?;
+        let Some(next) = next.filter(|_| !is_aborted) else {
+            print_json(&report)?;
+            return match is_aborted {
+                true => Err(ExitCode::from(ABORTED)),
+                false => Ok(()),
+            };
+        };
+        let switches = fleet.replace(&next).map_err(fail)?;
+        let replaced = Replaced {
+            old: report,
+            switches,
+            faults: &next.over,
+        };
+        let replaced = serde_json::to_string(&replaced)
+            .map_err(|error| fail(format_args!("cannot write JSON: {error}")))?;
+        print(format_args!("replaced {replaced}\n"))?;
+        planned = next.planned;
+    }
+}
+
+/// Follows a scenario's timeline until there is no more to do, and disarms; why it was broken off, if it was.
+fn carry_out(
+    planned: &Planned,
+    fleet: &mut Fleet,
+    others: &mut Others<'_>,
+) -> Result<Option<Aborted>, ExitCode> {
     let timeline = Timeline::new(&planned.plan.timeline);
     let limit = TimeLimit::of(&planned.scenario);
-    let mut guard = Guard::of(&planned);
+    let mut guard = Guard::of(planned);
     let mut aborted = None;
-    let followed = timeline.follow(&mut fleet, &mut others, |_, fleet, elapsed, awaited| {
+    let followed = timeline.follow(fleet, others, |_, fleet, elapsed, awaited| {
         limit.check(elapsed, || "the standard input is still open".to_owned())?;
         Ok(match guard.look(elapsed, fleet, awaited, |_| {})? {
             Look::GoOn => Turned::GoOn,
@@ -92,31 +142,35 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     let disarmed = fleet.disarm();
     followed.map_err(fail)?;
     disarmed.map_err(fail)?;
-    let is_aborted = aborted.is_some();
-    let report = report(&planned, &mut fleet, aborted).map_err(fail)?;
-    print_json(&report)?;
-    match is_aborted {
-        true => Err(ExitCode::from(ABORTED)),
-        false => Ok(()),
-    }
+    Ok(aborted)
+}
+
+/// The scenario of a file, ready to take the place of one; what keeps it from that has been said.
+fn prepare(args: &Control, file: &Path, planned: &Planned, kind: Kind) -> Result<Next, ExitCode> {
+    let scenario = load(file, &args.protocols.protocols)?;
+    let (file, text) = (scenario.file.clone(), scenario.text.clone());
+    let new = Planned::elsewhere(scenario, kind).map_err(|errors| show(&errors, &file, &text))?;
+    Next::prepare(planned, new, kind, args.p4src.as_deref()).map_err(fail)
+}
+
+/// Whether `go` came before the end. Nothing else is understood.
+fn await_go(lines: &Receiver<String>) -> bool {
+    lines.iter().any(|line| {
+        let is_go = line.trim() == "go";
+        if !is_go {
+            cli_io::stderr::tell(format_args!("weir: expected `go`\n"));
+        }
+        is_go
+    })
 }
 
 /// What goes on in a network that is not ours, for as long as the standard input lasts.
-struct Others {
-    lines: Receiver<String>,
-}
-
-impl Others {
-    /// Whether `go` came before the end. Nothing else is understood.
-    fn await_go(&self) -> bool {
-        self.lines.iter().any(|line| {
-            let is_go = line.trim() == "go";
-            if !is_go {
-                cli_io::stderr::tell(format_args!("weir: expected `go`\n"));
-            }
-            is_go
-        })
-    }
+struct Others<'a> {
+    lines: &'a Receiver<String>,
+    /// Makes the scenario of a file ready.
+    prepare: &'a dyn Fn(&str) -> Result<Next, ExitCode>,
+    /// What is to take the place of what is carried out.
+    next: Option<Next>,
 }
 
 /// Why it comes to an early end.
@@ -130,7 +184,7 @@ enum ControlError {
     Limit(#[from] LimitReached),
 }
 
-impl Activity for Others {
+impl Activity for Others<'_> {
     type Error = ControlError;
 
     fn begin(&mut self) -> Result<(), ControlError> {
@@ -140,9 +194,25 @@ impl Activity for Others {
     }
 
     fn turn(&mut self, most: Duration) -> Result<ControlFlow<()>, ControlError> {
-        match self.lines.recv_timeout(most) {
-            Err(RecvTimeoutError::Disconnected) => Ok(ControlFlow::Break(())),
-            Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(ControlFlow::Continue(())),
+        let line = match self.lines.recv_timeout(most) {
+            Err(RecvTimeoutError::Disconnected) => return Ok(ControlFlow::Break(())),
+            Err(RecvTimeoutError::Timeout) => return Ok(ControlFlow::Continue(())),
+            Ok(line) => line,
+        };
+        let Some(file) = line.trim().strip_prefix("scenario ") else {
+            cli_io::stderr::tell(format_args!("weir: expected `scenario FILE`\n"));
+            return Ok(ControlFlow::Continue(()));
+        };
+        match (self.prepare)(file.trim()) {
+            Ok(next) => {
+                self.next = Some(next);
+                Ok(ControlFlow::Break(()))
+            }
+            // Why has been said.
+            Err(_) => {
+                let _unread = print("refused\n");
+                Ok(ControlFlow::Continue(()))
+            }
         }
     }
 }

@@ -1,15 +1,19 @@
 //! `weir plan FILE`
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use controller::experiment::program;
+use controller::experiment::change::Change;
+use controller::experiment::replace::Next;
+use controller::experiment::{Planned, program};
 use controller::target::Kind;
 use p4lang::tofino::{self, Chip};
 use parser_gen::Arch;
-use scenario::plan::SwitchPlan;
-use scenario::{Plan, TargetModel};
+use scenario::plan::{Over, SwitchPlan};
+use scenario::{Plan, Scenario, TargetModel};
+use serde::Serialize;
 
 use super::topology::Network;
 use super::{fail, load, print, print_json, show};
@@ -32,8 +36,17 @@ fn run(args: &cli::Plan) -> Result<(), ExitCode> {
         Target::Chip(_, model) => scenario::plan(&scenario, &model),
     };
     let plan = plan.map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))?;
+    let over = match &args.over {
+        Some(old) => Some(in_the_place_of(args, old, target, (&scenario, &plan))?),
+        None => None,
+    };
     if args.topology {
         print_json(&Network::of(&scenario))?;
+    } else if let Some(over) = &over {
+        match args.json {
+            true => print_json(&WithOver { plan: &plan, over })?,
+            false => print(format_args!("{plan}\n{over}"))?,
+        }
     } else if args.json {
         print_json(&plan)?;
     } else {
@@ -86,6 +99,57 @@ impl Target {
             }
         }
     }
+}
+
+/// What it takes to put a plan in the place of another.
+#[derive(Serialize)]
+struct InPlace {
+    old: String,
+    switches: Vec<Change>,
+    faults: Over,
+}
+
+#[derive(Serialize)]
+struct WithOver<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    over: &'a InPlace,
+}
+
+impl fmt::Display for InPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "in the place of {}", self.old)?;
+        for change in &self.switches {
+            writeln!(f, "  switch {}: {change}", change.switch)?;
+        }
+        write!(f, "{}", self.faults)
+    }
+}
+
+fn in_the_place_of(
+    args: &cli::Plan,
+    old: &Path,
+    target: Target,
+    (scenario, plan): (&Scenario, &Plan),
+) -> Result<InPlace, ExitCode> {
+    let Target::Here(kind @ Kind::Embedded) = target else {
+        return Err(fail(
+            "--over: of these targets only `embedded` takes a scenario in the place of another",
+        ));
+    };
+    let scenario_of_old = load(old, &args.protocols.protocols)?;
+    let (file, text) = (scenario_of_old.file.clone(), scenario_of_old.text.clone());
+    let old = Planned::of(scenario_of_old, kind).map_err(|errors| show(&errors, &file, &text))?;
+    let new = Planned {
+        scenario: scenario.clone(),
+        plan: plan.clone(),
+    };
+    let next = Next::prepare(&old, new, kind, None).map_err(fail)?;
+    Ok(InPlace {
+        old: file,
+        switches: next.changes(&old, kind).map_err(fail)?,
+        faults: next.over,
+    })
 }
 
 /// What each switch's program takes of the chip, at least.

@@ -35,6 +35,9 @@ pub enum FleetError {
     /// The runtime.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
+    /// Another scenario for these switches.
+    #[error("{0}")]
+    Replace(String),
 }
 
 /// A write of an epoch to a switch. Times are in nanoseconds since 1970, as those of captures.
@@ -51,10 +54,12 @@ pub struct EpochWrite {
     pub confirmed_ns: u64,
 }
 
-struct Device {
-    target: Box<dyn Target>,
-    program: Arc<Program>,
-    planned: SwitchPlan,
+pub(super) struct Device {
+    pub(super) target: Box<dyn Target>,
+    pub(super) program: Arc<Program>,
+    pub(super) planned: SwitchPlan,
+    /// What its tables hold, but for default actions.
+    pub(super) entries: Vec<TableEntry>,
 }
 
 impl Device {
@@ -68,6 +73,18 @@ impl Device {
             .collect();
         Ok(self.target.write(&updates)?)
     }
+}
+
+/// What the tables of a switch hold before the timeline begins.
+pub fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec<TableEntry> {
+    let mut entries: Vec<TableEntry> = program.classify.clone();
+    entries.extend(switch.entries.iter().cloned());
+    if let (Some(training), Some(at)) = (planned.training(), planned.aggregator())
+        && at == switch.name
+    {
+        entries.extend(aggregation_entries(&planned.scenario, training, at));
+    }
+    entries
 }
 
 /// Does something with all switches, each from a thread of its own, and waits for all.
@@ -95,16 +112,16 @@ fn at_once<T: Send>(
 
 /// The switches of an experiment.
 pub struct Fleet {
-    devices: Vec<Device>,
+    pub(super) devices: Vec<Device>,
     epoch_writes: Vec<EpochWrite>,
-    lease: Option<Lease>,
+    pub(super) lease: Option<Lease>,
     /// When the lease was refreshed; nothing while no fault is armed.
     refreshed: Option<Instant>,
 }
 
 impl Fleet {
     /// Switches that run already, at these addresses: loads each one's program and writes what the plan says; no fault is
-    /// armed.
+    /// armed. Where a kind of switch can have that, what it forwarded before it forwards until all is written.
     pub fn attach(
         planned: &Planned,
         addresses: &BTreeMap<String, String>,
@@ -112,14 +129,18 @@ impl Fleet {
         p4src: Option<&Path>,
     ) -> Result<Fleet, FleetError> {
         let Switches { kind, tools, .. } = switches;
-        Fleet::with(planned, switches, p4src, |runtime, switch, id, program| {
+        let mut fleet = Fleet::with(planned, switches, p4src, |runtime, switch, id, program| {
             let address = addresses.get(switch).map_or("", String::as_str);
             let mut target = bmv2::connect(*kind, runtime, switch, address, id)?;
             let preprocessed = &program.device_config;
             let config = bmv2::device_config(*kind, tools, &program.sources, preprocessed)?;
-            target.load(&program.p4info, &config)?;
+            target.save(&program.p4info, &config)?;
             Ok::<_, FleetError>(target)
-        })
+        })?;
+        for device in &mut fleet.devices {
+            device.target.commit()?;
+        }
+        Ok(fleet)
     }
 
     /// Builds each switch's program, has `ready` bring the switch up with it, and writes what the plan says. `ready` gets the
@@ -156,7 +177,8 @@ impl Fleet {
                 .iter()
                 .cloned()
                 .map(|session| (UpdateType::Insert, Item::CloneSession(session)));
-            let entries = program.classify.iter().chain(&switch.entries).cloned();
+            let held = entries(planned, switch, &program);
+            let entries = held.iter().cloned();
             let entries = entries.map(|entry| (UpdateType::Insert, Item::TableEntry(entry)));
             let updates: Vec<_> = groups.chain(sessions).chain(entries).collect();
             target.write(&updates).map_err(FleetError::Target)?;
@@ -169,11 +191,8 @@ impl Fleet {
                 target,
                 program: Arc::new(program),
                 planned: switch.clone(),
+                entries: held,
             });
-        }
-        if let (Some(training), Some(switch)) = (planned.training(), planned.aggregator()) {
-            let entries = aggregation_entries(&planned.scenario, training, switch);
-            fleet.insert(switch, entries)?;
         }
         Ok(fleet)
     }
@@ -194,18 +213,6 @@ impl Fleet {
     pub fn program(&mut self, switch: &str) -> Option<Arc<Program>> {
         self.device(switch)
             .map(|device| Arc::clone(&device.program))
-    }
-
-    /// Adds entries to a switch.
-    fn insert(&mut self, switch: &str, entries: Vec<TableEntry>) -> Result<(), FleetError> {
-        let Some(device) = self.device(switch) else {
-            return Ok(());
-        };
-        let updates: Vec<_> = entries
-            .into_iter()
-            .map(|entry| (UpdateType::Insert, Item::TableEntry(entry)))
-            .collect();
-        Ok(device.target.write(&updates)?)
     }
 
     /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms. All switches are written to at

@@ -4,11 +4,13 @@
 //! sessions with switches, the timeline) is there without the feature `testbed`, too: `weir control` stands on it.
 
 pub mod aggregation;
+pub mod change;
 pub mod fleet;
 pub mod guard;
 pub mod limits;
 mod planned;
 pub mod program;
+pub mod replace;
 pub mod timeline;
 
 pub use fleet::EpochWrite;

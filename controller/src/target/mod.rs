@@ -118,6 +118,24 @@ pub trait Target: Send {
     fn name(&self) -> &str;
     /// Loads a program in its initial state and starts it.
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError>;
+    /// Makes a program ready beside the one that runs: what is written from now on is written to it, until [`Target::commit`].
+    /// A kind of switch that cannot do so loads it at once.
+    fn save(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
+        self.load(p4info, device_config)
+    }
+    /// Starts the program that was made ready, between two frames.
+    fn commit(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+    /// Loads a program between two frames that takes over what the running one was told and has counted, where it has tables
+    /// and cells of the same names.
+    fn reconcile(&mut self, _: &P4Info, _: &[u8]) -> Result<(), TargetError> {
+        Err(TargetError::Config {
+            switch: self.name().to_owned(),
+            reason: "this kind of switch takes no program in the place of one that forwards"
+                .to_owned(),
+        })
+    }
     /// Writes a batch; the first update that is refused is the error.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
     /// Reads what the queries ask for.

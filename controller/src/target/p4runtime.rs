@@ -14,6 +14,10 @@ pub struct P4Runtime {
     name: String,
     runtime: Arc<Runtime>,
     client: Client,
+    /// Whether programs are made ready beside the one that runs: BMv2 takes entries for that one alone.
+    swaps: bool,
+    /// Of the program that is ready.
+    saved: Option<P4Info>,
     /// Dropping the stream would give up being primary.
     _events: Events,
 }
@@ -36,8 +40,34 @@ impl P4Runtime {
             name: name.to_owned(),
             runtime,
             client,
+            swaps: false,
+            saved: None,
             _events: events,
         })
+    }
+
+    /// The same for a switch that keeps a program ready beside the one that runs, such as the embedded one.
+    #[must_use]
+    pub fn swapping(self) -> Self {
+        Self {
+            swaps: true,
+            ..self
+        }
+    }
+
+    fn set_pipeline(
+        &mut self,
+        action: PipelineAction,
+        p4info: &P4Info,
+        device_config: &[u8],
+    ) -> Result<(), TargetError> {
+        let p4info = p4rt::p4info::to_proto(p4info);
+        let call = self
+            .client
+            .set_pipeline(action, p4info, device_config.to_vec(), 0);
+        self.runtime
+            .block_on(call)
+            .map_err(|source| failure(&self.name, source))
     }
 
     #[cfg(feature = "testbed")]
@@ -55,14 +85,27 @@ impl Target for P4Runtime {
     }
 
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
-        let p4info = p4rt::p4info::to_proto(p4info);
-        let action = PipelineAction::VerifyAndCommit;
-        let call = self
-            .client
-            .set_pipeline(action, p4info, device_config.to_vec(), 0);
-        self.runtime
-            .block_on(call)
-            .map_err(|source| failure(&self.name, source))
+        self.set_pipeline(PipelineAction::VerifyAndCommit, p4info, device_config)
+    }
+
+    fn save(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
+        if !self.swaps {
+            return self.load(p4info, device_config);
+        }
+        self.set_pipeline(PipelineAction::VerifyAndSave, p4info, device_config)?;
+        self.saved = Some(p4info.clone());
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), TargetError> {
+        match self.saved.take() {
+            Some(p4info) => self.set_pipeline(PipelineAction::Commit, &p4info, &[]),
+            None => Ok(()),
+        }
+    }
+
+    fn reconcile(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
+        self.set_pipeline(PipelineAction::ReconcileAndCommit, p4info, device_config)
     }
 
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError> {

@@ -113,6 +113,17 @@ class Experiment:
         if self.control.stdout.readline().strip() != "going":
             raise RuntimeError("weir control does not begin")
 
+    def replace(self, scenario):
+        """Puts another scenario in the place of this one while packets pass; what became of switches and faults."""
+        self.control.stdin.write(f"scenario {scenario}\n")
+        self.control.stdin.flush()
+        line = self.control.stdout.readline().strip()
+        if not line.startswith("replaced "):
+            raise RuntimeError(f"{scenario} takes no place: {line or 'weir control ended'}")
+        if self.control.stdout.readline().strip() != "going":
+            raise RuntimeError("weir control does not begin")
+        return json.loads(line.removeprefix("replaced "))
+
     def end(self):
         """Disarms every fault; what fired, by the name of the fault."""
         output, _ = self.control.communicate(timeout=60)

@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::collateral;
 use super::row::{Goal, Row};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
@@ -68,6 +69,7 @@ pub fn names() -> Vec<&'static str> {
         "faults/delay_error_p99",
         "faults/event_to_effect_p99",
         "faults/replay",
+        collateral::NAME,
     ];
     effects.chain(others).collect()
 }
@@ -92,7 +94,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         }
     }
     type Measure = fn(&Bench) -> Result<Vec<Row>>;
-    let others: [(&[&str], Measure); 5] = [
+    let others: [(&[&str], Measure); 6] = [
         (&["faults/probability"], Bench::probability),
         (&["faults/small_probability"], Bench::small_probability),
         (
@@ -101,6 +103,7 @@ pub fn run(wanted: &dyn Fn(&str) -> bool, packets: u32, runs: u32) -> Result<Vec
         ),
         (&["faults/event_to_effect_p99"], Bench::event_to_effect),
         (&["faults/replay"], Bench::replay),
+        (&[collateral::NAME], |_| collateral::run()),
     ];
     for (names, measure) in others {
         if names.iter().any(|name| wanted(name)) {

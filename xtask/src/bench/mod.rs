@@ -7,6 +7,7 @@ mod aggregate;
 mod between;
 mod bmv2;
 mod clock;
+mod collateral;
 mod faults;
 mod filters;
 mod idle;

@@ -8,6 +8,7 @@ mod engine;
 mod entries;
 mod latency;
 mod lease;
+mod over;
 mod place;
 mod provable;
 mod text;
@@ -32,6 +33,7 @@ use crate::{names, units};
 
 pub use before_sum::BeforeSum;
 pub use latency::{PortLatency, port_latencies};
+pub use over::{Becomes, Ended, Fate, Over};
 pub use provable::{plan_to_prove, triggers_join_ports};
 pub use together::check_together;
 pub use triggered::PlannedTrigger;

@@ -107,7 +107,10 @@ pub fn connect(
 ) -> Result<Box<dyn Target>, AttachError> {
     if kind != Kind::PsaSwitch {
         let target = P4Runtime::connect(Arc::clone(runtime), switch, address, device_id)?;
-        return Ok(Box::new(target));
+        return Ok(Box::new(match kind {
+            Kind::Embedded => target.swapping(),
+            Kind::SimpleSwitchGrpc | Kind::PsaSwitch => target,
+        }));
     }
     let parsed = address
         .parse()

@@ -1,0 +1,243 @@
+//! What becomes of faults when another plan takes the place of one on the same switches.
+//!
+//! A fault goes on where it would select the same packets by the same numbers: it then counts from where it was. What it does
+//! to them may change.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Injection, Plan};
+use crate::model::{Fault, Scenario};
+
+/// What becomes of the faults of two plans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Over {
+    /// One per injection of the new plan, in its order.
+    pub fates: Vec<Fate>,
+    /// Faults and flows of the old one that the new one does not have.
+    pub ended: Vec<Ended>,
+}
+
+/// A fault on a flow of the new plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fate {
+    /// The fault's name.
+    pub fault: String,
+    /// The flow's name.
+    pub flow: String,
+    /// The switch.
+    pub switch: String,
+    /// What becomes of it.
+    #[serde(flatten)]
+    pub becomes: Becomes,
+}
+
+/// What becomes of a fault on a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "becomes", rename_all = "snake_case")]
+pub enum Becomes {
+    /// It goes on with the numbers of the packets that it has met.
+    GoesOn {
+        /// The unit of the old plan, of the same direction.
+        unit: usize,
+        /// The unit's cell.
+        cell: usize,
+    },
+    /// It is in the old plan and counts from the beginning.
+    BeginsAnew {
+        /// What differs.
+        because: &'static str,
+    },
+    /// The old plan does not have it.
+    IsNew,
+}
+
+/// A fault on a flow that is no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ended {
+    /// The fault's name.
+    pub fault: String,
+    /// The flow's name.
+    pub flow: String,
+    /// The switch.
+    pub switch: String,
+}
+
+impl Over {
+    /// What becomes of the faults of `old` when `new` takes its place. Each plan comes with its scenario.
+    #[must_use]
+    pub fn of(old: (&Scenario, &Plan), new: (&Scenario, &Plan)) -> Over {
+        let is_same = |a: &Injection, b: &Injection| {
+            (&a.fault, &a.flow, &a.switch) == (&b.fault, &b.flow, &b.switch)
+        };
+        let fates = new.1.injections.iter().map(|injection| {
+            let before = old.1.injections.iter().find(|was| is_same(was, injection));
+            Fate {
+                fault: injection.fault.clone(),
+                flow: injection.flow.clone(),
+                switch: injection.switch.clone(),
+                becomes: match before {
+                    None => Becomes::IsNew,
+                    Some(was) => match difference((old, was), (new, injection)) {
+                        Some(because) => Becomes::BeginsAnew { because },
+                        None => Becomes::GoesOn {
+                            unit: was.unit,
+                            cell: was.cell,
+                        },
+                    },
+                },
+            }
+        });
+        let gone = old.1.injections.iter();
+        let gone = gone.filter(|was| !new.1.injections.iter().any(|now| is_same(was, now)));
+        Over {
+            fates: fates.collect(),
+            ended: gone
+                .map(|was| Ended {
+                    fault: was.fault.clone(),
+                    flow: was.flow.clone(),
+                    switch: was.switch.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+type At<'a> = ((&'a Scenario, &'a Plan), &'a Injection);
+
+/// What keeps a fault from going on.
+fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
+    let fault = |of: (&Scenario, &Plan), id: &str| -> Option<Fault> {
+        of.0.faults.iter().find(|fault| fault.id == id).cloned()
+    };
+    let (Some(before), Some(after)) = (fault(old, &was.fault), fault(new, &now.fault)) else {
+        return Some("it is declared another way");
+    };
+    let filter = |plan: &Plan, at: &Injection| {
+        let flows = &plan.switch(&at.switch)?.flows;
+        let flow = flows.iter().find(|flow| flow.name == at.flow)?;
+        Some(flow.filter.text().to_owned())
+    };
+    if was.direction != now.direction {
+        return Some("it acts in the other direction");
+    }
+    if filter(old.1, was) != filter(new.1, now) {
+        return Some("its flow has another filter");
+    }
+    if before.selection != after.selection {
+        return Some("it selects in another way");
+    }
+    if before.keys != after.keys {
+        return Some("it has other keys");
+    }
+    if after.keys.is_some() && (was.unit, was.cell) != (now.unit, now.cell) {
+        return Some("it stands in another unit, where its keys are not");
+    }
+    None
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fate in &self.fates {
+            let Fate {
+                fault,
+                flow,
+                switch,
+                becomes,
+            } = fate;
+            writeln!(f, "  {fault} on {flow}, {switch}: {becomes}")?;
+        }
+        for ended in &self.ended {
+            writeln!(
+                f,
+                "  {} on {}, {}: ends",
+                ended.fault, ended.flow, ended.switch
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Becomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Becomes::GoesOn { .. } => write!(f, "goes on"),
+            Becomes::BeginsAnew { because } => write!(f, "counts from the beginning: {because}"),
+            Becomes::IsNew => write!(f, "is new"),
+        }
+    }
+}
+
+impl Scenario {
+    /// The longest time for which any of its faults holds a packet.
+    #[must_use]
+    pub fn longest_stay_ns(&self) -> u64 {
+        let stays = self
+            .faults
+            .iter()
+            .map(|fault| fault.effect.longest_stay_ns());
+        stays.max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TargetModel;
+
+    const OLD: &str = "weir: 1
+name: old
+topology: {star: {hosts: [a, s], switch: sw}}
+flows:
+  f: {from: a, to: s, filter: udp.dport == 7}
+faults:
+  - {id: x, flows: f, effect: drop, select: {every: 5}}
+";
+
+    /// What becomes of the one fault of this text, and how it is told.
+    fn fate(text: &str) -> String {
+        let load = |text: &str| {
+            let scenario = crate::load("s.yaml", text).unwrap();
+            let plan = crate::plan(&scenario, &TargetModel::EMBEDDED).unwrap();
+            (scenario, plan)
+        };
+        let (old, new) = (load(OLD), load(text));
+        Over::of((&old.0, &old.1), (&new.0, &new.1)).to_string()
+    }
+
+    #[test]
+    fn a_fault_goes_on_where_it_selects_the_same_packets_by_the_same_numbers() {
+        let goes_on = "  x on f, sw: goes on\n";
+        assert_eq!(fate(OLD), goes_on);
+        assert_eq!(
+            fate(&OLD.replace("effect: drop", "effect: {delay: 5ms}")),
+            goes_on
+        );
+        let other = "  - {id: w, flows: f, effect: observe}\n  - {id: x,";
+        let both = fate(&OLD.replace("  - {id: x,", other));
+        assert_eq!(both, "  w on f, sw: is new\n  x on f, sw: goes on\n");
+    }
+
+    #[test]
+    fn it_counts_from_the_beginning_where_anything_else_differs() {
+        let cases = [
+            ("every: 5}", "every: 6}", "it selects in another way"),
+            ("dport == 7", "dport == 9", "its flow has another filter"),
+            ("every: 5}}", "every: 5}, per: source}", "it has other keys"),
+            (
+                "every: 5}}",
+                "every: 5}, where: {egress: sw}}",
+                "it acts in the other direction",
+            ),
+        ];
+        for (was, now, because) in cases {
+            let text = OLD.replace(was, now);
+            assert_ne!(text, OLD);
+            let told = format!("  x on f, sw: counts from the beginning: {because}\n");
+            assert_eq!(fate(&text), told, "{text}");
+        }
+        let renamed = fate(&OLD.replace("id: x", "id: y"));
+        assert_eq!(renamed, "  y on f, sw: is new\n  x on f, sw: ends\n");
+    }
+}
