@@ -112,7 +112,11 @@ impl Traffic {
     }
 
     fn turn(&mut self) {
-        let port = if self.sent.len().is_multiple_of(2) { 7 } else { 99 };
+        let port = if self.sent.len().is_multiple_of(2) {
+            7
+        } else {
+            99
+        };
         self.send(port);
         self.receive();
         std::thread::sleep(GAP);

@@ -136,7 +136,11 @@ impl Traffic {
             }
             let number = traffic.sent.len();
             if end.is_none() && begun.elapsed() >= GAP * number as u32 {
-                let port = if number.is_multiple_of(2) { SPARED } else { NAMED };
+                let port = if number.is_multiple_of(2) {
+                    SPARED
+                } else {
+                    NAMED
+                };
                 let frame = frame(topology, port, number as u32)?;
                 traffic.sent.push(Instant::now());
                 traffic.came.push((0, None));
