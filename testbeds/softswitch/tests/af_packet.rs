@@ -80,8 +80,14 @@ fn a_ring_knows_how_long_frames_have_waited() {
     let [first, second] = waits.0[..] else {
         panic!("{:?}", waits.0);
     };
-    assert!(pause <= first && first <= longest, "{first:?} of {longest:?}");
-    assert!(second + pause <= first + Duration::from_millis(1), "{second:?}");
+    assert!(
+        pause <= first && first <= longest,
+        "{first:?} of {longest:?}"
+    );
+    assert!(
+        second + pause <= first + Duration::from_millis(1),
+        "{second:?}"
+    );
 }
 
 fn frames_of_all_sizes(io: Io) {

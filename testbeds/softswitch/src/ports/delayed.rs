@@ -55,8 +55,7 @@ impl Sink for Entrance<'_> {
     }
 
     fn frame(&mut self, frame: &[u8], waited_ns: u64) {
-        self.line
-            .push(self.now_ns.saturating_sub(waited_ns), frame);
+        self.line.push(self.now_ns.saturating_sub(waited_ns), frame);
     }
 }
 
