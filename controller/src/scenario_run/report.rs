@@ -7,6 +7,7 @@ use scenario::expect::{Measure, Outcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::over_time::OverTime;
 use super::{ScenarioRun, programs};
 use crate::experiment::guard::Aborted;
 use crate::experiment::machine::Strain;
@@ -158,7 +159,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
 }
 
 /// For programs.
-pub fn json(judged: &ScenarioRun) -> impl Serialize {
+pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Json<'a> {
         #[serde(flatten)]
@@ -176,6 +177,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         steps: &'a [StepResult],
         commands: &'a [CommandResult],
         probes: &'a [ProbeResult],
+        over_time: OverTime<'a>,
         metrics: Map<String, Value>,
         expectations: &'a [Outcome],
     }
@@ -194,6 +196,7 @@ pub fn json(judged: &ScenarioRun) -> impl Serialize {
         steps: &run.steps,
         commands: &run.commands,
         probes: &run.probes,
+        over_time: OverTime::of(planned, run),
         metrics: common::metrics(&run.metrics),
         expectations: &judged.expectations,
     }
@@ -217,6 +220,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             .table(&faults::table(scenario, &run.faults))
             .about(faults::LEGEND);
     }
+    OverTime::of(planned, run).add(&mut page, planned);
     let lateness = faults::lateness_table(&run.faults);
     if !lateness.rows().is_empty() {
         page.table(&lateness).about(faults::LATENESS_LEGEND);
@@ -252,7 +256,7 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
             );
         }
     }
-    programs::add(&mut page, scenario, run)?;
+    programs::add(&mut page, run);
     let others = other_metrics(run);
     if !others.rows().is_empty() {
         page.heading("Other measurements").table(&others);

@@ -110,6 +110,8 @@ fn run(expect: &str, took: &[u64]) -> ScenarioRun {
         faults: conclusion.faults,
         steps: Vec::new(),
         flows: conclusion.flows,
+        throughput: conclusion.throughput,
+        timed: Vec::new(),
         losses: conclusion.losses,
         hits: conclusion.hits,
         metrics,
