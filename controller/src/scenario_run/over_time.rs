@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scenario::expect::Measure;
 use serde::Serialize;
 
-use crate::experiment::proof::{MOST_FLOWS, Outcome, Throughput};
+use crate::experiment::proof::{Carried, MOST_FLOWS, Outcome, Throughput};
 use crate::experiment::steps::begun;
 use crate::experiment::{Planned, Run};
 use crate::report::chart::{COLUMNS, Chart, Content, Panel, Unit, thinned};
@@ -15,6 +15,9 @@ use crate::report::plot::Span;
 
 /// So many series of numbers are shown; the tables have all.
 const MOST_SERIES: usize = 24;
+
+/// More lines than this through all panels would be a grey field.
+const MOST_MOMENTS: usize = 60;
 
 /// What happened when. Times are in seconds since the workload began.
 #[derive(Serialize)]
@@ -31,7 +34,15 @@ pub(super) struct OverTime<'r> {
     #[serde(skip)]
     others: usize,
     /// What flows carried.
-    flows: BTreeMap<&'r str, &'r Throughput>,
+    flows: Vec<Flow<'r>>,
+}
+
+/// What a flow carried.
+#[derive(Serialize)]
+struct Flow<'r> {
+    flow: &'r str,
+    #[serde(flatten)]
+    carried: &'r Throughput,
 }
 
 /// Hits of a fault that lie so close that a reader sees one.
@@ -73,7 +84,7 @@ impl<'r> OverTime<'r> {
             series,
             others,
             flows: flows
-                .map(|(name, carried)| (name.as_str(), carried))
+                .map(|(flow, carried)| Flow { flow, carried })
                 .collect(),
         }
     }
@@ -85,7 +96,7 @@ impl<'r> OverTime<'r> {
             panels.extend(self.marks(&fault.id));
         }
         panels.extend(self.series.iter().map(Series::panel));
-        for (flow, carried) in &self.flows {
+        for Flow { flow, carried } in &self.flows {
             panels.extend(carried_panels(flow, carried));
         }
         if panels.is_empty() {
@@ -94,10 +105,21 @@ impl<'r> OverTime<'r> {
         let chart = Chart {
             end_s: self.end_s,
             bands: &self.steps,
+            moments: &self.moments(),
             panels: &panels,
         };
         page.heading("What happened when");
         page.figure(&chart.svg(), &self.caption());
+    }
+
+    /// When faults hit something, where that was seldom enough to be told apart in all panels.
+    fn moments(&self) -> Vec<f64> {
+        let marks = self.hits.values().flatten();
+        let moments: Vec<f64> = marks.map(|hit| hit.at_s).collect();
+        match moments.len() > MOST_MOMENTS {
+            true => Vec::new(),
+            false => moments,
+        }
     }
 
     fn marks(&self, fault: &str) -> Option<Panel> {
@@ -134,8 +156,12 @@ impl<'r> OverTime<'r> {
                     short(self.end_s * 1e3 / COLUMNS as f64)
                 ),
             };
+            let lines = match self.moments().is_empty() {
+                true => "",
+                false => " A thin line goes from each through all panels.",
+            };
             parts.push(format!(
-                "Marks: packets that a fault hit, when they came to its switch{merged}."
+                "Marks: packets that a fault hit, when they came to its switch{merged}.{lines}"
             ));
         }
         if self
@@ -162,10 +188,10 @@ impl<'r> OverTime<'r> {
                 self.others
             ));
         }
-        if let Some(carried) = self.flows.values().next() {
+        if let Some(Flow { carried, .. }) = self.flows.first() {
             parts.push(format!(
-                "Flows, from the captures, in bins of {} ms: in grey what their senders sent, in blue what came out towards \
-                 their receivers.",
+                "Flows, from the captures, in bins of {} ms: in grey what their senders sent, over it in blue what came out \
+                 towards their receivers.",
                 short(carried.bin_ns as f64 / 1e6)
             ));
         }
@@ -271,10 +297,8 @@ fn hits<'r>(
 /// Bytes and packets of a flow.
 fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
     let width_s = carried.bin_ns as f64 / 1e9;
-    let panel = |unit, of: fn(&crate::experiment::proof::Carried) -> u64| {
-        let rates = |bins: &[crate::experiment::proof::Carried]| {
-            bins.iter().map(|bin| of(bin) as f64 / width_s).collect()
-        };
+    let panel = |unit, of: fn(&Carried) -> u64| {
+        let rates = |bins: &[Carried]| bins.iter().map(|bin| of(bin) as f64 / width_s).collect();
         Panel {
             title: format!("flow {flow}"),
             unit,

@@ -1,5 +1,6 @@
 //! What the user's programs did, and what probes saw of them, for people.
 
+use scenario::diagnostic::shown as cut;
 use scenario::expect::Measure;
 use scenario::expect::metric::{Metric, Metrics, ProbeMetric, Statistic};
 use scenario::units::show_rate;
@@ -81,6 +82,9 @@ fn three_digits(value: u64) -> u64 {
     (value + unit / 2) / unit * unit
 }
 
+/// Of a question as many letters; the JSON has it whole.
+const QUESTION: usize = 40;
+
 /// What each probe saw.
 pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     let head = [
@@ -96,7 +100,7 @@ pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
         table.row([
             probe.name.clone(),
             probe.from.clone(),
-            probe.question.clone(),
+            cut(&probe.question, QUESTION),
             count(ProbeMetric::Count),
             count(ProbeMetric::Failures),
             time(ProbeMetric::P50),

@@ -131,6 +131,7 @@ fn other_metrics(run: &Run) -> Table {
             continue;
         }
         let shown = match metric.measure() {
+            Measure::Duration if *value < 1e9 => milliseconds(*value as u64),
             Measure::Duration => format!("{:.2} s", value / 1e9),
             _ if metric.is_ratio() => format!("{value:.4}"),
             Measure::Number | Measure::Size | Measure::Rate => grouped(*value as u64),
@@ -140,10 +141,9 @@ fn other_metrics(run: &Run) -> Table {
     table
 }
 
-/// For the terminal.
-pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
-    let run = &judged.run;
-    let tables = [
+/// All that a report has to say in tables.
+pub(super) fn tables(planned: &Planned, run: &Run) -> [Table; 9] {
+    [
         faults::table(&planned.scenario, &run.faults),
         faults::lateness_table(&run.faults),
         steps_table(run),
@@ -153,7 +153,13 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
         programs::series_table(&run.commands),
         programs::probes_table(&run.probes),
         other_metrics(run),
-    ];
+    ]
+}
+
+/// For the terminal.
+pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
+    let run = &judged.run;
+    let tables = tables(planned, run);
     let title = format!("{} {}", super::command(&planned.scenario), run.scenario);
     text::report(&title, &judged.verdict, &tables, colour)
 }

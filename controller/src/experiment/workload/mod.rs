@@ -18,6 +18,8 @@ use super::timeline::Activity;
 use super::{Conditions, ExperimentError, Passing, Planned};
 
 pub use commands::{CommandError, CommandResult, SeriesResult, StreamKept, check_installed};
+#[cfg(test)]
+pub(crate) use commands::statistics;
 pub use redis::RedisError;
 pub use training::{Outcome as TrainingOutcome, TrainingError};
 

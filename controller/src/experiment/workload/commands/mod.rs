@@ -29,6 +29,8 @@ use service::Service;
 use watch::Watch;
 
 pub use error::CommandError;
+#[cfg(test)]
+pub(crate) use measure::statistics;
 pub use measure::{CommandResult, SeriesResult, StreamKept};
 
 /// An error that names every program that is not installed. Before anything is started.

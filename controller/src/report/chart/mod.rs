@@ -3,11 +3,14 @@
 //! Colours are the page's own, so that a drawing is light or dark as its reader's system is. Each panel says above itself what
 //! it shows, so there is no legend to look up. What is drawn is bounded: see [`COLUMNS`].
 
+mod scale;
+
 use std::fmt::Write as _;
 
-use super::grouped;
 use super::html::escape;
 use super::plot::Span;
+pub use scale::Unit;
+use scale::{Scale, step, tick};
 
 /// So many columns have points or marks of their own: more would lie on each other.
 pub const COLUMNS: usize = 700;
@@ -32,6 +35,8 @@ pub struct Chart<'a> {
     pub end_s: f64,
     /// Stretches of it that have a name; a name may come again.
     pub bands: &'a [Span<'a>],
+    /// Moments that are marked through all panels.
+    pub moments: &'a [f64],
     /// From top to bottom.
     pub panels: &'a [Panel],
 }
@@ -61,122 +66,6 @@ pub enum Content {
         /// What came out.
         received: Vec<f64>,
     },
-}
-
-/// What numbers are; they are shown in the multiple that fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Time,
-    /// Bytes.
-    Size,
-    /// Bits in a second.
-    Rate,
-    /// Bytes in a second.
-    Throughput,
-    /// Packets in a second.
-    Packets,
-    /// As they are.
-    Number,
-}
-
-impl Unit {
-    /// What values up to this are shown in: how many of the unit's own it is, and its name.
-    fn shown(self, most: f64) -> (f64, &'static str) {
-        let steps: &[(f64, &str)] = match self {
-            Unit::Time => &[(1e3, "µs"), (1e6, "ms"), (1e9, "s")],
-            Unit::Size => &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
-            Unit::Rate => &[
-                (1.0, "bit/s"),
-                (1e3, "kbit/s"),
-                (1e6, "Mbit/s"),
-                (1e9, "Gbit/s"),
-            ],
-            Unit::Throughput => &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")],
-            Unit::Packets => &[(1.0, "packets/s")],
-            Unit::Number => &[(1.0, "")],
-        };
-        let fitting = steps.iter().rev().find(|(of, _)| most >= *of);
-        *fitting.unwrap_or(&steps[0])
-    }
-}
-
-/// A vertical axis: from values to heights.
-struct Scale {
-    low: f64,
-    high: f64,
-    is_log: bool,
-}
-
-impl Scale {
-    /// From 0 to a round number.
-    fn linear(most: f64) -> Scale {
-        let step = step(most, 2);
-        let high = (most / step).ceil().max(1.0) * step;
-        Scale {
-            low: 0.0,
-            high,
-            is_log: false,
-        }
-    }
-
-    /// Logarithmic where the highest is far from most of the others, which would all lie at the bottom.
-    fn of(values: &[f64]) -> Scale {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
-            return Scale::linear(1.0);
-        };
-        let median = sorted[sorted.len() / 2];
-        if *least > 0.0 && *most > 20.0 * median {
-            return Scale {
-                low: 10_f64.powf(least.log10().floor()),
-                high: 10_f64.powf(most.log10().ceil()),
-                is_log: true,
-            };
-        }
-        Scale::linear(*most)
-    }
-
-    /// From 0 at the bottom to 1 at the top.
-    fn share(&self, value: f64) -> f64 {
-        let share = match self.is_log {
-            true => (value / self.low).log10() / (self.high / self.low).log10(),
-            false => (value - self.low) / (self.high - self.low),
-        };
-        share.clamp(0.0, 1.0)
-    }
-
-    fn ticks(&self) -> Vec<f64> {
-        if self.is_log {
-            let decades = (self.high / self.low).log10().round() as i32;
-            let every = (decades / 4).max(1);
-            let ticks = (0..=decades).filter(|decade| decade % every == 0);
-            return ticks.map(|decade| self.low * 10_f64.powi(decade)).collect();
-        }
-        let step = step(self.high, 2);
-        let count = (self.high / step).round() as usize;
-        (0..=count).map(|number| number as f64 * step).collect()
-    }
-}
-
-/// The round number of which at least so many make up the whole.
-fn step(whole: f64, count: u32) -> f64 {
-    if whole <= 0.0 || !whole.is_finite() {
-        return 1.0;
-    }
-    let most = whole / f64::from(count);
-    let decade = 10_f64.powf(most.log10().floor());
-    let fitting = [5.0, 2.0, 1.0].into_iter().find(|of| of * decade <= most);
-    fitting.unwrap_or(1.0) * decade
-}
-
-/// A number at an axis: 20, 0.25, 15,000.
-fn tick(value: f64) -> String {
-    match value {
-        value if value >= 10_000.0 => grouped(value.round() as u64),
-        _ => ((value * 1e6).round() / 1e6).to_string(),
-    }
 }
 
 /// Of points in a column, the highest and the lowest; all of them where that is not more.
@@ -228,7 +117,7 @@ impl Chart<'_> {
             y += panel.height() + GAP;
         }
         let last = y;
-        let height = last + 34.0;
+        let height = last + 40.0;
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" \
              aria-label=\"what happened when\" xmlns=\"http://www.w3.org/2000/svg\">\n\
@@ -237,6 +126,7 @@ impl Chart<'_> {
         self.bands(&mut svg, first, last);
         svg += &names;
         self.axis(&mut svg, first, last);
+        self.moments(&mut svg, first, last);
         svg += &body;
         svg += "</g></svg>";
         svg
@@ -311,7 +201,7 @@ impl Chart<'_> {
 
     /// The axis of time, with a line at each mark through all panels.
     fn axis(&self, svg: &mut String, top: f64, bottom: f64) {
-        let step = step(self.end_s, 7);
+        let step = step(self.end_s, 12);
         let count = (self.end_s / step + 1e-9) as usize;
         for number in 0..=count {
             let at_s = number as f64 * step;
@@ -333,6 +223,19 @@ impl Chart<'_> {
         );
     }
 
+    fn moments(&self, svg: &mut String, top: f64, bottom: f64) {
+        let lines = self.moments.iter();
+        let path: String = lines
+            .map(|at_s| format!("M{:.1} {top:.0}V{bottom:.0}", self.x(*at_s)))
+            .collect();
+        if !path.is_empty() {
+            let _ = writeln!(
+                svg,
+                "<path d=\"{path}\" stroke=\"var(--warn)\" stroke-width=\"0.7\" opacity=\"0.55\"/>"
+            );
+        }
+    }
+
     fn panel(&self, svg: &mut String, panel: &Panel, top: f64) {
         let height = panel.height();
         match &panel.content {
@@ -346,7 +249,7 @@ impl Chart<'_> {
                 let (of, name) = panel.unit.shown(most);
                 let values: Vec<f64> = values.iter().map(|value| value / of).collect();
                 let scale = Scale::of(&values);
-                let name = match (name, scale.is_log) {
+                let name = match (name, scale.is_log()) {
                     (name, false) => name.to_owned(),
                     ("", true) => "logarithmic".to_owned(),
                     (name, true) => format!("{name}, logarithmic"),
@@ -363,24 +266,25 @@ impl Chart<'_> {
                 let all = sent.iter().chain(received);
                 let most = all.copied().fold(0.0, f64::max);
                 let (of, name) = panel.unit.shown(most);
-                let scale = Scale::linear(most / of);
+                let scale = Scale::linear(most / of, 3);
                 let what = "<tspan fill=\"var(--other)\" font-weight=\"600\">sent</tspan> and \
                             <tspan fill=\"var(--main)\" font-weight=\"600\">received</tspan>";
                 title(svg, top, &panel.title, name, what);
                 ticks(svg, &scale, top, height);
                 let at = |value: f64| top + height * (1.0 - scale.share(value / of));
+                // What was received lies over what was sent: what is seen of that was lost, or is late.
+                if let Some(line) = self.stairs(sent, *width_s, at) {
+                    let _ = writeln!(
+                        svg,
+                        "<path d=\"{line}\" fill=\"none\" stroke=\"var(--other)\" stroke-width=\"1.3\"/>"
+                    );
+                }
                 if let Some(line) = self.stairs(received, *width_s, at) {
                     let base = top + height;
                     let _ = writeln!(
                         svg,
                         "<path d=\"{line}V{base:.0}H{LEFT}Z\" fill=\"var(--main)\" fill-opacity=\"0.25\"/>\
                          <path d=\"{line}\" fill=\"none\" stroke=\"var(--main)\" stroke-width=\"1.3\"/>"
-                    );
-                }
-                if let Some(line) = self.stairs(sent, *width_s, at) {
-                    let _ = writeln!(
-                        svg,
-                        "<path d=\"{line}\" fill=\"none\" stroke=\"var(--other)\" stroke-width=\"1.3\"/>"
                     );
                 }
             }
@@ -508,6 +412,7 @@ mod tests {
         let chart = Chart {
             end_s: 10.0,
             bands,
+            moments: &[2.5],
             panels,
         };
         chart.svg()
@@ -610,31 +515,5 @@ mod tests {
         assert!(svg.len() < 100_000, "{}", svg.len());
         // One point is 9,000 times as high as the others.
         assert!(svg.contains("ms, logarithmic") || svg.contains("s, logarithmic"));
-    }
-
-    #[test]
-    fn axes_end_at_round_numbers() {
-        for (most, high, ticks) in [
-            (0.0, 1.0, 2),
-            (7.3, 8.0, 5),
-            (100.0, 100.0, 3),
-            (0.031, 0.04, 5),
-            (1234.0, 1500.0, 4),
-        ] {
-            let scale = Scale::linear(most);
-            assert!((scale.high - high).abs() < 1e-9, "{most}: {}", scale.high);
-            assert!(
-                scale.ticks().len() >= 2 && scale.ticks().len() <= ticks,
-                "{:?}",
-                scale.ticks()
-            );
-        }
-        let log = Scale::of(&[0.3, 0.4, 0.5, 200.0]);
-        assert_eq!((log.low, log.high, log.is_log), (0.1, 1000.0, true));
-        assert_eq!(log.ticks().len(), 5);
-        assert_eq!(
-            [tick(0.25), tick(20.0), tick(15_000.0)],
-            ["0.25", "20", "15,000"]
-        );
     }
 }
