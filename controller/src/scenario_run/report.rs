@@ -267,7 +267,46 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> Result<String, PlotError
     if !others.rows().is_empty() {
         page.heading("Other measurements").table(&others);
     }
-    page.heading("Plan").preformatted(&planned.plan.to_string());
-    page.heading("Scenario").preformatted(&scenario.text);
+    for (heading, text) in [
+        ("Plan", planned.plan.to_string()),
+        ("Scenario", scenario.text.clone()),
+    ] {
+        let (shown, left) = beginning(&text, MOST_TEXT);
+        page.heading(heading).preformatted(shown);
+        if left > 0 {
+            page.about(&format!(
+                "{} more lines are not shown.",
+                grouped(left as u64)
+            ));
+        }
+    }
     Ok(page.render())
+}
+
+/// Of a plan, and of a scenario, as many bytes stand in a page: thousands of flows would make one that no browser opens.
+const MOST_TEXT: usize = 256 << 10;
+
+/// The lines of a text that fit into so many bytes, and how many do not.
+fn beginning(text: &str, most: usize) -> (&str, usize) {
+    if text.len() <= most {
+        return (text, 0);
+    }
+    let fitting = text.as_bytes()[..most]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    // A line feed is no part of any other character.
+    let (shown, rest) = text.split_at(fitting.map_or(0, |end| end + 1));
+    (shown, rest.lines().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        assert_eq!(beginning("a\nb\n", 4), ("a\nb\n", 0));
+        assert_eq!(beginning("a\n\u{e9}\nc\nd", 5), ("a\n\u{e9}\n", 2));
+        assert_eq!(beginning("\u{e9}\u{e9}", 3), ("", 1));
+    }
 }

@@ -244,7 +244,10 @@ fn each_check_stands_once() {
 /// A run with something in every table, no two figures the same.
 fn full() -> (Planned, ScenarioRun) {
     let planned = planned("");
-    let mut judged = run("", &[MS, DELAY + 3 * MS + 7_000, 2 * MS + 11_000, DELAY + MS]);
+    let mut judged = run(
+        "",
+        &[MS, DELAY + 3 * MS + 7_000, 2 * MS + 11_000, DELAY + MS],
+    );
     let run = &mut judged.run;
     run.steps.push(StepResult {
         step: "cut".to_owned(),
@@ -299,10 +302,15 @@ fn full() -> (Planned, ScenarioRun) {
     run.timed.push(Timed {
         name: "command load, duration".to_owned(),
         measure: scenario::expect::Measure::Duration,
-        points: (0..).zip(numbers).map(|(n, number)| (n * MS, number)).collect(),
+        points: (0..)
+            .zip(numbers)
+            .map(|(n, number)| (n * MS, number))
+            .collect(),
     });
     let probes = judged.run.probes.clone();
-    probes.iter().for_each(|probe| probe.add_metrics(&mut judged.run.metrics));
+    probes
+        .iter()
+        .for_each(|probe| probe.add_metrics(&mut judged.run.metrics));
     (planned, judged)
 }
 
@@ -320,7 +328,10 @@ fn numbers(value: &serde_json::Value, into: &mut Vec<f64>) {
 
 /// The figures of a cell, each with how far what it was made of may be from it: `3 of 100, 3.0 %`, `1.234 ms`.
 fn figures(cell: &str) -> Vec<(f64, f64)> {
-    let words: Vec<&str> = cell.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = cell
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
     let grouped = cell.replace(',', "");
     if let Ok(number) = grouped.parse::<f64>() {
         return vec![(number, 0.0)];
@@ -351,7 +362,10 @@ fn every_figure_of_the_tables_is_in_the_json() {
     let mut count = 0;
     for table in report::tables(&planned, &judged.run) {
         for row in table.rows() {
-            let cells = row.iter().enumerate().filter(|(column, _)| table.has_figures(*column));
+            let cells = row
+                .iter()
+                .enumerate()
+                .filter(|(column, _)| table.has_figures(*column));
             for (figure, within) in cells.flat_map(|(_, cell)| figures(cell)) {
                 let is_known = known.iter().any(|known| (known - figure).abs() <= within);
                 // How often a step came is how many of it there are.
@@ -372,12 +386,19 @@ fn a_page_and_the_json_have_what_happened_when() {
     let hits = &over_time["hits"]["slow"];
     // Datagrams come a millisecond apart, and every second is hit; the workload took a second, which 700 columns stand for.
     assert_eq!(hits.as_array().map(Vec::len), Some(2), "{over_time}");
-    assert_eq!(hits[1], serde_json::json!({"at_s": 0.003, "hits": 1, "wrong": 0}));
+    assert_eq!(
+        hits[1],
+        serde_json::json!({"at_s": 0.003, "hits": 1, "wrong": 0})
+    );
     let flow = &over_time["flows"][0];
-    assert_eq!((&flow["flow"], &flow["bin_ns"]), (&"first".into(), &10_000_000.into()));
+    assert_eq!(
+        (&flow["flow"], &flow["bin_ns"]),
+        (&"first".into(), &10_000_000.into())
+    );
     let packets = |side: &str| {
         let bins = flow[side].as_array().expect("bins").iter();
-        bins.map(|bin| bin["packets"].as_u64().unwrap_or(0)).collect::<Vec<_>>()
+        bins.map(|bin| bin["packets"].as_u64().unwrap_or(0))
+            .collect::<Vec<_>>()
     };
     assert_eq!(packets("sent")[..3], [4, 0, 0]);
     // The two that were held came 20 ms later.
@@ -396,7 +417,10 @@ fn a_page_and_the_json_have_what_happened_when() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    assert!(!page.contains("<script") && !page.contains("href="), "nothing from elsewhere");
+    assert!(
+        !page.contains("<script") && !page.contains("href="),
+        "nothing from elsewhere"
+    );
 }
 
 #[test]

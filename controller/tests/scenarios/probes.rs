@@ -56,13 +56,29 @@ fn programs_ask_and_how_long_they_take_is_the_latency() {
     assert!(metric(&run, "probe.good.count") >= 10.0);
     assert!(metric(&run, "probe.words.count") >= 2.0);
     let good = &probe(&run, "good")["question"];
-    assert!(good.as_str().unwrap().starts_with("run grep -q hi {dir.web}/x"), "{good}");
-    assert_eq!(probe(&run, "wrong")["first_failure"], "exit code 3: no luck");
+    assert!(
+        good.as_str()
+            .unwrap()
+            .starts_with("run grep -q hi {dir.web}/x"),
+        "{good}"
+    );
+    assert_eq!(
+        probe(&run, "wrong")["first_failure"],
+        "exit code 3: no luck"
+    );
     let slow = probe(&run, "slow");
-    assert_eq!(slow["first_failure"], "it has not ended within 300ms: begun");
+    assert_eq!(
+        slow["first_failure"],
+        "it has not ended within 300ms: begun"
+    );
     // It asks whether or not the last has been answered.
     assert!(slow["samples"].as_array().unwrap().len() >= 5, "{slow}");
-    assert!(!run["metrics"].as_object().unwrap().contains_key("probe.slow.p50_ns"));
+    assert!(
+        !run["metrics"]
+            .as_object()
+            .unwrap()
+            .contains_key("probe.slow.p50_ns")
+    );
 }
 
 #[test]
@@ -101,11 +117,23 @@ fn programs_that_ask_end_with_the_run_however_that_ends() {
     let began = Instant::now();
     let finished = run("sleep 40", &[stubborn], "limits: {time: 500ms}");
     finished.expect_code(ERROR);
-    assert!(finished.stderr.contains("limits.time (500ms) is reached"), "{}", finished.stderr);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(
+        finished.stderr.contains("limits.time (500ms) is reached"),
+        "{}",
+        finished.stderr
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
     // Killed, with no chance to clean up.
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("t.yaml"), scenario("sleep 40", &[stubborn], "")).unwrap();
+    std::fs::write(
+        folder.path().join("t.yaml"),
+        scenario("sleep 40", &[stubborn], ""),
+    )
+    .unwrap();
     let killed = Watched::weir(folder.path(), &["run", "t.yaml"]).run_while(|weir| {
         let id = weir.id();
         let is_up = || {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{collateral, jitter};
 use super::row::{Goal, Row};
+use super::{collateral, jitter};
 
 /// What netem's delays were off by, at the median: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;

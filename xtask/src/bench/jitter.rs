@@ -25,9 +25,11 @@ const HALF_A_STEP: f64 = 0.5 / 1024.0;
 type Shape = (&'static str, &'static str, fn(f64) -> f64);
 
 const SHAPES: [Shape; 5] = [
-    ("faults/jitter_uniform", "{latency: 100ms, jitter: 10ms}", |ns| {
-        ((ns - 90e6) / 20e6).clamp(0.0, 1.0)
-    }),
+    (
+        "faults/jitter_uniform",
+        "{latency: 100ms, jitter: 10ms}",
+        |ns| ((ns - 90e6) / 20e6).clamp(0.0, 1.0),
+    ),
     (
         "faults/jitter_normal",
         "{latency: 100ms, jitter: 10ms, distribution: normal}",
@@ -43,10 +45,14 @@ const SHAPES: [Shape; 5] = [
         "{latency: 100ms, jitter: 10ms, distribution: paretonormal}",
         |ns| paretonormal((ns - 100e6) / 10e6),
     ),
-    ("faults/jitter_quantiles", "{quantiles: [0s, 1ms, 51ms]}", |ns| match ns < 1e6 {
-        true => ns / 2e6,
-        false => 0.5 + (ns - 1e6) / 100e6,
-    }),
+    (
+        "faults/jitter_quantiles",
+        "{quantiles: [0s, 1ms, 51ms]}",
+        |ns| match ns < 1e6 {
+            true => ns / 2e6,
+            false => 0.5 + (ns - 1e6) / 100e6,
+        },
+    ),
 ];
 
 /// The row of what captures see.
@@ -65,10 +71,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn decided(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
     let wanted = SHAPES.iter().filter(|(name, ..)| wanted(name));
     let rows = wanted.map(|(name, delay, distribution)| {
+        // Each draws for itself: with the same words all would be as far off.
+        let id = name.trim_start_matches("faults/");
         let text = format!(
             "weir: 1\nname: jitter\nseed: 7\ntopology: {{star: {{hosts: [a, b], switch: sw}}}}\n\
              flows: {{stream: {{from: a, to: b}}}}\n\
-             faults: [{{id: x, flows: stream, effect: {{delay: {delay}}}}}]\n"
+             faults: [{{id: {id}, flows: stream, effect: {{delay: {delay}}}}}]\n"
         );
         let mut delays = told(&text, DECIDED)?;
         let distance = distance(&mut delays, distribution);
@@ -78,7 +86,9 @@ pub fn decided(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
             unit: "D",
             goal: Goal::AtMost(ONE_PERCENT / (DECIDED as f64).sqrt()),
             floor: Some(HALF_A_STEP),
-            note: format!("{DECIDED} decided delays of {delay}, seed 7, against the continuous distribution"),
+            note: format!(
+                "{DECIDED} decided delays of {delay}, seed 7, against the continuous distribution"
+            ),
         })
     });
     rows.collect()
@@ -95,10 +105,16 @@ pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, St
         })
         .collect();
     delays.sort_by(f64::total_cmp);
-    let mut told: Vec<f64> = told(text, delays.len())?.into_iter().map(|ns| ns as f64).collect();
+    let mut told: Vec<f64> = told(text, delays.len())?
+        .into_iter()
+        .map(|ns| ns as f64)
+        .collect();
     told.sort_by(f64::total_cmp);
     let count = delays.len();
-    let apart = delays.iter().zip(&told).map(|(delay, told)| (delay - told).abs());
+    let apart = delays
+        .iter()
+        .zip(&told)
+        .map(|(delay, told)| (delay - told).abs());
     // The ends are single packets.
     let inner = apart.skip(count / 100).take(count - 2 * (count / 100));
     let worst_us = inner.fold(0.0, f64::max) / 1e3;
@@ -113,14 +129,20 @@ pub fn measured(text: &str, events: &[Value], report: &Value) -> Result<(Row, St
         strain["load_before"],
         share * 100.0
     );
-    let expected = |n: usize| MEAN_NS + DEVIATION_NS * inverse_normal((n as f64 + 0.5) / count as f64);
+    let expected =
+        |n: usize| MEAN_NS + DEVIATION_NS * inverse_normal((n as f64 + 0.5) / count as f64);
     let points: Vec<(f64, f64)> = qq::thinned(count)
         .map(|n| (expected(n) / 1e6, delays[n] / 1e6))
         .collect();
     let title = format!(
         "Delays of {count} packets, seen by captures, against the normal distribution of 20 ms ± 5 ms"
     );
-    let svg = qq::svg(&title, "ms, by the distribution", "ms, from captures", &points);
+    let svg = qq::svg(
+        &title,
+        "ms, by the distribution",
+        "ms, from captures",
+        &points,
+    );
     let row = Row {
         name: MEASURED,
         value: Some(worst_us),
@@ -137,7 +159,7 @@ fn told(text: &str, packets: usize) -> Result<Vec<u64>> {
     let failed = |error: scenario::Diagnostics| anyhow::anyhow!("{error}");
     let scenario = load("jitter.yaml", text).map_err(failed)?;
     let plan = plan(&scenario, &TargetModel::EMBEDDED).map_err(failed)?;
-    let engine = Engine::new(&scenario, &plan, "sw").map_err(|error| anyhow::anyhow!("{error}"))?;
+    let engine = Engine::new(&scenario, &plan, "sw").context("a switch with faults")?;
     let host = |name: &str| scenario.topology.host(name).context("a host");
     let (a, b) = (host("a")?, host("b")?);
     let mut frame = [b.mac.0, a.mac.0].concat();
@@ -146,7 +168,11 @@ fn told(text: &str, packets: usize) -> Result<Vec<u64>> {
     frame.extend(b.ip.octets());
     frame.extend([0x30, 0x39, 0x14, 0x51, 0, 72, 0, 0]);
     frame.resize(frame.len() + 64, 0);
-    let port = scenario.topology.next_hop("sw", "a").context("a port")?.number;
+    let port = scenario
+        .topology
+        .next_hop("sw", "a")
+        .context("a port")?
+        .number;
     let frame = engine.classify(&frame, port);
     let mut state = engine.start();
     let passages = (1..=packets).map(|number| {
@@ -224,7 +250,12 @@ mod tests {
 
     #[test]
     fn known_shares_are_met() {
-        for (z, share) in [(0.0, 0.5), (1.0, 0.841_344_746), (-2.0, 0.022_750_132), (3.0, 0.998_650_102)] {
+        for (z, share) in [
+            (0.0, 0.5),
+            (1.0, 0.841_344_746),
+            (-2.0, 0.022_750_132),
+            (3.0, 0.998_650_102),
+        ] {
             assert!((normal(z) - share).abs() < 1e-8, "{z}");
             assert!((inverse_normal(share) - z).abs() < 1e-6, "{share}");
         }
