@@ -16,7 +16,7 @@ use super::row::{Goal, Row};
 
 /// So many packets are told how long to wait.
 const DECIDED: usize = 100_000;
-/// 1 of 100 samples of a right distribution is further from it than this, by the root of how many there are (Kolmogorov).
+/// 1 of 100 samples of a right distribution is further from it than this: D times the root of how many there are (Kolmogorov).
 const ONE_PERCENT: f64 = 1.628;
 /// Between the middle of a step and its ends.
 const HALF_A_STEP: f64 = 0.5 / 1024.0;
@@ -80,14 +80,15 @@ pub fn decided(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Row>> {
         );
         let mut delays = told(&text, DECIDED)?;
         let distance = distance(&mut delays, distribution);
+        let root = (DECIDED as f64).sqrt();
         Ok(Row {
             name,
-            value: Some(distance),
-            unit: "D",
-            goal: Goal::AtMost(ONE_PERCENT / (DECIDED as f64).sqrt()),
-            floor: Some(HALF_A_STEP),
+            value: Some(distance * root),
+            unit: "sqrt(n) D",
+            goal: Goal::AtMost(ONE_PERCENT),
+            floor: Some(HALF_A_STEP * root),
             note: format!(
-                "{DECIDED} decided delays of {delay}, seed 7, against the continuous distribution"
+                "{DECIDED} decided delays of {delay}, seed 7, against the continuous distribution; D = {distance:.5}"
             ),
         })
     });
