@@ -182,6 +182,16 @@ impl<'r> OverTime<'r> {
                 short(self.end_s * 1e3 / COLUMNS as f64)
             ));
         }
+        if self
+            .series
+            .iter()
+            .any(|series| series.name.starts_with("command "))
+        {
+            parts.push(
+                "A command's run stands at its beginning, a number of its output at the time when it was written."
+                    .to_owned(),
+            );
+        }
         if self.others > 0 {
             parts.push(format!(
                 "{} more series are in the tables and metrics alone.",

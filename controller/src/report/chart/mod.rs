@@ -245,10 +245,7 @@ impl Chart<'_> {
             }
             Content::Points(points) => {
                 let values: Vec<f64> = points.iter().filter_map(|point| point.1).collect();
-                let most = values.iter().copied().fold(0.0, f64::max);
-                let (of, name) = panel.unit.shown(most);
-                let values: Vec<f64> = values.iter().map(|value| value / of).collect();
-                let scale = Scale::of(&values);
+                let (scale, of, name) = Scale::of(values, panel.unit);
                 let name = match (name, scale.is_log()) {
                     (name, false) => name.to_owned(),
                     ("", true) => "logarithmic".to_owned(),

@@ -60,22 +60,27 @@ impl Scale {
         }
     }
 
-    /// Logarithmic where the highest is far from most of the others, which would all lie at the bottom.
-    pub fn of(values: &[f64]) -> Scale {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
-            return Scale::linear(1.0, 4);
+    /// For values of a unit, with the multiple of it that is shown. Logarithmic where the highest is far from most of the
+    /// others, which would all lie at the bottom.
+    pub fn of(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
+        values.sort_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (values.first(), values.last()) else {
+            let (of, name) = unit.shown(0.0);
+            return (Scale::linear(1.0, 4), of, name);
         };
-        let median = sorted[sorted.len() / 2];
+        let median = values[values.len() / 2];
         if *least > 0.0 && *most > 20.0 * median {
-            return Scale {
-                low: 10_f64.powf(least.log10().floor()),
-                high: 10_f64.powf(most.log10().ceil()),
+            // What most of them are in.
+            let (of, name) = unit.shown(median);
+            let scale = Scale {
+                low: 10_f64.powf((least / of).log10().floor()),
+                high: 10_f64.powf((most / of).log10().ceil()),
                 step: 0.0,
             };
+            return (scale, of, name);
         }
-        Scale::linear(*most, 4)
+        let (of, name) = unit.shown(*most);
+        (Scale::linear(most / of, 4), of, name)
     }
 
     pub fn is_log(&self) -> bool {
@@ -146,9 +151,15 @@ mod tests {
                 "{most}: {found:?}"
             );
         }
-        let log = Scale::of(&[0.3, 0.4, 0.5, 200.0]);
-        assert_eq!((log.low, log.high, log.is_log()), (0.1, 1000.0, true));
-        assert_eq!(log.ticks().len(), 5);
+        let (log, of, unit) = Scale::of(vec![0.3e6, 3e6, 5e6, 2e9], Unit::Time);
+        assert_eq!((of, unit), (1e6, "ms"));
+        assert!((log.low - 0.1).abs() < 1e-9 && (log.high - 10_000.0).abs() < 1e-6 && log.is_log());
+        assert_eq!(log.ticks().len(), 6);
+        let (linear, of, unit) = Scale::of(vec![0.3e6, 3e6, 5e6, 2e7], Unit::Time);
+        assert_eq!(
+            (linear.high, of, unit, linear.is_log()),
+            (20.0, 1e6, "ms", false)
+        );
         assert_eq!(
             [tick(0.25), tick(20.0), tick(15_000.0)],
             ["0.25", "20", "15,000"]
